@@ -1,0 +1,70 @@
+"""kelr's words as types: partitions, brokers, logs, snapshots, decisions. Frozen values, no I/O, no client library."""
+
+from kelr.model.cluster import (
+    ELR_FEATURE,
+    METADATA_FEATURE,
+    Broker,
+    BrokerStatus,
+    Cluster,
+    ConfigSource,
+    Features,
+    TopicConfig,
+)
+from kelr.model.decision import (
+    Advice,
+    AdviceAction,
+    Bounds,
+    Candidate,
+    Decision,
+    ElectedBy,
+    ElectionType,
+    Forecast,
+    Grade,
+    Loss,
+    Outcome,
+    Situation,
+    Step,
+    Truncation,
+)
+from kelr.model.logs import EpochEnd, LogAnswer, NotHeard, ReplicaLog, Unheard
+from kelr.model.partition import PartitionState, TopicPartition
+from kelr.model.snapshot import Snapshot, TopicError
+from kelr.model.target import Selection, Target, parse_target, select
+
+__all__ = [
+    "ELR_FEATURE",
+    "METADATA_FEATURE",
+    "Advice",
+    "AdviceAction",
+    "Bounds",
+    "Broker",
+    "BrokerStatus",
+    "Candidate",
+    "Cluster",
+    "ConfigSource",
+    "Decision",
+    "ElectedBy",
+    "ElectionType",
+    "EpochEnd",
+    "Features",
+    "Forecast",
+    "Grade",
+    "LogAnswer",
+    "Loss",
+    "NotHeard",
+    "Outcome",
+    "PartitionState",
+    "ReplicaLog",
+    "Selection",
+    "Situation",
+    "Snapshot",
+    "Step",
+    "Target",
+    "TopicConfig",
+    "TopicError",
+    "TopicPartition",
+    "Truncation",
+    "Unheard",
+    "parse_target",
+    "select",
+]

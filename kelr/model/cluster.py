@@ -1,0 +1,123 @@
+"""Brokers, feature levels and topic configs: what a decision needs to know besides the partition itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+ELR_FEATURE = "eligible.leader.replicas.version"
+METADATA_FEATURE = "metadata.version"
+
+
+class BrokerStatus(StrEnum):
+    """Whether a broker can lead, as far as the answering node knows (kafka-election-rules, rule 1)."""
+
+    LIVE = "live"
+    """Registered and not fenced."""
+    FENCED = "fenced"
+    """Registered, but its heartbeats stopped or it is still starting; it cannot be elected."""
+    SHUTTING_DOWN = "shutting-down"
+    """In controlled shutdown; it cannot be elected."""
+    UNREGISTERED = "unregistered"
+    """The controller knows no broker of this id."""
+    OFFLINE = "offline"
+    """Not live; the source cannot tell fenced from unregistered (DescribeCluster before v2, Metadata)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """One broker as the cluster describes it."""
+
+    id: int
+    status: BrokerStatus
+    host: str | None = None
+    port: int | None = None
+    rack: str | None = None
+    broker_epoch: int | None = None
+    """The offset of its registration record; None where the source does not tell (every released describe request)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Finalized feature levels, and the newest that the answering broker's software supports.
+
+    A feature that is missing from `finalized` has level 0: off. `None` instead of a mapping means that nobody could
+    tell (brokers before 2.7, or a proxy).
+    """
+
+    finalized: Mapping[str, int] | None = None
+    supported: Mapping[str, int] | None = None
+    """Feature name to the highest level that the broker's software knows: the closest thing to a version number."""
+
+    @property
+    def elr_enabled(self) -> bool | None:
+        """Whether the controller keeps ELR (KIP-966); None where it is not known."""
+        if self.finalized is None:
+            return None
+        return self.finalized.get(ELR_FEATURE, 0) >= 1
+
+    @property
+    def metadata_version(self) -> int | None:
+        return None if self.finalized is None else self.finalized.get(METADATA_FEATURE)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The cluster around the partitions: its brokers, its features, and how kelr came to know them."""
+
+    cluster_id: str | None
+    brokers: tuple[Broker, ...]
+    features: Features = field(default_factory=Features)
+    controller: int | None = None
+    brokers_source: str = "unknown"
+    """The request that listed the brokers, such as ``DescribeCluster v2``."""
+    partitions_source: str = "unknown"
+    """The request that described the partitions, such as ``DescribeTopicPartitions v0``."""
+
+    def broker(self, broker_id: int) -> Broker | None:
+        return next((broker for broker in self.brokers if broker.id == broker_id), None)
+
+    def status(self, broker_id: int) -> BrokerStatus:
+        """The broker's status; a broker that the cluster does not list is `UNREGISTERED`, or `OFFLINE` where fenced
+        brokers are not listed either."""
+        broker = self.broker(broker_id)
+        if broker is not None:
+            return broker.status
+        return BrokerStatus.UNREGISTERED if self.lists_fenced_brokers else BrokerStatus.OFFLINE
+
+    @property
+    def lists_fenced_brokers(self) -> bool:
+        """Only DescribeCluster v2 (KIP-1073) and kelr's own sources list brokers that are fenced."""
+        return self.brokers_source in FENCED_BROKER_SOURCES
+
+    @property
+    def live(self) -> frozenset[int]:
+        """Ids of the brokers that may lead."""
+        return frozenset(broker.id for broker in self.brokers if broker.status is BrokerStatus.LIVE)
+
+
+FENCED_BROKER_SOURCES = frozenset({"DescribeCluster v2", "metadata log", "scenario"})
+
+
+class ConfigSource(StrEnum):
+    """Where an effective config value comes from (DescribeConfigs ConfigSource)."""
+
+    TOPIC = "topic"
+    CLUSTER_DEFAULT = "cluster default"
+    BROKER = "broker"
+    STATIC = "broker's file"
+    DEFAULT = "Kafka's default"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """The two topic configs that elections depend on; None where they could not be read."""
+
+    min_insync_replicas: int | None = None
+    min_insync_replicas_source: ConfigSource = ConfigSource.UNKNOWN
+    unclean_leader_election: bool | None = None
+    unclean_leader_election_source: ConfigSource = ConfigSource.UNKNOWN
+    error: str | None = None
+    """Why the configs could not be read, such as ``TOPIC_AUTHORIZATION_FAILED``."""

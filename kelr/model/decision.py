@@ -1,0 +1,258 @@
+"""What an election rule set says of one partition, with its steps: the value that views render and plans stand on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Situation(StrEnum):
+    """Where a partition stands; exactly one holds. Ordered from fine to worst."""
+
+    HEALTHY = "healthy"
+    UNDER_MIN_ISR = "under-min-isr"
+    """It has a leader, but fewer in sync than the effective min ISR: acks=all is refused and the HW stands still."""
+    WAITING_FOR_ISR = "waiting-for-isr"
+    """No leader; a member is left in the ISR and none of them is live. With ELR off this is the only clean wait."""
+    WAITING_FOR_ELR = "waiting-for-elr"
+    """No leader, the ISR is empty, the ELR is not, and none of its members is live."""
+    WAITING_FOR_LAST_KNOWN_LEADER = "waiting-for-last-known-leader"
+    """No leader, ISR and ELR are empty; Kafka elects the last known leader the moment that it is back."""
+    NEEDS_UNCLEAN_RECOVERY = "needs-unclean-recovery"
+    """No leader, and nobody whose return Kafka would elect: only an unclean election brings it back."""
+    NO_LIVE_REPLICA = "no-live-replica"
+    """No leader and no replica on a live broker: nothing can be elected at all."""
+    LEADER_PENDING = "leader-pending"
+    """No leader, although an election would find one: the controller will elect it at its next event here."""
+    UNKNOWN = "unknown"
+    """The source cannot tell: ELR or min ISR would decide, and they are not known."""
+
+
+class ElectionType(StrEnum):
+    """Kinds of election, by KIP-966's names for kafka-leader-election.sh."""
+
+    PREFERRED = "preferred"
+    UNCLEAN = "unclean"
+    DESIGNATION = "designation"
+    LONGEST_LOG_BALANCED = "longest_log_balanced"
+    LONGEST_LOG_AGGRESSIVE = "longest_log_aggressive"
+
+
+class ElectedBy(StrEnum):
+    """The rule that made a leader."""
+
+    LEADER_STAYS = "leader-stays"
+    ISR = "isr"
+    ELR = "elr"
+    LAST_KNOWN_LEADER = "last-known-leader"
+    UNCLEAN = "unclean"
+    DESIGNATION = "designation"
+    LONGEST_LOG = "longest-log"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One question that a rule asks, its answer, and the evidence for the answer."""
+
+    rule: str
+    """Identifier of the rule, such as ``live-isr-member``; documented in `kelr.controller.rules`."""
+    holds: bool
+    text: str
+    evidence: str
+    source: str = ""
+    """KIP section or Kafka class that the rule comes from."""
+
+
+class Grade(StrEnum):
+    """How sure a statement about loss is. Ordered from certain to nothing known."""
+
+    PROVEN_NONE = "proven-none"
+    """The candidate is in the ISR or ELR: it holds everything that was committed."""
+    NONE_IF_FEWER_THAN_MIN_ISR = "none-if-fewer-than-min-isr-replicas-lost-data"
+    """The whole recovery quorum was heard and its best log chosen (KIP-966, balanced)."""
+    BOUNDED = "bounded"
+    """Counted between the logs that were heard; those not heard are named."""
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A number of offsets that is known to lie between two bounds; `at_most` is None where nothing bounds it."""
+
+    at_least: int
+    at_most: int | None = None
+
+    @property
+    def exact(self) -> bool:
+        return self.at_least == self.at_most
+
+    def __str__(self) -> str:
+        if self.exact:
+            return str(self.at_least)
+        if self.at_most is None:
+            return f"at least {self.at_least}"
+        return f"{self.at_least} to {self.at_most}"
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """What a replica's log gives up when it follows the elected leader: `[from_offset, from_offset + offsets)`."""
+
+    replica: int
+    from_offset: int
+    offsets: int
+    last_copy: int = 0
+    """How many of these offsets no other heard log holds in the same lineage, the elected one included: gone for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What electing one replica would lose, in offsets (not records: compaction and markers leave gaps).
+
+    `committed` counts offsets that acks=all producers may rely on: below the high watermark. `uncommitted` counts the
+    rest: acknowledged with acks=1 at most, or not yet known to be committed. `None` where nothing can be counted.
+    """
+
+    grade: Grade
+    committed: Bounds | None = None
+    uncommitted: Bounds | None = None
+    unheard: tuple[int, ...] = ()
+    """Replicas whose logs nobody could read: each may hold more than the best log that was heard."""
+    behind_best: int | None = None
+    """Offsets of the best heard log that the elected one does not hold."""
+    best: int | None = None
+    """The replica with the best heard log."""
+    agrees_to: int | None = None
+    """The elected log and the best one agree up to this offset (exclusive); from there on they differ or one ends."""
+    lost_ranges: tuple[tuple[int, int], ...] = ()
+    """Offsets `[first, last]` of the best log that would be lost."""
+    truncations: tuple[Truncation, ...] = ()
+    reason: str = ""
+    """One sentence for a person: why this grade."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One replica's standing in the decision."""
+
+    replica: int
+    live: bool
+    status: str
+    in_isr: bool
+    in_elr: bool | None
+    last_known: bool | None
+    rack: str | None = None
+    broker_epoch: int | None = None
+    last_epoch: int | None = None
+    log_end: int | None = None
+    high_watermark: int | None = None
+    log_start: int | None = None
+    current_leader_epoch: int | None = None
+    source: str | None = None
+    heard: bool = False
+    unheard_reason: str | None = None
+    behind_best: int | None = None
+    """Offsets that the best heard log has and this one has not; None where this one was not heard."""
+    diverges_at: int | None = None
+    """First offset at which this log and the best one hold different records; None where neither contradicts the other."""
+    best: bool = False
+    longest: bool = False
+    """It has the highest log end of all heard; differs from `best` where an older epoch ran further."""
+    eligible: bool = False
+    """Whether Kafka would elect it by itself now."""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one kind of election would give now."""
+
+    election: ElectionType
+    elected: int | None
+    elected_by: ElectedBy | None = None
+    steps: tuple[Step, ...] = ()
+    loss: Loss | None = None
+    """None where nobody is elected."""
+    waits_for: tuple[int, ...] = ()
+    designate: int | None = None
+    """For a designation: the replica asked for."""
+    note: str = ""
+    """What to know besides: why nobody is elected, or that the election is not needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What Kafka does by itself at the moment one absent broker is back (unfenced)."""
+
+    replica: int
+    clean: bool
+    """Whether its last shutdown was clean (KIP-966, "Detection of an unclean shutdown")."""
+    elected: int | None
+    elected_by: ElectedBy | None
+    isr: tuple[int, ...]
+    elr: tuple[int, ...]
+    loss: Loss | None = None
+    warning: str = ""
+    """Set where waiting is not safe: the replica would be elected with a log that may be, or is, shorter."""
+
+
+class AdviceAction(StrEnum):
+    """What to do; a small vocabulary for scripts."""
+
+    NOTHING = "nothing"
+    WAIT = "wait"
+    BRING_BACK = "bring-back"
+    HOLD = "hold"
+    """Keep a broker down: Kafka would elect it with a log that is known to be worse."""
+    DESIGNATE = "designate"
+    LONGEST_LOG_BALANCED = "longest-log-balanced"
+    LONGEST_LOG_AGGRESSIVE = "longest-log-aggressive"
+    ELECT_PREFERRED = "elect-preferred"
+    GET_MORE_INFORMATION = "get-more-information"
+    RESTORE_REPLICATION = "restore-replication"
+    """It has a leader; bring the missing replicas back before the next failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What an engineer should do next, why, and the command that does it or takes the first step."""
+
+    action: AdviceAction
+    text: str
+    replica: int | None = None
+    alternative: str = ""
+    """What to do where the first advice cannot be followed."""
+    command: tuple[str, ...] = ()
+    """The next command as arguments after ``kelr``, without connection flags; the views add those that were given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What one rule set says of one partition at one moment."""
+
+    topic: str
+    partition: int
+    rules: str
+    situation: Situation
+    leader: int | None
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    elr: tuple[int, ...] | None
+    last_known_elr: tuple[int, ...] | None
+    min_isr: int | None
+    """The effective min ISR: min(min.insync.replicas, replication factor); None where the config is not known."""
+    unclean_leader_election: bool | None
+    elected: int | None
+    elected_by: ElectedBy | None
+    waits_for: tuple[int, ...]
+    steps: tuple[Step, ...]
+    candidates: tuple[Candidate, ...]
+    elections: tuple[Outcome, ...]
+    """One outcome for each election type; for a designation one for each live replica."""
+    forecasts: tuple[Forecast, ...]
+    advice: Advice
+    summary: str = ""
+    """One sentence: leader, since which epoch, what it waits for."""
+    notes: tuple[str, ...] = ()
+    """What weakens this decision: unknown configs, a stale answer, an older source."""

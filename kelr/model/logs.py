@@ -1,0 +1,82 @@
+"""What one replica's log holds, or why nobody could tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEnd:
+    """The records of one leader epoch in a log end before `end_offset` (exclusive)."""
+
+    epoch: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLog:
+    """One replica's log at one moment.
+
+    Offsets are Kafka's: `log_end` is the offset that the next record would get (LEO), `high_watermark` the first
+    offset not known by this replica to be committed. Any field but `replica` and `log_end` is None where it could not
+    be learnt.
+    """
+
+    replica: int
+    log_end: int
+    last_epoch: int | None = None
+    """Last written leader epoch: that of the log's last record; None for an empty log, or where it is not known
+    (`last_epoch_error` tells which)."""
+    current_leader_epoch: int | None = None
+    """The partition's leader epoch as this broker knows it: older than the controller's means a stale answer."""
+    high_watermark: int | None = None
+    log_start: int | None = None
+    lineage: tuple[EpochEnd, ...] | None = None
+    """All epochs in the log, oldest first, each with its end offset; None where they were not asked for."""
+    broker_epoch: int | None = None
+    source: str = "unknown"
+    """How it was learnt, such as ``ListOffsets+Fetch``."""
+    read_at_ms: int | None = None
+    """When the answer arrived, in milliseconds since 1970 UTC."""
+    last_epoch_error: str | None = None
+    """Why the epochs are not known although the log end is, such as ``TOPIC_AUTHORIZATION_FAILED (READ)``."""
+
+    @property
+    def is_empty(self) -> bool:
+        """No records: the log starts where it ends."""
+        return self.log_start is not None and self.log_start == self.log_end
+
+
+class Unheard(StrEnum):
+    """Why nothing is known of a replica's log."""
+
+    NOT_ASKED = "not-asked"
+    UNREACHABLE = "unreachable"
+    """The connection was refused, reset, or the host is unknown."""
+    TIMED_OUT = "timed-out"
+    NOT_AUTHORIZED = "not-authorized"
+    AUTHENTICATION_FAILED = "authentication-failed"
+    NOT_A_REPLICA = "not-a-replica"
+    """The broker answers NOT_LEADER_OR_FOLLOWER: it does not hold this replica, or not yet."""
+    STORAGE_ERROR = "storage-error"
+    STALE = "stale"
+    """It answered with an older leader epoch than the controller's each time it was asked."""
+    NO_ADDRESS = "no-address"
+    """The cluster does not tell where this broker is."""
+    UNSUPPORTED = "unsupported"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class NotHeard:
+    """A replica whose log could not be read: a value, not a failure of the command."""
+
+    replica: int
+    reason: Unheard
+    detail: str = ""
+    """The words of the failure, for a person."""
+    read_at_ms: int | None = None
+
+
+LogAnswer = ReplicaLog | NotHeard

@@ -1,0 +1,54 @@
+"""A partition as the controller's records have it, and the names that address it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicPartition:
+    """The address of a partition; sorts by topic name, then by partition number, and prints as ``orders:3``."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}:{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """What the controller has decided about one partition.
+
+    Replica lists hold broker ids in Kafka's order: `replicas` in assignment order (the first is the preferred leader).
+    Unknown is `None`, never an empty tuple: a broker without DescribeTopicPartitions cannot say what the ELR is, and
+    that is not the same as an ELR that is empty.
+
+    Source: KIP-966 "Public Interfaces" (PartitionRecord, PartitionChangeRecord, DescribeTopicPartitionsResponse).
+    """
+
+    topic: str
+    partition: int
+    leader: int | None
+    """The broker that leads, or None where the controller has recorded no leader (NO_LEADER, -1 on the wire)."""
+    leader_epoch: int
+    """Raised by one for each record that carries a leader."""
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    elr: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
+    """On Kafka 4.x at most one id, the last known leader; the KIP's set only where a metadata log was replayed."""
+    offline_replicas: tuple[int, ...] | None = None
+    """Replicas that the answering broker holds to be offline: broker dead or fenced, or its log directory failed."""
+    partition_epoch: int | None = None
+    """Raised by one for each record; not part of any describe answer, so None for a live cluster."""
+    adding: tuple[int, ...] | None = None
+    """Replicas that a reassignment under way is adding; None where nobody asked."""
+    removing: tuple[int, ...] | None = None
+    recovering: bool | None = None
+    """True from an unclean election until the leader says that it recovered (LeaderRecoveryState RECOVERING)."""
+    topic_id: str | None = None
+
+    @property
+    def address(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)

@@ -1,0 +1,41 @@
+"""Everything that kelr knows at one moment: the one value that flows from the sources to the engine and the views."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kelr.model.cluster import Cluster, TopicConfig
+from kelr.model.logs import LogAnswer
+from kelr.model.partition import PartitionState, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class TopicError:
+    """A topic that could not be described: unknown, not authorized, or an error of the broker."""
+
+    topic: str
+    error: str
+    """Kafka's name of the error, such as ``UNKNOWN_TOPIC_OR_PARTITION``."""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A cluster, some of its partitions, their configs and what is known of their logs, at one moment.
+
+    `partitions` are sorted by address. `logs` holds one answer for each replica that was asked, in assignment order; a
+    partition that is missing there was not asked about.
+    """
+
+    taken_at_ms: int
+    """When the reading began, in milliseconds since 1970 UTC."""
+    cluster: Cluster
+    partitions: tuple[PartitionState, ...] = ()
+    configs: Mapping[str, TopicConfig] = field(default_factory=dict)
+    logs: Mapping[TopicPartition, tuple[LogAnswer, ...]] = field(default_factory=dict)
+    topic_errors: tuple[TopicError, ...] = ()
+    first_partition_replicas: Mapping[str, int] = field(default_factory=dict)
+    """Replica count of partition 0 of each topic: Kafka derives the effective min ISR from it (rule 17)."""
+    source: str = "live"
+    """Where it comes from, such as ``live`` or the name of a snapshot file."""

@@ -1,0 +1,101 @@
+"""What every source of knowledge can be asked: a live cluster, a snapshot file, and what comes later.
+
+A source answers questions about one cluster. All answers are kelr's own values; wire values such as -1 are translated
+inside the source. A dead, fenced, unreachable or unauthorized broker is a value in an answer and never an exception:
+only a cluster that cannot be reached at all raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kelr.model import Cluster, LogAnswer, PartitionState, Selection, Snapshot, TopicConfig, TopicError, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A run of partitions in address order, as one answer brought them."""
+
+    partitions: tuple[PartitionState, ...]
+    topic_errors: tuple[TopicError, ...] = ()
+    next_cursor: TopicPartition | None = None
+    """Where the next page starts; None on the last page."""
+    first_partition_replicas: Mapping[str, int] = field(default_factory=dict)
+    """Replica count of partition 0 for the topics whose partition 0 this answer held, selected or not."""
+
+
+Progress = Callable[[int, int], None]
+"""Called with (done, total) while long work goes on."""
+
+
+class Source(Protocol):
+    """One cluster's knowledge. Use as a context manager or call `close`."""
+
+    @property
+    def name(self) -> str:
+        """``live``, or the file's name."""
+
+    def cluster(self) -> Cluster:
+        """Brokers, features and how they were learnt. Read once, then remembered."""
+
+    def pages(
+        self, selection: Selection, *, page_size: int | None = None, start: TopicPartition | None = None
+    ) -> Iterator[Page]:
+        """The selected partitions page by page, in address order, never more than one page in memory.
+
+        `start` is the first address to read (inclusive). A topic or partition that was named outright and does not
+        exist comes as a `TopicError`.
+        """
+
+    def topic_configs(self, topics: Collection[str]) -> Mapping[str, TopicConfig]:
+        """The election configs of these topics; a topic whose configs could not be read has `error` set."""
+
+    def replica_logs(
+        self, partitions: Sequence[PartitionState], *, lineage: bool = False, progress: Progress | None = None
+    ) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
+        """What each replica of each partition holds: one answer for each replica, in assignment order."""
+
+    def close(self) -> None:
+        """End connections and close files; further calls raise."""
+
+
+LogFilter = Callable[[PartitionState], bool]
+
+
+def take_snapshot(
+    source: Source,
+    selection: Selection,
+    *,
+    now_ms: int,
+    with_logs: LogFilter | None = None,
+    lineage: bool = False,
+    progress: Progress | None = None,
+) -> Snapshot:
+    """Read everything selected into one `Snapshot`.
+
+    Args:
+        now_ms: the time that the snapshot carries, in milliseconds since 1970 UTC.
+        with_logs: for which partitions the replicas' logs are asked; None asks for none.
+        lineage: whether to learn each log's whole epoch history.
+    """
+    cluster = source.cluster()
+    partitions: list[PartitionState] = []
+    errors: list[TopicError] = []
+    first_replicas: dict[str, int] = {}
+    for page in source.pages(selection):
+        partitions.extend(page.partitions)
+        errors.extend(page.topic_errors)
+        first_replicas.update(page.first_partition_replicas)
+    asked = [] if with_logs is None else [partition for partition in partitions if with_logs(partition)]
+    return Snapshot(
+        taken_at_ms=now_ms,
+        cluster=cluster,
+        partitions=tuple(partitions),
+        configs=source.topic_configs(sorted({partition.topic for partition in partitions})),
+        logs=source.replica_logs(asked, lineage=lineage, progress=progress) if asked else {},
+        topic_errors=tuple(errors),
+        first_partition_replicas=first_replicas,
+        source=source.name,
+    )
