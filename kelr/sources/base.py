@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
 from kelr.model import Cluster, LogAnswer, PartitionState, Selection, Snapshot, TopicConfig, TopicError, TopicPartition
 
@@ -59,6 +60,13 @@ class Source(Protocol):
 
     def close(self) -> None:
         """End connections and close files; further calls raise."""
+
+    def __enter__(self) -> Self:
+        """The source itself, closed at the end of the block."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
 
 
 LogFilter = Callable[[PartitionState], bool]

@@ -1,0 +1,101 @@
+"""A `Source` over a `Snapshot` that is already in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from kelr.errors import UsageError
+from kelr.model import (
+    Cluster,
+    LogAnswer,
+    NotHeard,
+    PartitionState,
+    Selection,
+    Snapshot,
+    TopicConfig,
+    TopicPartition,
+    Unheard,
+)
+from kelr.sources.base import Page, Progress
+from kelr.sources.paging import paginate
+
+NOT_IN_SNAPSHOT = "not in the snapshot"
+
+
+class MemorySource:
+    """Answers every question from one `Snapshot`; what the snapshot lacks comes as a value that says so."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        return self._snapshot.source
+
+    def cluster(self) -> Cluster:
+        return self._open().cluster
+
+    def pages(
+        self, selection: Selection, *, page_size: int | None = None, start: TopicPartition | None = None
+    ) -> Iterator[Page]:
+        snapshot = self._open()
+        return paginate(
+            sorted(snapshot.partitions, key=lambda partition: partition.address),
+            selection,
+            topic_errors=snapshot.topic_errors,
+            first_replicas=first_partition_replicas(snapshot),
+            page_size=page_size,
+            start=start,
+            where="this snapshot",
+        )
+
+    def topic_configs(self, topics: Collection[str]) -> Mapping[str, TopicConfig]:
+        configs = self._open().configs
+        return {topic: configs.get(topic) or TopicConfig(error=NOT_IN_SNAPSHOT) for topic in topics}
+
+    def replica_logs(
+        self, partitions: Sequence[PartitionState], *, lineage: bool = False, progress: Progress | None = None
+    ) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
+        """The answers that the snapshot holds; `lineage` cannot add to them, so epochs not saved stay unknown."""
+        del lineage
+        logs = self._open().logs
+        answers = {
+            partition.address: answers_for(partition, logs.get(partition.address, ())) for partition in partitions
+        }
+        if progress is not None:
+            progress(len(partitions), len(partitions))
+        return answers
+
+    def close(self) -> None:
+        self._closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _open(self) -> Snapshot:
+        if self._closed:
+            raise UsageError(f"source {self.name!r} is closed")
+        return self._snapshot
+
+
+def answers_for(partition: PartitionState, saved: Sequence[LogAnswer]) -> tuple[LogAnswer, ...]:
+    """One answer for each replica, in assignment order; a replica that was not saved is `NOT_ASKED`."""
+    by_replica = {answer.replica: answer for answer in saved}
+    return tuple(
+        by_replica.get(replica) or NotHeard(replica, Unheard.NOT_ASKED, NOT_IN_SNAPSHOT)
+        for replica in partition.replicas
+    )
+
+
+def first_partition_replicas(snapshot: Snapshot) -> Mapping[str, int]:
+    """The replica count of partition 0 of each topic, as saved, or as the snapshot's own partitions show it."""
+    counts = {partition.topic: len(partition.replicas) for partition in snapshot.partitions if partition.partition == 0}
+    return {**counts, **snapshot.first_partition_replicas}
