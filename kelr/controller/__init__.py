@@ -1,0 +1,67 @@
+"""The controller's rules and its state machine for one partition: pure functions of their arguments."""
+
+from kelr.controller.change import Change, Circumstances, change_partition
+from kelr.controller.election import (
+    ELECTION_RULES,
+    Ballot,
+    Elected,
+    Election,
+    ElectionRule,
+    elect,
+    electable_replicas,
+    walk,
+)
+from kelr.controller.events import (
+    ElectLeadersAnswer,
+    broker_fenced,
+    broker_registered,
+    broker_returns,
+    broker_unfenced,
+    elect_leaders,
+    replicas_reordered,
+)
+from kelr.controller.rules import (
+    ELR_4_0,
+    ELR_4_1,
+    ELR_4_1_0,
+    ELR_4_3,
+    KRAFT,
+    NEWEST,
+    RULE_SETS,
+    ChosenRules,
+    RuleSet,
+    choose_rules,
+    rule_set,
+)
+
+__all__ = [
+    "ELECTION_RULES",
+    "ELR_4_0",
+    "ELR_4_1",
+    "ELR_4_1_0",
+    "ELR_4_3",
+    "KRAFT",
+    "NEWEST",
+    "RULE_SETS",
+    "Ballot",
+    "Change",
+    "ChosenRules",
+    "Circumstances",
+    "ElectLeadersAnswer",
+    "Elected",
+    "Election",
+    "ElectionRule",
+    "RuleSet",
+    "broker_fenced",
+    "broker_registered",
+    "broker_returns",
+    "broker_unfenced",
+    "change_partition",
+    "choose_rules",
+    "elect",
+    "elect_leaders",
+    "electable_replicas",
+    "replicas_reordered",
+    "rule_set",
+    "walk",
+]

@@ -12,6 +12,9 @@ class Situation(StrEnum):
     HEALTHY = "healthy"
     UNDER_MIN_ISR = "under-min-isr"
     """It has a leader, but fewer in sync than the effective min ISR: acks=all is refused and the HW stands still."""
+    LEADER_NOT_LIVE = "leader-not-live"
+    """The controller records a leader whose broker is fenced or gone: its session has not expired yet, or a Kafka 4.0
+    elected a dead last known leader (KAFKA-19522)."""
     WAITING_FOR_ISR = "waiting-for-isr"
     """No leader; a member is left in the ISR and none of them is live. With ELR off this is the only clean wait."""
     WAITING_FOR_ELR = "waiting-for-elr"
@@ -102,7 +105,7 @@ class Truncation:
     from_offset: int
     offsets: int
     last_copy: int = 0
-    """How many of these offsets no other heard log holds in the same lineage, the elected one included: gone for good."""
+    """How many of these offsets no other heard log holds, the elected one included: gone for good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,8 @@ class Loss:
     grade: Grade
     committed: Bounds | None = None
     uncommitted: Bounds | None = None
+    total: Bounds | None = None
+    """Both together: the offsets of the best heard log that are lost."""
     unheard: tuple[int, ...] = ()
     """Replicas whose logs nobody could read: each may hold more than the best log that was heard."""
     behind_best: int | None = None
@@ -154,7 +159,7 @@ class Candidate:
     behind_best: int | None = None
     """Offsets that the best heard log has and this one has not; None where this one was not heard."""
     diverges_at: int | None = None
-    """First offset at which this log and the best one hold different records; None where neither contradicts the other."""
+    """First offset at which this log and the best one hold different records; None where one continues the other."""
     best: bool = False
     longest: bool = False
     """It has the highest log end of all heard; differs from `best` where an older epoch ran further."""
@@ -224,6 +229,8 @@ class Advice:
     """What to do where the first advice cannot be followed."""
     command: tuple[str, ...] = ()
     """The next command as arguments after ``kelr``, without connection flags; the views add those that were given."""
+    stock_commands: tuple[tuple[str, ...], ...] = ()
+    """The same act as commands of Kafka's own tools, in order, without connection flags."""
 
 
 @dataclass(frozen=True, slots=True)

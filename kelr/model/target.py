@@ -1,4 +1,4 @@
-"""Which partitions a command is about: ``TOPIC``, ``TOPIC:3``, ``TOPIC:0,4-7``, ``orders-*``, ``/regular.expression/``."""
+"""Which partitions a command is about: ``TOPIC``, ``TOPIC:3``, ``TOPIC:0,4-7``, ``orders-*``, ``/regex/``."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def select(texts: Iterable[str]) -> Selection:
 def _parse_regex(text: str) -> Target:
     body, slash, rest = text[1:].rpartition("/")
     if not slash or (rest and not rest.startswith(":")):
-        raise ValueError(f"target {text!r}: a regular expression is written between slashes, /like.*this/ or /this/:0-3")
+        raise ValueError(f"target {text!r}: a regular expression stands between slashes: /like.*this/ or /this/:0-3")
     try:
         re.compile(body)
     except re.error as error:

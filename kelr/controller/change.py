@@ -1,0 +1,173 @@
+"""What one run of the controller makes of a partition: complete a reassignment, recompute the ELR, elect, write.
+
+`change_partition` is a function of its arguments and returns a new state; nothing is changed in place.
+
+Source: PartitionChangeBuilder.build and PartitionReassignmentReplicas of Apache Kafka 4.0.0 to 4.3.1;
+PartitionRegistration.merge for the epochs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from kelr.controller.election import NO_LEADER, Ballot, Elected, Election, elect
+from kelr.controller.rules import RuleSet
+from kelr.model import PartitionState
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What surrounds a partition when an event reaches it."""
+
+    electable: frozenset[int]
+    min_isr: int
+    """The effective min ISR: min(min.insync.replicas, replica count of the topic's partition 0)."""
+    rules: RuleSet
+    unclean_leader_election: bool = False
+    """The topic's effective unclean.leader.election.enable."""
+
+    @property
+    def normal_election(self) -> Election:
+        """The election that most events run (ReplicationControlManager.generateLeaderAndIsrUpdates)."""
+        return Election.UNCLEAN if self.unclean_leader_election else Election.ONLINE
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The state after a run, and what the election in it said."""
+
+    before: PartitionState
+    after: PartitionState
+    elected: Elected
+    ballot: Ballot
+
+    @property
+    def written(self) -> bool:
+        """Whether the run wrote a record at all."""
+        return self.after != self.before
+
+
+def change_partition(
+    state: PartitionState,
+    around: Circumstances,
+    *,
+    election: Election,
+    target_isr: tuple[int, ...] | None = None,
+    target_replicas: tuple[int, ...] | None = None,
+    unclean_shutdown: frozenset[int] = frozenset(),
+) -> Change:
+    """One run of the controller on one partition.
+
+    Args:
+        target_isr: the ISR that the event asks for; None leaves it as it is.
+        target_replicas: the assignment that the event asks for; None leaves it as it is.
+        unclean_shutdown: brokers that came back from an unclean shutdown: they may not stay in the ELR.
+    """
+    isr = state.isr if target_isr is None else target_isr
+    replicas = state.replicas if target_replicas is None else target_replicas
+    adding, removing = state.adding, state.removing
+    completed = _complete_reassignment(replicas, isr, adding or (), removing or (), around.rules)
+    if completed is not None:
+        replicas, isr = completed
+        adding, removing = (), ()
+    elr = _target_elr(state, isr, around, unclean_shutdown)
+    ballot = Ballot(
+        replicas=replicas,
+        isr=isr,
+        elr=elr,
+        leader=state.leader,
+        last_known=state.last_known_elr or (),
+        electable=around.electable,
+        election=election,
+        rules=around.rules,
+    )
+    elected = elect(ballot)
+    return Change(state, _write(state, ballot, elected, adding, removing), elected, ballot)
+
+
+def _complete_reassignment(
+    replicas: tuple[int, ...], isr: tuple[int, ...], adding: tuple[int, ...], removing: tuple[int, ...], rules: RuleSet
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The (replicas, ISR) after a reassignment that this run completes, or None (maybeCompleteReassignment)."""
+    if not adding and not removing:
+        return None
+    new_isr = tuple(replica for replica in isr if replica not in removing)
+    new_replicas = tuple(replica for replica in replicas if replica not in removing)
+    if removing and (not new_isr or not new_replicas):
+        return None
+    every_target = set(new_replicas) <= set(new_isr)
+    if rules.reassignment_needs_every_target or len(adding) < len(removing):
+        return (new_replicas, new_isr) if every_target and set(adding) <= set(new_isr) else None
+    return (new_replicas, new_isr) if set(adding) <= set(new_isr) else None
+
+
+def _target_elr(
+    state: PartitionState, isr: tuple[int, ...], around: Circumstances, unclean_shutdown: frozenset[int]
+) -> tuple[int, ...]:
+    """KIP-966 "ELR update" (PartitionChangeBuilder.maybePopulateTargetElr)."""
+    elr = state.elr or ()
+    if not around.rules.elr:
+        return elr
+    if len(isr) >= around.min_isr:
+        return ()
+    return tuple(sorted({*elr, *state.isr} - set(isr) - unclean_shutdown))
+
+
+def _write(
+    state: PartitionState,
+    ballot: Ballot,
+    elected: Elected,
+    adding: tuple[int, ...] | None,
+    removing: tuple[int, ...] | None,
+) -> PartitionState:
+    """The state that the run's record leaves behind (tryElection, maybeUpdateRecordElr, maybeUpdateLastKnownLeader)."""
+    isr, elr, recovering = ballot.isr, ballot.elr, state.recovering
+    leader_moves = elected.leader != state.leader
+    isr_written_uncleanly = False
+    if leader_moves and elected.leader is not None:
+        if elected.leader in elr:
+            isr, elr = (elected.leader,), tuple(replica for replica in elr if replica != elected.leader)
+        if elected.unclean:
+            isr, recovering, isr_written_uncleanly = (elected.leader,), True, True
+    # A record that drops replicas carries the leader even where it stays, so that its epoch rises.
+    leader_written = leader_moves or not set(state.replicas) <= set(ballot.replicas)
+    if isr_written_uncleanly or not ballot.rules.elr:
+        elr = ()
+    if not isr and not ballot.rules.elr:
+        isr = state.isr
+    after = replace(
+        state,
+        leader=elected.leader,
+        replicas=ballot.replicas,
+        isr=isr,
+        elr=elr if state.elr is not None or elr else None,
+        last_known_elr=_last_known(state, elected.leader, leader_written, isr, ballot.rules),
+        recovering=recovering,
+        adding=adding,
+        removing=removing,
+    )
+    if after == state and not leader_written:
+        return state
+    return replace(
+        after,
+        leader_epoch=state.leader_epoch + leader_written,
+        partition_epoch=None if state.partition_epoch is None else state.partition_epoch + 1,
+    )
+
+
+def _last_known(
+    state: PartitionState, leader: int | None, leader_written: bool, isr: tuple[int, ...], rules: RuleSet
+) -> tuple[int, ...] | None:
+    """LastKnownElr after the run; Kafka 4.x keeps the last known leader in it (maybeUpdateLastKnownLeader)."""
+    known = state.last_known_elr
+    if not rules.elr:
+        return known
+    old_leader = NO_LEADER if state.leader is None else state.leader
+    if rules.last_known_leader_set_once:
+        if leader_written and leader is None:
+            return known or (old_leader,)
+        return () if leader_written and known else known
+    if isr == () != state.isr and known != (old_leader,):
+        return (old_leader,)
+    has_leader = leader is not None
+    return () if has_leader and known else known

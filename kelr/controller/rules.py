@@ -1,0 +1,98 @@
+"""The election rule sets of released Kafka: what differs between versions, and which one a cluster runs.
+
+Four classes of behaviour were measured on the released jars (`docs/election-rules.md`); a rule set names one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kelr.model import METADATA_FEATURE, Features
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """How one class of Kafka versions elects leaders."""
+
+    name: str
+    title: str
+    elr: bool
+    """Whether the controller keeps ELR: eligible.leader.replicas.version is 1."""
+    last_known_leader_must_be_live: bool = True
+    """False before KAFKA-19522: the last known leader is elected although its broker is dead or fenced."""
+    last_known_leader_set_once: bool = True
+    """False before apache/kafka PR 20629: it is overwritten when the ISR empties again, also with "no leader"."""
+    reassignment_needs_every_target: bool = False
+    """True before KAFKA-19975: a reassignment completes only when every target replica is in the ISR."""
+
+
+KRAFT = RuleSet("kraft", "KRaft with ELR off", elr=False)
+ELR_4_0 = RuleSet(
+    "elr-4.0",
+    "Kafka 4.0.0 and 4.0.1 with ELR on (has KAFKA-19522: elects a dead last known leader)",
+    elr=True,
+    last_known_leader_must_be_live=False,
+    last_known_leader_set_once=False,
+    reassignment_needs_every_target=True,
+)
+ELR_4_1_0 = RuleSet(
+    "elr-4.1.0",
+    "Kafka 4.1.0 with ELR on",
+    elr=True,
+    last_known_leader_set_once=False,
+    reassignment_needs_every_target=True,
+)
+ELR_4_1 = RuleSet("elr-4.1", "Kafka 4.1.1 to 4.2 with ELR on", elr=True, reassignment_needs_every_target=True)
+ELR_4_3 = RuleSet("elr-4.3", "Kafka 4.3.0 and newer with ELR on", elr=True)
+
+NEWEST = ELR_4_3
+RULE_SETS: Mapping[str, RuleSet] = {rules.name: rules for rules in (KRAFT, ELR_4_0, ELR_4_1_0, ELR_4_1, ELR_4_3)}
+_ALIASES = {"elr": NEWEST.name}
+
+# The highest metadata.version that each release's software supports (MetadataVersion.LATEST_PRODUCTION), oldest first.
+_SOFTWARE_BY_METADATA_VERSION = ((25, ELR_4_0), (29, ELR_4_1))
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenRules:
+    """The rule set that a cluster was found to run, and what that rests on."""
+
+    rules: RuleSet
+    reason: str
+    certain: bool
+    """False where another rule set fits what is known as well."""
+
+
+def rule_set(name: str) -> RuleSet:
+    """The rule set of this name; ``elr`` is the newest.
+
+    Raises:
+        ValueError: listing the names there are.
+    """
+    key = name.strip().lower().replace("_", "-")
+    try:
+        return RULE_SETS[_ALIASES.get(key, key)]
+    except KeyError:
+        names = ", ".join([*RULE_SETS, *_ALIASES])
+        raise ValueError(f"there is no rule set {name!r}; there are {names}, and auto") from None
+
+
+def choose_rules(features: Features) -> ChosenRules:
+    """Which rule set a cluster runs, from its finalized features and its software's newest metadata.version.
+
+    Kafka does not tell its version, but the highest metadata.version that its software supports changes with each
+    minor release. Patch releases share it: 4.1.0 cannot be told from 4.1.1.
+    """
+    if features.elr_enabled is None:
+        return ChosenRules(NEWEST, "feature levels are not known; the newest rules are assumed", certain=False)
+    if not features.elr_enabled:
+        return ChosenRules(KRAFT, "eligible.leader.replicas.version is 0: ELR is off", certain=True)
+    newest = (features.supported or {}).get(METADATA_FEATURE)
+    if newest is None:
+        return ChosenRules(NEWEST, "ELR is on; the software's version is not known", certain=False)
+    reason = f"ELR is on; the brokers' software supports metadata.version up to {newest}"
+    for last, rules in _SOFTWARE_BY_METADATA_VERSION:
+        if newest <= last:
+            return ChosenRules(rules, reason, certain=rules is not ELR_4_1)
+    return ChosenRules(ELR_4_3, reason, certain=True)
