@@ -1,0 +1,385 @@
+"""A real Apache Kafka cluster on this machine: start it, kill and stop and start its brokers, end it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import SystemRandom
+from types import TracebackType
+from typing import Any, Self
+
+from kelr.errors import LabError, UsageError
+from kelr.lab import processes
+from kelr.lab.jars import Progress, cache_directory, obtain_jars
+from kelr.lab.java import find_java
+from kelr.lab.locks import load_lock
+from kelr.lab.nodes import HOST, NodePaths, new_kafka_uuid, write_nodes
+from kelr.lab.spec import CONTROLLER_ID, LabSpec
+from kelr.lab.state import (
+    LabState,
+    claim_directory,
+    load_state,
+    node_name,
+    save_state,
+)
+
+Report = Callable[[str], None]
+START_TIMEOUT_S = 60.0
+_QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+"""Several JVMs start at once on few cores: no parallel collector, and only the quick compiler."""
+_FIRST_PORT, _LAST_PORT = 20000, 32000
+"""Below the range that systems give to outgoing connections: a stopped broker finds its port free again."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """One node of the lab."""
+
+    node: int
+    name: str
+    port: int
+    rack: str | None
+    pid: int | None
+    """None where the process does not run."""
+    fenced: bool | None
+    """As the cluster says; None where it is not registered, or nobody could be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabStatus:
+    """The lab as it is now."""
+
+    directory: Path
+    kafka: str
+    cluster_id: str
+    bootstrap_servers: str
+    elr: bool
+    min_isr: int
+    ready: bool
+    """False where the lab never came up whole: killed while starting, or starting now."""
+    nodes: tuple[NodeStatus, ...]
+
+
+class Lab:
+    """A running lab; made by `Lab.up` or `Lab.open`."""
+
+    def __init__(self, directory: Path, state: LabState) -> None:
+        self.directory = directory
+        self._state = state
+
+    @classmethod
+    def up(
+        cls,
+        spec: LabSpec,
+        directory: Path,
+        *,
+        report: Report = lambda _line: None,
+        progress: Progress = lambda _done, _total: None,
+        owner_pid: int | None = None,
+    ) -> Lab:
+        """Start a cluster and wait until every broker is registered and unfenced.
+
+        Args:
+            directory: where everything of the lab lives; new or empty. `down` deletes it.
+            report: told of each step, one line each.
+            progress: told of downloaded bytes, (done, total).
+            owner_pid: the lab ends itself when this process is gone; None keeps it until `down`.
+
+        Raises:
+            LabError: no jars, no Java, no room, a lab is there already, or a node does not come up. Nothing is left
+                behind then.
+        """
+        directory = directory.absolute()
+        java = find_java()
+        lock = load_lock(spec.kafka)
+        jars = obtain_jars(lock, cache_directory(), report=report, progress=progress)
+        state = LabState(
+            lab_id=new_kafka_uuid(),
+            cluster_id=new_kafka_uuid(),
+            spec=spec,
+            ports=_free_ports((CONTROLLER_ID, *spec.broker_ids)),
+            java=str(java.executable),
+            jars=tuple(map(str, jars)),
+        )
+        claim_directory(directory, state)
+        lab = cls(directory, state)
+        try:
+            lab._come_up(report, owner_pid)
+        except BaseException:
+            lab.down()
+            raise
+        return lab
+
+    @classmethod
+    def open(cls, directory: Path) -> Lab:
+        """The lab that runs in this directory.
+
+        Raises:
+            LabError: there is none.
+        """
+        directory = directory.absolute()
+        return cls(directory, load_state(directory))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.down()
+
+    @property
+    def spec(self) -> LabSpec:
+        return self._state.spec
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """All brokers, comma separated, running or not."""
+        return self._state.bootstrap_servers
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """Broker ids, 1 to n; the controller's id is another."""
+        return self.spec.broker_ids
+
+    @property
+    def racks(self) -> Mapping[int, str]:
+        return self.spec.rack_of
+
+    def port(self, node: int) -> int:
+        return self._state.ports[node]
+
+    def data_directory(self, node: int) -> Path:
+        """The node's Kafka log directory."""
+        return NodePaths.of(self.directory, node).data
+
+    def is_running(self, broker: int) -> bool:
+        """Whether the broker's process runs; it may be fenced all the same."""
+        return self._process(broker) is not None
+
+    def kill(self, broker: int) -> None:
+        """SIGKILL: the broker is gone at once and says nothing to the controller. Waits for the process's end."""
+        self._check(broker)
+        processes.end(processes.all_of(self._state.lab_id, broker), ask_first_s=0)
+
+    def stop(self, broker: int, *, timeout_s: float = 60.0) -> None:
+        """SIGTERM: a controlled shutdown, after which the broker's log is clean. Waits for the process's end.
+
+        Raises:
+            LabError: the broker does not end in time (it is not killed then).
+        """
+        self._check(broker)
+        running = processes.all_of(self._state.lab_id, broker)
+        processes.signal_all(running, signal.SIGTERM)
+        if processes.wait_gone(running, timeout_s):
+            raise LabError(f"broker {broker} did not shut down in {timeout_s:.0f} s", next_step="kill it instead")
+
+    def start(self, broker: int, *, wait: bool = True) -> None:
+        """Start a broker that is down; with `wait`, return when it is unfenced.
+
+        Raises:
+            LabError: it ended while starting, or was not unfenced in time.
+        """
+        self._check(broker)
+        if self._process(broker) is None:
+            self._spawn(broker)
+        if wait:
+            self.wait_unfenced(broker)
+
+    def wait_unfenced(self, *brokers: int, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Wait until each broker says of itself that it is registered and unfenced.
+
+        A broker opens its port only after it has read the metadata up to its own registration, so that its own
+        answer cannot be about an earlier life of it; another broker's could.
+        """
+        deadline = time.monotonic() + timeout_s
+        for broker in brokers:
+            while not self._says_unfenced(broker):
+                self._check_alive(broker)
+                if time.monotonic() > deadline:
+                    raise LabError(f"broker {broker} was not unfenced in {timeout_s:.0f} s{self._log_tail(broker)}")
+                time.sleep(0.05)
+
+    def status(self) -> LabStatus:
+        """What runs, and what the cluster says of each broker."""
+        fenced = self._fenced()
+        nodes = []
+        for node in (CONTROLLER_ID, *self.brokers):
+            process = self._process(node)
+            pid = None if process is None else process.pid
+            nodes.append(
+                NodeStatus(node, node_name(node), self.port(node), self.racks.get(node), pid, fenced.get(node))
+            )
+        spec = self.spec
+        return LabStatus(
+            directory=self.directory,
+            kafka=spec.kafka,
+            cluster_id=self._state.cluster_id,
+            bootstrap_servers=self.bootstrap_servers,
+            elr=spec.elr,
+            min_isr=spec.min_isr,
+            ready=self._state.ready,
+            nodes=tuple(nodes),
+        )
+
+    def down(self, *, keep_data: bool = False) -> None:
+        """End every process of the lab, and delete its directory unless `keep_data`."""
+        end_lab(self.directory, self._state, keep_data=keep_data)
+
+    def stock_tool(self, tool: str, *arguments: str, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
+        """Run one of Kafka's own command line tools, such as ``kafka-topics.sh``, from the jars.
+
+        Raises:
+            UsageError: no such tool is known.
+            LabError: it did not end in time.
+        """
+        if tool not in STOCK_TOOLS:
+            raise UsageError(f"no stock tool {tool!r}", next_step=f"one of {', '.join(sorted(STOCK_TOOLS))}")
+        command = [self._state.java, *_QUICK_JVM, "-Xmx256m", "-cp", self._class_path, STOCK_TOOLS[tool], *arguments]
+        try:
+            return subprocess.run(
+                command, capture_output=True, text=True, timeout=timeout_s, check=False, stdin=subprocess.DEVNULL
+            )
+        except subprocess.TimeoutExpired as error:
+            raise LabError(f"{tool} did not end in {timeout_s:.0f} s") from error
+
+    def _come_up(self, report: Report, owner_pid: int | None) -> None:
+        write_nodes(self.directory, self.spec, self._state.ports, self._state.cluster_id)
+        self._format_controller()
+        report(f"starting Kafka {self.spec.kafka}: one controller and {len(self.brokers)} brokers")
+        for node in (CONTROLLER_ID, *self.brokers):
+            self._spawn(node)
+        self.wait_unfenced(*self.brokers)
+        self._save(replace(self._state, ready=True))
+        report(f"up: {self.bootstrap_servers}")
+
+    def _format_controller(self) -> None:
+        paths = NodePaths.of(self.directory, CONTROLLER_ID)
+        feature = f"eligible.leader.replicas.version={1 if self.spec.elr else 0}"
+        arguments = ("format", "-t", self._state.cluster_id, "-c", str(paths.properties), "--standalone")
+        done = self.stock_tool("kafka-storage.sh", *arguments, "--feature", feature)
+        if done.returncode != 0:
+            raise LabError(f"formatting the controller failed: {(done.stderr or done.stdout).strip()[-2000:]}")
+
+    def _spawn(self, node: int) -> None:
+        paths = NodePaths.of(self.directory, node)
+        heap_mb = 256 if node == CONTROLLER_ID else self.spec.heap_mb
+        command = (
+            self._state.java,
+            *_QUICK_JVM,
+            f"-Xmx{heap_mb}m",
+            f"-XX:ErrorFile={paths.home}/crash-%p.log",
+            processes.lab_property(self._state.lab_id),
+            processes.node_property(node),
+            f"-Dlog4j2.configurationFile={paths.log4j}",
+            "-cp",
+            self._class_path,
+            "kafka.Kafka",
+            str(paths.properties),
+        )
+        self._save(self._state.with_process(node, processes.spawn(command, paths.output)))
+
+    @property
+    def _class_path(self) -> str:
+        return os.pathsep.join(self._state.jars)
+
+    def _save(self, state: LabState) -> None:
+        self._state = state
+        save_state(self.directory, state)
+
+    def _process(self, node: int) -> Any:
+        found = processes.all_of(self._state.lab_id, node)
+        return found[0] if found else None
+
+    def _check(self, broker: int) -> None:
+        if broker not in self.brokers:
+            raise UsageError(f"the lab has no broker {broker}", next_step=f"brokers are {self.brokers}")
+
+    def _check_alive(self, broker: int) -> None:
+        if self._process(broker) is None:
+            raise LabError(f"broker {broker} ended while starting{self._log_tail(broker)}")
+        if self._process(CONTROLLER_ID) is None:
+            raise LabError(f"the controller has ended{self._log_tail(CONTROLLER_ID)}")
+
+    def _log_tail(self, node: int) -> str:
+        try:
+            lines = NodePaths.of(self.directory, node).output.read_text(errors="replace").splitlines()
+        except OSError:
+            return ""
+        return "".join(f"\n  | {line[:300]}" for line in lines[-15:])
+
+    def _says_unfenced(self, broker: int) -> bool:
+        return self._fenced_as_seen_by(broker).get(broker) is False
+
+    def _fenced(self) -> Mapping[int, bool]:
+        """Broker id to whether it is fenced, as the first broker that answers has it; registered brokers only."""
+        for broker in self.brokers:
+            if answer := self._fenced_as_seen_by(broker):
+                return answer
+        return {}
+
+    def _fenced_as_seen_by(self, broker: int) -> Mapping[int, bool]:
+        from kafka.protocol.admin import DescribeClusterRequest  # noqa: PLC0415
+
+        from kelr.lab.wire import ask  # noqa: PLC0415
+
+        request = DescribeClusterRequest(include_fenced_brokers=True, version=2)
+        try:
+            response = ask(self.port(broker), request)
+        except OSError:
+            return {}
+        return {described.broker_id: described.is_fenced for described in response.brokers}
+
+
+def end_lab(directory: Path, state: LabState, *, keep_data: bool = False) -> None:
+    """End every process that carries the lab's id, and delete its directory unless `keep_data`."""
+    import shutil  # noqa: PLC0415
+
+    running = processes.all_of(state.lab_id)
+    # Data that will be deleted needs no clean shutdown, only a short chance for one.
+    processes.end(running, ask_first_s=20 if keep_data else 2)
+    if not keep_data:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _free_ports(nodes: tuple[int, ...]) -> dict[int, int]:
+    """A free port for each node, all of them held at once so that no two are the same."""
+    ports: dict[int, int] = {}
+    pick = SystemRandom()
+    with ExitStack() as held:
+        for _attempt in range(1000):
+            if len(ports) == len(nodes):
+                return ports
+            candidate = held.enter_context(socket.socket())
+            try:
+                candidate.bind((HOST, pick.randrange(_FIRST_PORT, _LAST_PORT)))
+            except OSError:
+                continue
+            ports[nodes[len(ports)]] = candidate.getsockname()[1]
+    raise LabError(f"no {len(nodes)} free ports between {_FIRST_PORT} and {_LAST_PORT} on {HOST}")
+
+
+STOCK_TOOLS: Mapping[str, str] = {
+    "kafka-storage.sh": "kafka.tools.StorageTool",
+    "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
+    "kafka-leader-election.sh": "org.apache.kafka.tools.LeaderElectionCommand",
+    "kafka-reassign-partitions.sh": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "kafka-configs.sh": "kafka.admin.ConfigCommand",
+    "kafka-features.sh": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-cluster.sh": "org.apache.kafka.tools.ClusterTool",
+    "kafka-get-offsets.sh": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-dump-log.sh": "kafka.tools.DumpLogSegments",
+    "kafka-log-dirs.sh": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-metadata-quorum.sh": "org.apache.kafka.tools.MetadataQuorumCommand",
+    "kafka-metadata-shell.sh": "org.apache.kafka.shell.MetadataShell",
+    "kafka-transactions.sh": "org.apache.kafka.tools.TransactionsCommand",
+    "kafka-consumer-groups.sh": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+}
+"""Kafka's scripts by name, and the class that each runs."""

@@ -1,0 +1,54 @@
+"""Resolve the jars of Kafka versions with jgo and write their locks: ``python -m kelr.lab.locks 4.3.1 4.0.0``.
+
+A maintainer's command: it needs the network, trusts what it downloads, and its result is reviewed before it is
+committed. Users only ever get what the locks say.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from pathlib import Path
+from typing import Any
+
+from kelr.lab.locks import Lock, LockedJar, dump_lock
+
+ENDPOINT = "org.apache.kafka:kafka_2.13:{0}+org.apache.kafka:kafka-tools:{0}+org.apache.kafka:kafka-shell:{0}"
+LOG_BINDING = "org.apache.logging.log4j:log4j-slf4j-impl:{0}"
+"""Kafka's distribution adds it to its libs directory, and no POM of Kafka's names it: without it a broker logs nothing."""
+LOG4J_WHERE_KAFKA_NAMES_NONE = "2.25.4"
+
+
+def resolve_lock(kafka: str) -> Lock:
+    """Resolve and download every jar of a Kafka version, and hash it."""
+    import jgo  # noqa: PLC0415
+
+    found = {_name(artifact): artifact for artifact in jgo.resolve(ENDPOINT.format(kafka))}
+    log4j = found.get("org.apache.logging.log4j:log4j-core")
+    binding = LOG_BINDING.format(LOG4J_WHERE_KAFKA_NAMES_NONE if log4j is None else log4j.version)
+    for artifact in jgo.resolve(binding):
+        found.setdefault(_name(artifact), artifact)
+    return Lock(kafka, tuple(sorted(map(_locked, found.values()), key=lambda jar: jar.coordinates)))
+
+
+def _name(artifact: Any) -> str:
+    return f"{artifact.groupId}:{artifact.artifactId}"
+
+
+def _locked(artifact: Any) -> LockedJar:
+    content = Path(artifact.resolve()).read_bytes()
+    coordinates = f"{artifact.groupId}:{artifact.artifactId}:{artifact.version}"
+    return LockedJar(coordinates, len(content), hashlib.sha256(content).hexdigest())
+
+
+def main(versions: list[str]) -> int:
+    for version in versions:
+        lock = resolve_lock(version)
+        target = Path(__file__).with_name(f"kafka-{version}.json")
+        target.write_text(dump_lock(lock), encoding="utf-8")
+        print(f"{target.name}: {len(lock.jars)} jars, {lock.size / 1e6:.0f} MB")
+    return 0 if versions else 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,129 @@
+"""What a node of the lab is made of on disk: its properties file, its log settings, its formatted log directory."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kelr.lab.spec import CONTROLLER_ID, LabSpec
+
+SESSION_TIMEOUT_MS = 3000
+"""How long after its last heartbeat a broker is fenced; also how soon a killed broker may register again."""
+HOST = "127.0.0.1"
+
+_LOG4J = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<Configuration status="WARN">
+  <Appenders>
+    <Console name="out" target="SYSTEM_OUT"><PatternLayout pattern="[%d] %p %m (%c)%n"/></Console>
+  </Appenders>
+  <Loggers>
+    <Root level="WARN"><AppenderRef ref="out"/></Root>
+    <Logger name="kafka.server" level="INFO"/>
+    <Logger name="org.apache.kafka.controller" level="INFO"/>
+    <Logger name="org.apache.kafka.server.config" level="WARN"/>
+    <Logger name="org.apache.kafka.common.config" level="WARN"/>
+  </Loggers>
+</Configuration>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class NodePaths:
+    """Where one node keeps its things, under the lab's directory."""
+
+    home: Path
+
+    @classmethod
+    def of(cls, lab_directory: Path, node: int) -> NodePaths:
+        return cls(lab_directory / ("controller" if node == CONTROLLER_ID else f"broker-{node}"))
+
+    @property
+    def properties(self) -> Path:
+        return self.home / "server.properties"
+
+    @property
+    def log4j(self) -> Path:
+        return self.home / "log4j2.xml"
+
+    @property
+    def data(self) -> Path:
+        return self.home / "data"
+
+    @property
+    def output(self) -> Path:
+        """Standard output and error of the node's process: Kafka's server log."""
+        return self.home / "server.log"
+
+
+def new_kafka_uuid() -> str:
+    """A random id in Kafka's form: 22 characters of URL-safe base 64, not starting with ``-``."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
+def write_nodes(directory: Path, spec: LabSpec, ports: Mapping[int, int], cluster_id: str) -> None:
+    """Write the files of every node, and format the brokers' log directories (the controller is formatted by Kafka's
+    own tool, because its directory also holds the first records of the metadata log)."""
+    for node in (CONTROLLER_ID, *spec.broker_ids):
+        paths = NodePaths.of(directory, node)
+        paths.data.mkdir(parents=True)
+        paths.log4j.write_text(_LOG4J, encoding="utf-8")
+        properties = node_properties(spec, node, ports, paths.data)
+        lines = "".join(f"{key}={value}\n" for key, value in properties.items())
+        paths.properties.write_text(lines, encoding="utf-8")
+        if node != CONTROLLER_ID:
+            meta = f"version=1\ncluster.id={cluster_id}\nnode.id={node}\ndirectory.id={new_kafka_uuid()}\n"
+            (paths.data / "meta.properties").write_text(meta, encoding="utf-8")
+
+
+def node_properties(spec: LabSpec, node: int, ports: Mapping[int, int], data: Path) -> dict[str, str]:
+    """The properties file of a node, as key and value."""
+    listener = "CONTROLLER" if node == CONTROLLER_ID else "PLAINTEXT"
+    common = {
+        "process.roles": "controller" if node == CONTROLLER_ID else "broker",
+        "node.id": str(node),
+        "controller.quorum.bootstrap.servers": f"{HOST}:{ports[CONTROLLER_ID]}",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": f"{listener}://{HOST}:{ports[node]}",
+        "log.dirs": str(data),
+        "broker.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+        "broker.heartbeat.interval.ms": "500",
+        # With ELR on, the value that counts is the cluster-wide dynamic config, which the controller takes from its
+        # own file when it writes the first metadata; with ELR off, the brokers' own files count as well.
+        "min.insync.replicas": str(spec.min_isr),
+        "unclean.leader.election.enable": "false",
+        # A preferred election every five minutes would move leaders in the middle of an incident.
+        "auto.leader.rebalance.enable": "false",
+        "auto.create.topics.enable": "false",
+    }
+    return common if node == CONTROLLER_ID else common | _broker_properties(spec, node)
+
+
+def _broker_properties(spec: LabSpec, node: int) -> dict[str, str]:
+    copies, safe = str(min(3, spec.brokers)), str(min(2, spec.brokers))
+    return {
+        "broker.rack": spec.rack_of[node],
+        "inter.broker.listener.name": "PLAINTEXT",
+        "replica.lag.time.max.ms": "3000",
+        "controlled.shutdown.enable": "true",
+        "default.replication.factor": copies,
+        "offsets.topic.replication.factor": copies,
+        "offsets.topic.num.partitions": "3",
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": safe,
+        "transaction.state.log.num.partitions": "3",
+        "share.coordinator.state.topic.replication.factor": copies,
+        "share.coordinator.state.topic.min.isr": safe,
+        "share.coordinator.state.topic.num.partitions": "3",
+        "group.initial.rebalance.delay.ms": "0",
+        "num.network.threads": "2",
+        "num.io.threads": "4",
+        # The cleaner's default buffer is 128 MiB, a third of the heap that a lab's broker has.
+        "log.cleaner.dedupe.buffer.size": "4194304",
+    }

@@ -1,0 +1,51 @@
+"""What a lab is made of: how many brokers, which Kafka, which durability settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kelr.errors import UsageError
+
+CONTROLLER_ID = 100
+"""Node id of the one controller; brokers are numbered from 1."""
+MOST_BROKERS = 9
+NEWEST_KAFKA = "4.3.1"
+
+
+@dataclass(frozen=True, slots=True)
+class LabSpec:
+    """A cluster to build: one KRaft controller and `brokers` brokers spread over `racks` racks.
+
+    Raises:
+        UsageError: a number is out of range.
+    """
+
+    brokers: int = 3
+    kafka: str = NEWEST_KAFKA
+    min_isr: int = 2
+    racks: int = 3
+    elr: bool = True
+    """Whether the feature eligible.leader.replicas.version is 1 (KIP-966) or 0."""
+    heap_mb: int = 320
+    """Java heap of each broker, in MiB."""
+
+    def __post_init__(self) -> None:
+        _within("brokers", self.brokers, 1, MOST_BROKERS)
+        _within("min-isr", self.min_isr, 1, self.brokers)
+        _within("racks", self.racks, 1, MOST_BROKERS)
+        _within("heap-mb", self.heap_mb, 128, 16384)
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        return tuple(range(1, self.brokers + 1))
+
+    @property
+    def rack_of(self) -> Mapping[int, str]:
+        """Broker id to rack: az1, az2, ... dealt round robin, so that neighbouring ids are in different racks."""
+        return {broker: f"az{(broker - 1) % self.racks + 1}" for broker in self.broker_ids}
+
+
+def _within(name: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise UsageError(f"a lab's {name} is {value}, outside {low} to {high}", next_step=f"give --{name} in that range")

@@ -1,0 +1,137 @@
+"""lab.json: what a lab is and which processes are its own. Written atomically, read by every later kelr."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from kelr.errors import LabError
+from kelr.lab.spec import CONTROLLER_ID, LabSpec
+
+STATE_FORMAT = 1
+STATE_FILE = "lab.json"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRecord:
+    """A process by its id and its start time (seconds since 1970): a reused id has another start time."""
+
+    pid: int
+    started: float
+
+
+@dataclass(frozen=True, slots=True)
+class LabState:
+    """Everything that a later kelr needs to drive or end this lab."""
+
+    lab_id: str
+    """Random; every process of the lab carries it on its command line, so that none can be lost."""
+    cluster_id: str
+    spec: LabSpec
+    ports: Mapping[int, int]
+    """Node id to its TCP port; a broker keeps its port over restarts."""
+    java: str
+    jars: tuple[str, ...]
+    ready: bool = False
+    """False until every broker was up once: a lab that is not ready was killed while starting, or is starting."""
+    processes: Mapping[int, ProcessRecord] = field(default_factory=dict)
+    """The last process started for each node, running or not."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(f"127.0.0.1:{self.ports[broker]}" for broker in self.spec.broker_ids)
+
+    def with_process(self, node: int, process: ProcessRecord) -> LabState:
+        return replace(self, processes={**self.processes, node: process})
+
+
+def default_directory() -> Path:
+    """``KELR_LAB_DIR``, else ``lab`` in the platform's state directory for kelr."""
+    chosen = os.environ.get("KELR_LAB_DIR")
+    if chosen:
+        return Path(chosen)
+    from platformdirs import user_state_path  # noqa: PLC0415
+
+    return user_state_path("kelr") / "lab"
+
+
+def claim_directory(directory: Path, state: LabState) -> None:
+    """Make the directory this lab's own by creating lab.json in it, which only one kelr can do.
+
+    Raises:
+        LabError: a lab is there already, or the directory holds something else.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    if (directory / STATE_FILE).exists():
+        raise _taken(directory)
+    if any(directory.iterdir()):
+        raise LabError(
+            f"{directory} is not empty and holds no lab",
+            next_step="give an empty or new directory with --dir: 'kelr lab down' will delete all of it",
+        )
+    try:
+        with (directory / STATE_FILE).open("x", encoding="utf-8") as stream:
+            stream.write(_dump(state))
+    except FileExistsError:
+        raise _taken(directory) from None
+
+
+def save_state(directory: Path, state: LabState) -> None:
+    """Replace lab.json in one step."""
+    temporary = directory / f".{STATE_FILE}.{os.getpid()}"
+    temporary.write_text(_dump(state), encoding="utf-8")
+    temporary.replace(directory / STATE_FILE)
+
+
+def load_state(directory: Path) -> LabState:
+    """The state of the lab in this directory.
+
+    Raises:
+        LabError: there is no lab, or lab.json is damaged or of another kelr's format.
+    """
+    file = directory / STATE_FILE
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+        if document["format"] != STATE_FORMAT:
+            raise LabError(f"{file} has format {document['format']}, this kelr reads {STATE_FORMAT}")
+        return _parse(document)
+    except (FileNotFoundError, NotADirectoryError):
+        raise LabError(f"there is no lab in {directory}", next_step="start one with 'kelr lab up'") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise LabError(
+            f"{file} is damaged ({type(error).__name__}: {error})",
+            next_step="'kelr lab down --force' ends the processes that run from this directory and deletes it",
+        ) from error
+
+
+def _taken(directory: Path) -> LabError:
+    return LabError(
+        f"a lab is in {directory} already",
+        next_step="use it ('kelr lab status'), end it ('kelr lab down'), or give another --dir",
+    )
+
+
+def _dump(state: LabState) -> str:
+    return json.dumps({"format": STATE_FORMAT, **asdict(state)}, indent=1) + "\n"
+
+
+def _parse(document: dict[str, Any]) -> LabState:
+    return LabState(
+        lab_id=document["lab_id"],
+        cluster_id=document["cluster_id"],
+        spec=LabSpec(**document["spec"]),
+        ports={int(node): int(port) for node, port in document["ports"].items()},
+        java=document["java"],
+        jars=tuple(document["jars"]),
+        ready=bool(document["ready"]),
+        processes={int(node): ProcessRecord(**record) for node, record in document["processes"].items()},
+    )
+
+
+def node_name(node: int) -> str:
+    """``controller`` or ``broker 2``."""
+    return "controller" if node == CONTROLLER_ID else f"broker {node}"
