@@ -1,0 +1,120 @@
+"""Which commands there are, in the order and the groups of ``kelr --help``; their modules are loaded when they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import typer
+import typer.main
+
+from kelr.commands.help import KelrCommand, KelrGroup
+from kelr.commands.options import exits_of
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A command's name, its group and sentence in the help, and where it is: ``module:function`` or ``module:app``."""
+
+    name: str
+    group: str
+    summary: str
+    where: str
+
+
+COMMANDS: tuple[Registered, ...] = (
+    Registered(
+        "describe",
+        "Look",
+        "Show leader, ISR, ELR and LastKnownELR of partitions, and where each stands",
+        "kelr.commands.describe:describe",
+    ),
+    Registered(
+        "log-info",
+        "Look",
+        "Show what the log of every replica holds, and how far each is behind the best",
+        "kelr.commands.log_info:log_info",
+    ),
+    Registered(
+        "snapshot",
+        "Look",
+        "Save everything that kelr knows of a cluster in one file",
+        "kelr.commands.snapshot:snapshot",
+    ),
+    Registered(
+        "explain",
+        "Decide",
+        "Explain who would be elected, by which rule, and what would be lost",
+        "kelr.commands.explain:explain",
+    ),
+    Registered(
+        "lab",
+        "Rehearse",
+        "Run a real Apache Kafka cluster on this machine, and incidents on it",
+        "kelr.commands.lab:app",
+    ),
+    Registered(
+        "demo",
+        "Rehearse",
+        "Show a real incident from start to end on a cluster of its own",
+        "kelr.commands.demo:demo",
+    ),
+    Registered("schema", "Scripts", "Print the JSON Schema of an output", "kelr.commands.schema:schema"),
+)
+
+
+class LazyCommands(MutableMapping[str, Any]):
+    """The commands by name; looking one up imports its module."""
+
+    def __init__(self) -> None:
+        self._registered = {registered.name: registered for registered in COMMANDS}
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            self._loaded[name] = load(self._registered[name])
+        return self._loaded[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._registered[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._registered)
+
+    def __len__(self) -> int:
+        return len(self._registered)
+
+
+def load(registered: Registered) -> Any:
+    """Import the command and make it ready to run."""
+    module_name, _, attribute = registered.where.partition(":")
+    found = getattr(import_module(module_name), attribute)
+    command = _group(found) if isinstance(found, typer.Typer) else _command(found, registered.name)
+    command.name = registered.name
+    return command
+
+
+def _command(function: Any, name: str) -> Any:
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(name, cls=KelrCommand)(function)
+    command = typer.main.get_command(app)
+    command.kelr_exits = exits_of(function)  # type: ignore[attr-defined]
+    return command
+
+
+def _group(app: typer.Typer) -> Any:
+    app.info.cls = KelrGroup
+    app.rich_markup_mode = None
+    for info in app.registered_commands:
+        info.cls = KelrCommand
+    group = typer.main.get_group(app)
+    for info in app.registered_commands:
+        for command in group.commands.values():
+            if info.callback is not None and command.name == (info.name or info.callback.__name__.replace("_", "-")):
+                command.kelr_exits = exits_of(info.callback)  # type: ignore[attr-defined]
+    return group

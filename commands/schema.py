@@ -1,0 +1,16 @@
+"""``kelr schema``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kelr.commands.options import with_output
+from kelr.view.output import Output
+
+
+@with_output()
+def schema(output: Output) -> None:
+    """Print the JSON Schema of an output."""
+    output.line("{}")

@@ -1,0 +1,255 @@
+"""What a command works with: the settings of this run, the source of its knowledge, and its output."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from kelr.errors import RefusedError, UsageError
+from kelr.model import Selection, select
+from kelr.view.output import Output, OutputFormat
+
+if TYPE_CHECKING:
+    from kelr.sources.base import Progress, Source
+
+DEFAULT_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The shared options that somebody gave; None where nobody did."""
+
+    bootstrap_server: str | None = None
+    command_config: Path | None = None
+    context: str | None = None
+    snapshot: Path | None = None
+    timeout_s: float | None = None
+    format: OutputFormat | None = None
+    verbose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The settings of this run: flag, then environment variable, then context, then default."""
+
+    bootstrap_server: str | None
+    command_config: Path | None
+    snapshot: Path | None
+    timeout_s: float
+    format: OutputFormat
+    verbose: bool
+    cluster_id: str | None
+    """The cluster that the context expects; another one is refused."""
+    context: str | None
+    connection_flags: tuple[str, ...]
+    """The connection flags that were given, for the next command to repeat."""
+
+    def output(self) -> Output:
+        """The output on this process's streams."""
+        return Output.for_streams(
+            sys.stdout, sys.stderr, format=self.format, connection_flags=self.connection_flags
+        )
+
+
+def resolve(given: Settings, *, environ: Mapping[str, str] | None = None, local: bool = False) -> Resolved:
+    """Fill in what was not given.
+
+    Args:
+        local: the command asks no cluster, so that contexts are not read.
+
+    Raises:
+        UsageError: an environment variable holds nonsense, or options contradict each other.
+        BadInputError: the contexts file is not what it should be.
+    """
+    from kelr.commands.contexts import NO_CONTEXT, read_context  # noqa: PLC0415 - not for kelr --help
+
+    variables = os.environ if environ is None else environ
+    if given.snapshot is not None and (given.bootstrap_server or given.context):
+        raise UsageError(
+            "--snapshot answers from a file; it cannot be given together with --bootstrap-server or --context",
+            next_step="leave one of them out",
+        )
+    wanted = given.context or variables.get("KELR_CONTEXT") or None
+    context = NO_CONTEXT if local or wanted is None or given.snapshot is not None else read_context(wanted, variables)
+    config = given.command_config or _path(variables.get("KELR_COMMAND_CONFIG")) or context.command_config
+    return Resolved(
+        bootstrap_server=given.bootstrap_server or variables.get("KELR_BOOTSTRAP_SERVER") or context.bootstrap_server,
+        command_config=config,
+        snapshot=given.snapshot,
+        timeout_s=_timeout_s(given.timeout_s, variables),
+        format=given.format or _format(variables),
+        verbose=given.verbose,
+        cluster_id=context.cluster_id,
+        context=context.name,
+        connection_flags=_connection_flags(given),
+    )
+
+
+class Session:
+    """One run of a command: opens its source when that is first asked for, and closes it in the end."""
+
+    def __init__(self, settings: Resolved, *, output: Output | None = None, source: Source | None = None) -> None:
+        self.settings = settings
+        self.output = output or settings.output()
+        self._source = source
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._source is not None:
+            self._source.close()
+
+    @property
+    def timeout_s(self) -> float:
+        return self.settings.timeout_s
+
+    @property
+    def connection_flags(self) -> tuple[str, ...]:
+        return self.settings.connection_flags
+
+    def source(self) -> Source:
+        """The live cluster or the snapshot file, opened once.
+
+        Raises:
+            UsageError: nothing says where the cluster is.
+            ConnectError, AuthenticationError: the cluster cannot be reached.
+            BadInputError: the snapshot or the properties file is not what it should be.
+            RefusedError: the cluster is not the one that the context names.
+        """
+        if self._source is None:
+            self._source = open_source(self.settings)
+            self._check_cluster_id(self._source)
+        return self._source
+
+    def selection(self, targets: Sequence[str] | None) -> Selection:
+        """The partitions that the command line names. Raises UsageError where a target cannot be read."""
+        try:
+            return select(targets or ())
+        except ValueError as error:
+            raise UsageError(str(error), next_step="write TOPIC, TOPIC:3, TOPIC:0,4-7 or a pattern in quotes") from error
+
+    def say(self, text: str) -> None:
+        """Tell what is being done, where --verbose asks for it."""
+        if self.settings.verbose:
+            self.output.note(text)
+
+    @contextmanager
+    def progress(self, what: str) -> Iterator[Progress | None]:
+        """A line on the terminal's stderr that counts ``what`` while long work goes on; None in a pipe."""
+        stream = self.output.stderr
+        if not stream.isatty():
+            yield None
+            return
+        yield _progress_line(what, stream.write, stream.flush)
+        stream.write("\r\x1b[K")
+        stream.flush()
+
+    def _check_cluster_id(self, source: Source) -> None:
+        expected = self.settings.cluster_id
+        if expected is None or self.settings.snapshot is not None:
+            return
+        found = source.cluster().cluster_id
+        if found != expected:
+            raise RefusedError(
+                f"context {self.settings.context!r} is for cluster {expected}, and this is cluster {found}",
+                next_step="check --bootstrap-server, or correct cluster_id in contexts.toml",
+            )
+
+
+def open_source(settings: Resolved) -> Source:
+    """Open what the settings point to."""
+    if settings.snapshot is not None:
+        from kelr.sources.snapshot_file import SnapshotFileSource  # noqa: PLC0415
+
+        return SnapshotFileSource(settings.snapshot)
+    if not settings.bootstrap_server:
+        raise UsageError(
+            "nothing says which cluster to ask",
+            next_step="give --bootstrap-server HOST:PORT, --context NAME or --snapshot FILE, or set KELR_BOOTSTRAP_SERVER",
+        )
+    from kelr.sources.connection import ConnectionSettings  # noqa: PLC0415
+    from kelr.sources.live import LiveSource  # noqa: PLC0415
+
+    return LiveSource(
+        ConnectionSettings.read(
+            settings.bootstrap_server, command_config=settings.command_config, timeout_s=settings.timeout_s
+        )
+    )
+
+
+def with_format(settings: Resolved, format: OutputFormat) -> Resolved:
+    """The same settings with another output format."""
+    return replace(settings, format=format)
+
+
+def now_ms() -> int:
+    """The clock that commands hand down: milliseconds since 1970 UTC."""
+    return time.time_ns() // 1_000_000
+
+
+def _progress_line(what: str, write: Callable[[str], object], flush: Callable[[], object]) -> Progress:
+    last_s = 0.0
+
+    def report(done: int, total: int) -> None:
+        nonlocal last_s
+        now_s = time.monotonic()
+        if now_s - last_s < 0.1 and done < total:
+            return
+        last_s = now_s
+        write(f"\r\x1b[K{what}: {done:,} of {total:,}")
+        flush()
+
+    return report
+
+
+def _connection_flags(given: Settings) -> tuple[str, ...]:
+    flags: list[str] = []
+    for flag, value in (
+        ("-b", given.bootstrap_server),
+        ("--command-config", given.command_config),
+        ("--context", given.context),
+        ("--snapshot", given.snapshot),
+        ("--timeout", given.timeout_s),
+    ):
+        if value is not None:
+            flags += [flag, f"{value:g}" if isinstance(value, float) else str(value)]
+    return tuple(flags)
+
+
+def _timeout_s(given: float | None, variables: Mapping[str, str]) -> float:
+    text = variables.get("KELR_TIMEOUT")
+    where = "--timeout" if given is not None else "KELR_TIMEOUT"
+    try:
+        value = given if given is not None else float(text) if text else DEFAULT_TIMEOUT_S
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 86_400:
+        shown = f"{given:g}" if given is not None else repr(text)
+        raise UsageError(f"{where} is {shown}, not a number of seconds", next_step="give something like 10 or 2.5")
+    return value
+
+
+def _format(variables: Mapping[str, str]) -> OutputFormat:
+    text = variables.get("KELR_OUTPUT")
+    if not text:
+        return OutputFormat.TABLE
+    try:
+        return OutputFormat(text.lower())
+    except ValueError:
+        raise UsageError(
+            f"KELR_OUTPUT is {text!r}, which is no output format", next_step=f"set it to one of {', '.join(OutputFormat)}"
+        ) from None
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text else None

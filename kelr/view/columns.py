@@ -1,0 +1,77 @@
+"""What a view shows of a row: declared once, used by every output format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Generic, TypeVar
+
+from kelr.view.styled import Text
+
+Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
+"""A value of a document; None is "not known" or "there is none", as the column's schema says."""
+
+RowT = TypeVar("RowT")
+
+
+class Shown(Enum):
+    """In which formats a column appears."""
+
+    EVERYWHERE = "everywhere"
+    WIDE = "wide"
+    """Machine formats and ``-o wide``."""
+    MACHINE = "machine"
+    """Only json, ndjson, yaml and csv."""
+    PEOPLE = "people"
+    """Only table and wide: a rendering of what other columns hold for machines."""
+    PEOPLE_WIDE = "people-wide"
+    """Only wide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[RowT]):
+    """One fact about a row.
+
+    `key` names it in documents and in the CSV header, `title` in tables. `value` gives it to machines (not asked for
+    where the column is for people alone), `text` to people; without `text` people see the value, a list as words,
+    nothing as ``-``.
+    """
+
+    key: str
+    title: str
+    value: Callable[[RowT], Json] | None = None
+    text: Callable[[RowT], Text] | None = None
+    shown: Shown = Shown.EVERYWHERE
+    right: bool = False
+    """Aligned to the right, for numbers."""
+    yields: int = 0
+    """Where a terminal is too narrow, columns with a higher number than 0 are left out, highest first, and that is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class View(Generic[RowT]):
+    """A command's output: a kind and version that scripts can rely on, and the columns of its items.
+
+    With `block`, people get these lines for each row instead of a table.
+    """
+
+    kind: str
+    """Such as ``kelr/describe``."""
+    columns: tuple[Column[RowT], ...]
+    version: int = 1
+    block: Callable[[RowT], Iterable[Text]] | None = None
+    item: Callable[[RowT], Mapping[str, Json]] | None = None
+    """The row as an object of json, ndjson and yaml, where that holds more than the columns."""
+
+    def table_columns(self, *, wide: bool) -> tuple[Column[RowT], ...]:
+        shown = {Shown.EVERYWHERE, Shown.PEOPLE} | ({Shown.WIDE, Shown.PEOPLE_WIDE} if wide else set())
+        return tuple(column for column in self.columns if column.shown in shown)
+
+    def machine_columns(self) -> tuple[Column[RowT], ...]:
+        return tuple(column for column in self.columns if column.value is not None)
+
+    def as_item(self, row: RowT) -> Mapping[str, Json]:
+        if self.item is not None:
+            return self.item(row)
+        return {column.key: column.value(row) for column in self.columns if column.value is not None}

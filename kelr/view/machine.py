@@ -1,0 +1,133 @@
+"""Output for machines: json, ndjson, yaml and csv, written item by item so that memory stays flat."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Mapping
+from typing import Generic, Protocol, TextIO
+
+from kelr.view.columns import Json, RowT, View
+
+
+class Writer(Protocol[RowT]):
+    """Writes one listing in one format: a beginning, any number of items, an end."""
+
+    def begin(self, head: Mapping[str, Json]) -> None: ...
+
+    def items(self, rows: Iterable[RowT]) -> None: ...
+
+    def end(self, tail: Mapping[str, Json]) -> None: ...
+
+
+class JsonWriter(Generic[RowT]):
+    """One document ``{"kind", "version", ..., "items": [...], ...}`` with one item a line."""
+
+    def __init__(self, view: View[RowT], stream: TextIO) -> None:
+        self._view, self._stream = view, stream
+        self._separator = "\n"
+
+    def begin(self, head: Mapping[str, Json]) -> None:
+        fields = {"kind": self._view.kind, "version": self._view.version, **head}
+        self._stream.write("{" + _members(fields) + ', "items": [')
+
+    def items(self, rows: Iterable[RowT]) -> None:
+        for row in rows:
+            self._stream.write(self._separator + _dumped(self._view.as_item(row)))
+            self._separator = ",\n"
+
+    def end(self, tail: Mapping[str, Json]) -> None:
+        closing = "]" if self._separator == "\n" else "\n]"
+        self._stream.write(closing + (", " + _members(tail) if tail else "") + "}\n")
+
+
+class NdjsonWriter(Generic[RowT]):
+    """One object a line; head and tail have no place in it."""
+
+    def __init__(self, view: View[RowT], stream: TextIO) -> None:
+        self._view, self._stream = view, stream
+
+    def begin(self, head: Mapping[str, Json]) -> None:
+        """Nothing: every line is an item."""
+
+    def items(self, rows: Iterable[RowT]) -> None:
+        for row in rows:
+            self._stream.write(_dumped(self._view.as_item(row)) + "\n")
+
+    def end(self, tail: Mapping[str, Json]) -> None:
+        """Nothing: every line is an item."""
+
+
+class YamlWriter(Generic[RowT]):
+    """The document of `JsonWriter` as YAML 1.1."""
+
+    def __init__(self, view: View[RowT], stream: TextIO) -> None:
+        self._view, self._stream = view, stream
+        self._empty = True
+
+    def begin(self, head: Mapping[str, Json]) -> None:
+        self._stream.write(_yaml({"kind": self._view.kind, "version": self._view.version, **head}))
+
+    def items(self, rows: Iterable[RowT]) -> None:
+        for row in rows:
+            self._stream.write(("items:\n" if self._empty else "") + _yaml([self._view.as_item(row)]))
+            self._empty = False
+
+    def end(self, tail: Mapping[str, Json]) -> None:
+        self._stream.write(("items: []\n" if self._empty else "") + (_yaml(tail) if tail else ""))
+
+
+class CsvWriter(Generic[RowT]):
+    """RFC 4180 with a header; a list is its members with spaces between, unknown is an empty field, an empty list ``-``."""
+
+    def __init__(self, view: View[RowT], stream: TextIO) -> None:
+        self._columns = view.machine_columns()
+        self._csv = csv.writer(stream, lineterminator="\r\n")
+
+    def begin(self, head: Mapping[str, Json]) -> None:
+        del head
+        self._csv.writerow([column.key for column in self._columns])
+
+    def items(self, rows: Iterable[RowT]) -> None:
+        for row in rows:
+            self._csv.writerow([_field(column.value(row)) for column in self._columns if column.value is not None])
+
+    def end(self, tail: Mapping[str, Json]) -> None:
+        """Nothing: every line after the header is an item."""
+
+
+def _field(value: Json) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    if not value:
+        return "-"
+    if isinstance(value, Mapping) or any(isinstance(member, Mapping) for member in value):
+        return _dumped(value)
+    return " ".join(_field(member) for member in value)
+
+
+def _dumped(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _members(fields: Mapping[str, Json]) -> str:
+    return ", ".join(f"{json.dumps(key)}: {_dumped(value)}" for key, value in fields.items())
+
+
+def _yaml(value: Json) -> str:
+    import yaml  # noqa: PLC0415 - only where it is asked for
+
+    return yaml.safe_dump(_listed(value), sort_keys=False, allow_unicode=True, width=2**20, default_flow_style=False)
+
+
+def _listed(value: Json) -> Json:
+    """The same with lists for tuples, which YAML would tag as Python's."""
+    if isinstance(value, Mapping):
+        return {key: _listed(member) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_listed(member) for member in value]
+    return value

@@ -1,0 +1,177 @@
+"""The one place for output: which format, which stream, how wide, in colour or not.
+
+Data goes to stdout; notes, footnotes and the next command go to stderr, except in json and yaml, whose documents hold
+them. Nothing here knows what is shown: a `View` does.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import TracebackType
+from typing import Generic, Self, TextIO
+
+from kelr.view.columns import Json, RowT, View
+from kelr.view.machine import CsvWriter, JsonWriter, NdjsonWriter, Writer, YamlWriter
+from kelr.view.styled import Style, Text, plain, styled, written
+from kelr.view.table import Table
+
+
+class OutputFormat(StrEnum):
+    """What ``--output`` takes."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    NDJSON = "ndjson"
+    YAML = "yaml"
+    CSV = "csv"
+
+    @property
+    def for_people(self) -> bool:
+        return self in (OutputFormat.TABLE, OutputFormat.WIDE)
+
+    @property
+    def is_document(self) -> bool:
+        """Whether head and tail (cluster id, errors, next command) are part of what is written to stdout."""
+        return self in (OutputFormat.JSON, OutputFormat.YAML)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where output goes and what it looks like there.
+
+    Args:
+        width: columns of the terminal that stdout is; None where it is not one.
+        connection_flags: the flags that a next command has to repeat to talk to the same cluster.
+    """
+
+    stdout: TextIO
+    stderr: TextIO
+    format: OutputFormat = OutputFormat.TABLE
+    width: int | None = None
+    color: bool = False
+    stderr_color: bool = False
+    connection_flags: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def for_streams(
+        cls,
+        stdout: TextIO,
+        stderr: TextIO,
+        *,
+        format: OutputFormat = OutputFormat.TABLE,
+        environ: Mapping[str, str] | None = None,
+        connection_flags: tuple[str, ...] = (),
+    ) -> Output:
+        """Decide width and colour: none in a pipe, none with NO_COLOR set or on a dumb terminal."""
+        variables = os.environ if environ is None else environ
+        may_color = not variables.get("NO_COLOR") and variables.get("TERM") != "dumb"
+        return cls(
+            stdout,
+            stderr,
+            format=format,
+            width=shutil.get_terminal_size().columns if stdout.isatty() else None,
+            color=may_color and stdout.isatty(),
+            stderr_color=may_color and stderr.isatty(),
+            connection_flags=connection_flags,
+        )
+
+    def listing(self, view: View[RowT], head: Mapping[str, Json] | None = None) -> Listing[RowT]:
+        """Begin a listing; use it as a context manager."""
+        return Listing(self, view, head or {})
+
+    def line(self, text: Text | str = "") -> None:
+        """A line of data for people."""
+        self.stdout.write(written(plain(text) if isinstance(text, str) else text, color=self.color) + "\n")
+
+    def note(self, text: Text | str) -> None:
+        """A line beside the data, to stderr."""
+        self.stdout.flush()
+        self.stderr.write(written(plain(text) if isinstance(text, str) else text, color=self.stderr_color) + "\n")
+
+    def next_command(self, arguments: Sequence[str]) -> str:
+        """The exact command line to type next: ``kelr`` with these arguments and the connection flags that were given."""
+        return shlex.join(["kelr", *arguments, *self.connection_flags])
+
+    def next(self, arguments: Sequence[str]) -> None:
+        """Print the next command beside the data."""
+        self.note([*styled("  next:", Style.HEADING), *plain(" " + self.next_command(arguments))])
+
+
+class Listing(Generic[RowT]):
+    """Rows on their way out, in whichever format.
+
+    `add` writes and flushes a batch, `finish` ends it with what belongs after the rows. Left by an exception, a
+    document is still closed, with ``"complete": false``, so that it can be parsed and not be taken for the whole.
+    """
+
+    def __init__(self, output: Output, view: View[RowT], head: Mapping[str, Json]) -> None:
+        self._output, self._view, self._head = output, view, head
+        self._finished = False
+        self._table: Table[RowT] | None = None
+        self._writer: Writer[RowT] | None = None
+        self.rows = 0
+        """How many rows were written."""
+
+    def __enter__(self) -> Self:
+        if self._output.format.for_people:
+            wide = self._output.format is OutputFormat.WIDE
+            columns = self._view.table_columns(wide=wide)
+            self._table = Table(columns, width=self._output.width, color=self._output.color, may_leave_out=not wide)
+        else:
+            self._writer = _WRITERS[self._output.format](self._view, self._output.stdout)
+            self._writer.begin(self._head)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._finished or isinstance(error, BrokenPipeError):
+            return
+        if kind is None:
+            self.finish()
+        elif self._writer is not None:
+            self._writer.end({"complete": False})
+            self._output.stdout.flush()
+
+    def add(self, rows: Iterable[RowT]) -> None:
+        """Write a batch of rows and flush it."""
+        batch = list(rows)
+        if not batch:
+            return
+        self.rows += len(batch)
+        if self._writer is not None:
+            self._writer.items(batch)
+        else:
+            self._add_for_people(batch)
+        self._output.stdout.flush()
+
+    def finish(self, tail: Mapping[str, Json] | None = None) -> None:
+        """End the listing; `tail` holds what a document says after its items."""
+        self._finished = True
+        if self._writer is not None:
+            self._writer.end({**(tail or {}), "complete": True})
+            self._output.stdout.flush()
+        elif self._table is not None and self._table.left_out:
+            self._output.note(f"(no room here for {', '.join(self._table.left_out)}; -o wide shows everything)")
+
+    def _add_for_people(self, batch: list[RowT]) -> None:
+        if self._view.block is not None:
+            for row in batch:
+                for text in self._view.block(row):
+                    self._output.line(text)
+        elif self._table is not None:
+            self._output.stdout.writelines(line + "\n" for line in self._table.lines(batch))
+
+
+_WRITERS: Mapping[OutputFormat, type] = {
+    OutputFormat.JSON: JsonWriter,
+    OutputFormat.NDJSON: NdjsonWriter,
+    OutputFormat.YAML: YamlWriter,
+    OutputFormat.CSV: CsvWriter,
+}
