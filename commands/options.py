@@ -20,13 +20,16 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Concatenate, ParamSpec, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, get_type_hints
 
 import typer
 
 from kelr.commands.session import Session, Settings, resolve
 from kelr.errors import ExitCode
-from kelr.view.output import Output, OutputFormat
+from kelr.view.formats import OutputFormat
+
+if TYPE_CHECKING:
+    from kelr.view.output import Output
 
 P = ParamSpec("P")
 

@@ -13,11 +13,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kelr.errors import RefusedError, UsageError
-from kelr.model import Selection, select
-from kelr.view.output import Output, OutputFormat
+from kelr.view.formats import OutputFormat
 
 if TYPE_CHECKING:
+    from kelr.model import Selection
     from kelr.sources.base import Progress, Source
+    from kelr.view.output import Output
 
 DEFAULT_TIMEOUT_S = 30.0
 
@@ -53,6 +54,8 @@ class Resolved:
 
     def output(self) -> Output:
         """The output on this process's streams."""
+        from kelr.view.output import Output  # noqa: PLC0415 - not for kelr --help
+
         return Output.for_streams(
             sys.stdout, sys.stderr, format=self.format, connection_flags=self.connection_flags
         )
@@ -133,6 +136,8 @@ class Session:
 
     def selection(self, targets: Sequence[str] | None) -> Selection:
         """The partitions that the command line names. Raises UsageError where a target cannot be read."""
+        from kelr.model import select  # noqa: PLC0415 - not for kelr --help
+
         try:
             return select(targets or ())
         except ValueError as error:

@@ -11,34 +11,14 @@ import shlex
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from types import TracebackType
 from typing import Generic, Self, TextIO
 
 from kelr.view.columns import Json, RowT, View
+from kelr.view.formats import OutputFormat
 from kelr.view.machine import CsvWriter, JsonWriter, NdjsonWriter, Writer, YamlWriter
 from kelr.view.styled import Style, Text, plain, styled, written
 from kelr.view.table import Table
-
-
-class OutputFormat(StrEnum):
-    """What ``--output`` takes."""
-
-    TABLE = "table"
-    WIDE = "wide"
-    JSON = "json"
-    NDJSON = "ndjson"
-    YAML = "yaml"
-    CSV = "csv"
-
-    @property
-    def for_people(self) -> bool:
-        return self in (OutputFormat.TABLE, OutputFormat.WIDE)
-
-    @property
-    def is_document(self) -> bool:
-        """Whether head and tail (cluster id, errors, next command) are part of what is written to stdout."""
-        return self in (OutputFormat.JSON, OutputFormat.YAML)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +148,8 @@ class Listing(Generic[RowT]):
         elif self._table is not None:
             self._output.stdout.writelines(line + "\n" for line in self._table.lines(batch))
 
+
+__all__ = ["Listing", "Output", "OutputFormat"]
 
 _WRITERS: Mapping[OutputFormat, type] = {
     OutputFormat.JSON: JsonWriter,
