@@ -104,8 +104,6 @@ class Truncation:
     replica: int
     from_offset: int
     offsets: int
-    last_copy: int = 0
-    """How many of these offsets no other heard log holds, the elected one included: gone for good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +227,9 @@ class Advice:
     """What to do where the first advice cannot be followed."""
     command: tuple[str, ...] = ()
     """The next command as arguments after ``kelr``, without connection flags; the views add those that were given."""
-    stock_commands: tuple[tuple[str, ...], ...] = ()
-    """The same act as commands of Kafka's own tools, in order, without connection flags."""
+    stock_commands: tuple[str, ...] = ()
+    """The designation that `text` or `alternative` speaks of, as shell lines for Kafka's own tools, in order;
+    ``{connection}`` stands where the connection flags go."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,296 @@
+"""What to do next: a decision table from situation and evidence to one piece of advice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kelr.controller.events import without
+from kelr.engine.case import Case
+from kelr.engine.words import agree, brokers, joined, plural
+from kelr.model import (
+    Advice,
+    AdviceAction,
+    ElectedBy,
+    ElectionType,
+    Forecast,
+    Grade,
+    Loss,
+    Outcome,
+    Situation,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What the engine found out before it advises."""
+
+    situation: Situation
+    elected: int | None
+    elected_by: ElectedBy | None
+    waits_for: tuple[int, ...]
+    outcomes: tuple[Outcome, ...]
+    forecasts: tuple[Forecast, ...]
+
+    def forecast(self, replica: int, *, clean: bool) -> Forecast | None:
+        return next((f for f in self.forecasts if f.replica == replica and f.clean is clean), None)
+
+    @property
+    def best_designation(self) -> Outcome | None:
+        """Designating the live replica with the best heard log, where logs could be ranked and Kafka would obey."""
+        aggressive = next((o for o in self.outcomes if o.election is ElectionType.LONGEST_LOG_AGGRESSIVE), None)
+        if aggressive is None or aggressive.designate is None or aggressive.elected != aggressive.designate:
+            return None
+        return aggressive
+
+
+def advise(case: Case, found: Findings) -> Advice:
+    """The advice for one partition."""
+    return _TABLE[found.situation](case, found)
+
+
+def _look_again(case: Case) -> tuple[str, ...]:
+    return ("explain", case.name)
+
+
+def stock_designation(case: Case, replica: int) -> tuple[str, ...]:
+    """Designating a replica of a leaderless partition with Kafka's own tools: reorder, elect, restore the order.
+
+    Where the replica is the first live one anyway, an unclean election alone elects it.
+    """
+    state = case.state
+    election = (
+        "kafka-leader-election.sh {connection} --election-type unclean"
+        f" --topic {state.topic} --partition {state.partition}"
+    )
+    if case.live[:1] == (replica,):
+        return (election,)
+    reorder = (replica, *without(state.replicas, replica))
+    return (*_reassign(case, reorder, "reorder.json"), election, *_reassign(case, state.replicas, "restore.json"))
+
+
+def _reassign(case: Case, replicas: Sequence[int], file: str) -> tuple[str, str]:
+    partition = {"topic": case.state.topic, "partition": case.state.partition, "replicas": list(replicas)}
+    document = json.dumps({"version": 1, "partitions": [partition]}, separators=(",", ":"))
+    return (
+        f"echo '{document}' > {file}",
+        f"kafka-reassign-partitions.sh {{connection}} --execute --reassignment-json-file {file}",
+    )
+
+
+def cost_in_words(loss: Loss | None) -> str:
+    """A loss as the end of a sentence about an election: ``which loses nothing of ...``."""
+    if loss is None or loss.total is None:
+        return "what that loses is not known"
+    unheard = f"; {joined(loss.unheard)} not heard" if loss.unheard else ""
+    if loss.total.at_least == 0:
+        rest = " that was heard" if loss.unheard else ""
+        return f"loses nothing of any log{rest}{unheard}"
+    known = loss.committed.at_least if loss.committed else 0
+    committed = f", {known} of them known to be committed" if known else ""
+    return f"loses {loss.total.at_least} known offsets{committed}{unheard}"
+
+
+def _or_designate(case: Case, found: Findings, condition: str) -> tuple[str, tuple[str, ...]]:
+    """The alternative of designating the best live log, with its commands; empty where nobody can be designated."""
+    best = found.best_designation
+    if best is None or best.designate is None:
+        return "", ()
+    text = f"{condition}: designate {best.designate}, which {cost_in_words(best.loss)}."
+    text += _hold_down(case, best.designate)
+    return text, stock_designation(case, best.designate)
+
+
+def _hold_down(case: Case, designated: int) -> str:
+    """Whoever stays away truncates to the new leader on return: the last moment to save its tail is before."""
+    away = [replica for replica in case.absent if replica in case.logs.unheard]
+    if not away:
+        return ""
+    if len(away) == 1:
+        return f" When broker {away[0]} returns, it truncates to {designated}'s log: save what its disk holds first."
+    return f" When {brokers(away)} return, they truncate to {designated}'s log: save what their disks hold first."
+
+
+def _nothing(case: Case, _found: Findings) -> Advice:
+    away = [replica for replica in case.state.replicas if replica not in case.state.isr]
+    if not away:
+        return Advice(AdviceAction.NOTHING, "Nothing to do.")
+    text = f"Nothing urgent: it has a leader and min ISR is met. {brokers(away).capitalize()} not in sync."
+    return Advice(AdviceAction.NOTHING, text)
+
+
+def _restore_replication(case: Case, _found: Findings) -> Advice:
+    out = [replica for replica in case.state.replicas if replica not in case.state.isr]
+    down = [replica for replica in out if replica not in case.electable]
+    refused = "Producers with acks=all are refused until the ISR has min ISR members again."
+    if down:
+        text = f"Bring {brokers(down)} back ({joined(f'{d} is {case.status(d)}' for d in down)}). {refused}"
+    elif out:
+        are = agree(len(out), "is", "are")
+        text = f"{brokers(out).capitalize()} {are} live but not in sync: see why replication lags. {refused}"
+    else:
+        text = f"All replicas are in sync, yet fewer than min ISR: raise the replication factor. {refused}"
+    last = len(case.state.isr) == 1
+    if last:
+        text += f" Broker {case.state.isr[0]} is the last replica in sync: do not restart it."
+    return Advice(AdviceAction.RESTORE_REPLICATION, text, command=("describe", case.name))
+
+
+def _wait_for_member(case: Case, found: Findings) -> Advice:
+    """ISR or ELR names somebody whose clean return brings the partition back whole."""
+    awaited = found.waits_for or (case.elr or case.state.isr)
+    first = awaited[0]
+    where = "ISR" if case.state.isr else "ELR"
+    any_of = brokers(awaited) if len(awaited) == 1 else f"one of {brokers(awaited)}"
+    text = f"Bring {any_of} back first: in the {where}, so after a clean shutdown nothing committed is lost."
+    unclean = found.forecast(first, clean=False)
+    if (
+        unclean is not None
+        and unclean.elected == first
+        and unclean.loss
+        and unclean.loss.grade is not Grade.PROVEN_NONE
+    ):
+        text += (
+            f" If only its process died, its log is whole. If the machine of {first} crashed or lost its disk, look at"
+            " what its log still holds before it starts: Kafka elects it all the same, and the others truncate to it."
+        )
+    elif unclean is not None and unclean.elected is None:
+        text += f" If {first} returns after an unclean shutdown, it leaves the ELR and nobody is elected."
+    alternative, stock = _or_designate(case, found, f"If {joined(awaited, 'and')} cannot come back")
+    return Advice(AdviceAction.BRING_BACK, text, first, alternative, _look_again(case), stock)
+
+
+def _wait_for_last_known_leader(case: Case, found: Findings) -> Advice:
+    leader = case.last_known_leader
+    assert leader is not None  # the situation says so
+    best = found.best_designation
+    if leader in case.logs.heard and not case.logs.is_best(leader) and best is not None and best.designate is not None:
+        behind = case.logs.behind_best(leader)
+        text = (
+            f"Keep broker {leader} down: Kafka elects it the moment it is back, and its log lacks"
+            f" {plural(behind or 0, 'offset')} that {best.designate} holds. Designate {best.designate} first."
+        )
+        return Advice(
+            AdviceAction.HOLD,
+            text,
+            leader,
+            command=_look_again(case),
+            stock_commands=stock_designation(case, best.designate),
+        )
+    text = (
+        f"If only the process of broker {leader} died, bring it back: its log is whole, and Kafka elects it at once."
+        f" If its machine crashed or lost its disk, keep it down and look at its log first: Kafka elects it whatever"
+        " the log still holds, no config forbids it, and the others truncate to it."
+    )
+    alternative, stock = _or_designate(case, found, f"If {leader} cannot come back, or its log was cut")
+    return Advice(AdviceAction.BRING_BACK, text, leader, alternative, _look_again(case), stock)
+
+
+def _unclean_recovery(case: Case, found: Findings) -> Advice:
+    best = found.best_designation
+    missing = tuple(case.logs.unheard)
+    if best is None or best.designate is None:
+        return _blocked(case)
+    designate = best.designate
+    stock = stock_designation(case, designate)
+    if not missing:
+        text = f"Designate {designate}: of all replicas it has the best log, and it {cost_in_words(best.loss)}."
+        if best.loss is not None and best.loss.grade is not Grade.NONE_IF_FEWER_THAN_MIN_ISR:
+            text = (
+                f"Designate {designate}: it has the best log of the live replicas, and it {cost_in_words(best.loss)}."
+            )
+        return Advice(AdviceAction.DESIGNATE, text, designate, "", _look_again(case), stock)
+    text = (
+        f"Bring {brokers(missing)} back, or read {agree(len(missing), 'its log', 'their logs')}, before you choose:"
+        " nobody is elected by that, so all logs can be compared at leisure."
+    )
+    alternative, stock = _or_designate(case, found, f"If that cannot be done: {joined(missing)} stay away")
+    return Advice(AdviceAction.GET_MORE_INFORMATION, text, None, alternative, _look_again(case), stock)
+
+
+def _blocked(case: Case) -> Advice:
+    """No live replica can be designated: nothing heard, logs that cannot be ranked, or Kafka would not obey."""
+    if case.state.last_known_elr == (-1,) and not case.rules.last_known_leader_must_be_live:
+        text = (
+            'Kafka 4.0 has recorded "no leader" as last known leader, and no election works until that is cleared:'
+            " write another min.insync.replicas to the topic (it clears ELR and LastKnownElr of all its partitions),"
+            " then elect again."
+        )
+    elif not case.logs.epochs_known:
+        text = "Logs were heard but not their leader epochs, so they cannot be ranked: grant READ on the topic."
+    else:
+        text = "No live replica's log could be read: make one readable before you choose."
+    return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=("log-info", case.name))
+
+
+def _no_live_replica(case: Case, found: Findings) -> Advice:
+    if not found.waits_for:
+        text = (
+            f"Start any of {brokers(case.state.replicas)}, best all of them: none would be elected by itself, so their"
+            " logs can be compared before one is designated."
+        )
+        return Advice(AdviceAction.BRING_BACK, text, command=_look_again(case))
+    first = found.waits_for[0]
+    clean = found.forecast(first, clean=True)
+    sure = clean is not None and clean.loss is not None and clean.loss.grade is Grade.PROVEN_NONE
+    others = without(case.state.replicas, first)
+    text = f"Start broker {first} first" + (": after a clean shutdown nothing committed is lost." if sure else ".")
+    text += f" It is elected the moment it is back; {joined(others)} then truncate to its log where they differ."
+    text += f" If the machine of {first} crashed, start the others first and compare."
+    if case.config.unclean_leader_election:
+        text += " Mind that unclean.leader.election.enable is true: whoever returns first is elected."
+    return Advice(AdviceAction.BRING_BACK, text, first, command=_look_again(case))
+
+
+def _pending(case: Case, found: Findings) -> Advice:
+    best = found.best_designation
+    if found.elected_by is ElectedBy.UNCLEAN and best is not None and best.designate not in {None, found.elected}:
+        assert best.designate is not None
+        text = (
+            f"unclean.leader.election.enable is true: Kafka's periodic task elects {found.elected} within minutes, logs"
+            f" not compared. Designate {best.designate} before that: it has the best log."
+        )
+        return Advice(
+            AdviceAction.DESIGNATE,
+            text,
+            best.designate,
+            command=_look_again(case),
+            stock_commands=stock_designation(case, best.designate),
+        )
+    text = f"Kafka elects {found.elected} at its next event for this partition: look again in a few seconds."
+    return Advice(AdviceAction.WAIT, text, found.elected, command=_look_again(case))
+
+
+def _leader_not_live(case: Case, _found: Findings) -> Advice:
+    leader = case.state.leader
+    text = (
+        f"Broker {leader} leads on paper and is {case.status(leader or 0)}. If it has just stopped, its session has not"
+        " expired yet: look again in a few seconds."
+    )
+    if not case.rules.last_known_leader_must_be_live:
+        text += (
+            f" If this stays, Kafka 4.0 elected it although it is dead (KAFKA-19522): bring {leader} back; no election"
+            " can replace it, since Kafka holds that none is needed."
+        )
+    return Advice(AdviceAction.WAIT, text, leader, command=_look_again(case))
+
+
+def _unknown(case: Case, _found: Findings) -> Advice:
+    what = "ELR and LastKnownELR" if case.state.leader is None else "min.insync.replicas"
+    text = f"{what} could not be read, and the answer hangs on it: see the notes for the reason."
+    return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=("describe", case.name))
+
+
+_TABLE: dict[Situation, Callable[[Case, Findings], Advice]] = {
+    Situation.HEALTHY: _nothing,
+    Situation.UNDER_MIN_ISR: _restore_replication,
+    Situation.LEADER_NOT_LIVE: _leader_not_live,
+    Situation.WAITING_FOR_ISR: _wait_for_member,
+    Situation.WAITING_FOR_ELR: _wait_for_member,
+    Situation.WAITING_FOR_LAST_KNOWN_LEADER: _wait_for_last_known_leader,
+    Situation.NEEDS_UNCLEAN_RECOVERY: _unclean_recovery,
+    Situation.NO_LIVE_REPLICA: _no_live_replica,
+    Situation.LEADER_PENDING: _pending,
+    Situation.UNKNOWN: _unknown,
+}

@@ -1,0 +1,74 @@
+"""Each replica's standing: what it holds, whether it may lead, and why."""
+
+from __future__ import annotations
+
+from kelr.engine.case import Case
+from kelr.engine.logs import diverges_at
+from kelr.model import Candidate, ReplicaLog
+
+
+def candidates_of(case: Case, elected: int | None) -> tuple[Candidate, ...]:
+    """One candidate for each replica, in assignment order.
+
+    Args:
+        elected: whom Kafka would elect by itself now.
+    """
+    return tuple(_candidate(case, replica, elected) for replica in case.state.replicas)
+
+
+def _candidate(case: Case, replica: int, elected: int | None) -> Candidate:
+    state, logs = case.state, case.logs
+    log, unheard = logs.heard.get(replica), logs.unheard.get(replica)
+    broker = case.cluster.broker(replica)
+    longest = logs.longest
+    return Candidate(
+        replica=replica,
+        live=replica in case.electable,
+        status=case.status(replica),
+        in_isr=replica in state.isr,
+        in_elr=None if state.elr is None else replica in state.elr,
+        last_known=None if state.last_known_elr is None else replica in state.last_known_elr,
+        rack=broker.rack if broker else None,
+        broker_epoch=_broker_epoch(log, broker.broker_epoch if broker else None),
+        last_epoch=log.last_epoch if log else None,
+        log_end=log.log_end if log else None,
+        high_watermark=log.high_watermark if log else None,
+        log_start=log.log_start if log else None,
+        current_leader_epoch=log.current_leader_epoch if log else None,
+        source=log.source if log else None,
+        heard=log is not None,
+        unheard_reason=None if unheard is None else unheard.detail or unheard.reason.value,
+        behind_best=logs.behind_best(replica),
+        diverges_at=diverges_at(logs.best, log) if log and logs.best and logs.epochs_known else None,
+        best=log is not None and logs.epochs_known and logs.is_best(replica),
+        longest=log is not None and longest is not None and log.log_end == longest.log_end,
+        eligible=replica == elected,
+        reason=_standing(case, replica),
+    )
+
+
+def _broker_epoch(log: ReplicaLog | None, registered: int | None) -> int | None:
+    return log.broker_epoch if log is not None and log.broker_epoch is not None else registered
+
+
+def _standing(case: Case, replica: int) -> str:
+    state = case.state
+    parts = []
+    if replica == state.leader:
+        parts.append("leader")
+    elif replica in state.isr:
+        parts.append("in ISR" if case.rules.elr or state.leader is not None else "in ISR (an unclean restart keeps it)")
+    elif replica in case.elr:
+        parts.append("in ELR")
+    elif state.elr is None and case.rules.elr:
+        parts.append("not in ISR; whether it is in the ELR is not known")
+    if replica == case.last_known_leader and state.leader is None:
+        parts.append("last known leader")
+    if replica in (state.adding or ()):
+        parts.append("being added by a reassignment")
+    if replica in (state.removing or ()):
+        parts.append("being removed by a reassignment")
+    if not parts:
+        left = "left the ISR at or above min ISR" + (", or restarted uncleanly" if case.rules.elr else "")
+        parts.append(f"{left}: no guarantee")
+    return "; ".join(parts)

@@ -1,0 +1,100 @@
+"""One partition with everything that a decision about it looks at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kelr.controller import Circumstances, RuleSet, electable_replicas
+from kelr.engine.logs import KnownLogs, rank_logs
+from kelr.engine.situation import effective_min_isr
+from kelr.model import BrokerStatus, Cluster, PartitionState, Snapshot, TopicConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A partition, its surroundings and its logs, prepared once for all that the engine asks."""
+
+    state: PartitionState
+    cluster: Cluster
+    config: TopicConfig
+    rules: RuleSet
+    min_isr: int | None
+    """Effective min ISR; None where min.insync.replicas could not be read."""
+    electable: frozenset[int]
+    logs: KnownLogs
+
+    @property
+    def name(self) -> str:
+        return str(self.state.address)
+
+    @property
+    def around(self) -> Circumstances:
+        """The circumstances for the controller's rules.
+
+        An unknown min ISR counts as 1 and an unknown unclean.leader.election.enable as false: neither changes who is
+        elected on a partition whose ISR is empty, and `Decision.notes` says so.
+        """
+        return Circumstances(
+            electable=self.electable,
+            min_isr=self.min_isr if self.min_isr is not None else 1,
+            rules=self.rules,
+            unclean_leader_election=bool(self.config.unclean_leader_election),
+        )
+
+    @property
+    def elr(self) -> tuple[int, ...]:
+        return self.state.elr or ()
+
+    @property
+    def last_known_leader(self) -> int | None:
+        """The one broker that Kafka recorded as last known leader; None where it recorded none, or "no leader"."""
+        known = self.state.last_known_elr or ()
+        return known[0] if len(known) == 1 and known[0] >= 0 else None
+
+    @property
+    def absent(self) -> tuple[int, ...]:
+        """Replicas that cannot be elected now, in assignment order."""
+        return tuple(replica for replica in self.state.replicas if replica not in self.electable)
+
+    @property
+    def live(self) -> tuple[int, ...]:
+        """Replicas that can be elected, in assignment order."""
+        return tuple(replica for replica in self.state.replicas if replica in self.electable)
+
+    @property
+    def recovery_quorum(self) -> tuple[int, ...]:
+        """Replicas whose logs must be heard before the best of them is known to hold everything committed.
+
+        The quorum has min ISR members (Vanlightly, "MinISR recovery quorum"). Kafka 4.x names only some of them: ISR,
+        ELR and the last known leader. Where these are fewer than min ISR, the rest may be any other replica, so all
+        of them must be heard.
+        """
+        state = self.state
+        named = {*state.isr, *self.elr, *(state.last_known_elr or ())}
+        known = tuple(replica for replica in state.replicas if replica in named)
+        enough = self.min_isr is not None and len(known) >= self.min_isr
+        return known if enough else state.replicas
+
+    def status(self, broker: int) -> str:
+        """The broker's status in words; a live broker whose replica is offline has lost its log directory."""
+        status = self.cluster.status(broker)
+        if status is BrokerStatus.LIVE and broker in (self.state.offline_replicas or ()):
+            return "log directory offline"
+        return {BrokerStatus.SHUTTING_DOWN: "shutting down", BrokerStatus.UNREGISTERED: "not registered"}.get(
+            status, status.value
+        )
+
+
+def case_of(snapshot: Snapshot, state: PartitionState, rules: RuleSet) -> Case:
+    """Prepare one partition of a snapshot."""
+    config = snapshot.configs.get(state.topic, TopicConfig())
+    first = snapshot.first_partition_replicas.get(state.topic, len(state.replicas))
+    return Case(
+        state=state,
+        cluster=snapshot.cluster,
+        config=config,
+        rules=rules,
+        min_isr=effective_min_isr(config.min_insync_replicas, first),
+        electable=electable_replicas(state, snapshot.cluster),
+        logs=rank_logs(state, snapshot.logs.get(state.address, ())),
+    )

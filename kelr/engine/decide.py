@@ -1,0 +1,145 @@
+"""The decision about one partition, and about all of a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kelr.controller import ChosenRules, RuleSet, change_partition, choose_rules
+from kelr.engine.advice import Findings, advise
+from kelr.engine.candidates import candidates_of
+from kelr.engine.case import Case, case_of
+from kelr.engine.elections import elected_by, outcomes_of
+from kelr.engine.forecast import forecasts_of
+from kelr.engine.situation import situation_of
+from kelr.engine.steps import steps_of
+from kelr.engine.words import brokers, joined
+from kelr.model import BrokerStatus, Decision, Forecast, PartitionState, Situation, Snapshot
+
+
+def decide(snapshot: Snapshot, state: PartitionState, rules: RuleSet | None = None) -> Decision:
+    """What a rule set says of one partition of a snapshot.
+
+    Args:
+        rules: the rule set; None takes the one that the cluster was found to run (`choose_rules`).
+    """
+    chosen = choose_rules(snapshot.cluster.features) if rules is None else ChosenRules(rules, "asked for", certain=True)
+    case = case_of(snapshot, state, chosen.rules)
+    change = change_partition(state, case.around, election=case.around.normal_election)
+    by_itself, by = change.after.leader, elected_by(change)
+    situation = _situation(case)
+    forecasts = forecasts_of(case)
+    waits_for = _waits_for(case, by_itself, forecasts)
+    found = Findings(
+        situation=situation,
+        elected=by_itself,
+        elected_by=by,
+        waits_for=waits_for,
+        outcomes=outcomes_of(case),
+        forecasts=forecasts,
+    )
+    return Decision(
+        topic=state.topic,
+        partition=state.partition,
+        rules=chosen.rules.name,
+        situation=situation,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        replicas=state.replicas,
+        isr=state.isr,
+        elr=state.elr,
+        last_known_elr=state.last_known_elr,
+        min_isr=case.min_isr,
+        unclean_leader_election=case.config.unclean_leader_election,
+        elected=by_itself,
+        elected_by=by,
+        waits_for=waits_for,
+        steps=steps_of(case, change.ballot),
+        candidates=candidates_of(case, by_itself),
+        elections=found.outcomes,
+        forecasts=forecasts,
+        advice=advise(case, found),
+        summary=_summary(case, found),
+        notes=tuple(_notes(snapshot, case, chosen)),
+    )
+
+
+def decide_all(snapshot: Snapshot, rules: RuleSet | None = None) -> Iterator[Decision]:
+    """The decisions about all partitions of a snapshot, in its order."""
+    return (decide(snapshot, state, rules) for state in snapshot.partitions)
+
+
+def is_leaderless_or_unsafe(situation: Situation) -> bool:
+    """Whether a partition is one that an engineer on call has to look at: no live leader, or under min ISR."""
+    return situation is not Situation.HEALTHY
+
+
+def _situation(case: Case) -> Situation:
+    """The state's situation, refined by what the rules and configs add: an election that would find somebody."""
+    situation = situation_of(case.state, case.cluster, case.min_isr)
+    if case.state.leader is not None or not case.live:
+        return situation
+    change = change_partition(case.state, case.around, election=case.around.normal_election)
+    return situation if change.after.leader is None else Situation.LEADER_PENDING
+
+
+def _waits_for(case: Case, by_itself: int | None, forecasts: tuple[Forecast, ...]) -> tuple[int, ...]:
+    if by_itself is not None:
+        return ()
+    awaited = {forecast.replica for forecast in forecasts if forecast.elected == forecast.replica and forecast.clean}
+    return tuple(replica for replica in case.state.replicas if replica in awaited)
+
+
+def _summary(case: Case, found: Findings) -> str:
+    state, name = case.state, case.name
+    if state.leader is not None:
+        return f"{name} is led by broker {state.leader} (leader epoch {state.leader_epoch}): {_led(case, found)}."
+    head = f"{name} has no leader (leader epoch {state.leader_epoch})"
+    if found.elected is not None:
+        return f"{head}; broker {found.elected} is about to be elected ({found.elected_by})."
+    if found.waits_for:
+        return f"{head} and waits for {_any_of(found.waits_for)}."
+    if found.situation is Situation.NO_LIVE_REPLICA:
+        return f"{head}; none of its replicas is live, and none would be elected by itself on its return."
+    if found.situation is Situation.UNKNOWN:
+        return f"{head}; whom it waits for is not known."
+    return f"{head} and waits for nobody: only an unclean election brings it back."
+
+
+def _any_of(waits_for: tuple[int, ...]) -> str:
+    return brokers(waits_for) if len(waits_for) == 1 else f"any of {brokers(waits_for)}"
+
+
+def _led(case: Case, found: Findings) -> str:
+    in_sync, min_isr = len(case.state.isr), case.min_isr
+    if found.situation is Situation.LEADER_NOT_LIVE:
+        return f"but that broker is {case.status(case.state.leader or 0)}"
+    if found.situation is Situation.UNDER_MIN_ISR:
+        return f"under min ISR, {in_sync} in sync of {min_isr} needed"
+    missing = [replica for replica in case.state.replicas if replica not in case.state.isr]
+    return "healthy" if not missing else f"min ISR is met; {joined(missing)} not in sync"
+
+
+def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules) -> Iterator[str]:
+    """What weakens the decision."""
+    if not chosen.certain:
+        yield f"rules {chosen.rules.name}: {chosen.reason}; name others with --rules"
+    if case.state.elr is None and case.rules.elr:
+        yield f"ELR and LastKnownELR are not known ({snapshot.cluster.partitions_source}): they are taken as empty"
+    if case.config.error:
+        yield f"configs of topic {case.state.topic} could not be read ({case.config.error})"
+    elif case.min_isr is None or case.config.unclean_leader_election is None:
+        yield f"configs of topic {case.state.topic} are not known: unclean.leader.election.enable is taken as false"
+    if case.logs.newer_leader_epoch is not None:
+        yield (
+            f"a broker already knows leader epoch {case.logs.newer_leader_epoch}; this state is of epoch"
+            f" {case.state.leader_epoch}: read again"
+        )
+    best, longest = case.logs.best, case.logs.longest
+    if best and longest and case.logs.epochs_known and longest.log_end > best.log_end:
+        yield (
+            f"{longest.replica} has the longest log (end {longest.log_end}, last epoch {longest.last_epoch}) and"
+            f" {best.replica} the newest (end {best.log_end}, last epoch {best.last_epoch}): the newest is the better"
+            " one for committed records, the longest may hold more acks=1 records of an older epoch"
+        )
+    if case.rules.elr and any(s is BrokerStatus.OFFLINE for s in map(case.cluster.status, case.absent)):
+        yield f"{snapshot.cluster.brokers_source} lists no fenced brokers: offline may mean fenced or not registered"

@@ -1,0 +1,163 @@
+"""What each kind of election would give now."""
+
+from __future__ import annotations
+
+from kelr.controller import Change, Election, elect_leaders, replicas_reordered
+from kelr.engine.case import Case
+from kelr.engine.loss import loss_of_electing
+from kelr.engine.steps import standing_of, steps_of
+from kelr.engine.words import brokers, ids, joined
+from kelr.model import ElectedBy, ElectionType, Outcome, Step
+
+_MANAGER = "KIP-966, Unclean recovery"
+
+
+def outcomes_of(case: Case) -> tuple[Outcome, ...]:
+    """One outcome for each election type, and for a designation one for each live replica, in assignment order."""
+    kafka = (_kafka_election(case, Election.PREFERRED), _kafka_election(case, Election.UNCLEAN))
+    if case.state.leader is not None:
+        return (*kafka, *(_not_needed(case, kind) for kind in _LEADERLESS_ONLY))
+    designations = tuple(designation_of(case, replica) for replica in case.live) or (_nobody_to_designate(case),)
+    return (*kafka, *designations, _balanced(case), _aggressive(case))
+
+
+_LEADERLESS_ONLY = (
+    ElectionType.DESIGNATION,
+    ElectionType.LONGEST_LOG_BALANCED,
+    ElectionType.LONGEST_LOG_AGGRESSIVE,
+)
+
+
+def elected_by(change: Change) -> ElectedBy | None:
+    """The rule that made the leader; a leader that the ELR supplied counts as elected from the ELR."""
+    rule = change.elected.rule
+    if rule is None or change.elected.leader is None:
+        return None
+    if rule.by is ElectedBy.ISR and change.elected.leader not in change.ballot.isr:
+        return ElectedBy.ELR
+    return rule.by
+
+
+def _kafka_election(case: Case, election: Election) -> Outcome:
+    """ElectLeaders of type PREFERRED or UNCLEAN, exactly as the controller answers it."""
+    kind = ElectionType.PREFERRED if election is Election.PREFERRED else ElectionType.UNCLEAN
+    answer = elect_leaders(case.state, election, case.around)
+    if answer.error == "ELECTION_NOT_NEEDED":
+        return _not_needed(case, kind, leader=case.state.leader)
+    change = answer.change
+    leader = change.after.leader
+    moved = leader is not None and leader != case.state.leader
+    return Outcome(
+        election=kind,
+        elected=leader,
+        elected_by=elected_by(change) if leader is not None else None,
+        steps=steps_of(case, change.ballot, asked_for=True),
+        loss=loss_of_electing(case, leader) if leader is not None and moved else None,
+        note=_note(case, kind, answer.error, leader),
+    )
+
+
+def _note(case: Case, kind: ElectionType, error: str, leader: int | None) -> str:
+    if leader is None:
+        return f"elects nobody: Kafka answers {error}"
+    if leader not in case.electable:
+        return f"broker {leader} is {case.status(leader)}: it would be the leader on paper only"
+    if kind is ElectionType.PREFERRED and leader != case.state.replicas[0]:
+        return f"the preferred replica, {case.state.replicas[0]}, cannot lead now"
+    return ""
+
+
+def _not_needed(case: Case, kind: ElectionType, *, leader: int | None = None) -> Outcome:
+    current = case.state.leader if leader is None else leader
+    return Outcome(kind, current, ElectedBy.LEADER_STAYS, note=f"not needed: broker {current} leads")
+
+
+def designation_of(case: Case, replica: int) -> Outcome:
+    """Designate one replica of a leaderless partition on released Kafka: reorder, elect uncleanly, restore."""
+    reordered = replicas_reordered(case.state, replica, case.around)
+    change = reordered
+    if reordered.after.leader is None:
+        change = elect_leaders(reordered.after, Election.UNCLEAN, case.around).change
+    leader = change.after.leader
+    steps = (
+        Step(
+            "designated-is-live",
+            replica in case.electable,
+            "the designated replica is live",
+            f"broker {replica} is {case.status(replica)}",
+            "KIP-966, kafka-leader-election.sh",
+        ),
+        *steps_of(case, change.ballot, asked_for=True),
+    )
+    note = ""
+    if leader != replica:
+        note = "Kafka would elect nobody" if leader is None else f"Kafka would elect {leader} instead"
+    by = None if leader is None else ElectedBy.DESIGNATION if leader == replica else elected_by(change)
+    loss = None if leader is None else loss_of_electing(case, leader)
+    return Outcome(ElectionType.DESIGNATION, leader, by, steps, loss, designate=replica, note=note)
+
+
+def _nobody_to_designate(case: Case) -> Outcome:
+    step = Step(
+        "designated-is-live",
+        False,
+        "a live replica to designate",
+        f"replicas are {ids(case.state.replicas)}; {standing_of(case, case.state.replicas)}",
+        "KIP-966, kafka-leader-election.sh",
+    )
+    return Outcome(ElectionType.DESIGNATION, None, steps=(step,), note="no replica is live")
+
+
+def _balanced(case: Case) -> Outcome:
+    """Longest log among the recovery quorum; elects nobody before the whole quorum was heard."""
+    quorum = case.recovery_quorum
+    missing = tuple(replica for replica in quorum if replica not in case.logs.heard)
+    named = {*case.state.isr, *case.elr, *(case.state.last_known_elr or ())} & set(case.state.replicas)
+    if set(quorum) == named:
+        which = f"recovery quorum {ids(quorum)}"
+    else:
+        which = f"Kafka names {len(named)} of the recovery quorum's members, so all replicas {ids(quorum)} count"
+    evidence = which + (f"; {brokers(missing)} not heard" if missing else "; all heard")
+    steps = (
+        Step("recovery-quorum-heard", not missing, "every member of the recovery quorum was heard", evidence, _MANAGER),
+    )
+    if missing:
+        note = f"waits for {joined(missing)} ({which})"
+        return Outcome(ElectionType.LONGEST_LOG_BALANCED, None, steps=steps, waits_for=missing, note=note)
+    return _longest(case, ElectionType.LONGEST_LOG_BALANCED, steps, must_be_best=True)
+
+
+def _aggressive(case: Case) -> Outcome:
+    """The best log among the live replicas that were heard."""
+    heard = tuple(replica for replica in case.live if replica in case.logs.heard)
+    evidence = f"heard and live: {ids(heard)}" if heard else "no live replica was heard"
+    steps = (Step("any-replica-heard", bool(heard), "some live replica was heard", evidence, _MANAGER),)
+    return _longest(case, ElectionType.LONGEST_LOG_AGGRESSIVE, steps, must_be_best=False)
+
+
+def _longest(case: Case, kind: ElectionType, steps: tuple[Step, ...], *, must_be_best: bool) -> Outcome:
+    best, best_live = case.logs.best, case.logs.best_of(case.live)
+    if not case.logs.epochs_known:
+        note = "the logs cannot be ranked: their leader epochs are not known"
+        ranked = Step("logs-can-be-ranked", False, "the logs can be ranked", note, _MANAGER)
+        return Outcome(kind, None, steps=(*steps, ranked), note=note)
+    if best is None or best_live is None:
+        return Outcome(kind, None, steps=steps, note="no live replica was heard")
+    if must_be_best and not case.logs.is_best(best_live.replica):
+        evidence = f"{best.replica} has the best log and is {case.status(best.replica)}"
+        live = Step("best-log-is-live", False, "the replica with the best log is live", evidence, _MANAGER)
+        return Outcome(kind, None, steps=(*steps, live), waits_for=(best.replica,), note=f"waits for {best.replica}")
+    epoch = "no epoch" if best_live.last_epoch is None else f"last epoch {best_live.last_epoch}"
+    evidence = f"{best_live.replica}: {epoch}, log end {best_live.log_end}"
+    chosen = Step("best-log", True, "the best log: highest last epoch, then highest log end", evidence, _MANAGER)
+    designation = designation_of(case, best_live.replica)
+    by = ElectedBy.LONGEST_LOG if designation.elected == best_live.replica else designation.elected_by
+    return Outcome(
+        kind,
+        designation.elected,
+        by,
+        (*steps, chosen),
+        designation.loss,
+        designate=best_live.replica,
+        note=designation.note,
+    )

@@ -1,0 +1,70 @@
+"""What Kafka does by itself at the moment an absent broker is back, after a clean and after an unclean shutdown."""
+
+from __future__ import annotations
+
+from kelr.controller import broker_returns
+from kelr.engine.case import Case
+from kelr.engine.elections import elected_by
+from kelr.engine.loss import loss_of_electing
+from kelr.model import BrokerStatus, ElectedBy, Forecast, Grade, Loss
+
+
+def forecasts_of(case: Case) -> tuple[Forecast, ...]:
+    """Two forecasts for each absent replica of a partition that nobody leads: clean return, unclean return."""
+    state = case.state
+    if state.leader is not None and state.leader in case.electable:
+        return ()
+    return tuple(
+        _forecast(case, replica, clean)
+        for replica in case.absent
+        if case.cluster.status(replica) is not BrokerStatus.LIVE
+        for clean in (True, False)
+    )
+
+
+def _forecast(case: Case, replica: int, clean: bool) -> Forecast:
+    change = broker_returns(case.state, replica, case.around, clean=clean)
+    leader, by = change.after.leader, elected_by(change)
+    if leader is not None and case.state.leader == leader:
+        by = ElectedBy.LEADER_STAYS
+    loss = None if leader is None else loss_of_electing(case, leader, holds_all_committed=_guaranteed(case, by, clean))
+    return Forecast(
+        replica=replica,
+        clean=clean,
+        elected=leader,
+        elected_by=by if leader is not None else None,
+        isr=change.after.isr,
+        elr=change.after.elr or (),
+        loss=loss,
+        warning=_warning(case, replica, leader, by, loss),
+    )
+
+
+def _guaranteed(case: Case, by: ElectedBy | None, clean: bool) -> bool:
+    """Whether a replica that is elected by this rule on its return holds everything committed.
+
+    With ELR on, ISR and ELR have no members that restarted uncleanly. With ELR off the ISR keeps them, so that only a
+    clean return proves anything.
+    """
+    if by not in {ElectedBy.ISR, ElectedBy.ELR}:
+        return False
+    return case.rules.elr or clean
+
+
+def _warning(case: Case, replica: int, leader: int | None, by: ElectedBy | None, loss: Loss | None) -> str:
+    if leader is None or loss is None or loss.grade is Grade.PROVEN_NONE:
+        return ""
+    if leader != replica:
+        return f"not {replica} but {leader} would be elected" if by is ElectedBy.UNCLEAN else ""
+    best = case.logs.best
+    held = "" if best is None or best.replica == replica else _held_by(best.replica, best.log_end, best.high_watermark)
+    if by is ElectedBy.LAST_KNOWN_LEADER:
+        return f"elected whatever its disk still holds; no config forbids it{held}"
+    if by is ElectedBy.ISR:
+        return f"elected although it may have lost its log's tail: with ELR off it stays in the ISR{held}"
+    return ""
+
+
+def _held_by(replica: int, log_end: int, high_watermark: int | None) -> str:
+    known = "" if high_watermark is None else f" (HW {high_watermark})"
+    return f"; {replica} holds up to offset {log_end}{known} and would truncate to it"

@@ -1,0 +1,171 @@
+"""Compares replicas' logs: which is the best, where two of them part, and what one lacks of the others.
+
+A log is a run of segments, one for each leader epoch. Only one leader writes in an epoch, so two logs that hold the
+same epoch hold the same records in it, up to where the shorter one ends: a record's identity is (epoch, offset).
+
+Source: KIP-101 and KIP-279 (truncation by leader epoch); KIP-966 "Unclean recovery" (the best log is the one with the
+highest last epoch, then the highest log end offset).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kelr.model import LogAnswer, NotHeard, PartitionState, ReplicaLog, Unheard
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The records of one leader epoch in one log: offsets `[start, end)`."""
+
+    epoch: int
+    start: int
+    end: int
+
+
+def segments(log: ReplicaLog) -> tuple[Segment, ...] | None:
+    """The log as segments, oldest first; None where its epochs are not known.
+
+    A log whose lineage was not asked for counts as one segment of its last epoch: two logs that end in the same epoch
+    agree on everything before it.
+    """
+    start = log.log_start or 0
+    if log.is_empty:
+        return ()
+    if log.lineage is not None:
+        parts = []
+        for entry in log.lineage:
+            end = min(entry.end_offset, log.log_end)
+            if end > start:
+                parts.append(Segment(entry.epoch, start, end))
+                start = end
+        return tuple(parts)
+    if log.last_epoch is None:
+        return None
+    return (Segment(log.last_epoch, start, log.log_end),)
+
+
+def agreement(one: ReplicaLog, other: ReplicaLog) -> int | None:
+    """The offset up to which (exclusive) two logs hold the same records; None where that is not known.
+
+    It is where a follower with one log truncates when a leader has the other: the lower of both ends of the newest
+    epoch that both hold.
+    """
+    if one.is_empty or other.is_empty:
+        return min(one.log_end, other.log_end)
+    ours, theirs = _ends(one), _ends(other)
+    common = ours.keys() & theirs.keys()
+    if not common:
+        return None
+    newest = max(common)
+    return min(ours[newest], theirs[newest])
+
+
+def _ends(log: ReplicaLog) -> Mapping[int, int]:
+    return {segment.epoch: segment.end for segment in segments(log) or ()}
+
+
+def diverges_at(one: ReplicaLog, other: ReplicaLog) -> int | None:
+    """The first offset at which two logs hold different records; None where one continues the other, or not known."""
+    agreed = agreement(one, other)
+    return agreed if agreed is not None and agreed < min(one.log_end, other.log_end) else None
+
+
+def missing(holder: ReplicaLog, lacking: ReplicaLog, *, below: int | None = None) -> frozenset[tuple[int, int, int]]:
+    """What `holder` holds and `lacking` does not, as (epoch, first offset, end offset); `below` cuts off the rest.
+
+    Offsets before the start of a log that holds records count as deleted by retention, not as missing. Both logs must
+    have a known agreement.
+    """
+    agreed = agreement(holder, lacking)
+    return frozenset(
+        (segment.epoch, max(segment.start, agreed or 0), end)
+        for segment in segments(holder) or ()
+        if (end := segment.end if below is None else min(segment.end, below)) > max(segment.start, agreed or 0)
+    )
+
+
+def count_distinct(ranges: Iterable[tuple[int, int, int]]) -> int:
+    """How many distinct (epoch, offset) pairs the ranges cover."""
+    total = 0
+    covered: tuple[int, int] | None = None
+    for epoch, start, end in sorted(ranges):
+        if covered is not None and covered[0] == epoch:
+            start = max(start, covered[1])  # noqa: PLW2901 - the part that an earlier range covers is counted once
+        if end > start:
+            total += end - start
+            covered = (epoch, end)
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class KnownLogs:
+    """The logs of one partition's replicas, as far as they were heard, with the best and the longest of them."""
+
+    heard: Mapping[int, ReplicaLog] = field(default_factory=dict)
+    unheard: Mapping[int, NotHeard] = field(default_factory=dict)
+    newer_leader_epoch: int | None = None
+    """A leader epoch above the partition state's, seen by a broker: then the state is the older of the two."""
+
+    @property
+    def epochs_known(self) -> bool:
+        """Whether every heard log that holds records tells its last epoch, so that logs can be ranked at all."""
+        return all(log.is_empty or log.last_epoch is not None for log in self.heard.values())
+
+    @property
+    def best(self) -> ReplicaLog | None:
+        """The best heard log: highest last epoch, then highest log end, then lowest replica id."""
+        return max(self.heard.values(), key=_rank, default=None)
+
+    def best_of(self, replicas: Iterable[int]) -> ReplicaLog | None:
+        return max((self.heard[replica] for replica in replicas if replica in self.heard), key=_rank, default=None)
+
+    @property
+    def longest(self) -> ReplicaLog | None:
+        """The heard log with the highest log end, whatever its epochs."""
+        return max(self.heard.values(), key=lambda log: (log.log_end, -log.replica), default=None)
+
+    def is_best(self, replica: int) -> bool:
+        """Whether this replica's log is as good as the best one."""
+        best, log = self.best, self.heard.get(replica)
+        return best is not None and log is not None and _rank(log)[:2] == _rank(best)[:2]
+
+    def behind_best(self, replica: int) -> int | None:
+        """Offsets of the best heard log that this replica's log does not hold; None where that is not known."""
+        best, log = self.best, self.heard.get(replica)
+        if best is None or log is None or not self.epochs_known:
+            return None
+        return None if agreement(best, log) is None else count_distinct(missing(best, log))
+
+
+def _rank(log: ReplicaLog) -> tuple[int, int, int]:
+    return (-1 if log.last_epoch is None else log.last_epoch, log.log_end, -log.replica)
+
+
+def rank_logs(state: PartitionState, answers: Sequence[LogAnswer]) -> KnownLogs:
+    """Sort the answers of a partition's replicas into heard and not heard.
+
+    An answer with an older leader epoch than the partition's is stale and counts as not heard (KIP-966: the manager
+    rejects it and asks again). A replica without an answer was not asked.
+    """
+    heard: dict[int, ReplicaLog] = {}
+    unheard: dict[int, NotHeard] = {}
+    newer: int | None = None
+    by_replica = {answer.replica: answer for answer in answers}
+    for replica in state.replicas:
+        answer = by_replica.get(replica)
+        if answer is None:
+            unheard[replica] = NotHeard(replica, Unheard.NOT_ASKED, "its log was not asked for")
+        elif isinstance(answer, NotHeard):
+            unheard[replica] = answer
+        elif answer.current_leader_epoch is not None and answer.current_leader_epoch < state.leader_epoch:
+            detail = (
+                f"answered with leader epoch {answer.current_leader_epoch}; the partition's is {state.leader_epoch}"
+            )
+            unheard[replica] = NotHeard(replica, Unheard.STALE, detail, answer.read_at_ms)
+        else:
+            heard[replica] = answer
+            if answer.current_leader_epoch is not None and answer.current_leader_epoch > state.leader_epoch:
+                newer = max(newer or 0, answer.current_leader_epoch)
+    return KnownLogs(heard, unheard, newer)

@@ -1,0 +1,165 @@
+"""What electing one replica would lose, counted between the logs that were heard, and how sure that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kelr.engine.case import Case
+from kelr.engine.logs import agreement, count_distinct, missing
+from kelr.engine.words import brokers, plural
+from kelr.model import Bounds, Grade, Loss, ReplicaLog, Truncation
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """Offsets that the other heard logs hold and the elected one does not."""
+
+    lost: int
+    """Distinct (epoch, offset) pairs that no longer exist anywhere afterwards."""
+    below_high_watermark: int
+    """Those of them that some replica knows to be committed."""
+
+
+def loss_of_electing(case: Case, replica: int, *, holds_all_committed: bool | None = None) -> Loss:
+    """What is lost when this replica becomes the leader and the others follow it.
+
+    Args:
+        holds_all_committed: whether Kafka's rules guarantee that the replica's log has every committed record; None
+            takes it from its membership in ISR or ELR.
+    """
+    guaranteed = _guaranteed(case, replica) if holds_all_committed is None else holds_all_committed
+    log = case.logs.heard.get(replica)
+    unheard = tuple(other for other in case.state.replicas if other in case.logs.unheard)
+    if log is None:
+        return _loss_unheard(case, replica, guaranteed, unheard)
+    best = case.logs.best
+    agreements = {other: agreement(held, log) for other, held in case.logs.heard.items()}
+    if not case.logs.epochs_known or None in agreements.values():
+        return _loss_uncounted(case, replica, guaranteed, unheard)
+    count = _count(case, log)
+    agrees_to = agreements[best.replica] if best is not None else None
+    grade, reason = _grade(case, replica, guaranteed, unheard, count)
+    committed = Bounds(0, 0) if grade is Grade.PROVEN_NONE else _committed(count, unheard)
+    return Loss(
+        grade=grade,
+        committed=committed,
+        uncommitted=_uncommitted(count, committed, unheard),
+        total=Bounds(count.lost, None if unheard else count.lost),
+        unheard=unheard,
+        behind_best=case.logs.behind_best(replica),
+        best=None if best is None else best.replica,
+        agrees_to=agrees_to,
+        lost_ranges=_lost_ranges(best, agrees_to),
+        truncations=_truncations(case, log),
+        reason=reason,
+    )
+
+
+def _guaranteed(case: Case, replica: int) -> bool:
+    """ISR and ELR members hold all that was committed. With ELR off an unclean restart leaves a replica in the ISR, so
+    its membership proves nothing once the partition has lost its leader (KIP-966, "last replica standing")."""
+    state = case.state
+    if replica == state.leader:
+        return True
+    if case.rules.elr or state.leader is not None:
+        return replica in state.isr or replica in case.elr
+    return False
+
+
+def _loss_unheard(case: Case, replica: int, guaranteed: bool, unheard: tuple[int, ...]) -> Loss:
+    """The elected replica's log was not heard: nothing can be counted."""
+    best = case.logs.best
+    if guaranteed:
+        reason = f"{replica} is in the ISR or ELR, so it holds all that was committed; its log was not read"
+        return Loss(Grade.PROVEN_NONE, committed=Bounds(0, 0), unheard=unheard, reason=reason)
+    reason = f"the log of {replica} was not read"
+    return Loss(Grade.UNKNOWN, unheard=unheard, best=None if best is None else best.replica, reason=reason)
+
+
+def _loss_uncounted(case: Case, replica: int, guaranteed: bool, unheard: tuple[int, ...]) -> Loss:
+    """Logs were heard, but where they part is not known."""
+    best = case.logs.best
+    known = None if best is None or not case.logs.epochs_known else best.replica
+    if guaranteed:
+        reason = f"{replica} is in the ISR or ELR, so it holds all that was committed"
+        return Loss(Grade.PROVEN_NONE, committed=Bounds(0, 0), unheard=unheard, best=known, reason=reason)
+    if not case.logs.epochs_known:
+        silent = [held.replica for held in case.logs.heard.values() if not held.is_empty and held.last_epoch is None]
+        return Loss(
+            Grade.UNKNOWN,
+            unheard=unheard,
+            reason=f"the leader epochs in the log of {brokers(silent)} are not known, so logs cannot be compared",
+        )
+    return Loss(
+        Grade.UNKNOWN,
+        unheard=unheard,
+        best=known,
+        reason="the logs end in different leader epochs and where they part is not known; ask with --lineage",
+    )
+
+
+def _count(case: Case, elected: ReplicaLog) -> _Count:
+    others = [held for replica, held in case.logs.heard.items() if replica != elected.replica]
+    lost = {part for held in others for part in missing(held, elected)}
+    committed = {
+        part
+        for held in others
+        if held.high_watermark is not None
+        for part in missing(held, elected, below=held.high_watermark)
+    }
+    return _Count(lost=count_distinct(lost), below_high_watermark=count_distinct(committed))
+
+
+def _committed(count: _Count, unheard: tuple[int, ...]) -> Bounds:
+    """At least what some high watermark covers; at most all that is lost, unless a log is missing in the count.
+
+    The highest known high watermark is only a lower bound of what was acknowledged: followers learn of it late.
+    """
+    return Bounds(count.below_high_watermark, None if unheard else count.lost)
+
+
+def _uncommitted(count: _Count, committed: Bounds, unheard: tuple[int, ...]) -> Bounds:
+    least = 0 if committed.at_most is None else count.lost - min(committed.at_most, count.lost)
+    return Bounds(least, None if unheard else count.lost - committed.at_least)
+
+
+def _grade(case: Case, replica: int, guaranteed: bool, unheard: tuple[int, ...], count: _Count) -> tuple[Grade, str]:
+    if guaranteed and count.below_high_watermark:
+        lacking = plural(count.below_high_watermark, "committed offset")
+        return Grade.UNKNOWN, (
+            f"contradictory evidence: {replica} is in the ISR or ELR and should hold everything committed, yet another"
+            f" replica's high watermark covers {lacking} that it lacks"
+        )
+    if guaranteed:
+        return Grade.PROVEN_NONE, f"{replica} is in the ISR or ELR, so it holds all that was committed"
+    quorum = case.recovery_quorum
+    if case.logs.is_best(replica) and all(member in case.logs.heard for member in quorum):
+        fewer = (
+            "fewer than min ISR replicas" if case.min_isr is None else f"fewer than {case.min_isr} (min ISR) replicas"
+        )
+        return Grade.NONE_IF_FEWER_THAN_MIN_ISR, (
+            f"the whole recovery quorum ({brokers(quorum)}) was heard and {replica} has the best log: nothing committed"
+            f" is lost if {fewer} lost data"
+        )
+    if unheard:
+        return Grade.BOUNDED, f"counted between the logs that were heard; {brokers(unheard)} not heard, may hold more"
+    return Grade.BOUNDED, "counted between the logs of all replicas"
+
+
+def _lost_ranges(best: ReplicaLog | None, agrees_to: int | None) -> tuple[tuple[int, int], ...]:
+    if best is None or agrees_to is None or agrees_to >= best.log_end:
+        return ()
+    return ((max(agrees_to, best.log_start or 0), best.log_end - 1),)
+
+
+def _truncations(case: Case, elected: ReplicaLog) -> tuple[Truncation, ...]:
+    """What each other heard log gives up when it follows the elected one."""
+    found = []
+    for replica in case.state.replicas:
+        held = case.logs.heard.get(replica)
+        if held is None or replica == elected.replica:
+            continue
+        agreed = agreement(held, elected)
+        if agreed is not None and agreed < held.log_end:
+            found.append(Truncation(replica, agreed, held.log_end - agreed))
+    return tuple(found)

@@ -1,0 +1,53 @@
+"""Where a partition stands, in one word."""
+
+from __future__ import annotations
+
+from kelr.controller import electable_replicas
+from kelr.model import BrokerStatus, Cluster, PartitionState, Situation
+
+
+def effective_min_isr(config_min_isr: int | None, first_partition_replicas: int) -> int | None:
+    """min(min.insync.replicas, replication factor), where Kafka counts the replicas of the topic's partition 0.
+
+    Source: KIP-966, "Additional High Watermark advancement requirement"; ReplicationControlManager
+    .getTopicEffectiveMinIsr. None where the config is not known.
+    """
+    return None if config_min_isr is None else min(config_min_isr, first_partition_replicas)
+
+
+def situation_of(state: PartitionState, cluster: Cluster, min_isr: int | None) -> Situation:
+    """The one situation that holds for a partition.
+
+    Args:
+        min_isr: the effective min ISR (`effective_min_isr`); None where it is not known.
+    """
+    if state.leader is not None:
+        return _with_leader(state, cluster, state.leader, min_isr)
+    return _without_leader(state, cluster)
+
+
+def _with_leader(state: PartitionState, cluster: Cluster, leader: int, min_isr: int | None) -> Situation:
+    if cluster.status(leader) is not BrokerStatus.LIVE:
+        return Situation.LEADER_NOT_LIVE
+    if min_isr is not None:
+        return Situation.UNDER_MIN_ISR if len(state.isr) < min_isr else Situation.HEALTHY
+    # The effective min ISR is never above the replica count, so a full ISR is enough whatever the config says.
+    return Situation.HEALTHY if set(state.replicas) <= set(state.isr) else Situation.UNKNOWN
+
+
+def _without_leader(state: PartitionState, cluster: Cluster) -> Situation:
+    electable = electable_replicas(state, cluster)
+    if not electable & set(state.replicas):
+        return Situation.NO_LIVE_REPLICA
+    if state.isr:
+        return Situation.LEADER_PENDING if electable & set(state.isr) else Situation.WAITING_FOR_ISR
+    if state.elr is None:
+        return Situation.UNKNOWN
+    if state.elr:
+        return Situation.LEADER_PENDING if electable & set(state.elr) else Situation.WAITING_FOR_ELR
+    if state.last_known_elr is None:
+        return Situation.UNKNOWN
+    known = [replica for replica in state.last_known_elr if replica >= 0]
+    if len(known) != 1 or cluster.features.elr_enabled is False:
+        return Situation.NEEDS_UNCLEAN_RECOVERY
+    return Situation.LEADER_PENDING if known[0] in electable else Situation.WAITING_FOR_LAST_KNOWN_LEADER
