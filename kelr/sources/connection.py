@@ -1,0 +1,196 @@
+"""How to reach a cluster: one set of values that feeds both Kafka clients.
+
+The properties are those of Kafka's own tools (`--command-config`). What kelr understands is in `_KNOWN`; other keys are
+named in `ConnectionSettings.ignored`, so that the caller can say so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kelr import __version__
+from kelr.errors import UsageError
+from kelr.sources.jaas import Credentials, credentials
+from kelr.sources.properties import Property, PropertyReader, read_properties
+from kelr.sources.tls import TlsFiles, tls_files
+
+DEFAULT_TIMEOUT_S = 30.0
+DEFAULT_PORT = 9092
+CLIENT_ID = f"kelr/{__version__}"
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+_KNOWN = frozenset(
+    {
+        "bootstrap.servers",
+        "client.id",
+        "security.protocol",
+        "sasl.mechanism",
+        "sasl.jaas.config",
+        "ssl.ca.location",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSettings:
+    """Where the cluster is and how to speak to it. Secrets are in no repr.
+
+    Args:
+        bootstrap_servers: (host, port) pairs; one that answers is enough.
+        timeout_s: how long to wait for the cluster to be reached, and for any one answer, in seconds.
+    """
+
+    bootstrap_servers: tuple[tuple[str, int], ...]
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    client_id: str = CLIENT_ID
+    security_protocol: str = "PLAINTEXT"
+    sasl_mechanism: str | None = None
+    credentials: Credentials | None = None
+    tls: TlsFiles = field(default_factory=TlsFiles)
+    ignored: tuple[str, ...] = ()
+    """Property keys that were given and that kelr does not use, sorted."""
+    origin: str | None = None
+    """The properties file that these settings came from, for the words of an error."""
+
+    @property
+    def uses_tls(self) -> bool:
+        return self.security_protocol in {"SSL", "SASL_SSL"}
+
+    @property
+    def uses_sasl(self) -> bool:
+        return self.security_protocol.startswith("SASL_")
+
+    @property
+    def servers_text(self) -> str:
+        return ",".join(address_text(host, port) for host, port in self.bootstrap_servers)
+
+    def kafka_python(self) -> dict[str, Any]:
+        """The arguments of kafka-python's KafkaConnectionManager (holds secrets: not for printing)."""
+        config: dict[str, Any] = {
+            "bootstrap_servers": [address_text(host, port) for host, port in self.bootstrap_servers],
+            "client_id": self.client_id,
+            "client_software_name": "kelr",
+            "client_software_version": __version__,
+            "security_protocol": self.security_protocol,
+        }
+        if self.uses_tls:
+            config["ssl_context"] = self.tls.context()
+        if self.uses_sasl:
+            config["sasl_mechanism"] = self.sasl_mechanism
+        if self.uses_sasl and self.credentials is not None:
+            config["sasl_plain_username"] = self.credentials.username
+            config["sasl_plain_password"] = self.credentials.password
+        return config
+
+    def confluent(self) -> dict[str, Any]:
+        """The configuration of a confluent-kafka client (holds secrets: not for printing)."""
+        config: dict[str, Any] = {
+            "bootstrap.servers": self.servers_text,
+            "client.id": self.client_id,
+            "security.protocol": self.security_protocol,
+            # librdkafka writes its own complaints to stderr otherwise; kelr reports every failure as a value.
+            "log_level": 0,
+        }
+        if self.uses_tls:
+            config.update(self.tls.librdkafka())
+        if self.uses_sasl:
+            config["sasl.mechanism"] = self.sasl_mechanism
+        if self.uses_sasl and self.credentials is not None:
+            config["sasl.username"] = self.credentials.username
+            config["sasl.password"] = self.credentials.password
+        return config
+
+
+def connection_settings(
+    bootstrap_servers: str | None,
+    *,
+    command_config: Path | None = None,
+    overrides: Mapping[str, str] | None = None,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+) -> ConnectionSettings:
+    """Settings from the command line and a Java client properties file.
+
+    Args:
+        bootstrap_servers: ``host:port,...``; None takes `bootstrap.servers` of the file.
+        command_config: the properties file that Kafka's own tools take.
+        overrides: properties that win over the file (`--command-property key=value`).
+
+    Raises:
+        UsageError: no server, or one that is not ``host:port``.
+        BadInputError: the file is unreadable or asks for what kelr cannot do; names file and line.
+    """
+    properties = dict(read_properties(command_config)) if command_config is not None else {}
+    properties.update({key: Property(value, 0) for key, value in (overrides or {}).items()})
+    reader = PropertyReader(properties, origin=str(command_config) if command_config is not None else None)
+    servers = bootstrap_servers or reader.text("bootstrap.servers")
+    if not servers:
+        raise UsageError(
+            "no cluster was named",
+            next_step="Give --bootstrap-server HOST:PORT, or bootstrap.servers in the --command-config file.",
+        )
+    if timeout_s <= 0:
+        raise UsageError(f"the timeout of {timeout_s} s leaves no time at all", next_step="Give more than 0 seconds.")
+    protocol = reader.one_of("security.protocol", PROTOCOLS, default="PLAINTEXT")
+    uses_sasl = protocol.startswith("SASL_")
+    mechanism = reader.one_of("sasl.mechanism", PASSWORD_MECHANISMS, default="GSSAPI") if uses_sasl else None
+    return ConnectionSettings(
+        bootstrap_servers=parse_servers(servers),
+        timeout_s=timeout_s,
+        client_id=CLIENT_ID,
+        security_protocol=protocol,
+        sasl_mechanism=mechanism,
+        credentials=credentials(reader, mechanism) if mechanism is not None else None,
+        tls=tls_files(reader) if protocol.endswith("SSL") else TlsFiles(),
+        ignored=tuple(sorted(key for key in properties if key not in _KNOWN)),
+        origin=reader.origin,
+    )
+
+
+def parse_servers(text: str) -> tuple[tuple[str, int], ...]:
+    """``host:port,[::1]:9093,SASL_SSL://host`` as (host, port) pairs, in the order given, without repeats.
+
+    A missing port is 9092, and a listener name before ``://`` is dropped, as Kafka's Java clients have it.
+
+    Raises:
+        UsageError: naming the entry that is not an address.
+    """
+    servers = [_parse_server(entry.strip()) for entry in text.split(",") if entry.strip()]
+    if not servers:
+        raise UsageError(f"{text!r} names no server", next_step="Give --bootstrap-server HOST:PORT.")
+    return tuple(dict.fromkeys(servers))
+
+
+def _parse_server(entry: str) -> tuple[str, int]:
+    match = re.fullmatch(
+        r"(?:[A-Za-z_]+://)?(?:\[(?P<six>[0-9A-Fa-f:.%]+)\]|(?P<host>[^\s:/\[\]]+))(?::(?P<port>[0-9]{1,5}))?",
+        entry,
+        re.ASCII,
+    )
+    port = DEFAULT_PORT if match is None or match["port"] is None else int(match["port"])
+    if match is None or not 0 < port < 65536:
+        raise UsageError(
+            f"{entry!r} is not the address of a server",
+            next_step="Write HOST:PORT, and an IPv6 address in brackets: [::1]:9092.",
+        )
+    return match["six"] or match["host"], port
+
+
+def address_text(host: str, port: int) -> str:
+    """``host:port``, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

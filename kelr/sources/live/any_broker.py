@@ -1,0 +1,88 @@
+"""Asking the cluster as a whole: any broker will do, and when one dies another is asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from kelr.errors import AuthenticationError, ConnectError
+from kelr.sources.live.transport import Failure, FailureKind, Message, NodeId, Transport
+
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 1.0
+
+
+class AnyBroker:
+    """Sends a request to the broker that answered last, or to the next one that does.
+
+    Args:
+        nodes: whom to ask, the favourite first.
+        timeout_s: how long one question may take in all, other brokers and repetitions included.
+    """
+
+    def __init__(self, transport: Transport, nodes: Sequence[NodeId], *, timeout_s: float) -> None:
+        self._transport = transport
+        self._nodes = list(nodes)
+        self._timeout_s = timeout_s
+
+    @property
+    def favourite(self) -> NodeId:
+        return self._nodes[0]
+
+    def learn(self, nodes: Sequence[NodeId]) -> None:
+        """Further nodes to turn to."""
+        self._nodes.extend(node for node in nodes if node not in self._nodes)
+
+    def ask(
+        self, request: Callable[[], Message], *, again: Callable[[Message], bool] | None = None
+    ) -> Message | Failure:
+        """One answer; a Failure only where brokers do not know the request (`FailureKind.UNSUPPORTED`).
+
+        Args:
+            request: makes the request, anew for each attempt, since its version is settled by the broker asked.
+            again: tells of an answer whether it is worth asking again (a retriable error in it).
+
+        Raises:
+            AuthenticationError: the brokers that can be reached refuse the credentials.
+            ConnectError: no broker answered within the timeout.
+        """
+        deadline = time.monotonic() + self._timeout_s
+        pause_s, failures = _FIRST_PAUSE_S, dict[NodeId, Failure]()
+        while True:
+            left_s = deadline - time.monotonic()
+            answer = self._transport.exchange(self.favourite, request(), timeout_s=self._share(left_s, len(failures)))
+            failed = isinstance(answer, Failure)
+            if failed and answer.kind is FailureKind.UNSUPPORTED:
+                return answer
+            if not failed and (again is None or not again(answer)):
+                return answer
+            if failed:
+                failures[self.favourite] = answer
+            left_s = deadline - time.monotonic()
+            if left_s <= pause_s:
+                return self._give_up(answer, failures)
+            round_is_over = not failed or len(failures) >= len(self._nodes)
+            self._nodes.append(self._nodes.pop(0))
+            if round_is_over:
+                failures.clear()
+                self._transport.pause(pause_s)
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def _share(self, left_s: float, failed: int) -> float:
+        """A broker that hangs must leave time for the others."""
+        waiting = max(1, len(self._nodes) - failed)
+        return max(0.05, left_s if waiting == 1 else left_s / 2)
+
+    def _give_up(self, answer: Message | Failure, failures: dict[NodeId, Failure]) -> Message | Failure:
+        if not isinstance(answer, Failure):
+            return answer
+        refused = [failure for failure in failures.values() if failure.kind is FailureKind.AUTHENTICATION]
+        if refused:
+            raise AuthenticationError(
+                f"the brokers refused the credentials: {refused[0].detail}",
+                next_step="Check user name, password and sasl.mechanism in the --command-config file.",
+            )
+        raise ConnectError(
+            f"no broker answered any more within {self._timeout_s:g} s; the last one: {answer.detail}",
+            next_step="Check that a broker is up; give a longer --timeout if they are only slow.",
+        )

@@ -1,0 +1,116 @@
+"""Reaching the cluster: one bootstrap server that answers is enough; if none does, the true cause is reported."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from kelr.errors import AuthenticationError, ConnectError
+from kelr.sources.connection import ConnectionSettings, address_text
+from kelr.sources.live.diagnose import PortSpeaks, Probe, probe_port
+from kelr.sources.live.network import KafkaTransport
+from kelr.sources.live.requests import api_versions
+from kelr.sources.live.transport import Failure, FailureKind, Message, NodeAddress, NodeId
+
+_DIAGNOSIS_SHARE = 0.25
+"""The part of the timeout that is kept back for finding out why nobody answered."""
+
+
+def reach(transport: KafkaTransport, settings: ConnectionSettings) -> tuple[NodeId, Message]:
+    """The first bootstrap server that answers, and its ApiVersions answer.
+
+    Raises:
+        AuthenticationError: a broker answered and refused the credentials.
+        ConnectError: nobody answered within the timeout; says for the likeliest server why, and what to do.
+    """
+    started = time.monotonic()
+    nodes = transport.bootstrap_nodes()
+    patience_s = settings.timeout_s * (1 - _DIAGNOSIS_SHARE)
+    transport.resolve(nodes, timeout_s=patience_s / 2)
+    left_s = max(0.1, patience_s - (time.monotonic() - started))
+    result = transport.first_answer(list(nodes), api_versions, timeout_s=left_s)
+    if isinstance(result, tuple):
+        return result
+    left_s = max(0.2, settings.timeout_s - (time.monotonic() - started))
+    raise _error(result, nodes, settings, left_s)
+
+
+def _error(
+    failures: Mapping[NodeId, Failure], nodes: Mapping[NodeId, NodeAddress], settings: ConnectionSettings, left_s: float
+) -> ConnectError:
+    """The most telling failure in words: a refused password tells more than a closed port, that more than silence."""
+    order = {
+        FailureKind.AUTHENTICATION: 0,
+        FailureKind.GARBLED: 1,
+        FailureKind.UNSUPPORTED: 2,
+        FailureKind.UNREACHABLE: 3,
+    }
+    node = min(failures, key=lambda failed: (order.get(failures[failed].kind, 9), str(failed)))
+    failure, address = failures[node], nodes[node]
+    server = address_text(address.host, address.port)
+    others = len(nodes) - 1
+    also = "" if not others else f" (and none of the {others} other servers answered)"
+    if failure.kind is FailureKind.AUTHENTICATION:
+        return AuthenticationError(
+            f"{server} refused the credentials: {failure.detail}{also}",
+            next_step="Check user name, password and sasl.mechanism in the --command-config file.",
+        )
+    if failure.detail.startswith(("unknown host", "looking up")):
+        return ConnectError(f"{failure.detail}{also}", next_step="Check the name in --bootstrap-server.")
+    probe = probe_port(address, timeout_s=left_s)
+    message, next_step = _explain(server, failure, probe, settings)
+    return ConnectError(message + also, next_step=next_step)
+
+
+def _explain(server: str, failure: Failure, probe: Probe, settings: ConnectionSettings) -> tuple[str, str]:
+    """(what happened, what to do), from what we asked for and what the port turned out to speak."""
+    if probe.speaks is PortSpeaks.NOTHING:
+        return (
+            f"nobody accepts connections at {server}: {failure.detail}",
+            "Check host and port, and that the broker runs and its firewall lets you in.",
+        )
+    if probe.speaks is PortSpeaks.HTTP:
+        return (
+            f"{server} is not a Kafka broker: it speaks HTTP ({probe.detail})",
+            "Give the port of a Kafka listener (9092 by default), not of a web page or metrics endpoint.",
+        )
+    if probe.speaks is PortSpeaks.TLS and not settings.uses_tls:
+        wanted = "SASL_SSL" if settings.uses_sasl else "SSL"
+        return (
+            f"{server} speaks TLS, and kelr was told security.protocol={settings.security_protocol}",
+            f"Set security.protocol={wanted} in a client properties file and give it with --command-config.",
+        )
+    if probe.speaks is PortSpeaks.KAFKA_PLAINTEXT and settings.uses_tls:
+        wanted = "SASL_PLAINTEXT" if settings.uses_sasl else "PLAINTEXT"
+        return (
+            f"{server} speaks Kafka without TLS, and kelr was told security.protocol={settings.security_protocol}",
+            f"Set security.protocol={wanted}, or give the port of the TLS listener.",
+        )
+    if probe.speaks is PortSpeaks.TLS:
+        return (
+            f"no secure connection to {server}: {failure.detail}",
+            "Check the trusted certificates (ssl.truststore.location or ssl.ca.location, PEM) and the host name.",
+        )
+    return _explain_odd(server, failure, probe, settings)
+
+
+def _explain_odd(server: str, failure: Failure, probe: Probe, settings: ConnectionSettings) -> tuple[str, str]:
+    if probe.speaks is PortSpeaks.SILENCE:
+        return (
+            f"{server} accepts the connection but did not answer within {settings.timeout_s:g} s",
+            "Check that this is a Kafka broker's port; if the broker is only slow, give a longer --timeout.",
+        )
+    if probe.speaks is PortSpeaks.KAFKA_PLAINTEXT and settings.uses_sasl:
+        return (
+            f"{server} speaks Kafka, but the SASL login did not come about: {failure.detail}",
+            "Check that the listener wants SASL, and with this sasl.mechanism.",
+        )
+    if probe.speaks is PortSpeaks.KAFKA_PLAINTEXT:
+        return (
+            f"{server} speaks Kafka, but hung up on the request: {failure.detail}",
+            "If the listener wants a login, set security.protocol=SASL_PLAINTEXT in a --command-config file.",
+        )
+    return (
+        f"{server} does not speak Kafka: {failure.detail}" + (f"; {probe.detail}" if probe.detail else ""),
+        "Give the port of a Kafka listener (9092 by default).",
+    )

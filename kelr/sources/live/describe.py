@@ -1,0 +1,109 @@
+"""The cluster around the partitions: brokers, controller and features, each from the best request that answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kelr.errors import NotAuthorizedError, UnsupportedError
+from kelr.model import Broker, BrokerStatus, Cluster, Features
+from kelr.sources.live import requests
+from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED, NONE, error_name
+from kelr.sources.live.transport import Failure, FailureKind, Message
+
+AskAny = Callable[[Callable[[], Message]], Message | Failure]
+"""Sends a fresh request to any broker; a Failure only where the request itself cannot be answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerList:
+    """Brokers, the cluster's id, and the request that told."""
+
+    cluster_id: str | None
+    brokers: tuple[Broker, ...]
+    source: str
+
+
+def features_of(versions: Message) -> Features:
+    """Features from an ApiVersions answer; unknown before v3, which is when brokers began to tell."""
+    if versions.API_VERSION < 3 or versions.finalized_features_epoch is None or versions.finalized_features_epoch < 0:
+        return Features()
+    return Features(
+        finalized={feature.name: feature.max_version_level for feature in versions.finalized_features or ()},
+        supported={feature.name: feature.max_version for feature in versions.supported_features or ()},
+    )
+
+
+def knows_request(versions: Message, key: int) -> bool:
+    """Whether the broker that gave this ApiVersions answer takes requests of this key."""
+    return any(api.api_key == key for api in versions.api_keys)
+
+
+def describe_cluster(ask: AskAny, versions: Message) -> Cluster:
+    """The whole cluster.
+
+    Raises:
+        NotAuthorizedError: not even the list of brokers may be read.
+        UnsupportedError: no request for the list of brokers is known to both sides.
+    """
+    listed = _describe_cluster(ask, fenced=True) or _describe_cluster(ask, fenced=False) or _metadata_brokers(ask)
+    pages = knows_request(versions, requests.DESCRIBE_TOPIC_PARTITIONS_KEY)
+    return Cluster(
+        cluster_id=listed.cluster_id,
+        brokers=tuple(sorted(listed.brokers, key=lambda broker: broker.id)),
+        features=features_of(versions),
+        controller=_controller(ask),
+        brokers_source=listed.source,
+        partitions_source="DescribeTopicPartitions v0" if pages else "Metadata",
+    )
+
+
+def _describe_cluster(ask: AskAny, *, fenced: bool) -> BrokerList | None:
+    """None where this version of DescribeCluster is not known or not allowed here: an older request may be."""
+    answer = ask(lambda: requests.describe_cluster(fenced=fenced))
+    if isinstance(answer, Failure) or error_name(answer.error_code) != NONE:
+        return None
+    brokers = tuple(
+        Broker(
+            id=broker.broker_id,
+            status=BrokerStatus.FENCED if fenced and broker.is_fenced else BrokerStatus.LIVE,
+            host=broker.host or None,
+            port=broker.port if broker.port > 0 else None,
+            rack=broker.rack,
+        )
+        for broker in answer.brokers
+    )
+    return BrokerList(answer.cluster_id or None, brokers, f"DescribeCluster v{answer.API_VERSION}")
+
+
+def _metadata_brokers(ask: AskAny) -> BrokerList:
+    answer = ask(lambda: requests.metadata([]))
+    if isinstance(answer, Failure):
+        if answer.kind is FailureKind.UNSUPPORTED:
+            raise UnsupportedError(
+                f"these brokers cannot be listed: {answer.detail}",
+                next_step="Give the address of a broker; a KRaft controller's port does not answer Metadata.",
+            )
+        raise NotAuthorizedError(f"the brokers cannot be listed: {answer.detail}")
+    brokers = tuple(
+        Broker(id=broker.node_id, status=BrokerStatus.LIVE, host=broker.host, port=broker.port, rack=broker.rack)
+        for broker in answer.brokers
+    )
+    cluster_id = answer.cluster_id if answer.API_VERSION >= 2 else None
+    return BrokerList(cluster_id or None, brokers, f"Metadata v{answer.API_VERSION}")
+
+
+def _controller(ask: AskAny) -> int | None:
+    """The active controller, from DescribeQuorum; None where that is unknown or not allowed.
+
+    The controller id of DescribeCluster and Metadata is no help: under KRaft brokers put a live broker there at random
+    (MetadataCache.getAliveBroker stands in for the controller), so that old clients send their requests somewhere.
+    """
+    answer = ask(requests.describe_quorum)
+    if isinstance(answer, Failure) or error_name(answer.error_code) in {CLUSTER_UNAUTHORIZED}:
+        return None
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            if error_name(partition.error_code) == NONE and partition.leader_id >= 0:
+                return int(partition.leader_id)
+    return None

@@ -1,0 +1,114 @@
+"""The one place that turns kafka-python's errors into kelr's values, and Kafka's error codes into their names."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from kelr.sources.live.transport import Failure, FailureKind
+
+NONE = "NONE"
+UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
+TOPIC_UNAUTHORIZED = "TOPIC_AUTHORIZATION_FAILED"
+CLUSTER_UNAUTHORIZED = "CLUSTER_AUTHORIZATION_FAILED"
+
+_ERRNO_WORDS = {
+    "ECONNREFUSED": "connection refused",
+    "EHOSTUNREACH": "no route to host",
+    "ENETUNREACH": "network unreachable",
+    "ETIMEDOUT": "connection timed out",
+    "ECONNRESET": "connection reset",
+}
+
+
+def failure_of(error: Exception) -> Failure:
+    """What an exception of kafka-python (or Python's network layer) means for the node that was asked."""
+    from kafka import errors  # noqa: PLC0415
+
+    text = _words(error)
+    if isinstance(error, errors.SaslAuthenticationFailedError | errors.UnsupportedSaslMechanismError):
+        return Failure(FailureKind.AUTHENTICATION, text)
+    if isinstance(error, errors.IllegalSaslStateError):
+        return Failure(FailureKind.AUTHENTICATION, f"the listener expects no SASL, or another kind: {text}")
+    if isinstance(error, errors.IncompatibleBrokerVersion | errors.UnsupportedVersionError):
+        return Failure(FailureKind.UNSUPPORTED, text)
+    if isinstance(error, errors.KafkaTimeoutError | errors.RequestTimedOutError | TimeoutError):
+        return Failure(FailureKind.TIMED_OUT, "no answer in time")
+    if isinstance(error, errors.KafkaConnectionError | errors.NodeNotReadyError | errors.Cancelled | OSError):
+        kind = FailureKind.TIMED_OUT if "timed out" in text.lower() else FailureKind.UNREACHABLE
+        return Failure(kind, text)
+    return Failure(FailureKind.GARBLED, f"not an answer of a Kafka broker: {text}")
+
+
+def _words(error: Exception) -> str:
+    """The error's own words, innermost first, without kafka-python's class names around them."""
+    text = str(error)
+    for name, words in _ERRNO_WORDS.items():
+        if name in text:
+            return words
+    text = re.sub(r"^(?:[A-Za-z]+Error|Cancelled)(?:: )?", "", text).strip()
+    text = re.sub(r"^(?:\[Error \d+\] )?(?:[A-Za-z]+Error: )?", "", text).strip()
+    return "connection closed" if text in {"", "socket disconnected", "closed"} else text
+
+
+_NAMES = {
+    -1: "UNKNOWN_SERVER_ERROR",
+    0: NONE,
+    1: "OFFSET_OUT_OF_RANGE",
+    3: UNKNOWN_TOPIC,
+    5: "LEADER_NOT_AVAILABLE",
+    6: "NOT_LEADER_OR_FOLLOWER",
+    7: "REQUEST_TIMED_OUT",
+    8: "BROKER_NOT_AVAILABLE",
+    9: "REPLICA_NOT_AVAILABLE",
+    10: "MESSAGE_TOO_LARGE",
+    17: "INVALID_TOPIC_EXCEPTION",
+    29: TOPIC_UNAUTHORIZED,
+    31: CLUSTER_UNAUTHORIZED,
+    35: "UNSUPPORTED_VERSION",
+    41: "NOT_CONTROLLER",
+    42: "INVALID_REQUEST",
+    56: "KAFKA_STORAGE_ERROR",
+    72: "LISTENER_NOT_FOUND",
+    74: "FENCED_LEADER_EPOCH",
+    75: "UNKNOWN_LEADER_EPOCH",
+    78: "OFFSET_NOT_AVAILABLE",
+    100: "UNKNOWN_TOPIC_ID",
+    103: "INCONSISTENT_TOPIC_ID",
+}
+
+
+@cache
+def error_name(code: int) -> str:
+    """Kafka's name of an error code, such as ``NOT_LEADER_OR_FOLLOWER``; ``ERROR_CODE_999`` for an unknown one.
+
+    Source: org.apache.kafka.common.protocol.Errors. The codes that kelr meets are named here, because kafka-python
+    keeps some names that Kafka has given up.
+    """
+    if code in _NAMES:
+        return _NAMES[code]
+    from kafka import errors  # noqa: PLC0415
+
+    known = errors.kafka_errors.get(code)
+    return f"ERROR_CODE_{code}" if known is None else str(known.message)
+
+
+RETRIABLE = frozenset(
+    {
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        "COORDINATOR_NOT_AVAILABLE",
+        "FENCED_LEADER_EPOCH",
+        "KAFKA_STORAGE_ERROR",
+        "LEADER_NOT_AVAILABLE",
+        "NETWORK_EXCEPTION",
+        "NOT_CONTROLLER",
+        "NOT_LEADER_OR_FOLLOWER",
+        "OFFSET_NOT_AVAILABLE",
+        "REPLICA_NOT_AVAILABLE",
+        "REQUEST_TIMED_OUT",
+        "UNKNOWN_LEADER_EPOCH",
+        "UNKNOWN_TOPIC_ID",
+        "THROTTLING_QUOTA_EXCEEDED",
+    }
+)
+"""Errors that Kafka's own clients ask again after."""

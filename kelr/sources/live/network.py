@@ -1,0 +1,215 @@
+"""The real transport: kafka-python's connection manager on its own event loop, driven from the caller's thread."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from kelr.sources.connection import ConnectionSettings
+from kelr.sources.live.failures import failure_of
+from kelr.sources.live.transport import (
+    Answer,
+    Dialogue,
+    Failure,
+    FailureKind,
+    Message,
+    NodeAddress,
+    NodeId,
+    Pause,
+)
+
+T = TypeVar("T")
+
+MAX_ANSWER_BYTES = 256 * 1024 * 1024
+"""A longer frame is taken for garbage: Metadata of a million partitions stays below it."""
+MAX_PARALLEL_DIALOGUES = 64
+CONNECT_TIMEOUT_S = 2.0
+"""How long one broker may take to accept a connection: its address comes from the cluster, and it may be dead."""
+
+
+class KafkaTransport:
+    """`Transport` over kafka-python. Bootstrap servers are the nodes ``bootstrap-0``, ``bootstrap-1``, ..."""
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        from kafka.net.manager import KafkaConnectionManager  # noqa: PLC0415
+        from kafka.net.selector import NetworkSelector  # noqa: PLC0415
+
+        self._settings = settings
+        config = settings.kafka_python()
+        # Python's loop warns of slow steps, and decoding a big page is one.
+        self._loop = NetworkSelector(client_id=settings.client_id, slow_task_threshold_secs=0)
+        self._manager = KafkaConnectionManager(
+            self._loop,
+            receive_message_max_bytes=MAX_ANSWER_BYTES,
+            request_timeout_ms=int(settings.timeout_s * 1000),
+            **config,
+        )
+        self._unresolved: dict[NodeId, Failure] = {}
+        self._closed = False
+
+    def bootstrap_nodes(self) -> Mapping[NodeId, NodeAddress]:
+        """The names of the bootstrap servers and their addresses."""
+        return {
+            broker.node_id: NodeAddress(broker.host, broker.port)
+            for broker in self._manager.cluster.bootstrap_brokers()
+        }
+
+    def add_nodes(self, nodes: Mapping[int, NodeAddress]) -> None:
+        from kafka.protocol.metadata import MetadataResponse  # noqa: PLC0415
+
+        broker = MetadataResponse.MetadataResponseBroker
+        answer = MetadataResponse(
+            version=8,
+            throttle_time_ms=0,
+            brokers=[broker(node, address.host, address.port, None) for node, address in nodes.items()],
+            cluster_id=None,
+            controller_id=-1,
+            topics=[],
+        )
+        self._manager.cluster.update_metadata(answer)
+        self.resolve(nodes, timeout_s=min(CONNECT_TIMEOUT_S, self._settings.timeout_s))
+
+    def resolve(self, nodes: Mapping[Any, NodeAddress], *, timeout_s: float) -> None:
+        """Look all names up at once, in threads, because a lookup inside the event loop would stop every connection."""
+        names = {node: address for node, address in nodes.items() if not _is_literal(address.host)}
+        results = lookup_all({address.host for address in names.values()}, timeout_s=timeout_s)
+        for node, address in names.items():
+            failure = results[address.host]
+            if failure is None:
+                self._unresolved.pop(node, None)
+            else:
+                self._unresolved[node] = failure
+
+    def exchange(self, node: NodeId, request: Message, *, timeout_s: float | None = None) -> Answer:
+        return self._manager.run(self._exchange, node, request, timeout_s or self._settings.timeout_s)
+
+    def first_answer(
+        self, nodes: Sequence[NodeId], request: Callable[[], Message], *, timeout_s: float
+    ) -> tuple[NodeId, Message] | Mapping[NodeId, Failure]:
+        return self._manager.run(self._first_answer, nodes, request, timeout_s)  # type: ignore[no-any-return]
+
+    def run(self, dialogues: Mapping[NodeId, Callable[[], Dialogue[T]]]) -> Mapping[NodeId, T]:
+        return self._manager.run(self._run_all, dialogues)  # type: ignore[no-any-return]
+
+    def pause(self, seconds: float) -> None:
+        self._manager.run(self._sleep, seconds)
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._manager.close()
+            self._loop.close()
+
+    async def _exchange(self, node: NodeId, request: Message, timeout_s: float, connect_timeout_s: float = 0) -> Answer:
+        """One request, answered or failed within `timeout_s`, connecting first where needed."""
+        if node in self._unresolved:
+            return self._unresolved[node]
+        deadline = time.monotonic() + timeout_s
+        connection = None
+        try:
+            delay = self._manager.connection_delay(node)
+            if delay > 0:
+                await self._sleep(min(delay, timeout_s))
+            # Each node settles its own versions: brokers of a cluster that is being upgraded differ.
+            self._manager.broker_version_data = None
+            connection = self._manager.get_connection(
+                node,
+                timeout_ms=1000 * min(connect_timeout_s or CONNECT_TIMEOUT_S, timeout_s),
+                refresh_metadata_on_err=False,
+            )
+            left_ms = max(1.0, 1000 * (deadline - time.monotonic()))
+            # kafka-python bounds the TCP connect and each request, but no TLS handshake: so the whole is bounded here.
+            future = connection.send_request(request, request_timeout_ms=left_ms)
+            return await self._manager.wait_for(future, left_ms)
+        except Exception as error:
+            failure = failure_of(error)
+            if failure.kind is FailureKind.TIMED_OUT and connection is not None and not connection.closed:
+                connection.close(error)
+            return failure
+
+    async def _first_answer(
+        self, nodes: Sequence[NodeId], request: Callable[[], Message], timeout_s: float
+    ) -> tuple[NodeId, Message] | Mapping[NodeId, Failure]:
+        from kafka.future import Future  # noqa: PLC0415
+
+        failures: dict[NodeId, Failure] = {}
+        won: Any = Future()
+
+        async def attempt(node: NodeId) -> None:
+            answer = await self._exchange(node, request(), timeout_s, connect_timeout_s=timeout_s)
+            if isinstance(answer, Failure):
+                failures[node] = answer
+                if len(failures) == len(nodes) and not won.is_done:
+                    won.success(failures)
+            elif not won.is_done:
+                won.success((node, answer))
+
+        for node in nodes:
+            self._loop.call_soon_with_future(attempt, node)
+        return await won  # type: ignore[no-any-return]
+
+    async def _run_all(self, dialogues: Mapping[NodeId, Callable[[], Dialogue[T]]]) -> Mapping[NodeId, T]:
+        results: dict[NodeId, T] = {}
+        waiting = list(dialogues.items())
+
+        async def work() -> None:
+            while waiting:
+                node, start = waiting.pop(0)
+                results[node] = await self._hold(node, start())
+
+        workers = [self._loop.call_soon_with_future(work) for _ in range(min(MAX_PARALLEL_DIALOGUES, len(waiting)))]
+        for worker in workers:
+            await worker
+        return {node: results[node] for node in dialogues}
+
+    async def _hold(self, node: NodeId, dialogue: Dialogue[T]) -> T:
+        answer: Any = None
+        while True:
+            try:
+                wanted = dialogue.send(answer)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            if isinstance(wanted, Pause):
+                await self._sleep(wanted.seconds)
+                answer = None
+            else:
+                answer = await self._exchange(node, wanted.request, wanted.timeout_s or self._settings.timeout_s)
+
+    async def _sleep(self, seconds: float) -> None:
+        await self._loop.sleep(seconds)
+
+
+def lookup_all(hosts: set[str], *, timeout_s: float) -> Mapping[str, Failure | None]:
+    """Resolve host names in parallel: None for a name that resolves, else why not."""
+    results: dict[str, Failure | None] = {
+        host: Failure(FailureKind.TIMED_OUT, f"looking up the host name {host} took longer than {timeout_s:g} s")
+        for host in hosts
+    }
+
+    def look_up(host: str) -> None:
+        try:
+            socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            results[host] = None
+        except (OSError, UnicodeError) as error:
+            words = getattr(error, "strerror", None) or str(error)
+            results[host] = Failure(FailureKind.UNREACHABLE, f"unknown host {host} ({words})")
+
+    threads = [threading.Thread(target=look_up, args=(host,), daemon=True) for host in sorted(hosts)]
+    deadline = time.monotonic() + timeout_s
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return dict(results)
+
+
+def _is_literal(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host.split("%", 1)[0])
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,97 @@
+"""The seam to the network: one request to one node is one answer, or a `Failure` that says why there is none.
+
+Everything above this module is requests in, values out. A longer exchange with one broker is a *dialogue*: a generator
+that yields what it wants sent (`Ask`) or how long it wants to wait (`Pause`), is sent the answers, and returns its
+result. The transport runs many of them at once; a test runs one with a function that answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol, TypeVar
+
+NodeId = int | str
+"""A broker id, or the name that the transport gave to a bootstrap server."""
+
+Message = Any
+"""A request or response object of kafka-python, which is not typed."""
+
+T = TypeVar("T")
+
+
+class FailureKind(StrEnum):
+    """Why a node gave no answer."""
+
+    UNREACHABLE = "unreachable"
+    """Refused, reset, closed, unknown host, or TLS did not come about."""
+    TIMED_OUT = "timed-out"
+    AUTHENTICATION = "authentication"
+    UNSUPPORTED = "unsupported"
+    """Node and kelr have no version of this request in common."""
+    GARBLED = "garbled"
+    """What came back is not the Kafka protocol."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A node that gave no answer: a value, so that one dead node ends nothing but its own part."""
+
+    kind: FailureKind
+    detail: str
+
+
+Answer = Message | Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Send this request; the dialogue goes on with the answer. `timeout_s` None takes the transport's."""
+
+    request: Message
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait this long; the dialogue goes on with None."""
+
+    seconds: float
+
+
+Dialogue = Generator[Ask | Pause, Any, T]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAddress:
+    host: str
+    port: int
+
+
+class Transport(Protocol):
+    """Sends requests to nodes. All waits are bounded."""
+
+    def exchange(self, node: NodeId, request: Message, *, timeout_s: float | None = None) -> Answer:
+        """One request to one node, and its answer."""
+
+    def first_answer(
+        self, nodes: Sequence[NodeId], request: Callable[[], Message], *, timeout_s: float
+    ) -> tuple[NodeId, Message] | Mapping[NodeId, Failure]:
+        """The same request to all nodes at once: the first answer wins; all failures if there is none.
+
+        Args:
+            request: makes a fresh request for each node, since the version is settled by each node.
+        """
+
+    def run(self, dialogues: Mapping[NodeId, Callable[[], Dialogue[T]]]) -> Mapping[NodeId, T]:
+        """Hold all dialogues at the same time, each with its own node."""
+
+    def pause(self, seconds: float) -> None:
+        """Wait."""
+
+    def add_nodes(self, nodes: Mapping[int, NodeAddress]) -> None:
+        """Where brokers are; replaces what was known before."""
+
+    def close(self) -> None:
+        """End all connections."""

@@ -1,0 +1,176 @@
+"""Reading a Java properties file: the format of Kafka's `--command-config client.properties`.
+
+Source: java.util.Properties.load. A line ends at a newline; blank lines and lines whose first visible character is
+``#`` or ``!`` are comments; a line that ends in an odd number of backslashes goes on in the next one, whose leading
+blanks are dropped; the key ends at the first unescaped ``=``, ``:`` or blank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kelr.errors import BadInputError
+
+_BLANKS = " \t\f"
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_MAX_SIZE_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One value and the line (from 1) that its key stands on. The value may be a secret: it is not in the repr."""
+
+    value: str
+    line: int
+
+    def __repr__(self) -> str:
+        return f"Property(line={self.line})"
+
+
+def read_properties(path: Path) -> Mapping[str, Property]:
+    """All properties of a file; of a key that comes twice, the last, as Java does it.
+
+    Raises:
+        BadInputError: the file cannot be read, is not text, or has a broken escape; names file and line.
+    """
+    try:
+        if path.stat().st_size > _MAX_SIZE_BYTES:
+            raise BadInputError(
+                f"{path} is larger than {_MAX_SIZE_BYTES} bytes: not a client properties file",
+                next_step="Name the properties file that Kafka's own tools take as --command-config.",
+            )
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadInputError(
+            f"cannot read {path}: {error.strerror or error}", next_step="Check the path and its permissions."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise BadInputError(
+            f"{path} is not a text file (byte {error.start} is not UTF-8)",
+            next_step="Name the properties file that Kafka's own tools take as --command-config.",
+        ) from error
+    return parse_properties(text, name=str(path))
+
+
+def parse_properties(text: str, *, name: str) -> Mapping[str, Property]:
+    """The properties in `text`; `name` stands for the file in errors. Raises BadInputError as `read_properties`."""
+    properties: dict[str, Property] = {}
+    for number, line in _logical_lines(text):
+        key, value = _split(line)
+        properties[_unescape(key, name, number)] = Property(_unescape(value, name, number), number)
+    return properties
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines with their continuations joined, and the number of their first natural line; no comments, no blanks."""
+    held, first = "", 0
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    for number, natural in enumerate(lines, start=1):
+        line = natural.lstrip(_BLANKS)
+        if not first and (not line or line[0] in "#!"):
+            continue
+        first = first or number
+        if _continues(line):
+            held += line[:-1]
+            continue
+        yield first, held + line
+        held, first = "", 0
+    if first:
+        yield first, held
+
+
+def _continues(line: str) -> bool:
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _split(line: str) -> tuple[str, str]:
+    """The raw key and the raw value of a logical line."""
+    end = 0
+    while end < len(line) and line[end] not in "=:" + _BLANKS:
+        end += 2 if line[end] == "\\" else 1
+    rest = line[end:].lstrip(_BLANKS)
+    if rest[:1] in {"=", ":"}:
+        rest = rest[1:].lstrip(_BLANKS)
+    return line[:end], rest
+
+
+def _unescape(text: str, name: str, line: int) -> str:
+    if "\\" not in text:
+        return text
+    parts: list[str] = []
+    at = 0
+    while at < len(text):
+        if text[at] != "\\" or at + 1 == len(text):
+            parts.append(text[at] if text[at] != "\\" else "")
+            at += 1
+        elif text[at + 1] == "u":
+            parts.append(_unicode(text[at + 2 : at + 6], name, line))
+            at += 6
+        else:
+            parts.append(_ESCAPES.get(text[at + 1], text[at + 1]))
+            at += 2
+    return "".join(parts)
+
+
+def _unicode(digits: str, name: str, line: int) -> str:
+    try:
+        if len(digits) != 4:
+            raise ValueError
+        return chr(int(digits, 16))
+    except ValueError:
+        raise BadInputError(
+            f"{name}, line {line}: \\u must be followed by four hexadecimal digits",
+            next_step="Write a backslash in a value as two backslashes.",
+        ) from None
+
+
+class PropertyReader:
+    """Properties by meaning, with errors that name the file and the line."""
+
+    def __init__(self, properties: Mapping[str, Property], *, origin: str | None) -> None:
+        self._properties = properties
+        self.origin = origin
+
+    def has(self, key: str) -> bool:
+        """Whether the key is set at all, be it to nothing."""
+        return key in self._properties
+
+    def text(self, key: str) -> str | None:
+        """The value without blanks around it; None where it is missing or empty."""
+        held = self._properties.get(key)
+        return (held.value.strip() or None) if held is not None else None
+
+    def secret(self, key: str) -> str | None:
+        """The value exactly as written: a password may begin or end with a blank."""
+        held = self._properties.get(key)
+        return (held.value or None) if held is not None else None
+
+    def one_of(self, key: str, allowed: tuple[str, ...], *, default: str) -> str:
+        """The value in capital letters. Raises BadInputError where it, or the default for it, is not allowed."""
+        value = (self.text(key) or default).upper()
+        if value not in allowed:
+            given = f"{key}={value}" if self.text(key) else f"{key} is not set, which means {default}; that"
+            raise self.error(key, f"{given} is not among what kelr can do", next_step=f"Use {', '.join(allowed)}.")
+        return value
+
+    def path(self, key: str) -> Path | None:
+        """A file that exists. Raises BadInputError where it does not."""
+        value = self.text(key)
+        if value is None:
+            return None
+        path = Path(value).expanduser()
+        if not path.is_file():
+            raise self.error(key, f"{key} names {value}, which is not a file", next_step="Check the path.")
+        return path
+
+    def error(self, key: str, message: str, *, next_step: str) -> BadInputError:
+        """An error about this key; the message must hold no secret."""
+        return BadInputError(f"{self.where(key)}{message}", next_step=next_step)
+
+    def where(self, key: str) -> str:
+        held = self._properties.get(key)
+        if held is None or not held.line or self.origin is None:
+            return f"{self.origin}: " if self.origin is not None and held is None else ""
+        return f"{self.origin}, line {held.line}: "
