@@ -7,8 +7,8 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import SystemRandom
@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from kelr.errors import LabError, UsageError
-from kelr.lab import processes
+from kelr.lab import processes, wire
 from kelr.lab.jars import Progress, cache_directory, obtain_jars
 from kelr.lab.java import find_java
 from kelr.lab.locks import load_lock
@@ -29,9 +29,13 @@ from kelr.lab.state import (
     node_name,
     save_state,
 )
+from kelr.lab.tail import CutTail, cut_log
+from kelr.lab.tools import STOCK_TOOLS
+from kelr.model import PartitionState, TopicPartition
 
 Report = Callable[[str], None]
 START_TIMEOUT_S = 60.0
+OBSTACLE = "lost+found"
 _QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 """Several JVMs start at once on few cores: no parallel collector, and only the quick compiler."""
 _FIRST_PORT, _LAST_PORT = 20000, 32000
@@ -207,6 +211,96 @@ class Lab:
                     raise LabError(f"broker {broker} was not unfenced in {timeout_s:.0f} s{self._log_tail(broker)}")
                 time.sleep(0.05)
 
+    def partitions(self, *topics: str) -> Mapping[TopicPartition, PartitionState]:
+        """The partitions of these topics (none: of all), as the first broker that answers has them.
+
+        Raises:
+            LabError: no broker answers.
+        """
+        for seen in self._views(topics):
+            return seen
+        raise LabError("no broker of the lab answers", next_step="start one, or look at 'kelr lab status'")
+
+    def wait_partitions(
+        self, topic: str, what: str, holds: Callable[[PartitionState], bool], *, timeout_s: float = 30.0
+    ) -> None:
+        """Wait until something holds for every partition of a topic, in the view of every broker that answers.
+
+        Raises:
+            LabError: it did not come in time; the message has `what` and a partition for which it does not hold.
+        """
+        seen: list[Mapping[TopicPartition, PartitionState]] = []
+
+        def all_hold() -> bool:
+            seen[:] = self._views((topic,))
+            return bool(seen) and all(view and all(map(holds, view.values())) for view in seen)
+
+        try:
+            self.wait_until(what, all_hold, timeout_s=timeout_s)
+        except LabError as error:
+            others = [state for view in seen for state in view.values() if not holds(state)]
+            raise LabError(f"{error.message}; {others[0] if others else 'no broker answers'}") from None
+
+    def wait_until(self, what: str, holds: Callable[[], bool], *, timeout_s: float = 30.0) -> None:
+        """Wait for a condition, asking 10 times a second.
+
+        Raises:
+            LabError: it did not come in time.
+        """
+        deadline = time.monotonic() + timeout_s
+        while not holds():
+            if time.monotonic() > deadline:
+                raise LabError(f"waited {timeout_s:.0f} s in vain until {what}")
+            time.sleep(0.1)
+
+    def restore(self, *, timeout_s: float = START_TIMEOUT_S) -> tuple[TopicPartition, ...]:
+        """Start every broker that is down and wait until no partition is without a leader.
+
+        Returns:
+            The partitions that stay without one, although every broker is back: only an unclean election helps them.
+
+        Raises:
+            LabError: a broker does not come back.
+        """
+        for broker in self.brokers:
+            clear_obstacle(self.data_directory(broker))
+            self.start(broker, wait=False)
+        self.wait_unfenced(*self.brokers, timeout_s=timeout_s)
+        leaderless: list[TopicPartition] = []
+
+        def all_led() -> bool:
+            leaderless[:] = [address for address, state in self.partitions().items() if state.leader is None]
+            return not leaderless
+
+        with suppress(LabError):
+            self.wait_until("every partition has a leader", all_led, timeout_s=5)
+        return tuple(leaderless)
+
+    def cut_tail(self, broker: int, topic: str, partition: int, *, batches: int) -> CutTail:
+        """While the broker is down, cut its log's last record batches off, as a machine crash loses unflushed data.
+
+        Raises:
+            LabError: the broker runs, or holds fewer batches of this partition.
+        """
+        self._check(broker)
+        if self.is_running(broker):
+            raise LabError(f"broker {broker} runs", next_step="kill it before its log is cut")
+        return cut_log(self.data_directory(broker), broker, topic, partition, batches)
+
+    def obstruct(self, broker: int) -> None:
+        """Keep a broker that is down from coming back: started, it registers and then dies while it loads its logs.
+
+        What is put into its log directory is a ``lost+found``, as a file system check leaves one at a mount point.
+        `restore` and `clear` take it away.
+        """
+        self._check(broker)
+        (self.data_directory(broker) / OBSTACLE).mkdir(exist_ok=True)
+
+    def clear(self, broker: int) -> None:
+        """Undo `obstruct`."""
+        self._check(broker)
+        clear_obstacle(self.data_directory(broker))
+
     def status(self) -> LabStatus:
         """What runs, and what the cluster says of each broker."""
         fenced = self._fenced()
@@ -318,6 +412,11 @@ class Lab:
     def _says_unfenced(self, broker: int) -> bool:
         return self._fenced_as_seen_by(broker).get(broker) is False
 
+    def _views(self, topics: tuple[str, ...]) -> Iterator[Mapping[TopicPartition, PartitionState]]:
+        for broker in self.brokers:
+            with suppress(OSError):
+                yield wire.partitions(self.port(broker), topics)
+
     def _fenced(self) -> Mapping[int, bool]:
         """Broker id to whether it is fenced, as the first broker that answers has it; registered brokers only."""
         for broker in self.brokers:
@@ -326,16 +425,10 @@ class Lab:
         return {}
 
     def _fenced_as_seen_by(self, broker: int) -> Mapping[int, bool]:
-        from kafka.protocol.admin import DescribeClusterRequest  # noqa: PLC0415
-
-        from kelr.lab.wire import ask  # noqa: PLC0415
-
-        request = DescribeClusterRequest(include_fenced_brokers=True, version=2)
         try:
-            response = ask(self.port(broker), request)
+            return wire.fenced_brokers(self.port(broker))
         except OSError:
             return {}
-        return {described.broker_id: described.is_fenced for described in response.brokers}
 
 
 def end_lab(directory: Path, state: LabState, *, keep_data: bool = False) -> None:
@@ -347,6 +440,11 @@ def end_lab(directory: Path, state: LabState, *, keep_data: bool = False) -> Non
     processes.end(running, ask_first_s=20 if keep_data else 2)
     if not keep_data:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def clear_obstacle(data: Path) -> None:
+    with suppress(FileNotFoundError):
+        (data / OBSTACLE).rmdir()
 
 
 def _free_ports(nodes: tuple[int, ...]) -> dict[int, int]:
@@ -364,22 +462,3 @@ def _free_ports(nodes: tuple[int, ...]) -> dict[int, int]:
                 continue
             ports[nodes[len(ports)]] = candidate.getsockname()[1]
     raise LabError(f"no {len(nodes)} free ports between {_FIRST_PORT} and {_LAST_PORT} on {HOST}")
-
-
-STOCK_TOOLS: Mapping[str, str] = {
-    "kafka-storage.sh": "kafka.tools.StorageTool",
-    "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
-    "kafka-leader-election.sh": "org.apache.kafka.tools.LeaderElectionCommand",
-    "kafka-reassign-partitions.sh": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
-    "kafka-configs.sh": "kafka.admin.ConfigCommand",
-    "kafka-features.sh": "org.apache.kafka.tools.FeatureCommand",
-    "kafka-cluster.sh": "org.apache.kafka.tools.ClusterTool",
-    "kafka-get-offsets.sh": "org.apache.kafka.tools.GetOffsetShell",
-    "kafka-dump-log.sh": "kafka.tools.DumpLogSegments",
-    "kafka-log-dirs.sh": "org.apache.kafka.tools.LogDirsCommand",
-    "kafka-metadata-quorum.sh": "org.apache.kafka.tools.MetadataQuorumCommand",
-    "kafka-metadata-shell.sh": "org.apache.kafka.shell.MetadataShell",
-    "kafka-transactions.sh": "org.apache.kafka.tools.TransactionsCommand",
-    "kafka-consumer-groups.sh": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
-}
-"""Kafka's scripts by name, and the class that each runs."""

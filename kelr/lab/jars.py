@@ -213,7 +213,9 @@ def _explain(error: BaseException, cache: Path) -> LabError:
                 next_step="free some space, or point KELR_CACHE_DIR to another disk",
             )
     if any(isinstance(cause, PermissionError) for cause in chain):
-        return LabError(f"cannot write Kafka's jars to {cache} ({error})", next_step="set KELR_CACHE_DIR to your own directory")
+        return LabError(
+            f"cannot write Kafka's jars to {cache} ({error})", next_step="set KELR_CACHE_DIR to your own directory"
+        )
     return LabError(
         f"Kafka's jars could not be downloaded ({_shortened(error)})",
         next_step="check the network and proxy settings (HTTPS_PROXY), then run the same command again: "

@@ -48,4 +48,6 @@ class LabSpec:
 
 def _within(name: str, value: int, low: int, high: int) -> None:
     if not low <= value <= high:
-        raise UsageError(f"a lab's {name} is {value}, outside {low} to {high}", next_step=f"give --{name} in that range")
+        raise UsageError(
+            f"a lab's {name} is {value}, outside {low} to {high}", next_step=f"give --{name} in that range"
+        )

@@ -7,9 +7,11 @@ broker believes, the lab has to ask it.
 from __future__ import annotations
 
 import socket
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kelr.lab.nodes import HOST
+from kelr.model import PartitionState, TopicPartition
 
 CLIENT_ID = "kelr-lab"
 
@@ -32,3 +34,59 @@ def ask(port: int, request: Any, *, timeout_s: float = 5.0) -> Any:
                 raise ConnectionError(f"the broker on port {port} closed the connection")
             for _correlation_id, response in protocol.receive_bytes(data):
                 return response
+
+
+def fenced_brokers(port: int) -> Mapping[int, bool]:
+    """Each registered broker's id, and whether it is fenced, as the broker on this port has it (DescribeCluster v2).
+
+    Raises:
+        OSError: as `ask`.
+    """
+    from kafka.protocol.admin import DescribeClusterRequest  # noqa: PLC0415
+
+    response = ask(port, DescribeClusterRequest(include_fenced_brokers=True, version=2))
+    return {broker.broker_id: broker.is_fenced for broker in response.brokers}
+
+
+def partitions(port: int, topics: Sequence[str] = ()) -> Mapping[TopicPartition, PartitionState]:
+    """The partitions of these topics (none: of all), as the broker on this port has them. Unknown topics are left out.
+
+    Raises:
+        OSError: as `ask`.
+    """
+    from kafka.protocol.admin import DescribeTopicPartitionsRequest  # noqa: PLC0415
+
+    found: dict[TopicPartition, PartitionState] = {}
+    names = [DescribeTopicPartitionsRequest.TopicRequest(name=topic) for topic in sorted(topics)]
+    cursor = None
+    while True:
+        request = DescribeTopicPartitionsRequest(topics=names, response_partition_limit=2000, cursor=cursor, version=0)
+        response = ask(port, request)
+        for topic in response.topics:
+            for answer in topic.partitions:
+                state = _state(topic.name, answer)
+                found[state.address] = state
+        if response.next_cursor is None:
+            return found
+        after = response.next_cursor
+        cursor = DescribeTopicPartitionsRequest.Cursor(
+            topic_name=after.topic_name, partition_index=after.partition_index
+        )
+
+
+def _state(topic: str, answer: Any) -> PartitionState:
+    return PartitionState(
+        topic=topic,
+        partition=answer.partition_index,
+        leader=None if answer.leader_id < 0 else answer.leader_id,
+        leader_epoch=answer.leader_epoch,
+        replicas=tuple(answer.replica_nodes),
+        isr=tuple(answer.isr_nodes),
+        elr=_ids(answer.eligible_leader_replicas),
+        last_known_elr=_ids(answer.last_known_elr),
+        offline_replicas=tuple(answer.offline_replicas),
+    )
+
+
+def _ids(ids: list[int] | None) -> tuple[int, ...] | None:
+    return None if ids is None else tuple(ids)

@@ -63,7 +63,9 @@ def load_lock(kafka: str) -> Lock:
     """
     versions = locked_versions()
     if kafka not in versions:
-        raise LabError(f"the lab has no locked jars for Kafka {kafka}", next_step=f"choose one of {', '.join(versions)}")
+        raise LabError(
+            f"the lab has no locked jars for Kafka {kafka}", next_step=f"choose one of {', '.join(versions)}"
+        )
     return parse_lock(files(__package__) / f"kafka-{kafka}.json")
 
 
@@ -79,7 +81,8 @@ def parse_lock(file: Traversable) -> Lock:
 def dump_lock(lock: Lock) -> str:
     """The lock as JSON text, one jar a line, so that a diff of two versions can be read."""
     lines = ",\n".join(
-        "    " + json.dumps({"coordinates": jar.coordinates, "size": jar.size, "sha256": jar.sha256}) for jar in lock.jars
+        "    " + json.dumps({"coordinates": jar.coordinates, "size": jar.size, "sha256": jar.sha256})
+        for jar in lock.jars
     )
     return f'{{\n  "format": {LOCK_FORMAT},\n  "kafka": "{lock.kafka}",\n  "jars": [\n{lines}\n  ]\n}}\n'
 
