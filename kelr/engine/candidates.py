@@ -69,6 +69,5 @@ def _standing(case: Case, replica: int) -> str:
     if replica in (state.removing or ()):
         parts.append("being removed by a reassignment")
     if not parts:
-        left = "left the ISR at or above min ISR" + (", or restarted uncleanly" if case.rules.elr else "")
-        parts.append(f"{left}: no guarantee")
+        parts.append("in neither ISR nor ELR: no guarantee" if case.rules.elr else "not in ISR: no guarantee")
     return "; ".join(parts)

@@ -122,7 +122,7 @@ def _balanced(case: Case) -> Outcome:
         Step("recovery-quorum-heard", not missing, "every member of the recovery quorum was heard", evidence, _MANAGER),
     )
     if missing:
-        note = f"waits for {joined(missing)} ({which})"
+        note = f"waits for the log of {joined(missing)}"
         return Outcome(ElectionType.LONGEST_LOG_BALANCED, None, steps=steps, waits_for=missing, note=note)
     return _longest(case, ElectionType.LONGEST_LOG_BALANCED, steps, must_be_best=True)
 

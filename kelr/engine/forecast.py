@@ -59,9 +59,9 @@ def _warning(case: Case, replica: int, leader: int | None, by: ElectedBy | None,
     best = case.logs.best
     held = "" if best is None or best.replica == replica else _held_by(best.replica, best.log_end, best.high_watermark)
     if by is ElectedBy.LAST_KNOWN_LEADER:
-        return f"elected whatever its disk still holds; no config forbids it{held}"
+        return f"whatever its disk still holds, and no config forbids it{held}"
     if by is ElectedBy.ISR:
-        return f"elected although it may have lost its log's tail: with ELR off it stays in the ISR{held}"
+        return f"although it may have lost its log's tail: with ELR off it stays in the ISR{held}"
     return ""
 
 

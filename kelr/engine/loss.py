@@ -16,8 +16,23 @@ class _Count:
 
     lost: int
     """Distinct (epoch, offset) pairs that no longer exist anywhere afterwards."""
-    below_high_watermark: int
-    """Those of them that some replica knows to be committed."""
+    committed_parts: frozenset[tuple[int, int, int]]
+    """Those of them that some replica knows to be committed, as (epoch, first offset, end offset)."""
+
+    @property
+    def below_high_watermark(self) -> int:
+        return count_distinct(self.committed_parts)
+
+    @property
+    def committed_ranges(self) -> tuple[tuple[int, int], ...]:
+        """The same as offsets `[first, last]`, whatever their epochs."""
+        ranges: list[tuple[int, int]] = []
+        for start, end in sorted((start, end) for _, start, end in self.committed_parts):
+            if ranges and start <= ranges[-1][1] + 1:
+                ranges[-1] = (ranges[-1][0], max(ranges[-1][1], end - 1))
+            else:
+                ranges.append((start, end - 1))
+        return tuple(ranges)
 
 
 def loss_of_electing(case: Case, replica: int, *, holds_all_committed: bool | None = None) -> Loss:
@@ -49,6 +64,7 @@ def loss_of_electing(case: Case, replica: int, *, holds_all_committed: bool | No
         behind_best=case.logs.behind_best(replica),
         best=None if best is None else best.replica,
         agrees_to=agrees_to,
+        committed_ranges=() if grade is Grade.PROVEN_NONE else count.committed_ranges,
         lost_ranges=_lost_ranges(best, agrees_to),
         truncations=_truncations(case, log),
         reason=reason,
@@ -101,13 +117,13 @@ def _loss_uncounted(case: Case, replica: int, guaranteed: bool, unheard: tuple[i
 def _count(case: Case, elected: ReplicaLog) -> _Count:
     others = [held for replica, held in case.logs.heard.items() if replica != elected.replica]
     lost = {part for held in others for part in missing(held, elected)}
-    committed = {
+    committed = frozenset(
         part
         for held in others
         if held.high_watermark is not None
         for part in missing(held, elected, below=held.high_watermark)
-    }
-    return _Count(lost=count_distinct(lost), below_high_watermark=count_distinct(committed))
+    )
+    return _Count(lost=count_distinct(lost), committed_parts=committed)
 
 
 def _committed(count: _Count, unheard: tuple[int, ...]) -> Bounds:

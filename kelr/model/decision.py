@@ -127,6 +127,8 @@ class Loss:
     """The replica with the best heard log."""
     agrees_to: int | None = None
     """The elected log and the best one agree up to this offset (exclusive); from there on they differ or one ends."""
+    committed_ranges: tuple[tuple[int, int], ...] = ()
+    """The offsets `[first, last]` behind `committed.at_least`: below some replica's high watermark, and lost."""
     lost_ranges: tuple[tuple[int, int], ...] = ()
     """Offsets `[first, last]` of the best log that would be lost."""
     truncations: tuple[Truncation, ...] = ()

@@ -26,9 +26,16 @@ class Table(Generic[RowT]):
     """
 
     def __init__(
-        self, columns: Sequence[Column[RowT]], *, width: int | None, color: bool, may_leave_out: bool = True
+        self,
+        columns: Sequence[Column[RowT]],
+        *,
+        width: int | None,
+        color: bool = False,
+        may_leave_out: bool = True,
+        header: bool = True,
     ) -> None:
         self._columns = tuple(columns)
+        self._header = header
         self._may_leave_out = may_leave_out
         self._width = width
         self._color = color
@@ -41,9 +48,15 @@ class Table(Generic[RowT]):
 
     def lines(self, rows: Sequence[RowT]) -> Iterator[str]:
         """The rows as lines without line ends; the first batch is preceded by the header."""
+        return (written(text, color=self._color) for text in self.texts(rows))
+
+    def texts(self, rows: Sequence[RowT]) -> Iterator[Text]:
+        """The same lines before they are written, for views that put a table among other text."""
         cells = [[cell_text(column, row) for column in self._columns] for row in rows]
         if not self.started:
             cells = self._fit(cells)
+        if self._header:
+            self._header = False
             yield from self._laid_out([styled(column.title, Style.HEADING) for column in self._columns])
         for row_cells in cells:
             yield from self._laid_out(row_cells)
@@ -62,11 +75,13 @@ class Table(Generic[RowT]):
         self.left_out = tuple(column.title for index, column in enumerate(self._columns) if index not in keep)
         self._columns = tuple(self._columns[index] for index in keep)
         cells = [[row[index] for index in keep] for row in cells]
-        narrowest = [max(_narrowest(column, [row[index] for row in cells]), 1) for index, column in enumerate(self._columns)]
+        narrowest = [
+            max(_narrowest(column, [row[index] for row in cells]), 1) for index, column in enumerate(self._columns)
+        ]
         self._widths = _squeezed([widths[index] for index in keep], narrowest, self._width)
         return cells
 
-    def _laid_out(self, cells: Sequence[Text]) -> Iterator[str]:
+    def _laid_out(self, cells: Sequence[Text]) -> Iterator[Text]:
         if self._width is None:
             yield self._line(cells)
             return
@@ -75,22 +90,20 @@ class Table(Generic[RowT]):
             for cell, width in zip(cells, self._widths, strict=True)
         ]
         if len(wrapped) > 1 and _text_width(wrapped[0][0]) > self._widths[0]:
-            yield written(wrapped[0][0], color=self._color)
+            yield wrapped[0][0]
             wrapped[0] = [()]
         for number in range(max(len(lines) for lines in wrapped)):
             yield self._line([lines[number] if number < len(lines) else () for lines in wrapped])
 
-    def _line(self, cells: Sequence[Text]) -> str:
-        parts: list[str] = []
+    def _line(self, cells: Sequence[Text]) -> Text:
+        line: list[Span] = []
         last = len(cells) - 1
         for index, (cell, width, column) in enumerate(zip(cells, self._widths, self._columns, strict=True)):
-            text = written(cell, color=self._color)
-            padding = " " * max(width - _text_width(cell), 0)
-            if column.right:
-                parts.append(padding + text)
-            else:
-                parts.append(text if index == last else text + padding)
-        return _GAP.join(parts).rstrip()
+            padding = Span(" " * max(width - _text_width(cell), 0))
+            line += [padding, *cell] if column.right else cell if index == last else [*cell, padding]
+            if index != last:
+                line.append(Span(_GAP))
+        return _trimmed(line)
 
 
 def cell_text(column: Column[RowT], row: RowT) -> Text:

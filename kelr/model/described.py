@@ -1,0 +1,20 @@
+"""A partition with what `describe` says of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kelr.model.cluster import TopicConfig
+from kelr.model.decision import Situation
+from kelr.model.partition import PartitionState
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A partition's state, the configs that decide its elections, and where it stands."""
+
+    state: PartitionState
+    situation: Situation
+    min_isr: int | None
+    """The effective min ISR: min(min.insync.replicas, replication factor); None where the config is not known."""
+    config: TopicConfig

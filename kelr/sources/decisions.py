@@ -1,0 +1,127 @@
+"""From a source to decisions: reads partitions, configs and replicas' logs page by page, and lets the engine decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from kelr.controller import RuleSet
+from kelr.engine import decide, effective_min_isr, is_leaderless_or_unsafe, rank_logs, situation_of
+from kelr.model import (
+    Decision,
+    PartitionState,
+    Selection,
+    Situation,
+    Snapshot,
+    Target,
+    TopicConfig,
+    TopicError,
+    TopicPartition,
+)
+from kelr.sources.base import Page, Progress, Source
+
+MAX_READINGS = 3
+"""How often partitions are read when their state changes while their logs are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedPage:
+    """The decisions about one page of partitions, with the snapshot that they stand on."""
+
+    snapshot: Snapshot
+    decisions: tuple[Decision, ...]
+
+
+def decide_partitions(
+    source: Source,
+    selection: Selection,
+    *,
+    clock_ms: Callable[[], int],
+    rules: RuleSet | None = None,
+    only_unsafe: bool = False,
+    progress: Progress | None = None,
+) -> Iterator[DecidedPage]:
+    """Decide the selected partitions, one page at a time.
+
+    Args:
+        clock_ms: the time in milliseconds since 1970 UTC, asked for once a page.
+        rules: the rule set; None takes the one that the cluster runs.
+        only_unsafe: leave healthy partitions out; their logs are not asked for.
+        progress: told of the replicas' logs as they arrive.
+
+    Raises:
+        KelrError: the cluster cannot be reached at all; everything less is a value in the snapshot.
+    """
+    for page in source.pages(selection):
+        snapshot = _read_logs(source, _page_snapshot(source, page, clock_ms()), only_unsafe, progress)
+        for _ in range(MAX_READINGS - 1):
+            moved = _moved_on(snapshot)
+            if not moved:
+                break
+            snapshot = _read_again(source, snapshot, moved, only_unsafe, progress)
+        decisions = tuple(
+            decide(snapshot, state, rules)
+            for state in snapshot.partitions
+            if not only_unsafe or is_leaderless_or_unsafe(_situation(snapshot, state))
+        )
+        yield DecidedPage(snapshot, decisions)
+
+
+def _page_snapshot(source: Source, page: Page, now_ms: int) -> Snapshot:
+    return Snapshot(
+        taken_at_ms=now_ms,
+        cluster=source.cluster(),
+        partitions=page.partitions,
+        configs=source.topic_configs(sorted({state.topic for state in page.partitions})),
+        topic_errors=page.topic_errors,
+        first_partition_replicas=page.first_partition_replicas,
+        source=source.name,
+    )
+
+
+def _situation(snapshot: Snapshot, state: PartitionState) -> Situation:
+    config = snapshot.configs.get(state.topic, TopicConfig())
+    first = snapshot.first_partition_replicas.get(state.topic, len(state.replicas))
+    return situation_of(state, snapshot.cluster, effective_min_isr(config.min_insync_replicas, first))
+
+
+def _read_logs(source: Source, snapshot: Snapshot, only_unsafe: bool, progress: Progress | None) -> Snapshot:
+    asked = [
+        state
+        for state in snapshot.partitions
+        if not only_unsafe or is_leaderless_or_unsafe(_situation(snapshot, state))
+    ]
+    logs = source.replica_logs(asked, lineage=True, progress=progress) if asked else {}
+    return replace(snapshot, logs={**snapshot.logs, **logs})
+
+
+def _moved_on(snapshot: Snapshot) -> frozenset[TopicPartition]:
+    """Partitions whose replicas already know a newer leader epoch than the state that was read."""
+    return frozenset(
+        state.address
+        for state in snapshot.partitions
+        if rank_logs(state, snapshot.logs.get(state.address, ())).newer_leader_epoch is not None
+    )
+
+
+def _read_again(
+    source: Source,
+    snapshot: Snapshot,
+    moved: frozenset[TopicPartition],
+    only_unsafe: bool,
+    progress: Progress | None,
+) -> Snapshot:
+    """The snapshot with these partitions, and their logs, read once more."""
+    selection = Selection(tuple(Target(topic=at.topic, partitions=(at.partition,)) for at in sorted(moved)))
+    fresh: dict[TopicPartition, PartitionState] = {}
+    errors: list[TopicError] = []
+    for page in source.pages(selection):
+        fresh.update((state.address, state) for state in page.partitions)
+        errors.extend(page.topic_errors)
+    again = _read_logs(source, replace(snapshot, partitions=tuple(fresh.values()), logs={}), only_unsafe, progress)
+    return replace(
+        snapshot,
+        partitions=tuple(fresh.get(state.address, state) for state in snapshot.partitions),
+        logs={**snapshot.logs, **again.logs},
+        topic_errors=(*snapshot.topic_errors, *errors),
+    )
