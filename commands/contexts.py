@@ -85,7 +85,9 @@ def _context(name: str, values: Mapping[str, Any], path: Path) -> Context:
         )
     for key, value in values.items():
         if not isinstance(value, str) or not value:
-            raise BadInputError(f"{path}: context {name!r}: {key} has to be text in quotes", next_step="correct that file")
+            raise BadInputError(
+                f"{path}: context {name!r}: {key} has to be text in quotes", next_step="correct that file"
+            )
     config = values.get("command_config")
     return Context(
         name=name,

@@ -8,7 +8,6 @@ from typing import Any
 
 import typer.core
 
-from kelr.commands.options import HIDDEN_ALIASES
 from kelr.errors import ExitCode
 
 _WIDTH = 80
@@ -74,9 +73,17 @@ def option_blocks(params: Sequence[Any]) -> Iterable[str]:
         yield block(name, groups[name])
 
 
+def shown_flags(param: Any) -> list[str]:
+    """The spellings of an option that the help shows: short ones, then the first long one.
+
+    Further long ones are those that other Kafka tools' users bring along: accepted, and kept quiet about.
+    """
+    long = [flag for flag in param.opts if flag.startswith("--")]
+    return [flag for flag in param.opts if not flag.startswith("--")] + long[:1]
+
+
 def _flags(param: Any) -> str:
-    spellings = [flag for flag in (*param.opts, *param.secondary_opts) if flag not in HIDDEN_ALIASES]
-    flags = ", ".join(sorted(spellings, key=lambda flag: (flag.startswith("--"), flag)))
+    flags = ", ".join(shown_flags(param))
     return flags if param.is_flag else f"{flags} {param.metavar or param.name.upper()}"
 
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import typer
-
 from kelr.commands.app import build
 from kelr.commands.options import RunState
+
 from kelr.errors import ExitCode, KelrError
 
 INTERNAL_ERROR = 70
@@ -92,7 +92,10 @@ def _defect(error: Exception, *, debug: bool) -> int:
     what = str(error).splitlines()
     detail = f"{type(error).__name__}: {what[0]}" if what else type(error).__name__
     line = f"kelr: internal error: {detail}"
-    _say([line] if debug else [line, "  next: run it again with --debug for the traceback, and report that"], error if debug else None)
+    _say(
+        [line] if debug else [line, "  next: run it again with --debug for the traceback, and report that"],
+        error if debug else None,
+    )
     return INTERNAL_ERROR
 
 

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, get_type_hints
 
 import typer
-
 from kelr.commands.session import Session, Settings, resolve
+
 from kelr.errors import ExitCode
 from kelr.view.formats import OutputFormat
 
@@ -35,9 +35,6 @@ P = ParamSpec("P")
 
 CONNECTION = "Connection"
 OUTPUT = "Output"
-
-HIDDEN_ALIASES = frozenset({"--bootstrap-servers", "--admin.config"})
-"""Spellings that other Kafka tools' users bring along: accepted, and left out of the help."""
 
 EXIT_MEANINGS: Mapping[ExitCode, str] = {
     ExitCode.DONE: "done",
@@ -60,12 +57,17 @@ Targets = Annotated[
 ]
 """What a command is about; none means everything, where the command allows that."""
 
+Topics = Annotated[list[str] | None, typer.Option("--topic", hidden=True, metavar="TOPIC")]
+Partitions = Annotated[str | None, typer.Option("--partition", hidden=True, metavar="N")]
+AllPartitions = Annotated[bool, typer.Option("--all-topic-partitions", hidden=True)]
+"""The flags by which Kafka's own tools name partitions (`Session.selection` reads them)."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunState:
     """What one run of kelr knows besides the options of its command."""
 
-    given: Settings = Settings()
+    given: Settings = field(default_factory=Settings)
     """The shared options that were given before the command's name."""
     debug: bool = False
     """Whether an error is shown with its traceback."""
@@ -152,15 +154,11 @@ _SHARED: Mapping[str, tuple[Any, Any]] = {
         None,
     ),
     "verbose": (
-        Annotated[
-            bool, typer.Option("--verbose", help="Say on stderr what is being done.", rich_help_panel=OUTPUT)
-        ],
+        Annotated[bool, typer.Option("--verbose", help="Say on stderr what is being done.", rich_help_panel=OUTPUT)],
         False,
     ),
     "debug": (
-        Annotated[
-            bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=OUTPUT)
-        ],
+        Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=OUTPUT)],
         False,
     ),
 }
@@ -181,9 +179,9 @@ def shared_parameters(*, local: bool = False) -> list[inspect.Parameter]:
 def settings_from(values: Mapping[str, Any], state: RunState) -> Settings:
     """The shared options that were given, those behind the command's name winning over those before it."""
     given = {
-        field.name: values[field.name]
-        for field in fields(Settings)
-        if values.get(field.name) is not None and values[field.name] is not False
+        setting.name: values[setting.name]
+        for setting in fields(Settings)
+        if values.get(setting.name) is not None and values[setting.name] is not False
     }
     return replace(state.given, **given)
 
@@ -263,9 +261,7 @@ def _command(
             {name: value for name, value in values.items() if name not in names},
         )
 
-    first = inspect.Parameter(
-        "typer_context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
-    )
+    first = inspect.Parameter("typer_context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
     signature = inspect.Signature([first, *own, *shared])
     command.__name__, command.__doc__, command.__module__ = function.__name__, function.__doc__, function.__module__
     command.__signature__ = signature  # type: ignore[attr-defined]

@@ -9,7 +9,6 @@ from typing import Any
 
 import typer
 import typer.main
-
 from kelr.commands.help import KelrCommand, KelrGroup
 from kelr.commands.options import exits_of
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from kelr.commands.options import with_output
+
 from kelr.view.output import Output
 
 

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -56,9 +56,7 @@ class Resolved:
         """The output on this process's streams."""
         from kelr.view.output import Output  # noqa: PLC0415 - not for kelr --help
 
-        return Output.for_streams(
-            sys.stdout, sys.stderr, format=self.format, connection_flags=self.connection_flags
-        )
+        return Output.for_streams(sys.stdout, sys.stderr, format=self.format, connection_flags=self.connection_flags)
 
 
 def resolve(given: Settings, *, environ: Mapping[str, str] | None = None, local: bool = False) -> Resolved:
@@ -134,14 +132,22 @@ class Session:
             self._check_cluster_id(self._source)
         return self._source
 
-    def selection(self, targets: Sequence[str] | None) -> Selection:
-        """The partitions that the command line names. Raises UsageError where a target cannot be read."""
-        from kelr.model import select  # noqa: PLC0415 - not for kelr --help
+    def selection(
+        self,
+        targets: Sequence[str] | None,
+        *,
+        topics: Sequence[str] | None = None,
+        partitions: str | None = None,
+        everything: bool = False,
+    ) -> Selection:
+        """The partitions that the command line names, in kelr's way or with the flags of Kafka's tools.
 
-        try:
-            return select(targets or ())
-        except ValueError as error:
-            raise UsageError(str(error), next_step="write TOPIC, TOPIC:3, TOPIC:0,4-7 or a pattern in quotes") from error
+        Raises:
+            UsageError: a target cannot be read, or flags contradict each other.
+        """
+        from kelr.commands.targets import read_selection  # noqa: PLC0415 - not for kelr --help
+
+        return read_selection(targets or (), topics=topics or (), partitions=partitions, everything=everything)
 
     def say(self, text: str) -> None:
         """Tell what is being done, where --verbose asks for it."""
@@ -177,24 +183,19 @@ def open_source(settings: Resolved) -> Source:
         from kelr.sources.snapshot_file import SnapshotFileSource  # noqa: PLC0415
 
         return SnapshotFileSource(settings.snapshot)
-    if not settings.bootstrap_server:
+    if not settings.bootstrap_server and settings.command_config is None:
         raise UsageError(
             "nothing says which cluster to ask",
             next_step="give --bootstrap-server HOST:PORT, --context NAME or --snapshot FILE, or set KELR_BOOTSTRAP_SERVER",
         )
-    from kelr.sources.connection import ConnectionSettings  # noqa: PLC0415
+    from kelr.sources.connection import connection_settings  # noqa: PLC0415
     from kelr.sources.live import LiveSource  # noqa: PLC0415
 
     return LiveSource(
-        ConnectionSettings.read(
+        connection_settings(
             settings.bootstrap_server, command_config=settings.command_config, timeout_s=settings.timeout_s
         )
     )
-
-
-def with_format(settings: Resolved, format: OutputFormat) -> Resolved:
-    """The same settings with another output format."""
-    return replace(settings, format=format)
 
 
 def now_ms() -> int:
@@ -252,7 +253,8 @@ def _format(variables: Mapping[str, str]) -> OutputFormat:
         return OutputFormat(text.lower())
     except ValueError:
         raise UsageError(
-            f"KELR_OUTPUT is {text!r}, which is no output format", next_step=f"set it to one of {', '.join(OutputFormat)}"
+            f"KELR_OUTPUT is {text!r}, which is no output format",
+            next_step=f"set it to one of {', '.join(OutputFormat)}",
         ) from None
 
 

@@ -1,0 +1,150 @@
+"""``kelr describe``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import typer
+from kelr.commands import filters as option
+from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
+from kelr.commands.session import Session
+from kelr.commands.targets import read_cursor
+from kelr.commands.topic_errors import topics_failed
+
+from kelr.errors import ExitCode
+from kelr.model import Selection, Situation, TopicError, TopicPartition
+from kelr.sources.base import Source
+from kelr.sources.survey import Filters, SurveyPage, survey
+
+Summarize = Annotated[bool, typer.Option("--summary", help="Only counts, by situation and by broker.")]
+Check = Annotated[
+    bool,
+    typer.Option(
+        "--check",
+        help="For scripts: exit with 1 if a partition is not healthy or, with filters, if they find one"
+        " or cannot tell.",
+    ),
+]
+Limit = Annotated[
+    int | None, typer.Option("--limit", min=1, metavar="N", help="Show at most so many, and say where to go on.")
+]
+Cursor = Annotated[str | None, typer.Option("--cursor", metavar="TOPIC:P", help="Start at this partition.")]
+PageSize = Annotated[
+    int | None,
+    typer.Option(
+        "--page-size", min=1, metavar="N", help="Partitions to ask for at once; a broker answers 2000 at most."
+    ),
+]
+
+
+@with_session(
+    exits={
+        ExitCode.FOUND: "--check found something",
+        ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
+        ExitCode.NOT_AUTHORIZED: "not authorized for the cluster, or for any of the topics",
+        ExitCode.PARTLY_DONE: "some of the topics could not be described",
+    }
+)
+def describe(
+    session: Session,
+    targets: Targets = None,
+    *,
+    leaderless: option.Leaderless = False,
+    under_min_isr: option.UnderMinIsr = False,
+    at_min_isr: option.AtMinIsr = False,
+    under_replicated: option.UnderReplicated = False,
+    has_elr: option.HasElr = False,
+    has_last_known: option.HasLastKnown = False,
+    offline: option.Offline = False,
+    situation: option.Situations = None,
+    broker: option.Brokers = None,
+    rack: option.Racks = None,
+    exclude_internal: option.ExcludeInternal = False,
+    summary: Summarize = False,
+    check: Check = False,
+    limit: Limit = None,
+    cursor: Cursor = None,
+    page_size: PageSize = None,
+    topic: Topics = None,
+    partition: Partitions = None,
+    all_topic_partitions: AllPartitions = False,
+) -> None:
+    """Show leader, ISR, ELR and LastKnownELR of partitions, and where each stands.
+
+    Without a target it shows every partition. "?" means not known, "-" means none.
+
+    Examples:
+      kelr describe --leaderless -b kafka-1:9092
+      kelr describe orders:0,4-7 'payments-*' -o wide
+      kelr describe --situation needs-unclean-recovery -o json
+      kelr describe --check --under-min-isr && echo fine
+    """
+    wanted = Filters(
+        leaderless=leaderless,
+        under_min_isr=under_min_isr,
+        at_min_isr=at_min_isr,
+        under_replicated=under_replicated,
+        has_elr=has_elr,
+        has_last_known=has_last_known,
+        offline=offline,
+        situations=frozenset(situation or ()),
+        brokers=frozenset(broker or ()),
+        racks=frozenset(rack or ()),
+        exclude_internal=exclude_internal,
+    )
+    selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
+    source, start = session.source(), read_cursor(cursor)
+    pages = survey(source, selection, filters=wanted, page_size=page_size, start=start, limit=limit)
+    result = (_summarize if summary else _list)(session, source, selection, pages)
+    if check and (result.shown > 0 or result.undecided > 0 if wanted.any_set else result.unhealthy):
+        raise typer.Exit(ExitCode.FOUND)
+    if result.errors:
+        raise topics_failed(result.errors, some_worked=result.read > 0)
+
+
+@dataclass
+class _Result:
+    """What the pages held, all together."""
+
+    read: int = 0
+    shown: int = 0
+    undecided: int = 0
+    unhealthy: bool = False
+    cut_at: TopicPartition | None = None
+    errors: list[TopicError] = field(default_factory=list)
+
+    def add(self, page: SurveyPage) -> None:
+        self.read += page.read
+        self.shown += len(page.partitions)
+        self.undecided += page.undecided
+        self.unhealthy = self.unhealthy or any(row.situation is not Situation.HEALTHY for row in page.partitions)
+        self.cut_at = page.cut_at
+        self.errors.extend(page.topic_errors)
+
+
+def _list(session: Session, source: Source, selection: Selection, pages: Iterable[SurveyPage]) -> _Result:
+    from kelr.view.describe import DescribeReport  # noqa: PLC0415 - not for --help
+
+    result = _Result()
+    targets = [str(target) for target in selection.targets]
+    with DescribeReport(session.output, source.cluster(), source=source.name, targets=targets) as report:
+        for page in pages:
+            report.add(page.partitions, page.topic_errors)
+            result.add(page)
+        report.finish(read=result.read, undecided=result.undecided, cut_at=result.cut_at)
+    return result
+
+
+def _summarize(session: Session, source: Source, selection: Selection, pages: Iterable[SurveyPage]) -> _Result:
+    from kelr.view.summary import Summary, show_summary  # noqa: PLC0415 - not for --help
+
+    result = _Result()
+    counted = Summary(source.cluster())
+    for page in pages:
+        counted.add(page.partitions)
+        result.add(page)
+    targets = [str(target) for target in selection.targets]
+    show_summary(session.output, counted, source=source.name, errors=result.errors, targets=targets)
+    return result

@@ -1,0 +1,52 @@
+"""The filters of ``kelr describe``, with the names that kafka-topics.sh has for them as hidden aliases."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from kelr.model import Situation
+
+PANEL = "Filters (all that are given have to hold)"
+
+
+def _flag(help_text: str, *names: str, hidden: bool = False) -> Any:
+    return typer.Option(*names, help=help_text, rich_help_panel=PANEL, hidden=hidden)
+
+
+Leaderless = Annotated[bool, _flag("No leader, or one that is not live.", "--leaderless", "--unavailable-partitions")]
+UnderMinIsr = Annotated[
+    bool, _flag("Fewer in sync than the effective min ISR.", "--under-min-isr", "--under-min-isr-partitions")
+]
+AtMinIsr = Annotated[
+    bool,
+    _flag("As many in sync as the effective min ISR: one failure away.", "--at-min-isr", "--at-min-isr-partitions"),
+]
+UnderReplicated = Annotated[
+    bool, _flag("Fewer in sync than replicas.", "--under-replicated", "--under-replicated-partitions")
+]
+HasElr = Annotated[bool, _flag("The ELR is not empty.", "--has-elr")]
+HasLastKnown = Annotated[bool, _flag("LastKnownELR is not empty.", "--has-last-known")]
+Offline = Annotated[bool, _flag("A replica is not live, or its log directory failed.", "--offline")]
+Situations = Annotated[
+    list[Situation] | None,
+    typer.Option(
+        "--situation",
+        metavar="NAME",
+        help=f"In this situation: {', '.join(Situation)}. Can be repeated.",
+        rich_help_panel=PANEL,
+        case_sensitive=False,
+    ),
+]
+Brokers = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--broker", metavar="N", help="With a replica on this broker; can be repeated.", rich_help_panel=PANEL
+    ),
+]
+Racks = Annotated[
+    list[str] | None,
+    typer.Option("--rack", metavar="R", help="With a replica in this rack. Can be repeated.", rich_help_panel=PANEL),
+]
+ExcludeInternal = Annotated[bool, _flag("Leave out Kafka's own topics.", "--exclude-internal")]

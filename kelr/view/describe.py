@@ -1,0 +1,264 @@
+"""What ``kelr describe`` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from kelr.model import BrokerStatus, Cluster, Situation, TopicError, TopicPartition
+from kelr.model.described import Described
+from kelr.view.columns import Column, Json, Shown, View
+from kelr.view.output import Listing, Output
+from kelr.view.replicas import LEGEND, UNKNOWN, ReplicaMarks
+from kelr.view.styled import Style, Text, plain, styled
+
+KIND = "kelr/describe"
+
+STYLES: Mapping[Situation, Style] = {
+    Situation.HEALTHY: Style.GOOD,
+    Situation.UNDER_MIN_ISR: Style.NOTICE,
+    Situation.UNKNOWN: Style.NOTICE,
+    Situation.LEADER_PENDING: Style.NOTICE,
+}
+"""How a situation looks; all others are bad."""
+
+
+def describe_view(cluster: Cluster) -> View[Described]:
+    """The columns of `describe`; replicas carry their brokers' marks."""
+    marks = ReplicaMarks(cluster)
+    return View(KIND, (*_machine_columns(cluster), *_people_columns(marks), *_wide_columns(marks, cluster)))
+
+
+def _machine_columns(cluster: Cluster) -> tuple[Column[Described], ...]:
+    def fact(key: str, value: Callable[[Described], Json]) -> Column[Described]:
+        return Column(key, key, value=value, shown=Shown.MACHINE)
+
+    return (
+        fact("topic", lambda row: row.state.topic),
+        fact("partition", lambda row: row.state.partition),
+        fact("situation", lambda row: str(row.situation)),
+        fact("leader", lambda row: row.state.leader),
+        fact("leader_epoch", lambda row: row.state.leader_epoch),
+        fact("replicas", lambda row: row.state.replicas),
+        fact("live_replicas", lambda row: _with_status(row, cluster, _LIVE)),
+        fact("fenced_replicas", lambda row: _with_status(row, cluster, _FENCED)),
+        fact("offline_replicas", lambda row: _with_status(row, cluster, _OFFLINE)),
+        fact("isr", lambda row: row.state.isr),
+        fact("elr", lambda row: row.state.elr),
+        fact("last_known_elr", lambda row: row.state.last_known_elr),
+        fact("min_isr", lambda row: row.min_isr),
+        fact("min_insync_replicas", lambda row: row.config.min_insync_replicas),
+        fact("min_insync_replicas_source", lambda row: str(row.config.min_insync_replicas_source)),
+        fact("unclean_leader_election", lambda row: row.config.unclean_leader_election),
+        fact("unclean_leader_election_source", lambda row: str(row.config.unclean_leader_election_source)),
+        fact("config_error", lambda row: row.config.error),
+        fact("topic_id", lambda row: row.state.topic_id),
+        fact("partition_epoch", lambda row: row.state.partition_epoch),
+        fact("adding", lambda row: row.state.adding),
+        fact("removing", lambda row: row.state.removing),
+        fact("recovering", lambda row: row.state.recovering),
+    )
+
+
+def _people_columns(marks: ReplicaMarks) -> tuple[Column[Described], ...]:
+    def shown(
+        title: str, text: Callable[[Described], Text], *, right: bool = False, yields: int = 0
+    ) -> Column[Described]:
+        return Column(title.lower(), title, text=text, shown=Shown.PEOPLE, right=right, yields=yields)
+
+    return (
+        shown("PARTITION", lambda row: plain(str(row.state.address))),
+        shown("LEADER", lambda row: _leader(row, marks)),
+        shown("EPOCH", lambda row: plain(str(row.state.leader_epoch)), right=True, yields=2),
+        shown("REPLICAS", lambda row: marks.many(row.state.replicas, row.state.offline_replicas or ())),
+        shown("ISR", lambda row: marks.many(row.state.isr)),
+        shown("ELR", lambda row: marks.many(row.state.elr)),
+        shown("LAST KNOWN", lambda row: marks.many(row.state.last_known_elr)),
+        shown("MIN ISR", lambda row: UNKNOWN if row.min_isr is None else plain(str(row.min_isr)), right=True, yields=1),
+        shown("SITUATION", lambda row: situation_text(row.situation)),
+    )
+
+
+def _wide_columns(marks: ReplicaMarks, cluster: Cluster) -> tuple[Column[Described], ...]:
+    def shown(title: str, text: Callable[[Described], Text]) -> Column[Described]:
+        return Column(title.lower(), title, text=text, shown=Shown.PEOPLE_WIDE)
+
+    return (
+        shown("RACKS", lambda row: plain(" ".join(_rack(cluster, replica) for replica in row.state.replicas))),
+        shown("UNCLEAN", lambda row: _yes_no(row.config.unclean_leader_election)),
+        shown("ADDING", lambda row: marks.many(row.state.adding)),
+        shown("REMOVING", lambda row: marks.many(row.state.removing)),
+        shown("TOPIC ID", lambda row: plain(row.state.topic_id) if row.state.topic_id else UNKNOWN),
+    )
+
+
+_LIVE = frozenset({BrokerStatus.LIVE})
+_FENCED = frozenset({BrokerStatus.FENCED, BrokerStatus.SHUTTING_DOWN})
+_OFFLINE = frozenset({BrokerStatus.OFFLINE, BrokerStatus.UNREGISTERED})
+
+
+def _with_status(row: Described, cluster: Cluster, statuses: Collection[BrokerStatus]) -> Json:
+    """Every replica is in exactly one of live, fenced and offline; one whose log directory failed is offline."""
+    failed = row.state.offline_replicas or ()
+
+    def status(replica: int) -> BrokerStatus:
+        found = cluster.status(replica)
+        return BrokerStatus.OFFLINE if found is BrokerStatus.LIVE and replica in failed else found
+
+    return [replica for replica in row.state.replicas if status(replica) in statuses]
+
+
+def situation_text(situation: Situation) -> Text:
+    """A situation in its colour."""
+    return styled(str(situation), STYLES.get(situation, Style.BAD))
+
+
+def _leader(row: Described, marks: ReplicaMarks) -> Text:
+    return styled("none", Style.BAD) if row.state.leader is None else (marks.one(row.state.leader),)
+
+
+def _rack(cluster: Cluster, replica: int) -> str:
+    broker = cluster.broker(replica)
+    return "?" if broker is None else broker.rack or "-"
+
+
+def _yes_no(value: bool | None) -> Text:
+    return UNKNOWN if value is None else plain("yes" if value else "no")
+
+
+class DescribeReport:
+    """Streams described partitions to the output and, at the end, says what the reader has to know besides.
+
+    Use as a context manager: `add` each page, then `finish`.
+    """
+
+    def __init__(self, output: Output, cluster: Cluster, *, source: str, targets: Sequence[str] = ()) -> None:
+        self._output = output
+        self._cluster = cluster
+        self._targets = tuple(targets)
+        self._marked = self._elr_unknown = False
+        self._leaderless = 0
+        self._config_errors: dict[str, str] = {}
+        self._errors: list[TopicError] = []
+        self._listing: Listing[Described] = output.listing(describe_view(cluster), cluster_head(cluster, source))
+
+    def __enter__(self) -> Self:
+        self._listing.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._listing.__exit__(kind, error, traceback)
+
+    @property
+    def shown(self) -> int:
+        """How many partitions were shown."""
+        return self._listing.rows
+
+    def add(self, partitions: Sequence[Described], errors: Sequence[TopicError] = ()) -> None:
+        """Show a page."""
+        live = self._cluster.live
+        for row in partitions:
+            self._marked = self._marked or bool(row.state.offline_replicas) or not live.issuperset(row.state.replicas)
+            self._elr_unknown = self._elr_unknown or row.state.elr is None
+            self._leaderless += row.state.leader is None or row.state.leader not in live
+            if row.min_isr is None:
+                self._config_errors.setdefault(row.state.topic, row.config.error or "not known")
+        self._errors.extend(errors)
+        self._listing.add(partitions)
+
+    def finish(self, *, read: int, undecided: int = 0, cut_at: TopicPartition | None = None) -> None:
+        """End the report.
+
+        Args:
+            read: how many partitions were looked at.
+            undecided: how many of them the filters could not judge.
+            cut_at: where ``--limit`` ended it.
+        """
+        command = explain_command(self._targets, self._errors) if self._leaderless else None
+        notes = self._notes(read, undecided, cut_at)
+        self._listing.finish(
+            {
+                "errors": error_items(self._errors),
+                "read": read,
+                "undecided": undecided,
+                "cursor": None if cut_at is None else str(cut_at),
+                "notes": notes,
+                "next": None if command is None else self._output.next_command(command),
+            }
+        )
+        if self._output.format.is_document:
+            return
+        for note in notes:
+            self._output.note(note)
+        note_errors(self._output, self._errors)
+        if command is not None:
+            self._output.next(command)
+
+    def _notes(self, read: int, undecided: int, cut_at: TopicPartition | None) -> list[str]:
+        notes = []
+        if self._marked and self._output.format.for_people:
+            notes.append(LEGEND)
+        if self._elr_unknown:
+            notes.append(f"ELR is not known where it shows ?: {why_elr_is_unknown(self._cluster)}")
+        if self._config_errors:
+            notes.append(f"min ISR is not known: {_reasons(self._config_errors)}")
+        if undecided:
+            notes.append(f"{undecided:,} of {read:,} partitions could not be judged: what the filter asks is not known")
+        if cut_at is not None:
+            notes.append(f"cut by --limit after {self.shown:,} partitions; go on with --cursor {cut_at}")
+        elif not self.shown and not self._errors:
+            notes.append(f"no partition to show; {read:,} looked at")
+        return notes
+
+
+def explain_command(targets: Sequence[str], errors: Sequence[TopicError]) -> list[str]:
+    """The command that explains what was shown: the same targets, but for those that could not be described."""
+    failed = {error.topic for error in errors}
+    return ["explain", *(target for target in targets if target.partition(":")[0] not in failed)]
+
+
+def cluster_head(cluster: Cluster, source: str) -> Mapping[str, Json]:
+    """What every document says of where its items come from."""
+    return {
+        "cluster_id": cluster.cluster_id,
+        "source": source,
+        "elr_enabled": cluster.features.elr_enabled,
+        "brokers_source": cluster.brokers_source,
+        "partitions_source": cluster.partitions_source,
+    }
+
+
+def error_items(errors: Sequence[TopicError]) -> Json:
+    """Topics that could not be described, for a document."""
+    return [{"topic": error.topic, "error": error.error, "detail": error.detail} for error in errors]
+
+
+def note_errors(output: Output, errors: Sequence[TopicError]) -> None:
+    """Topics that could not be described, for a person."""
+    for error in errors:
+        detail = f" ({error.detail})" if error.detail else ""
+        output.note([*styled(f"{error.topic}: ", Style.BAD), *plain(f"{error.error}{detail}")])
+
+
+def why_elr_is_unknown(cluster: Cluster) -> str:
+    """The reason for a ``?`` in the ELR columns."""
+    if cluster.features.elr_enabled is False:
+        return "ELR is off on this cluster (feature eligible.leader.replicas.version is 0)"
+    if cluster.partitions_source.startswith("Metadata"):
+        return "the brokers do not know DescribeTopicPartitions (Kafka before 3.8, or a proxy), and Metadata has no ELR"
+    return f"{cluster.partitions_source} did not tell"
+
+
+def _reasons(errors: Mapping[str, str]) -> str:
+    by_reason: dict[str, list[str]] = {}
+    for topic, reason in errors.items():
+        by_reason.setdefault(reason, []).append(topic)
+    return "; ".join(f"{reason} for {_some(topics)}" for reason, topics in by_reason.items())
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3:,} more topics"

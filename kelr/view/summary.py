@@ -1,0 +1,147 @@
+"""What ``kelr describe --summary`` shows: how many partitions are in each situation, and what hangs on each broker."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from kelr.model import Cluster, Situation, TopicError
+from kelr.model.described import Described
+from kelr.view.columns import Column, Json, View
+from kelr.view.describe import cluster_head, error_items, explain_command, note_errors, situation_text
+from kelr.view.output import Output
+from kelr.view.replicas import ReplicaMarks
+from kelr.view.styled import plain
+from kelr.view.table import Table
+
+KIND = "kelr/describe-summary"
+
+
+@dataclass
+class BrokerCount:
+    """What one broker is to the partitions that were read."""
+
+    broker: int
+    leads: int = 0
+    replicas: int = 0
+    in_isr: int = 0
+    in_elr: int = 0
+    last_known: int = 0
+    awaited: int = 0
+    """Partitions without a leader that wait for this broker: its return would elect somebody."""
+
+
+@dataclass
+class Summary:
+    """Counts over partitions; grows with the number of brokers, not of partitions."""
+
+    cluster: Cluster
+    partitions: int = 0
+    leaderless: int = 0
+    """Without a leader, or with one that is not live."""
+    situations: Counter[Situation] = field(default_factory=Counter)
+    brokers: dict[int, BrokerCount] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._live = self.cluster.live
+        for broker in self.cluster.brokers:
+            self._of(broker.id)
+
+    def add(self, partitions: Iterable[Described]) -> None:
+        """Count these partitions."""
+        for row in partitions:
+            self.partitions += 1
+            self.leaderless += row.state.leader is None or row.state.leader not in self._live
+            self.situations[row.situation] += 1
+            self._count_brokers(row)
+
+    def _count_brokers(self, row: Described) -> None:
+        state = row.state
+        if state.leader is not None:
+            self._of(state.leader).leads += 1
+        for replica in state.replicas:
+            self._of(replica).replicas += 1
+        for replica in state.isr:
+            self._of(replica).in_isr += 1
+        for replica in state.elr or ():
+            self._of(replica).in_elr += 1
+        for replica in state.last_known_elr or ():
+            self._of(replica).last_known += 1
+        for replica in awaited(row):
+            self._of(replica).awaited += 1
+
+    def _of(self, broker: int) -> BrokerCount:
+        return self.brokers.setdefault(broker, BrokerCount(broker))
+
+
+def awaited(row: Described) -> tuple[int, ...]:
+    """The brokers that a partition without a leader waits for."""
+    if row.situation is Situation.WAITING_FOR_ISR:
+        return row.state.isr
+    if row.situation is Situation.WAITING_FOR_ELR:
+        return row.state.elr or ()
+    if row.situation is Situation.WAITING_FOR_LAST_KNOWN_LEADER:
+        return row.state.last_known_elr or ()
+    return ()
+
+
+def show_summary(
+    output: Output, summary: Summary, *, source: str, errors: Sequence[TopicError] = (), targets: Sequence[str] = ()
+) -> None:
+    """Show situations, then brokers. csv and ndjson hold the situations alone."""
+    brokers = [summary.brokers[broker] for broker in sorted(summary.brokers)]
+    broker_columns = _broker_columns(summary.cluster)
+    command = explain_command(targets, errors) if summary.leaderless else None
+    view: View[Situation] = View(KIND, _situation_columns(summary))
+    with output.listing(view, cluster_head(summary.cluster, source)) as listing:
+        listing.add([situation for situation in Situation if summary.situations[situation]])
+        listing.finish(
+            {
+                "partitions": summary.partitions,
+                "brokers": [_broker_item(broker_columns, broker) for broker in brokers],
+                "errors": error_items(errors),
+                "next": None if command is None else output.next_command(command),
+            }
+        )
+    if output.format.for_people:
+        output.line()
+        table = Table(broker_columns, width=output.width, color=output.color)
+        output.stdout.writelines(line + "\n" for line in table.lines(brokers))
+    if not output.format.is_document:
+        note_errors(output, errors)
+        if command is not None:
+            output.next(command)
+
+
+def _situation_columns(summary: Summary) -> tuple[Column[Situation], ...]:
+    return (
+        Column("situation", "SITUATION", value=str, text=situation_text),
+        Column("partitions", "PARTITIONS", value=lambda situation: summary.situations[situation], right=True),
+    )
+
+
+def _broker_columns(cluster: Cluster) -> tuple[Column[BrokerCount], ...]:
+    marks = ReplicaMarks(cluster)
+
+    def rack(row: BrokerCount) -> Json:
+        broker = cluster.broker(row.broker)
+        return None if broker is None else broker.rack
+
+    return (
+        Column("broker", "BROKER", value=lambda row: row.broker, text=lambda row: (marks.one(row.broker),)),
+        Column("status", "STATUS", value=lambda row: str(cluster.status(row.broker))),
+        Column("rack", "RACK", value=rack),
+        Column("leads", "LEADS", value=lambda row: row.leads, right=True),
+        Column("replicas", "REPLICAS", value=lambda row: row.replicas, right=True),
+        Column("in_isr", "IN ISR", value=lambda row: row.in_isr, right=True),
+        Column("in_elr", "IN ELR", value=lambda row: row.in_elr, right=True),
+        Column("last_known", "LAST KNOWN", value=lambda row: row.last_known, right=True),
+        Column(
+            "awaited", "AWAITED BY", value=lambda row: row.awaited, text=lambda row: plain(str(row.awaited)), right=True
+        ),
+    )
+
+
+def _broker_item(columns: Iterable[Column[BrokerCount]], row: BrokerCount) -> Json:
+    return {column.key: column.value(row) for column in columns if column.value is not None}
