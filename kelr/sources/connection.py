@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from kelr import __version__
 from kelr.errors import UsageError
@@ -68,6 +68,54 @@ class ConnectionSettings:
     origin: str | None = None
     """The properties file that these settings came from, for the words of an error."""
 
+    @classmethod
+    def read(
+        cls,
+        bootstrap_servers: str | None,
+        *,
+        command_config: Path | None = None,
+        overrides: Mapping[str, str] | None = None,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+    ) -> Self:
+        """Settings from the command line and a Java client properties file.
+
+        Args:
+            bootstrap_servers: ``host:port,...``; None takes `bootstrap.servers` of the file.
+            command_config: the properties file that Kafka's own tools take.
+            overrides: properties that win over the file (`--command-property key=value`).
+
+        Raises:
+            UsageError: no server, or one that is not ``host:port``.
+            BadInputError: the file is unreadable or asks for what kelr cannot do; names file and line.
+        """
+        properties = dict(read_properties(command_config)) if command_config is not None else {}
+        properties.update({key: Property(value, 0) for key, value in (overrides or {}).items()})
+        reader = PropertyReader(properties, origin=str(command_config) if command_config is not None else None)
+        servers = bootstrap_servers or reader.text("bootstrap.servers")
+        if not servers:
+            raise UsageError(
+                "no cluster was named",
+                next_step="Give --bootstrap-server HOST:PORT, or bootstrap.servers in the --command-config file.",
+            )
+        if timeout_s <= 0:
+            raise UsageError(
+                f"the timeout of {timeout_s} s leaves no time at all", next_step="Give more than 0 seconds."
+            )
+        protocol = reader.one_of("security.protocol", PROTOCOLS, default="PLAINTEXT")
+        uses_sasl = protocol.startswith("SASL_")
+        mechanism = reader.one_of("sasl.mechanism", PASSWORD_MECHANISMS, default="GSSAPI") if uses_sasl else None
+        return cls(
+            bootstrap_servers=parse_servers(servers),
+            timeout_s=timeout_s,
+            client_id=CLIENT_ID,
+            security_protocol=protocol,
+            sasl_mechanism=mechanism,
+            credentials=credentials(reader, mechanism) if mechanism is not None else None,
+            tls=tls_files(reader) if protocol.endswith("SSL") else TlsFiles(),
+            ignored=tuple(sorted(key for key in properties if key not in _KNOWN)),
+            origin=reader.origin,
+        )
+
     @property
     def uses_tls(self) -> bool:
         return self.security_protocol in {"SSL", "SASL_SSL"}
@@ -115,51 +163,6 @@ class ConnectionSettings:
             config["sasl.username"] = self.credentials.username
             config["sasl.password"] = self.credentials.password
         return config
-
-
-def connection_settings(
-    bootstrap_servers: str | None,
-    *,
-    command_config: Path | None = None,
-    overrides: Mapping[str, str] | None = None,
-    timeout_s: float = DEFAULT_TIMEOUT_S,
-) -> ConnectionSettings:
-    """Settings from the command line and a Java client properties file.
-
-    Args:
-        bootstrap_servers: ``host:port,...``; None takes `bootstrap.servers` of the file.
-        command_config: the properties file that Kafka's own tools take.
-        overrides: properties that win over the file (`--command-property key=value`).
-
-    Raises:
-        UsageError: no server, or one that is not ``host:port``.
-        BadInputError: the file is unreadable or asks for what kelr cannot do; names file and line.
-    """
-    properties = dict(read_properties(command_config)) if command_config is not None else {}
-    properties.update({key: Property(value, 0) for key, value in (overrides or {}).items()})
-    reader = PropertyReader(properties, origin=str(command_config) if command_config is not None else None)
-    servers = bootstrap_servers or reader.text("bootstrap.servers")
-    if not servers:
-        raise UsageError(
-            "no cluster was named",
-            next_step="Give --bootstrap-server HOST:PORT, or bootstrap.servers in the --command-config file.",
-        )
-    if timeout_s <= 0:
-        raise UsageError(f"the timeout of {timeout_s} s leaves no time at all", next_step="Give more than 0 seconds.")
-    protocol = reader.one_of("security.protocol", PROTOCOLS, default="PLAINTEXT")
-    uses_sasl = protocol.startswith("SASL_")
-    mechanism = reader.one_of("sasl.mechanism", PASSWORD_MECHANISMS, default="GSSAPI") if uses_sasl else None
-    return ConnectionSettings(
-        bootstrap_servers=parse_servers(servers),
-        timeout_s=timeout_s,
-        client_id=CLIENT_ID,
-        security_protocol=protocol,
-        sasl_mechanism=mechanism,
-        credentials=credentials(reader, mechanism) if mechanism is not None else None,
-        tls=tls_files(reader) if protocol.endswith("SSL") else TlsFiles(),
-        ignored=tuple(sorted(key for key in properties if key not in _KNOWN)),
-        origin=reader.origin,
-    )
 
 
 def parse_servers(text: str) -> tuple[tuple[str, int], ...]:

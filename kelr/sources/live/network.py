@@ -27,8 +27,9 @@ T = TypeVar("T")
 MAX_ANSWER_BYTES = 256 * 1024 * 1024
 """A longer frame is taken for garbage: Metadata of a million partitions stays below it."""
 MAX_PARALLEL_DIALOGUES = 64
-CONNECT_TIMEOUT_S = 2.0
-"""How long one broker may take to accept a connection: its address comes from the cluster, and it may be dead."""
+CONNECT_TIMEOUT_S = 10.0
+"""How long connecting may take, TLS and SASL included, where the request's own timeout is longer."""
+LOOKUP_TIMEOUT_S = 2.0
 
 
 class KafkaTransport:
@@ -65,13 +66,13 @@ class KafkaTransport:
         answer = MetadataResponse(
             version=8,
             throttle_time_ms=0,
-            brokers=[broker(node, address.host, address.port, None) for node, address in nodes.items()],
+            brokers=[broker(node, address.host, address.port, None, version=8) for node, address in nodes.items()],
             cluster_id=None,
             controller_id=-1,
             topics=[],
         )
         self._manager.cluster.update_metadata(answer)
-        self.resolve(nodes, timeout_s=min(CONNECT_TIMEOUT_S, self._settings.timeout_s))
+        self.resolve(nodes, timeout_s=min(LOOKUP_TIMEOUT_S, self._settings.timeout_s))
 
     def resolve(self, nodes: Mapping[Any, NodeAddress], *, timeout_s: float) -> None:
         """Look all names up at once, in threads, because a lookup inside the event loop would stop every connection."""
@@ -104,7 +105,7 @@ class KafkaTransport:
             self._manager.close()
             self._loop.close()
 
-    async def _exchange(self, node: NodeId, request: Message, timeout_s: float, connect_timeout_s: float = 0) -> Answer:
+    async def _exchange(self, node: NodeId, request: Message, timeout_s: float) -> Answer:
         """One request, answered or failed within `timeout_s`, connecting first where needed."""
         if node in self._unresolved:
             return self._unresolved[node]
@@ -118,7 +119,7 @@ class KafkaTransport:
             self._manager.broker_version_data = None
             connection = self._manager.get_connection(
                 node,
-                timeout_ms=1000 * min(connect_timeout_s or CONNECT_TIMEOUT_S, timeout_s),
+                timeout_ms=1000 * min(CONNECT_TIMEOUT_S, timeout_s),
                 refresh_metadata_on_err=False,
             )
             left_ms = max(1.0, 1000 * (deadline - time.monotonic()))
@@ -140,7 +141,7 @@ class KafkaTransport:
         won: Any = Future()
 
         async def attempt(node: NodeId) -> None:
-            answer = await self._exchange(node, request(), timeout_s, connect_timeout_s=timeout_s)
+            answer = await self._exchange(node, request(), timeout_s)
             if isinstance(answer, Failure):
                 failures[node] = answer
                 if len(failures) == len(nodes) and not won.is_done:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
 
 from kelr import __version__
+from kelr.model import TopicPartition
+from kelr.sources.live.decode import topic_id_uuid
 from kelr.sources.live.transport import Message
-
-if TYPE_CHECKING:
-    from kelr.model import TopicPartition
 
 DESCRIBE_TOPIC_PARTITIONS_KEY = 75
 METADATA_KEY = 3
@@ -96,4 +96,62 @@ def log_ends(partitions: Mapping[str, Sequence[int]], *, timeout_s: float) -> Me
         ],
         timeout_ms=int(timeout_s * 1000),
         min_version=1,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One partition of a Fetch that wants no records: it asks where an epoch ends, or where the log stands."""
+
+    address: TopicPartition
+    topic_id: str | None
+    leader_epoch: int | None
+    """The leader epoch that the broker must be at, or else it answers with an error; None asks whatever it is at."""
+    offset: int
+    last_epoch: int | None
+    """The epoch asked about (`last_fetched_epoch`); None asks about none."""
+
+
+def fetch_probes(probes: Sequence[Probe]) -> Message:
+    """Fetch as a consumer without a session, answered at once, for at most one byte of records.
+
+    From v13 on topics go by id; where an id is not known (described by an old Metadata) v12 is the newest that can go.
+    """
+    from kafka.protocol.consumer import FetchRequest  # noqa: PLC0415
+
+    by_topic: dict[tuple[str, str | None], list[Probe]] = {}
+    for probe in probes:
+        by_topic.setdefault((probe.address.topic, probe.topic_id), []).append(probe)
+    ids_known = all(topic_id is not None for _, topic_id in by_topic)
+    return FetchRequest(
+        replica_id=-1,
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=1,
+        isolation_level=0,
+        session_id=0,
+        session_epoch=-1,
+        topics=[
+            FetchRequest.FetchTopic(
+                topic=topic,
+                topic_id=UUID(int=0) if topic_id is None else topic_id_uuid(topic_id),
+                partitions=[_fetch_partition(FetchRequest.FetchTopic.FetchPartition, probe) for probe in group],
+            )
+            for (topic, topic_id), group in by_topic.items()
+        ],
+        forgotten_topics_data=[],
+        rack_id="",
+        min_version=12,
+        max_version=None if ids_known else 12,
+    )
+
+
+def _fetch_partition(kind: Callable[..., Message], probe: Probe) -> Message:
+    return kind(
+        partition=probe.address.partition,
+        current_leader_epoch=-1 if probe.leader_epoch is None else probe.leader_epoch,
+        fetch_offset=probe.offset,
+        last_fetched_epoch=-1 if probe.last_epoch is None else probe.last_epoch,
+        log_start_offset=-1,
+        partition_max_bytes=1,
     )

@@ -1,0 +1,105 @@
+"""What every replica's log holds: all brokers at once, many partitions in each request.
+
+With each broker goes one dialogue (`broker_dialogue.BrokerDialogue`). A broker that is dead, fenced, silent or
+unauthorized gives a value for each of its replicas and holds up nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from kelr.model import (
+    BrokerStatus,
+    Cluster,
+    LogAnswer,
+    NotHeard,
+    PartitionState,
+    TopicPartition,
+    Unheard,
+)
+from kelr.sources.base import Progress
+from kelr.sources.live.broker_dialogue import BrokerDialogue
+from kelr.sources.live.transport import Dialogue, NodeId, Transport
+
+FENCED_PATIENCE_S = 2.0
+"""How long a fenced broker may take to answer: it is probably dead or hanging, and the others must not wait for it."""
+
+_NO_ADDRESS = {
+    BrokerStatus.UNREGISTERED: "no broker of this id is registered",
+    BrokerStatus.OFFLINE: "the broker is not live, and this cluster does not tell where it was",
+}
+
+
+class LogReader:
+    """Reads replicas' logs from their own brokers.
+
+    Args:
+        timeout_s: how long a live broker may take for one answer.
+        clock_ms: milliseconds since 1970 UTC, for the time that each answer carries.
+    """
+
+    def __init__(
+        self, cluster: Cluster, transport: Transport, *, timeout_s: float, clock_ms: Callable[[], int]
+    ) -> None:
+        self._cluster = cluster
+        self._transport = transport
+        self._timeout_s = timeout_s
+        self._clock_ms = clock_ms
+
+    def read(
+        self, partitions: Sequence[PartitionState], *, lineage: bool, progress: Progress | None = None
+    ) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
+        """One answer for each replica of each partition, in assignment order."""
+        by_broker: dict[int, list[PartitionState]] = {}
+        for partition in partitions:
+            for replica in partition.replicas:
+                by_broker.setdefault(replica, []).append(partition)
+        answers = {broker: self._no_address(broker, hosted) for broker, hosted in by_broker.items()}
+        report = _Counter(sum(len(hosted) for hosted in by_broker.values()), progress)
+        report(sum(len(known) for known in answers.values()))
+        dialogues: dict[NodeId, Callable[[], Dialogue[dict[TopicPartition, LogAnswer]]]] = {
+            broker: self._dialogue(broker, hosted, lineage=lineage, report=report)
+            for broker, hosted in sorted(by_broker.items())
+            if not answers[broker]
+        }
+        for broker, heard in self._transport.run(dialogues).items():
+            assert isinstance(broker, int)
+            answers[broker] = heard
+        return {
+            partition.address: tuple(answers[replica][partition.address] for replica in partition.replicas)
+            for partition in partitions
+        }
+
+    def _no_address(self, broker: int, hosted: Sequence[PartitionState]) -> dict[TopicPartition, LogAnswer]:
+        """An answer for each replica of a broker that cannot be asked; empty for one that can."""
+        known = self._cluster.broker(broker)
+        if known is not None and known.host is not None and known.port is not None:
+            return {}
+        detail = _NO_ADDRESS.get(self._cluster.status(broker), "the cluster does not tell where this broker is")
+        return {partition.address: NotHeard(broker, Unheard.NO_ADDRESS, detail) for partition in hosted}
+
+    def _dialogue(
+        self, broker: int, hosted: Sequence[PartitionState], *, lineage: bool, report: Callable[[int], None]
+    ) -> Callable[[], Dialogue[dict[TopicPartition, LogAnswer]]]:
+        live = self._cluster.status(broker) is BrokerStatus.LIVE
+        dialogue = BrokerDialogue(
+            broker,
+            hosted,
+            lineage=lineage,
+            timeout_s=self._timeout_s if live else min(FENCED_PATIENCE_S, self._timeout_s),
+            clock_ms=self._clock_ms,
+            report=report,
+        )
+        return dialogue.hold
+
+
+class _Counter:
+    """Adds up what the dialogues have done and tells the caller."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self._done, self._total, self._progress = 0, total, progress
+
+    def __call__(self, done: int) -> None:
+        self._done += done
+        if self._progress is not None and done:
+            self._progress(self._done, self._total)

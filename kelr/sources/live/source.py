@@ -1,0 +1,130 @@
+"""The live cluster as a `Source`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from kelr.errors import UsageError
+from kelr.model import (
+    Broker,
+    Cluster,
+    LogAnswer,
+    PartitionState,
+    Selection,
+    TopicConfig,
+    TopicPartition,
+)
+from kelr.sources.base import Page, Progress
+from kelr.sources.connection import ConnectionSettings
+from kelr.sources.live.any_broker import AnyBroker
+from kelr.sources.live.bootstrap import reach
+from kelr.sources.live.describe import describe_cluster, knows_request
+from kelr.sources.live.logs import LogReader
+from kelr.sources.live.network import KafkaTransport
+from kelr.sources.live.pages import Reader, read_pages
+from kelr.sources.live.requests import DESCRIBE_TOPIC_PARTITIONS_KEY
+from kelr.sources.live.topic_configs import read_topic_configs
+from kelr.sources.live.transport import Message, NodeAddress
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class LiveSource:
+    """A cluster, asked over its brokers' Kafka protocol. Nothing is sent before the first question.
+
+    Args:
+        settings: where the cluster is, and how long to wait.
+        clock_ms: milliseconds since 1970 UTC, for the time that each log answer carries.
+
+    Raises (every method but `close`):
+        ConnectError, AuthenticationError: no broker can be reached within the timeout.
+    """
+
+    def __init__(self, settings: ConnectionSettings, *, clock_ms: Callable[[], int] = _now_ms) -> None:
+        self._settings = settings
+        self._clock_ms = clock_ms
+        self._transport: KafkaTransport | None = None
+        self._brokers: AnyBroker | None = None
+        self._versions: Message = None
+        self._cluster: Cluster | None = None
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        return "live"
+
+    def cluster(self) -> Cluster:
+        if self._cluster is None:
+            _, brokers = self._reached()
+            self._cluster = describe_cluster(brokers.ask, self._versions)
+            self._learn(self._cluster.brokers)
+        self._check_open()
+        return self._cluster
+
+    def pages(
+        self, selection: Selection, *, page_size: int | None = None, start: TopicPartition | None = None
+    ) -> Iterator[Page]:
+        cluster = self.cluster()
+        _, brokers = self._reached()
+        reader = Reader(
+            brokers=brokers,
+            elr_enabled=cluster.features.elr_enabled,
+            has_key_75=knows_request(self._versions, DESCRIBE_TOPIC_PARTITIONS_KEY),
+        )
+        return read_pages(reader, selection, page_size=page_size, start=start)
+
+    def topic_configs(self, topics: Collection[str]) -> Mapping[str, TopicConfig]:
+        self._check_open()
+        return read_topic_configs(self._settings, topics)
+
+    def replica_logs(
+        self, partitions: Sequence[PartitionState], *, lineage: bool = False, progress: Progress | None = None
+    ) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
+        cluster = self.cluster()
+        transport, _ = self._reached()
+        reader = LogReader(cluster, transport, timeout_s=self._settings.timeout_s, clock_ms=self._clock_ms)
+        return reader.read(partitions, lineage=lineage, progress=progress)
+
+    def close(self) -> None:
+        self._closed = True
+        if self._transport is not None:
+            self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _reached(self) -> tuple[KafkaTransport, AnyBroker]:
+        self._check_open()
+        if self._transport is None or self._brokers is None:
+            transport = KafkaTransport(self._settings)
+            try:
+                first, self._versions = reach(transport, self._settings)
+            except BaseException:
+                transport.close()
+                raise
+            others = [node for node in transport.bootstrap_nodes() if node != first]
+            self._transport = transport
+            self._brokers = AnyBroker(transport, [first, *others], timeout_s=self._settings.timeout_s)
+        return self._transport, self._brokers
+
+    def _learn(self, brokers: Sequence[Broker]) -> None:
+        transport, any_broker = self._reached()
+        known = {b.id: NodeAddress(b.host, b.port) for b in brokers if b.host is not None and b.port is not None}
+        if known:
+            transport.add_nodes(known)
+        assert self._cluster is not None
+        any_broker.learn([node for node in sorted(known) if node in self._cluster.live])
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError("the live source is closed")
