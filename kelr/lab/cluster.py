@@ -276,6 +276,15 @@ class Lab:
             self.wait_until("every partition has a leader", all_led, timeout_s=5)
         return tuple(leaderless)
 
+    def saved_high_watermarks(self, broker: int, topic: str) -> Mapping[int, int]:
+        """Partition to high watermark, as the broker last saved it on disk (replication-offset-checkpoint)."""
+        try:
+            lines = (self.data_directory(broker) / "replication-offset-checkpoint").read_text().splitlines()[2:]
+        except FileNotFoundError:
+            return {}
+        fields = (line.rsplit(" ", 2) for line in lines)
+        return {int(partition): int(offset) for name, partition, offset in fields if name == topic}
+
     def cut_tail(self, broker: int, topic: str, partition: int, *, batches: int) -> CutTail:
         """While the broker is down, cut its log's last record batches off, as a machine crash loses unflushed data.
 
