@@ -25,6 +25,7 @@ from kelr.model.decision import (
     Situation,
     Step,
     Truncation,
+    parse_election_type,
 )
 from kelr.model.logs import EpochEnd, LogAnswer, NotHeard, ReplicaLog, Unheard
 from kelr.model.partition import PartitionState, TopicPartition
@@ -65,6 +66,7 @@ __all__ = [
     "TopicPartition",
     "Truncation",
     "Unheard",
+    "parse_election_type",
     "parse_target",
     "select",
 ]

@@ -41,6 +41,29 @@ class ElectionType(StrEnum):
     LONGEST_LOG_AGGRESSIVE = "longest_log_aggressive"
 
 
+_ELECTION_ALIASES = {
+    # Older texts of KIP-966 and its spelling.
+    "proactive": ElectionType.LONGEST_LOG_AGGRESSIVE,
+    "aggressive": ElectionType.LONGEST_LOG_AGGRESSIVE,
+    "longest_log_proactive": ElectionType.LONGEST_LOG_AGGRESSIVE,
+    "longest_log_agressive": ElectionType.LONGEST_LOG_AGGRESSIVE,
+    "balanced": ElectionType.LONGEST_LOG_BALANCED,
+}
+
+
+def parse_election_type(text: str) -> ElectionType:
+    """An election type by name: upper or lower case, ``-`` or ``_``, the KIP's older names too.
+
+    Raises:
+        ValueError: listing the names there are.
+    """
+    key = text.strip().lower().replace("-", "_")
+    try:
+        return _ELECTION_ALIASES.get(key) or ElectionType(key)
+    except ValueError:
+        raise ValueError(f"there is no election type {text!r}; there are {', '.join(ElectionType)}") from None
+
+
 class ElectedBy(StrEnum):
     """The rule that made a leader."""
 

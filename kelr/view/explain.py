@@ -5,13 +5,15 @@ Nothing is computed here: every line is a field of the `Decision`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
+from kelr.controller import RULE_SETS
 from kelr.model import (
     Bounds,
     Candidate,
+    Cluster,
     Decision,
     ElectedBy,
     ElectionType,
@@ -21,8 +23,12 @@ from kelr.model import (
     Outcome,
     Situation,
     Step,
+    TopicError,
 )
-from kelr.view.columns import Column, Json, RowT, View
+from kelr.view.columns import Column, Json, RowT, Shown, View
+from kelr.view.describe import cluster_head, error_items, note_errors
+from kelr.view.formats import OutputFormat
+from kelr.view.output import Output
 from kelr.view.styled import Span, Style, Text, plain, styled
 from kelr.view.table import Table, wrap
 
@@ -36,7 +42,6 @@ class Explained:
 
     decision: Decision
     taken_at_ms: int
-    rules_title: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +106,7 @@ class Explanation:
         yield plain("")
 
     def _heading(self, row: Explained) -> Iterator[Text]:
-        about = f"{row.rules_title} · rules {row.decision.rules} · read {_time(row.taken_at_ms)}"
+        about = f"{RULE_SETS[row.decision.rules].title} · rules {row.decision.rules} · read {_time(row.taken_at_ms)}"
         yield from wrap(styled(row.decision.summary, Style.HEADING), self._line_width)
         yield styled(about, Style.QUIET)
 
@@ -157,6 +162,33 @@ class Explanation:
         table = Table(columns, width=width, may_leave_out=False, header=header)
         for line in table.texts(list(rows)):
             yield [Span(" "), *line]
+
+
+def show_decisions(
+    output: Output,
+    explanation: Explanation,
+    rows: Sequence[Explained],
+    *,
+    cluster: Cluster,
+    source: str,
+    errors: Sequence[TopicError],
+    full: bool,
+) -> None:
+    """Print decisions in the output's format; people get whole explanations or, without `full`, a line for each."""
+    view = explanation.full() if full else explanation.short()
+    if output.format is OutputFormat.CSV:
+        view = explanation.short()
+    with output.listing(view, cluster_head(cluster, source)) as listing:
+        listing.add(rows)
+        listing.finish({"errors": error_items(errors)})
+    if not output.format.for_people:
+        return
+    if not rows and not errors:
+        output.note("Every partition is led and has min ISR: nothing to explain.")
+    if rows and not full:
+        worst = max(rows, key=lambda row: list(Situation).index(row.decision.situation)).decision
+        output.next(["explain", f"{worst.topic}:{worst.partition}"])
+    note_errors(output, errors)
 
 
 def _time(milliseconds: int) -> str:
@@ -395,7 +427,7 @@ def _best(row: Explained) -> Text:
 
 
 def _unclean(row: Explained) -> Text:
-    outcome = next(o for o in row.decision.elections if o.election is ElectionType.UNCLEAN)
+    outcome = _unclean_outcome(row.decision)
     if row.decision.leader is not None or outcome.elected is None:
         return ()
     total = outcome.loss.total if outcome.loss else None
@@ -408,11 +440,36 @@ def _action(row: Explained) -> Text:
     return plain(advice.action.value + ("" if advice.replica is None else f" {advice.replica}"))
 
 
+def _least_lost(loss: Loss | None) -> int | None:
+    return None if loss is None or loss.total is None else loss.total.at_least
+
+
+def _fact(key: str, value: Callable[[Decision], Json]) -> Column[Explained]:
+    return Column(key, key, value=lambda row: value(row.decision), shown=Shown.MACHINE)
+
+
+def _unclean_outcome(decision: Decision) -> Outcome:
+    return next(outcome for outcome in decision.elections if outcome.election is ElectionType.UNCLEAN)
+
+
 SHORT_COLUMNS: tuple[Column[Explained], ...] = (
-    Column("partition", "partition", text=_where),
-    Column("situation", "situation", text=_situation),
-    Column("waits", "waits for", text=_waits),
-    Column("best", "best log (end)", text=_best),
-    Column("unclean", "unclean takes", text=_unclean),
-    Column("advice", "advice", text=_action),
+    Column("name", "partition", text=_where, shown=Shown.PEOPLE),
+    _fact("topic", lambda decision: decision.topic),
+    _fact("partition", lambda decision: decision.partition),
+    _fact("rules", lambda decision: decision.rules),
+    Column("situation", "situation", value=lambda row: row.decision.situation.value, text=_situation),
+    _fact("leader", lambda decision: decision.leader),
+    _fact("leader_epoch", lambda decision: decision.leader_epoch),
+    _fact("elected", lambda decision: decision.elected),
+    _fact("elected_by", lambda decision: decision.elected_by),
+    Column("waits_for", "waits for", value=lambda row: row.decision.waits_for, text=_waits),
+    _fact("best_replica", lambda decision: next((c.replica for c in decision.candidates if c.best), None)),
+    _fact("best_log_end", lambda decision: next((c.log_end for c in decision.candidates if c.best), None)),
+    _fact("unclean_elects", lambda decision: _unclean_outcome(decision).elected),
+    _fact("unclean_loses_at_least", lambda decision: _least_lost(_unclean_outcome(decision).loss)),
+    Column("best", "best log (end)", text=_best, shown=Shown.PEOPLE),
+    Column("unclean", "unclean takes", text=_unclean, shown=Shown.PEOPLE),
+    Column("advice", "advice", text=_action, shown=Shown.PEOPLE),
+    _fact("advice_action", lambda decision: decision.advice.action.value),
+    _fact("advice_replica", lambda decision: decision.advice.replica),
 )
