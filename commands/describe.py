@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 import typer
+
 from kelr.commands import filters as option
 from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
 from kelr.commands.session import Session
 from kelr.commands.targets import read_cursor
 from kelr.commands.topic_errors import topics_failed
-
 from kelr.errors import ExitCode
 from kelr.model import Selection, Situation, TopicError, TopicPartition
 from kelr.sources.base import Source

@@ -1,4 +1,4 @@
-"""Which commands there are, in the order and the groups of ``kelr --help``; their modules are loaded when they are used."""
+"""Which commands there are, in the order and groups of ``kelr --help``; their modules are loaded when used."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 import typer.main
+
 from kelr.commands.help import KelrCommand, KelrGroup
 from kelr.commands.options import exits_of
 

@@ -186,7 +186,8 @@ def open_source(settings: Resolved) -> Source:
     if not settings.bootstrap_server and settings.command_config is None:
         raise UsageError(
             "nothing says which cluster to ask",
-            next_step="give --bootstrap-server HOST:PORT, --context NAME or --snapshot FILE, or set KELR_BOOTSTRAP_SERVER",
+            next_step="give --bootstrap-server HOST:PORT, --context NAME or --snapshot FILE,"
+            " or set KELR_BOOTSTRAP_SERVER",
         )
     from kelr.sources.connection import connection_settings  # noqa: PLC0415
     from kelr.sources.live import LiveSource  # noqa: PLC0415

@@ -17,9 +17,7 @@ def topics_failed(errors: Sequence[TopicError], *, some_worked: bool) -> KelrErr
     failed = len({error.topic for error in errors})
     what = f"{failed} topic{'s' if failed > 1 else ''} could not be described: {_first(errors)}"
     if some_worked:
-        return PartlyDoneError(
-            what, next_step="what is shown is right as far as it goes; see the lines of those topics"
-        )
+        return PartlyDoneError(what, next_step="what is shown is right as far as it goes")
     if all("AUTHORIZATION" in error.error for error in errors):
         return NotAuthorizedError(what, next_step="the principal needs DESCRIBE on these topics")
     return UsageError(what, next_step="check the spelling; `kelr describe` without a target lists every topic")

@@ -46,7 +46,21 @@ class Column(Generic[RowT]):
     right: bool = False
     """Aligned to the right, for numbers."""
     yields: int = 0
-    """Where a terminal is too narrow, columns with a higher number than 0 are left out, highest first, and that is said."""
+    """Where a terminal is too narrow, columns above 0 are left out, highest first, and that is said."""
+    type: str = ""
+    """The value's JSON type for the schema: ``string``, ``integer``, ``boolean`` or ``object``; ``[]`` makes it a list
+    of them, and a ``?`` at the end says that it can be null."""
+    about: str = ""
+    """What the value means, for the schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A field of a document that stands beside its items: its name, its JSON type as in `Column`, and its meaning."""
+
+    key: str
+    type: str
+    about: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +77,10 @@ class View(Generic[RowT]):
     block: Callable[[RowT], Iterable[Text]] | None = None
     item: Callable[[RowT], Mapping[str, Json]] | None = None
     """The row as an object of json, ndjson and yaml, where that holds more than the columns."""
+    head: tuple[Fact, ...] = ()
+    """What a document says before its items."""
+    tail: tuple[Fact, ...] = ()
+    """What a document says after its items."""
 
     def table_columns(self, *, wide: bool) -> tuple[Column[RowT], ...]:
         shown = {Shown.EVERYWHERE, Shown.PEOPLE} | ({Shown.WIDE, Shown.PEOPLE_WIDE} if wide else set())

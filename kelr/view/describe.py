@@ -8,12 +8,30 @@ from typing import Self
 
 from kelr.model import BrokerStatus, Cluster, Situation, TopicError, TopicPartition
 from kelr.model.described import Described
-from kelr.view.columns import Column, Json, Shown, View
+from kelr.view.columns import Column, Fact, Json, Shown, View
 from kelr.view.output import Listing, Output
 from kelr.view.replicas import LEGEND, UNKNOWN, ReplicaMarks
 from kelr.view.styled import Style, Text, plain, styled
 
 KIND = "kelr/describe"
+
+CLUSTER_HEAD = (
+    Fact("cluster_id", "string?", "The cluster's id."),
+    Fact("source", "string", "`live`, or the name of the snapshot file."),
+    Fact("elr_enabled", "boolean?", "Whether the controller keeps ELR; null: not known."),
+    Fact("brokers_source", "string", "The request that listed the brokers."),
+    Fact("partitions_source", "string", "The request that described the partitions."),
+)
+ERRORS_TAIL = (
+    Fact("errors", "object[]", "Topics that could not be described: {topic, error, detail}."),
+    Fact("next", "string?", "The command to type next."),
+)
+_TAIL = (
+    Fact("read", "integer", "Partitions that were looked at."),
+    Fact("undecided", "integer", "Partitions that the filters could not judge."),
+    Fact("cursor", "string?", "Where --limit cut; goes to --cursor."),
+    Fact("notes", "string[]", "What the reader has to know besides."),
+)
 
 STYLES: Mapping[Situation, Style] = {
     Situation.HEALTHY: Style.GOOD,
@@ -27,37 +45,57 @@ STYLES: Mapping[Situation, Style] = {
 def describe_view(cluster: Cluster) -> View[Described]:
     """The columns of `describe`; replicas carry their brokers' marks."""
     marks = ReplicaMarks(cluster)
-    return View(KIND, (*_machine_columns(cluster), *_people_columns(marks), *_wide_columns(marks, cluster)))
+    columns = (*_machine_columns(cluster), *_people_columns(marks), *_wide_columns(marks, cluster))
+    return View(KIND, columns, head=CLUSTER_HEAD, tail=(*ERRORS_TAIL, *_TAIL))
 
 
 def _machine_columns(cluster: Cluster) -> tuple[Column[Described], ...]:
-    def fact(key: str, value: Callable[[Described], Json]) -> Column[Described]:
-        return Column(key, key, value=value, shown=Shown.MACHINE)
+    def fact(key: str, type_: str, value: Callable[[Described], Json], about: str) -> Column[Described]:
+        return Column(key, key, value=value, shown=Shown.MACHINE, type=type_, about=about)
 
     return (
-        fact("topic", lambda row: row.state.topic),
-        fact("partition", lambda row: row.state.partition),
-        fact("situation", lambda row: str(row.situation)),
-        fact("leader", lambda row: row.state.leader),
-        fact("leader_epoch", lambda row: row.state.leader_epoch),
-        fact("replicas", lambda row: row.state.replicas),
-        fact("live_replicas", lambda row: _with_status(row, cluster, _LIVE)),
-        fact("fenced_replicas", lambda row: _with_status(row, cluster, _FENCED)),
-        fact("offline_replicas", lambda row: _with_status(row, cluster, _OFFLINE)),
-        fact("isr", lambda row: row.state.isr),
-        fact("elr", lambda row: row.state.elr),
-        fact("last_known_elr", lambda row: row.state.last_known_elr),
-        fact("min_isr", lambda row: row.min_isr),
-        fact("min_insync_replicas", lambda row: row.config.min_insync_replicas),
-        fact("min_insync_replicas_source", lambda row: str(row.config.min_insync_replicas_source)),
-        fact("unclean_leader_election", lambda row: row.config.unclean_leader_election),
-        fact("unclean_leader_election_source", lambda row: str(row.config.unclean_leader_election_source)),
-        fact("config_error", lambda row: row.config.error),
-        fact("topic_id", lambda row: row.state.topic_id),
-        fact("partition_epoch", lambda row: row.state.partition_epoch),
-        fact("adding", lambda row: row.state.adding),
-        fact("removing", lambda row: row.state.removing),
-        fact("recovering", lambda row: row.state.recovering),
+        fact("topic", "string", lambda row: row.state.topic, "Topic name."),
+        fact("partition", "integer", lambda row: row.state.partition, "Partition number."),
+        fact("situation", "string", lambda row: str(row.situation), f"One of {', '.join(Situation)}."),
+        fact("leader", "integer?", lambda row: row.state.leader, "Broker that leads; null: none."),
+        fact("leader_epoch", "integer", lambda row: row.state.leader_epoch, "Leader epoch."),
+        fact("replicas", "integer[]", lambda row: row.state.replicas, "In assignment order, the preferred first."),
+        fact("live_replicas", "integer[]", lambda row: _with_status(row, cluster, _LIVE), "On a live broker."),
+        fact("fenced_replicas", "integer[]", lambda row: _with_status(row, cluster, _FENCED), "Fenced or stopping."),
+        fact(
+            "offline_replicas",
+            "integer[]",
+            lambda row: _with_status(row, cluster, _OFFLINE),
+            "On a broker that is gone, or in a log directory that failed.",
+        ),
+        fact("isr", "integer[]", lambda row: row.state.isr, "In-sync replicas."),
+        fact("elr", "integer[]?", lambda row: row.state.elr, "Eligible leader replicas; null: not known."),
+        fact("last_known_elr", "integer[]?", lambda row: row.state.last_known_elr, "LastKnownELR; null: not known."),
+        fact("min_isr", "integer?", lambda row: row.min_isr, "Effective min ISR; null: not known."),
+        *_config_columns(fact),
+        fact("topic_id", "string?", lambda row: row.state.topic_id, "Topic id."),
+        fact("partition_epoch", "integer?", lambda row: row.state.partition_epoch, "Null for a live cluster."),
+        fact("adding", "integer[]?", lambda row: row.state.adding, "Being added; null: not asked."),
+        fact("removing", "integer[]?", lambda row: row.state.removing, "Being removed; null: not asked."),
+        fact("recovering", "boolean?", lambda row: row.state.recovering, "Leader recovery after an unclean election."),
+    )
+
+
+def _config_columns(
+    fact: Callable[[str, str, Callable[[Described], Json], str], Column[Described]],
+) -> tuple[Column[Described], ...]:
+    min_source, unclean_source = "min_insync_replicas_source", "unclean_leader_election_source"
+    return (
+        fact("min_insync_replicas", "integer?", lambda row: row.config.min_insync_replicas, "The topic's config."),
+        fact(min_source, "string", lambda row: str(row.config.min_insync_replicas_source), "Where it is set."),
+        fact(
+            "unclean_leader_election",
+            "boolean?",
+            lambda row: row.config.unclean_leader_election,
+            "unclean.leader.election.enable of the topic.",
+        ),
+        fact(unclean_source, "string", lambda row: str(row.config.unclean_leader_election_source), "Where it is set."),
+        fact("config_error", "string?", lambda row: row.config.error, "Why the configs could not be read."),
     )
 
 

@@ -78,7 +78,7 @@ class YamlWriter(Generic[RowT]):
 
 
 class CsvWriter(Generic[RowT]):
-    """RFC 4180 with a header; a list is its members with spaces between, unknown is an empty field, an empty list ``-``."""
+    """RFC 4180 with a header; a list is its members with spaces between, none of them ``-``, unknown empty."""
 
     def __init__(self, view: View[RowT], stream: TextIO) -> None:
         self._columns = view.machine_columns()

@@ -75,7 +75,7 @@ class Output:
         self.stderr.write(written(plain(text) if isinstance(text, str) else text, color=self.stderr_color) + "\n")
 
     def next_command(self, arguments: Sequence[str]) -> str:
-        """The exact command line to type next: ``kelr`` with these arguments and the connection flags that were given."""
+        """The exact command line to type next: these arguments, and the connection flags that were given."""
         return shlex.join(["kelr", *arguments, *self.connection_flags])
 
     def next(self, arguments: Sequence[str]) -> None:

@@ -8,11 +8,18 @@ from dataclasses import dataclass, field
 
 from kelr.model import Cluster, Situation, TopicError
 from kelr.model.described import Described
-from kelr.view.columns import Column, Json, View
-from kelr.view.describe import cluster_head, error_items, explain_command, note_errors, situation_text
+from kelr.view.columns import Column, Fact, Json, View
+from kelr.view.describe import (
+    CLUSTER_HEAD,
+    ERRORS_TAIL,
+    cluster_head,
+    error_items,
+    explain_command,
+    note_errors,
+    situation_text,
+)
 from kelr.view.output import Output
 from kelr.view.replicas import ReplicaMarks
-from kelr.view.styled import plain
 from kelr.view.table import Table
 
 KIND = "kelr/describe-summary"
@@ -93,7 +100,7 @@ def show_summary(
     brokers = [summary.brokers[broker] for broker in sorted(summary.brokers)]
     broker_columns = _broker_columns(summary.cluster)
     command = explain_command(targets, errors) if summary.leaderless else None
-    view: View[Situation] = View(KIND, _situation_columns(summary))
+    view: View[Situation] = summary_view(summary)
     with output.listing(view, cluster_head(summary.cluster, source)) as listing:
         listing.add([situation for situation in Situation if summary.situations[situation]])
         listing.finish(
@@ -114,10 +121,28 @@ def show_summary(
             output.next(command)
 
 
+def summary_view(summary: Summary) -> View[Situation]:
+    """The columns of the summary's situations."""
+    return View(KIND, _situation_columns(summary), head=CLUSTER_HEAD, tail=(*_TAIL, *ERRORS_TAIL))
+
+
+_TAIL = (
+    Fact("partitions", "integer", "Partitions that were counted."),
+    Fact("brokers", "object[]", "Each broker: status, rack, and what it is to these partitions."),
+)
+
+
 def _situation_columns(summary: Summary) -> tuple[Column[Situation], ...]:
     return (
-        Column("situation", "SITUATION", value=str, text=situation_text),
-        Column("partitions", "PARTITIONS", value=lambda situation: summary.situations[situation], right=True),
+        Column("situation", "SITUATION", value=str, text=situation_text, type="string", about="The situation."),
+        Column(
+            "partitions",
+            "PARTITIONS",
+            value=lambda situation: summary.situations[situation],
+            right=True,
+            type="integer",
+            about="How many partitions are in it.",
+        ),
     )
 
 
@@ -137,9 +162,7 @@ def _broker_columns(cluster: Cluster) -> tuple[Column[BrokerCount], ...]:
         Column("in_isr", "IN ISR", value=lambda row: row.in_isr, right=True),
         Column("in_elr", "IN ELR", value=lambda row: row.in_elr, right=True),
         Column("last_known", "LAST KNOWN", value=lambda row: row.last_known, right=True),
-        Column(
-            "awaited", "AWAITED BY", value=lambda row: row.awaited, text=lambda row: plain(str(row.awaited)), right=True
-        ),
+        Column("awaited", "AWAITED BY", value=lambda row: row.awaited, right=True),
     )
 
 

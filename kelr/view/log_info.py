@@ -1,0 +1,232 @@
+"""What ``kelr log-info`` shows: one row for each replica, with what its log holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from kelr.engine import KnownLogs, diverges_at, rank_logs, segments
+from kelr.model import Cluster, LogAnswer, NotHeard, PartitionState, ReplicaLog, TopicError
+from kelr.view.columns import Column, Json, Shown, View
+from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL
+from kelr.view.output import Output
+from kelr.view.replicas import UNKNOWN, ReplicaMarks
+from kelr.view.styled import Style, Text, plain, styled
+
+KIND = "kelr/log-info"
+
+
+@dataclass(frozen=True, slots=True)
+class LogRow:
+    """One replica of one partition, with its log set against the best one heard."""
+
+    state: PartitionState
+    replica: int
+    logs: KnownLogs
+
+    @property
+    def log(self) -> ReplicaLog | None:
+        return self.logs.heard.get(self.replica)
+
+    @property
+    def not_heard(self) -> NotHeard | None:
+        return self.logs.unheard.get(self.replica)
+
+    @property
+    def is_best(self) -> bool:
+        return self.log is not None and self.logs.epochs_known and self.logs.is_best(self.replica)
+
+    @property
+    def parts_at(self) -> int | None:
+        """The first offset at which this log and the best one hold different records."""
+        best = self.logs.best
+        if self.log is None or best is None or not self.logs.epochs_known:
+            return None
+        return diverges_at(best, self.log)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """``leader``, ``isr``, ``elr``, ``last-known``: all that hold."""
+        state = self.state
+        held = (
+            ("leader", self.replica == state.leader),
+            ("isr", self.replica in state.isr),
+            ("elr", self.replica in (state.elr or ())),
+            ("last-known", self.replica in (state.last_known_elr or ())),
+        )
+        return tuple(name for name, holds in held if holds)
+
+
+def log_rows(state: PartitionState, answers: Sequence[LogAnswer]) -> Iterator[LogRow]:
+    """One row for each replica, in assignment order."""
+    logs = rank_logs(state, answers)
+    for replica in state.replicas:
+        yield LogRow(state, replica, logs)
+
+
+def log_info_view(cluster: Cluster, *, lineage: bool = False) -> View[LogRow]:
+    """The columns of `log-info`; with `lineage`, people see every log's epochs and where it parts from the best."""
+    columns = (*_facts(cluster), *_log_facts(), *_people_columns(cluster), *(_lineage_columns() if lineage else ()))
+    return View(KIND, columns, head=CLUSTER_HEAD, tail=ERRORS_TAIL)
+
+
+def note_newer_epochs(output: Output, rows: Sequence[LogRow]) -> None:
+    """Say where a broker knows a newer leader epoch than the partition's state has: the state is the older one."""
+    for row in rows:
+        newer = row.logs.newer_leader_epoch
+        if newer is not None and row.replica == row.state.replicas[0]:
+            output.note(f"{row.state.address} moved on while it was read: a broker knows leader epoch {newer}")
+
+
+def log_info_tail(errors: Sequence[TopicError], command: str | None) -> dict[str, Json]:
+    """What the document says after its items."""
+    return {
+        "errors": [{"topic": error.topic, "error": error.error, "detail": error.detail} for error in errors],
+        "next": command,
+    }
+
+
+def _fact(key: str, type_: str, value: Callable[[LogRow], Json], about: str) -> Column[LogRow]:
+    return Column(key, key, value=value, shown=Shown.MACHINE, type=type_, about=about)
+
+
+def _facts(cluster: Cluster) -> tuple[Column[LogRow], ...]:
+    def rack(row: LogRow) -> Json:
+        broker = cluster.broker(row.replica)
+        return None if broker is None else broker.rack
+
+    return (
+        _fact("topic", "string", lambda row: row.state.topic, "Topic name."),
+        _fact("partition", "integer", lambda row: row.state.partition, "Partition number."),
+        _fact("leader", "integer?", lambda row: row.state.leader, "Broker that leads; null: none."),
+        _fact("leader_epoch", "integer", lambda row: row.state.leader_epoch, "Leader epoch as the controller has it."),
+        _fact("replica", "integer", lambda row: row.replica, "Broker that holds this replica."),
+        _fact("broker_status", "string", lambda row: str(cluster.status(row.replica)), "Whether the broker can lead."),
+        _fact("rack", "string?", rack, "The broker's rack."),
+        _fact("roles", "string[]", lambda row: row.roles, "leader, isr, elr, last-known: all that hold."),
+        _fact("heard", "boolean", lambda row: row.log is not None, "Whether the log could be read."),
+    )
+
+
+def _log_facts() -> tuple[Column[LogRow], ...]:
+    def of_log(key: str, type_: str, value: Callable[[ReplicaLog], Json], about: str) -> Column[LogRow]:
+        return _fact(key, type_, lambda row: None if row.log is None else value(row.log), about)
+
+    def of_silence(key: str, value: Callable[[NotHeard], Json], about: str) -> Column[LogRow]:
+        return _fact(key, "string?", lambda row: None if row.not_heard is None else value(row.not_heard), about)
+
+    return (
+        of_log("broker_epoch", "integer?", lambda log: log.broker_epoch, "Broker epoch that answered."),
+        of_log("last_epoch", "integer?", lambda log: log.last_epoch, "Last written; null: empty or not known."),
+        of_log("current_leader_epoch", "integer?", lambda log: log.current_leader_epoch, "As this broker knows it."),
+        of_log("log_start", "integer?", lambda log: log.log_start, "First offset in the log."),
+        of_log("log_end", "integer?", lambda log: log.log_end, "Log end offset (LEO)."),
+        of_log("high_watermark", "integer?", lambda log: log.high_watermark, "As this replica knows it."),
+        _fact("behind_best", "integer?", _behind_best, "Offsets of the best heard log that this one lacks."),
+        _fact("best", "boolean", lambda row: row.is_best, "Newest last epoch, then highest log end, of all heard."),
+        _fact("parts_at", "integer?", lambda row: row.parts_at, "First offset that differs from the best log."),
+        of_log("lineage", "object[]?", _lineage, "All epochs, oldest first: {epoch, start_offset, end_offset}."),
+        of_log("source", "string?", lambda log: log.source, "How it was learnt."),
+        of_log("read_at_ms", "integer?", lambda log: log.read_at_ms, "When, in milliseconds since 1970 UTC."),
+        of_log("last_epoch_error", "string?", lambda log: log.last_epoch_error, "Why the epochs are not known."),
+        of_silence("not_heard", lambda answer: str(answer.reason), "Why the log could not be read."),
+        of_silence("not_heard_detail", lambda answer: answer.detail, "The failure's own words."),
+    )
+
+
+def _people_columns(cluster: Cluster) -> tuple[Column[LogRow], ...]:
+    marks = ReplicaMarks(cluster)
+
+    def shown(
+        title: str, text: Callable[[LogRow], Text], *, right: bool = False, yields: int = 0, wide: bool = False
+    ) -> Column[LogRow]:
+        where = Shown.PEOPLE_WIDE if wide else Shown.PEOPLE
+        return Column(title.lower(), title, text=text, shown=where, right=right, yields=yields)
+
+    def number(value: Callable[[ReplicaLog], int | None]) -> Callable[[LogRow], Text]:
+        return lambda row: _number(None if row.log is None else value(row.log))
+
+    return (
+        shown("PARTITION", lambda row: plain(str(row.state.address))),
+        shown(
+            "REPLICA", lambda row: (marks.one(row.replica, failed=row.replica in (row.state.offline_replicas or ())),)
+        ),
+        shown("BROKER", lambda row: _broker(row, cluster), yields=1),
+        shown("ROLE", lambda row: plain(" ".join(row.roles))),
+        shown("EPOCH", _epoch, right=True),
+        shown("LEADER EPOCH", number(lambda log: log.current_leader_epoch), right=True, wide=True),
+        shown("BROKER EPOCH", number(lambda log: log.broker_epoch), right=True, wide=True),
+        shown("START", number(lambda log: log.log_start), right=True, yields=2),
+        shown("END", number(lambda log: log.log_end), right=True),
+        shown("HW", number(lambda log: log.high_watermark), right=True),
+        shown("BEHIND", _behind, right=True),
+        shown("LEARNT BY", _learnt),
+    )
+
+
+def _lineage_columns() -> tuple[Column[LogRow], ...]:
+    return (
+        Column("parts at", "PARTS AT", text=_parts_text, shown=Shown.PEOPLE, right=True),
+        Column("epochs", "EPOCHS", text=_epochs_text, shown=Shown.PEOPLE),
+    )
+
+
+def _replica(row: LogRow, marks: ReplicaMarks) -> Text:
+    return (marks.one(row.replica, failed=row.replica in (row.state.offline_replicas or ())),)
+
+
+def _behind_best(row: LogRow) -> int | None:
+    return row.logs.behind_best(row.replica)
+
+
+def _lineage(log: ReplicaLog) -> Json:
+    if log.lineage is None:
+        return None
+    return [{"epoch": part.epoch, "start_offset": part.start, "end_offset": part.end} for part in segments(log) or ()]
+
+
+def _number(value: int | None) -> Text:
+    return UNKNOWN if value is None else plain(str(value))
+
+
+def _epoch(row: LogRow) -> Text:
+    if row.log is not None and row.log.last_epoch is None and row.log.is_empty:
+        return ()
+    return _number(None if row.log is None else row.log.last_epoch)
+
+
+def _broker(row: LogRow, cluster: Cluster) -> Text:
+    broker = cluster.broker(row.replica)
+    rack = f" {broker.rack}" if broker is not None and broker.rack else ""
+    return plain(f"{cluster.status(row.replica)}{rack}")
+
+
+def _behind(row: LogRow) -> Text:
+    if row.is_best:
+        return styled("best", Style.GOOD)
+    behind = _behind_best(row)
+    return UNKNOWN if behind is None else styled(f"-{behind}", Style.BAD) if behind else plain("0")
+
+
+def _learnt(row: LogRow) -> Text:
+    if row.log is not None:
+        error = f"; epochs: {row.log.last_epoch_error}" if row.log.last_epoch_error else ""
+        return plain(f"{row.log.source}{error}")
+    silence = row.not_heard
+    if silence is None:
+        return UNKNOWN
+    return styled(f"not heard: {silence.detail or silence.reason}", Style.NOTICE)
+
+
+def _parts_text(row: LogRow) -> Text:
+    if row.is_best:
+        return ()
+    if row.log is None or (row.parts_at is None and _behind_best(row) is None):
+        return UNKNOWN
+    return () if row.parts_at is None else styled(str(row.parts_at), Style.BAD)
+
+
+def _epochs_text(row: LogRow) -> Text:
+    if row.log is None or row.log.lineage is None:
+        return UNKNOWN
+    return plain(" ".join(f"{part.epoch}:{part.start}..{part.end}" for part in segments(row.log) or ()))

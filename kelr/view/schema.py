@@ -1,0 +1,84 @@
+"""The JSON Schema of each output, from the columns that make it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kelr.model import Cluster
+from kelr.view.columns import Column, Fact, Json, View
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def document_schema(view: View[Any], item: Mapping[str, Json] | None = None) -> Mapping[str, Json]:
+    """The schema of a view's json and yaml document; its items alone are the lines of ndjson.
+
+    Args:
+        item: the schema of an item, where that holds more than the columns.
+    """
+    head = _properties(view.head)
+    tail = _properties(view.tail)
+    fields: dict[str, Json] = {
+        "kind": {"const": view.kind},
+        "version": {"const": view.version},
+        **head,
+        "items": {"type": "array", "items": item or item_schema(view.machine_columns())},
+        **tail,
+        "complete": {"type": "boolean", "description": "False where the command failed before the end."},
+    }
+    required = [key for key in fields if key not in tail]
+    return {"$schema": _DIALECT, "title": view.kind, "type": "object", "properties": fields, "required": required}
+
+
+def item_schema(columns: Iterable[Column[Any]]) -> Mapping[str, Json]:
+    """The schema of an item that is made of columns."""
+    facts = [Fact(column.key, column.type, column.about) for column in columns]
+    return {
+        "type": "object",
+        "properties": _properties(facts),
+        "required": [fact.key for fact in facts],
+        "additionalProperties": False,
+    }
+
+
+def _properties(facts: Iterable[Fact]) -> dict[str, Json]:
+    return {fact.key: {**_type(fact.type), "description": fact.about} for fact in facts}
+
+
+def _type(text: str) -> dict[str, Json]:
+    nullable = text.endswith("?")
+    name = text.removesuffix("?")
+    if name.endswith("[]"):
+        found: dict[str, Json] = {"type": "array", "items": {"type": name.removesuffix("[]")}}
+    else:
+        found = {"type": name}
+    return {**found, "type": [found["type"], "null"]} if nullable else found
+
+
+def _describe() -> Mapping[str, Json]:
+    from kelr.view.describe import describe_view  # noqa: PLC0415 - only the one that is asked for
+
+    return document_schema(describe_view(_NO_CLUSTER))
+
+
+def _summary() -> Mapping[str, Json]:
+    from kelr.view.summary import Summary, summary_view  # noqa: PLC0415
+
+    return document_schema(summary_view(Summary(_NO_CLUSTER)))
+
+
+def _log_info() -> Mapping[str, Json]:
+    from kelr.view.log_info import log_info_view  # noqa: PLC0415
+
+    return document_schema(log_info_view(_NO_CLUSTER))
+
+
+_NO_CLUSTER = Cluster(None, ())
+
+SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
+    "describe": _describe,
+    "describe-summary": _summary,
+    "log-info": _log_info,
+}
+"""Output names and their schemas, made when they are asked for."""
