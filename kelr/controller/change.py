@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kelr.controller.election import NO_LEADER, Ballot, Elected, Election, elect
+from kelr.controller.hash_order import hash_set_order
 from kelr.controller.rules import RuleSet
 from kelr.model import PartitionState
 
@@ -54,6 +55,9 @@ def change_partition(
     election: Election,
     target_isr: tuple[int, ...] | None = None,
     target_replicas: tuple[int, ...] | None = None,
+    target_adding: tuple[int, ...] | None = None,
+    target_removing: tuple[int, ...] | None = None,
+    target_recovering: bool | None = None,
     unclean_shutdown: frozenset[int] = frozenset(),
 ) -> Change:
     """One run of the controller on one partition.
@@ -61,11 +65,15 @@ def change_partition(
     Args:
         target_isr: the ISR that the event asks for; None leaves it as it is.
         target_replicas: the assignment that the event asks for; None leaves it as it is.
+        target_adding: the replicas that a reassignment adds from now on; None leaves them as they are.
+        target_removing: the replicas that a reassignment removes from now on; None leaves them as they are.
+        target_recovering: the recovery state that the event asks for; None leaves it as it is.
         unclean_shutdown: brokers that came back from an unclean shutdown: they may not stay in the ELR.
     """
     isr = state.isr if target_isr is None else target_isr
     replicas = state.replicas if target_replicas is None else target_replicas
-    adding, removing = state.adding, state.removing
+    adding = state.adding if target_adding is None else target_adding
+    removing = state.removing if target_removing is None else target_removing
     completed = _complete_reassignment(replicas, isr, adding or (), removing or (), around.rules)
     if completed is not None:
         replicas, isr = completed
@@ -82,7 +90,8 @@ def change_partition(
         rules=around.rules,
     )
     elected = elect(ballot)
-    return Change(state, _write(state, ballot, elected, adding, removing), elected, ballot)
+    asked = replace(state, adding=adding, removing=removing)
+    return Change(state, _write(state, asked, ballot, elected, target_recovering), elected, ballot)
 
 
 def _complete_reassignment(
@@ -95,10 +104,11 @@ def _complete_reassignment(
     new_replicas = tuple(replica for replica in replicas if replica not in removing)
     if removing and (not new_isr or not new_replicas):
         return None
-    every_target = set(new_replicas) <= set(new_isr)
-    if rules.reassignment_needs_every_target or len(adding) < len(removing):
-        return (new_replicas, new_isr) if every_target and set(adding) <= set(new_isr) else None
-    return (new_replicas, new_isr) if set(adding) <= set(new_isr) else None
+    if (rules.reassignment_needs_every_target or len(adding) < len(removing)) and not set(new_replicas) <= set(new_isr):
+        return None
+    if not rules.reassignment_needs_every_target and not set(adding) <= set(new_isr):
+        return None
+    return new_replicas, new_isr
 
 
 def _target_elr(
@@ -110,41 +120,38 @@ def _target_elr(
         return elr
     if len(isr) >= around.min_isr:
         return ()
-    return tuple(sorted({*elr, *state.isr} - set(isr) - unclean_shutdown))
+    candidates = hash_set_order(elr, state.isr)
+    return tuple(broker for broker in candidates if broker not in isr and broker not in unclean_shutdown)
 
 
 def _write(
     state: PartitionState,
+    asked: PartitionState,
     ballot: Ballot,
     elected: Elected,
-    adding: tuple[int, ...] | None,
-    removing: tuple[int, ...] | None,
+    target_recovering: bool | None,
 ) -> PartitionState:
-    """The state that the run's record leaves behind (tryElection, maybeUpdateRecordElr, maybeUpdateLastKnownLeader)."""
-    isr, elr, recovering = ballot.isr, ballot.elr, state.recovering
+    """The state that the run's record leaves behind (PartitionChangeBuilder.build).
+
+    Args:
+        asked: the state with the reassignment that the event asks for.
+    """
     leader_moves = elected.leader != state.leader
-    isr_written_uncleanly = False
-    if leader_moves and elected.leader is not None:
-        if elected.leader in elr:
-            isr, elr = (elected.leader,), tuple(replica for replica in elr if replica != elected.leader)
-        if elected.unclean:
-            isr, recovering, isr_written_uncleanly = (elected.leader,), True, True
     # A record that drops replicas carries the leader even where it stays, so that its epoch rises.
     leader_written = leader_moves or not set(state.replicas) <= set(ballot.replicas)
-    if isr_written_uncleanly or not ballot.rules.elr:
-        elr = ()
-    if not isr and not ballot.rules.elr:
-        isr = state.isr
+    unclean = leader_moves and elected.unclean
+    isr, elr = _sets_after_election(ballot, elected) if leader_moves else (ballot.isr, ballot.elr)
+    if not ballot.rules.elr:
+        # Without ELR the ISR never becomes empty: its last member stays, and the partition waits for it.
+        isr, elr = isr or state.isr, ()
     after = replace(
-        state,
+        asked,
         leader=elected.leader,
         replicas=ballot.replicas,
         isr=isr,
         elr=elr if state.elr is not None or elr else None,
         last_known_elr=_last_known(state, elected.leader, leader_written, isr, ballot.rules),
-        recovering=recovering,
-        adding=adding,
-        removing=removing,
+        recovering=_recovering(state.recovering, unclean, target_recovering),
     )
     if after == state and not leader_written:
         return state
@@ -153,6 +160,22 @@ def _write(
         leader_epoch=state.leader_epoch + leader_written,
         partition_epoch=None if state.partition_epoch is None else state.partition_epoch + 1,
     )
+
+
+def _sets_after_election(ballot: Ballot, elected: Elected) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """ISR and ELR once the leadership has moved (tryElection, maybeUpdateRecordElr)."""
+    if elected.unclean:
+        # Kafka 4.0 seats even a stored "no leader": its ISR then holds that -1.
+        return (NO_LEADER if elected.leader is None else elected.leader,), ()
+    if elected.leader in ballot.elr:
+        return (elected.leader,), tuple(replica for replica in ballot.elr if replica != elected.leader)
+    return ballot.isr, ballot.elr
+
+
+def _recovering(before: bool | None, unclean: bool, target: bool | None) -> bool | None:
+    if target is not None and target != before:
+        return target
+    return True if unclean else before
 
 
 def _last_known(

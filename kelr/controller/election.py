@@ -156,7 +156,8 @@ class Elected:
 
     @property
     def unclean(self) -> bool:
-        return self.rule is not None and not self.rule.clean and self.leader is not None
+        """Whether a rule decided that may elect a replica without all that was committed."""
+        return self.rule is not None and not self.rule.clean
 
 
 def rules_in_order(ballot: Ballot) -> tuple[ElectionRule, ...]:
