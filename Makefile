@@ -1,0 +1,95 @@
+# Works in a fresh clone with git, make and Python 3.11 or newer (with its venv module); everything else is made here.
+# `make test` is what CI runs. The virtual environments are keyed on the lock: they are made again when it changes.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+DEMO_VENV := .venv-demo
+DEMO_READY := $(DEMO_VENV)/.ready
+LOCK := requirements-test.lock
+PYTEST_ARGS ?=
+
+# The first Python that is new enough; PYTHON=... chooses another.
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v "$$python"; break; }; done)
+
+# Tests are not to depend on the settings of whoever runs them.
+UNSET := env -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_COMMAND_CONFIG -u KELR_CONTEXT -u KELR_OUTPUT -u KELR_TIMEOUT
+
+.PHONY: help test lint typecheck imports pytest format demo bench completions docs lock clean
+
+help:  ## Show what can be made
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+
+test: lint typecheck imports pytest  ## Check everything: style, types, layers, tests
+
+lint: $(READY)  ## Check style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# commands/ is installed as kelr.commands; tools that read files rather than import them get a tree that has it there.
+build/tree: FORCE
+	@rm -rf build/tree && mkdir -p build/tree && cp -Rp kelr build/tree/kelr && cp -Rp commands build/tree/kelr/commands
+FORCE:
+
+typecheck: $(READY) build/tree  ## Check types
+	cd build/tree && ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache -p kelr
+
+imports: $(READY) build/tree  ## Check that the layers import only what they may
+	cd build/tree && PYTHONPATH=. ../../$(BIN)/lint-imports --config ../../pyproject.toml --cache-dir ../../.import_linter_cache
+
+pytest: $(READY)  ## Run the tests; PYTEST_ARGS="-k word" chooses some
+	$(UNSET) $(BIN)/pytest $(PYTEST_ARGS)
+
+format: $(READY)  ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+demo: $(DEMO_READY)  ## Show a real incident on a Kafka cluster that kelr starts
+	$(UNSET) $(DEMO_VENV)/bin/kelr demo $(DEMO_ARGS)
+
+bench: $(READY)  ## Measure; needs a few minutes and a quiet machine
+	$(UNSET) $(BIN)/python benchmarks/run.py
+
+completions: $(READY)  ## Generate the shell completions again
+	$(BIN)/python -m kelr.commands.generate completions completions
+
+docs: $(READY)  ## Generate the command line reference again
+	$(BIN)/python -m kelr.commands.generate docs .
+
+lock:  ## Choose the newest versions for the tests again (needs uv)
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url \
+		--upgrade --all-extras --group dev --output-file $(LOCK) pyproject.toml
+
+clean:  ## Remove everything that was made here
+	rm -rf $(VENV) $(DEMO_VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+# The stamp is written last, so that an environment that was only half made is made again from the start.
+define make_venv
+	@test -n "$(PYTHON)" || { echo "make: kelr needs Python 3.11 or newer; give its path with PYTHON=..." >&2; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { echo "make: $(PYTHON) has no venv module" \
+		"(on Debian and Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	rm -rf $(1)
+	"$(PYTHON)" -m venv $(1)
+endef
+
+PIP := -m pip --disable-pip-version-check --quiet
+
+$(READY): $(LOCK) pyproject.toml
+	$(call make_venv,$(VENV))
+	$(BIN)/python $(PIP) install --require-hashes -r $(LOCK)
+	$(BIN)/python $(PIP) install --no-deps --no-build-isolation --editable .
+	touch $@
+
+# The demo runs with what the tests ran with.
+$(DEMO_READY): $(LOCK) pyproject.toml
+	$(call make_venv,$(DEMO_VENV))
+	$(DEMO_VENV)/bin/python $(PIP) install --require-hashes -r $(LOCK)
+	$(DEMO_VENV)/bin/python $(PIP) install --no-deps --no-build-isolation --editable '.[lab]'
+	touch $@
