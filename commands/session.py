@@ -189,11 +189,11 @@ def open_source(settings: Resolved) -> Source:
             next_step="give --bootstrap-server HOST:PORT, --context NAME or --snapshot FILE,"
             " or set KELR_BOOTSTRAP_SERVER",
         )
-    from kelr.sources.connection import connection_settings  # noqa: PLC0415
+    from kelr.sources.connection import ConnectionSettings  # noqa: PLC0415
     from kelr.sources.live import LiveSource  # noqa: PLC0415
 
     return LiveSource(
-        connection_settings(
+        ConnectionSettings.read(
             settings.bootstrap_server, command_config=settings.command_config, timeout_s=settings.timeout_s
         )
     )
