@@ -1,0 +1,304 @@
+"""Snapshot files: everything that kelr knew at one moment, to be asked again without the cluster.
+
+gzip over one JSON object a line, described in docs/snapshot-format.md. Written to a temporary name and renamed, so that
+a file under its final name is whole; read line by line, so that memory does not grow with the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from kelr import __version__
+from kelr.errors import UsageError
+from kelr.model import Cluster, LogAnswer, PartitionState, Selection, Snapshot, TopicConfig, TopicError, TopicPartition
+from kelr.sources.base import LogFilter, Page, Progress, Source
+from kelr.sources.memory import NOT_IN_SNAPSHOT, answers_for
+from kelr.sources.paging import paginate
+from kelr.sources.snapshot_reader import Body, SnapshotReader
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+_COMPRESSION_LEVEL = 5
+
+
+def read_snapshot(path: Path) -> Snapshot:
+    """The whole file as one value.
+
+    Raises:
+        BadInputError: not a snapshot file, truncated, garbled, or of a newer version; names the file and the line.
+    """
+    reader = SnapshotReader(path)
+    partitions: list[PartitionState] = []
+    configs: dict[str, TopicConfig] = {}
+    logs: dict[TopicPartition, tuple[LogAnswer, ...]] = {}
+    errors: list[TopicError] = []
+    first_replicas: dict[str, int] = {}
+    for line in reader.body():
+        if line.partition is not None:
+            partitions.append(line.partition)
+            if line.logs is not None:
+                logs[line.partition.address] = line.logs
+        elif line.error is not None:
+            errors.append(line.error)
+        elif line.topic is not None:
+            _keep_topic(line, configs, first_replicas)
+    return Snapshot(
+        taken_at_ms=reader.taken_at_ms,
+        cluster=reader.cluster,
+        partitions=tuple(partitions),
+        configs=configs,
+        logs=logs,
+        topic_errors=tuple(errors),
+        first_partition_replicas=first_replicas,
+        source=str(path),
+    )
+
+
+def write_snapshot(snapshot: Snapshot, path: Path, *, overwrite: bool = False) -> None:
+    """Save a snapshot that is in memory. Raises UsageError where the file exists or cannot be written."""
+    with _atomic(path, overwrite=overwrite) as file:
+        _write_lines(file, _lines_of(snapshot))
+
+
+def save_snapshot(
+    source: Source,
+    selection: Selection,
+    path: Path,
+    *,
+    now_ms: int,
+    with_logs: LogFilter | None = None,
+    lineage: bool = False,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> int:
+    """Read everything selected straight into a file, a page at a time: memory does not grow with the cluster.
+
+    Args: as `kelr.sources.base.take_snapshot`; `progress` is told of each page's logs.
+
+    Returns: how many partitions were saved.
+
+    Raises:
+        UsageError: the file exists and `overwrite` is not set, or it cannot be written. A source's own errors pass.
+    """
+    saved = 0
+
+    def lines() -> Iterator[BaseModel]:
+        nonlocal saved
+        cluster = source.cluster()
+        yield _header(cluster, now_ms, source.name)
+        known: set[str] = set()
+        for page in source.pages(selection):
+            asked = [] if with_logs is None else [partition for partition in page.partitions if with_logs(partition)]
+            logs = source.replica_logs(asked, lineage=lineage, progress=progress) if asked else {}
+            fresh = sorted({partition.topic for partition in page.partitions} - known)
+            known.update(fresh)
+            configs = source.topic_configs(fresh) if fresh else {}
+            yield from _body(page.partitions, configs, logs, page.first_partition_replicas, fresh)
+            yield from _errors(page.topic_errors)
+            saved += len(page.partitions)
+
+    with _atomic(path, overwrite=overwrite) as file:
+        _write_lines(file, lines())
+    return saved
+
+
+class SnapshotFileSource:
+    """A snapshot file as a `Source`; reads the file anew for each question, and holds none of it but the header.
+
+    Raises:
+        BadInputError: here, if this is no snapshot file, or of a newer version, or cut short; later, if a line is
+            garbled.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._reader = SnapshotReader(path)
+        self._reader.check_whole()
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        return str(self._reader.path)
+
+    @property
+    def taken_at_ms(self) -> int:
+        """When the snapshot was taken, in milliseconds since 1970 UTC."""
+        return self._reader.taken_at_ms
+
+    def cluster(self) -> Cluster:
+        return self._open().cluster
+
+    def pages(
+        self, selection: Selection, *, page_size: int | None = None, start: TopicPartition | None = None
+    ) -> Iterator[Page]:
+        reader = self._open()
+        first_replicas: dict[str, int] = {}
+        errors: list[TopicError] = []
+
+        def partitions() -> Iterator[PartitionState]:
+            for line in reader.body():
+                if line.partition is not None:
+                    yield line.partition
+                elif line.topic is not None and line.first_partition_replicas is not None:
+                    first_replicas[line.topic] = line.first_partition_replicas
+                elif line.error is not None:
+                    errors.append(line.error)
+
+        return paginate(
+            partitions(),
+            selection,
+            topic_errors=errors,
+            first_replicas=first_replicas,
+            page_size=page_size,
+            start=start,
+            where="this snapshot",
+        )
+
+    def topic_configs(self, topics: Collection[str]) -> Mapping[str, TopicConfig]:
+        wanted = set(topics)
+        found: dict[str, TopicConfig] = {}
+        for line in self._open().body():
+            if line.topic in wanted:
+                _keep_topic(line, found, {})
+        return {topic: found.get(topic) or TopicConfig(error=NOT_IN_SNAPSHOT) for topic in topics}
+
+    def replica_logs(
+        self, partitions: Sequence[PartitionState], *, lineage: bool = False, progress: Progress | None = None
+    ) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
+        """The answers that the file holds; `lineage` cannot add to them, so epochs not saved stay unknown."""
+        del lineage
+        wanted = {partition.address for partition in partitions}
+        saved = {
+            line.partition.address: line.logs
+            for line in self._open().body()
+            if line.partition is not None and line.logs is not None and line.partition.address in wanted
+        }
+        if progress is not None:
+            progress(len(partitions), len(partitions))
+        return {partition.address: answers_for(partition, saved.get(partition.address, ())) for partition in partitions}
+
+    def close(self) -> None:
+        self._closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _open(self) -> SnapshotReader:
+        if self._closed:
+            raise UsageError(f"source {self.name!r} is closed")
+        return self._reader
+
+
+def _keep_topic(line: Body, configs: dict[str, TopicConfig], first_replicas: dict[str, int]) -> None:
+    assert line.topic is not None
+    if line.config is not None:
+        configs[line.topic] = line.config
+    if line.first_partition_replicas is not None:
+        first_replicas[line.topic] = line.first_partition_replicas
+
+
+def _lines_of(snapshot: Snapshot) -> Iterator[BaseModel]:
+    yield _header(snapshot.cluster, snapshot.taken_at_ms, snapshot.source)
+    ordered = sorted(snapshot.partitions, key=lambda partition: partition.address)
+    topics = {partition.topic for partition in ordered} | set(snapshot.configs) | set(snapshot.first_partition_replicas)
+    yield from _body(ordered, snapshot.configs, snapshot.logs, snapshot.first_partition_replicas, sorted(topics))
+    yield from _errors(snapshot.topic_errors)
+
+
+def _header(cluster: Cluster, taken_at_ms: int, source: str) -> BaseModel:
+    from kelr.sources.snapshot_lines import ClusterLine, HeaderLine  # noqa: PLC0415
+
+    return HeaderLine(kelr=__version__, taken_at_ms=taken_at_ms, source=source, cluster=ClusterLine.of(cluster))
+
+
+def _body(
+    partitions: Iterable[PartitionState],
+    configs: Mapping[str, TopicConfig],
+    logs: Mapping[TopicPartition, tuple[LogAnswer, ...]],
+    first_replicas: Mapping[str, int],
+    topics: Sequence[str],
+) -> Iterator[BaseModel]:
+    """Topic lines first, then the partitions, which are sorted by address."""
+    from kelr.sources.snapshot_lines import BodyLine, PartitionLine, TopicLine  # noqa: PLC0415
+
+    for topic in topics:
+        yield BodyLine(topic=TopicLine.of(topic, configs.get(topic), first_replicas.get(topic)))
+    for partition in partitions:
+        yield BodyLine(partition=PartitionLine.of(partition, logs.get(partition.address)))
+
+
+def _errors(errors: Iterable[TopicError]) -> Iterator[BaseModel]:
+    from kelr.sources.snapshot_lines import BodyLine, ErrorLine  # noqa: PLC0415
+
+    for error in errors:
+        yield BodyLine(error=ErrorLine.of(error))
+
+
+def _write_lines(file: gzip.GzipFile, lines: Iterable[BaseModel]) -> None:
+    from kelr.sources.snapshot_lines import BodyLine, EndLine  # noqa: PLC0415
+
+    counts = {"topic": 0, "partition": 0, "error": 0}
+    for line in lines:
+        for kind in counts:
+            counts[kind] += getattr(line, kind, None) is not None
+        file.write(line.model_dump_json(exclude_defaults=not _is_header(line)).encode() + b"\n")
+    end = EndLine(topics=counts["topic"], partitions=counts["partition"], errors=counts["error"])
+    file.write(BodyLine(end=end).model_dump_json(exclude_unset=True).encode() + b"\n")
+
+
+def _is_header(line: BaseModel) -> bool:
+    return hasattr(line, "format")
+
+
+@contextlib.contextmanager
+def _atomic(path: Path, *, overwrite: bool) -> Iterator[gzip.GzipFile]:
+    """A file that appears under its name only when it is whole and on the disk."""
+    if not overwrite and path.exists():
+        raise _exists(path)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as raw:
+            # No name and no time in the gzip header: the same snapshot makes the same bytes.
+            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=_COMPRESSION_LEVEL, mtime=0) as file:
+                yield file
+            raw.flush()
+            os.fsync(raw.fileno())
+        _put_in_place(part, path, overwrite=overwrite)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write the snapshot {path}: {error.strerror or error}",
+            next_step="Give a file in a directory that exists, can be written and has space.",
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink()
+
+
+def _put_in_place(part: Path, path: Path, *, overwrite: bool) -> None:
+    if overwrite:
+        os.replace(part, path)
+    else:
+        try:
+            os.link(part, path)  # unlike a rename, never takes the place of a file that has just appeared
+        except FileExistsError:
+            raise _exists(path) from None
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _exists(path: Path) -> UsageError:
+    return UsageError(f"{path} exists already", next_step="Give another name, or ask for it to be overwritten.")

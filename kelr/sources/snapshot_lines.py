@@ -1,0 +1,307 @@
+"""The lines of a snapshot file: strict models of what is on disk, and the way to and from kelr's values.
+
+The format is described in docs/snapshot-format.md. A field that is not known, is missing, or is out of range is an
+error: whoever adds a field raises `FORMAT_VERSION`, so that an older kelr never decides on half of what was saved.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from kelr.model import (
+    Broker,
+    BrokerStatus,
+    Cluster,
+    ConfigSource,
+    EpochEnd,
+    Features,
+    LogAnswer,
+    NotHeard,
+    PartitionState,
+    ReplicaLog,
+    TopicConfig,
+    TopicError,
+    Unheard,
+)
+
+FORMAT = "kelr-snapshot"
+FORMAT_VERSION = 1
+
+
+def _unique(ids: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(ids)) != len(ids):
+        raise ValueError("a broker is listed twice")
+    return ids
+
+
+Int32 = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Offset = Annotated[int, Field(ge=0, le=2**63 - 1)]
+BrokerIds = Annotated[tuple[Int32, ...], Field(max_length=10_000), AfterValidator(_unique)]
+Replicas = Annotated[BrokerIds, Field(min_length=1)]
+Topic = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+ErrorTopic = Annotated[str, Field(max_length=1000)]
+Text = Annotated[str, Field(max_length=10_000)]
+Level = Annotated[int, Field(ge=0, le=2**15 - 1)]
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class BrokerLine(_Line):
+    id: Int32
+    status: BrokerStatus
+    host: Text | None = None
+    port: Annotated[int, Field(gt=0, lt=65536)] | None = None
+    rack: Text | None = None
+    broker_epoch: Offset | None = None
+
+
+class ClusterLine(_Line):
+    cluster_id: Text | None
+    brokers: tuple[BrokerLine, ...]
+    finalized: dict[Text, Level] | None = None
+    supported: dict[Text, Level] | None = None
+    controller: Int32 | None = None
+    brokers_source: Text
+    partitions_source: Text
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> Self:
+        features = cluster.features
+        return cls(
+            cluster_id=cluster.cluster_id,
+            brokers=tuple(
+                BrokerLine(
+                    id=broker.id,
+                    status=broker.status,
+                    host=broker.host,
+                    port=broker.port,
+                    rack=broker.rack,
+                    broker_epoch=broker.broker_epoch,
+                )
+                for broker in cluster.brokers
+            ),
+            finalized=None if features.finalized is None else dict(features.finalized),
+            supported=None if features.supported is None else dict(features.supported),
+            controller=cluster.controller,
+            brokers_source=cluster.brokers_source,
+            partitions_source=cluster.partitions_source,
+        )
+
+    def value(self) -> Cluster:
+        return Cluster(
+            cluster_id=self.cluster_id,
+            brokers=tuple(
+                Broker(broker.id, broker.status, broker.host, broker.port, broker.rack, broker.broker_epoch)
+                for broker in self.brokers
+            ),
+            features=Features(self.finalized, self.supported),
+            controller=self.controller,
+            brokers_source=self.brokers_source,
+            partitions_source=self.partitions_source,
+        )
+
+
+class HeaderLine(_Line):
+    """The first line: what the file is, and the cluster."""
+
+    format: Literal["kelr-snapshot"] = "kelr-snapshot"
+    version: Literal[1] = 1
+    kelr: Text
+    taken_at_ms: Offset
+    source: Text
+    cluster: ClusterLine
+
+
+class TopicLine(_Line):
+    """A topic's configs and the replica count of its partition 0."""
+
+    topic: Topic
+    first_partition_replicas: Int32 | None = None
+    min_insync_replicas: Int32 | None = None
+    min_insync_replicas_source: ConfigSource | None = None
+    unclean_leader_election: bool | None = None
+    unclean_leader_election_source: ConfigSource | None = None
+    config_error: Text | None = None
+    has_config: bool = True
+
+    @classmethod
+    def of(cls, topic: str, config: TopicConfig | None, first_partition_replicas: int | None) -> Self:
+        if config is None:
+            return cls(topic=topic, first_partition_replicas=first_partition_replicas, has_config=False)
+        return cls(
+            topic=topic,
+            first_partition_replicas=first_partition_replicas,
+            min_insync_replicas=config.min_insync_replicas,
+            min_insync_replicas_source=config.min_insync_replicas_source,
+            unclean_leader_election=config.unclean_leader_election,
+            unclean_leader_election_source=config.unclean_leader_election_source,
+            config_error=config.error,
+        )
+
+    def config(self) -> TopicConfig | None:
+        if not self.has_config:
+            return None
+        return TopicConfig(
+            self.min_insync_replicas,
+            self.min_insync_replicas_source or ConfigSource.UNKNOWN,
+            self.unclean_leader_election,
+            self.unclean_leader_election_source or ConfigSource.UNKNOWN,
+            self.config_error,
+        )
+
+
+class LogLine(_Line):
+    """One replica's log, or (with `unheard`) why nothing is known of it."""
+
+    replica: Int32
+    log_end: Offset | None = None
+    last_epoch: Int32 | None = None
+    current_leader_epoch: Int32 | None = None
+    high_watermark: Offset | None = None
+    log_start: Offset | None = None
+    lineage: tuple[tuple[Int32, Offset], ...] | None = None
+    """(epoch, end offset) pairs, oldest first."""
+    broker_epoch: Offset | None = None
+    source: Text | None = None
+    read_at_ms: Offset | None = None
+    last_epoch_error: Text | None = None
+    unheard: Unheard | None = None
+    detail: Text | None = None
+
+    @classmethod
+    def of(cls, answer: LogAnswer) -> Self:
+        if isinstance(answer, NotHeard):
+            return cls(
+                replica=answer.replica, unheard=answer.reason, detail=answer.detail, read_at_ms=answer.read_at_ms
+            )
+        lineage = answer.lineage
+        return cls(
+            replica=answer.replica,
+            log_end=answer.log_end,
+            last_epoch=answer.last_epoch,
+            current_leader_epoch=answer.current_leader_epoch,
+            high_watermark=answer.high_watermark,
+            log_start=answer.log_start,
+            lineage=None if lineage is None else tuple((end.epoch, end.end_offset) for end in lineage),
+            broker_epoch=answer.broker_epoch,
+            source=answer.source,
+            read_at_ms=answer.read_at_ms,
+            last_epoch_error=answer.last_epoch_error,
+        )
+
+    def value(self) -> LogAnswer:
+        if self.unheard is not None:
+            return NotHeard(self.replica, self.unheard, self.detail or "", self.read_at_ms)
+        if self.log_end is None:
+            raise ValueError(f"the log of replica {self.replica} has neither log_end nor unheard")
+        lineage = None if self.lineage is None else tuple(EpochEnd(epoch, end) for epoch, end in self.lineage)
+        return ReplicaLog(
+            replica=self.replica,
+            log_end=self.log_end,
+            last_epoch=self.last_epoch,
+            current_leader_epoch=self.current_leader_epoch,
+            high_watermark=self.high_watermark,
+            log_start=self.log_start,
+            lineage=lineage,
+            broker_epoch=self.broker_epoch,
+            source=self.source or "unknown",
+            read_at_ms=self.read_at_ms,
+            last_epoch_error=self.last_epoch_error,
+        )
+
+
+class PartitionLine(_Line):
+    """A partition, with its replicas' logs where they were asked for."""
+
+    topic: Topic
+    partition: Int32
+    leader: Int32 | None = None
+    leader_epoch: Int32
+    replicas: Replicas
+    isr: BrokerIds
+    elr: BrokerIds | None = None
+    last_known_elr: BrokerIds | None = None
+    offline_replicas: BrokerIds | None = None
+    partition_epoch: Int32 | None = None
+    adding: BrokerIds | None = None
+    removing: BrokerIds | None = None
+    recovering: bool | None = None
+    topic_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{22}$")] | None = None
+    logs: tuple[LogLine, ...] | None = None
+
+    @classmethod
+    def of(cls, state: PartitionState, logs: tuple[LogAnswer, ...] | None) -> Self:
+        return cls(
+            topic=state.topic,
+            partition=state.partition,
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            replicas=state.replicas,
+            isr=state.isr,
+            elr=state.elr,
+            last_known_elr=state.last_known_elr,
+            offline_replicas=state.offline_replicas,
+            partition_epoch=state.partition_epoch,
+            adding=state.adding,
+            removing=state.removing,
+            recovering=state.recovering,
+            topic_id=state.topic_id,
+            logs=None if logs is None else tuple(LogLine.of(answer) for answer in logs),
+        )
+
+    def state(self) -> PartitionState:
+        return PartitionState(
+            topic=self.topic,
+            partition=self.partition,
+            leader=self.leader,
+            leader_epoch=self.leader_epoch,
+            replicas=self.replicas,
+            isr=self.isr,
+            elr=self.elr,
+            last_known_elr=self.last_known_elr,
+            offline_replicas=self.offline_replicas,
+            partition_epoch=self.partition_epoch,
+            adding=self.adding,
+            removing=self.removing,
+            recovering=self.recovering,
+            topic_id=self.topic_id,
+        )
+
+    def answers(self) -> tuple[LogAnswer, ...] | None:
+        return None if self.logs is None else tuple(log.value() for log in self.logs)
+
+
+class ErrorLine(_Line):
+    """A topic that could not be described."""
+
+    topic: ErrorTopic
+    error: Text
+    detail: Text = ""
+
+    @classmethod
+    def of(cls, error: TopicError) -> Self:
+        return cls(topic=error.topic, error=error.error, detail=error.detail)
+
+    def value(self) -> TopicError:
+        return TopicError(self.topic, self.error, self.detail)
+
+
+class EndLine(_Line):
+    """The last line: how many lines of each kind came before it."""
+
+    topics: Offset
+    partitions: Offset
+    errors: Offset
+
+
+class BodyLine(_Line):
+    """Any line after the first: exactly one of the fields is set."""
+
+    topic: TopicLine | None = None
+    partition: PartitionLine | None = None
+    error: ErrorLine | None = None
+    end: EndLine | None = None
