@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import SystemRandom
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 from kelr.errors import LabError, UsageError
-from kelr.lab import processes, wire
+from kelr.lab import processes, watch, wire
 from kelr.lab.jars import Progress, cache_directory, obtain_jars
 from kelr.lab.java import find_java
 from kelr.lab.locks import load_lock
 from kelr.lab.nodes import HOST, NodePaths, new_kafka_uuid, write_nodes
 from kelr.lab.spec import CONTROLLER_ID, LabSpec
 from kelr.lab.state import (
+    STATE_FILE,
     LabState,
     claim_directory,
     load_state,
+    locked,
     node_name,
     save_state,
 )
 from kelr.lab.tail import CutTail, cut_log
 from kelr.lab.tools import STOCK_TOOLS
 from kelr.model import PartitionState, TopicPartition
+
+if TYPE_CHECKING:
+    import psutil
 
 Report = Callable[[str], None]
 START_TIMEOUT_S = 60.0
@@ -100,6 +106,7 @@ class Lab:
             LabError: no jars, no Java, no room, a lab is there already, or a node does not come up. Nothing is left
                 behind then.
         """
+        processes.require_psutil()
         directory = directory.absolute()
         java = find_java()
         lock = load_lock(spec.kafka)
@@ -112,10 +119,12 @@ class Lab:
             java=str(java.executable),
             jars=tuple(map(str, jars)),
         )
-        claim_directory(directory, state)
+        with _explained(directory):
+            claim_directory(directory, state)
         lab = cls(directory, state)
         try:
-            lab._come_up(report, owner_pid)
+            with _explained(directory):
+                lab._come_up(report, owner_pid)
         except BaseException:
             lab.down()
             raise
@@ -128,6 +137,7 @@ class Lab:
         Raises:
             LabError: there is none.
         """
+        processes.require_psutil()
         directory = directory.absolute()
         return cls(directory, load_state(directory))
 
@@ -138,6 +148,11 @@ class Lab:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.down()
+
+    @property
+    def lab_id(self) -> str:
+        """Random; on the command line of every process of the lab."""
+        return self._state.lab_id
 
     @property
     def spec(self) -> LabSpec:
@@ -254,7 +269,7 @@ class Lab:
             time.sleep(0.1)
 
     def restore(self, *, timeout_s: float = START_TIMEOUT_S) -> tuple[TopicPartition, ...]:
-        """Start every broker that is down and wait until no partition is without a leader.
+        """Start every node that is down and wait until no partition is without a leader.
 
         Returns:
             The partitions that stay without one, although every broker is back: only an unclean election helps them.
@@ -262,9 +277,10 @@ class Lab:
         Raises:
             LabError: a broker does not come back.
         """
-        for broker in self.brokers:
-            clear_obstacle(self.data_directory(broker))
-            self.start(broker, wait=False)
+        for node in (CONTROLLER_ID, *self.brokers):
+            _clear_obstacle(self.data_directory(node))
+            if self._process(node) is None:
+                self._spawn(node)
         self.wait_unfenced(*self.brokers, timeout_s=timeout_s)
         leaderless: list[TopicPartition] = []
 
@@ -308,7 +324,7 @@ class Lab:
     def clear(self, broker: int) -> None:
         """Undo `obstruct`."""
         self._check(broker)
-        clear_obstacle(self.data_directory(broker))
+        _clear_obstacle(self.data_directory(broker))
 
     def status(self) -> LabStatus:
         """What runs, and what the cluster says of each broker."""
@@ -334,7 +350,7 @@ class Lab:
 
     def down(self, *, keep_data: bool = False) -> None:
         """End every process of the lab, and delete its directory unless `keep_data`."""
-        end_lab(self.directory, self._state, keep_data=keep_data)
+        take_down(self.directory, processes.all_of(self._state.lab_id), keep_data=keep_data)
 
     def stock_tool(self, tool: str, *arguments: str, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
         """Run one of Kafka's own command line tools, such as ``kafka-topics.sh``, from the jars.
@@ -354,13 +370,15 @@ class Lab:
             raise LabError(f"{tool} did not end in {timeout_s:.0f} s") from error
 
     def _come_up(self, report: Report, owner_pid: int | None) -> None:
+        if owner_pid is not None:
+            watch.spawn_watch(self.directory, self._state.lab_id, owner_pid)
         write_nodes(self.directory, self.spec, self._state.ports, self._state.cluster_id)
         self._format_controller()
         report(f"starting Kafka {self.spec.kafka}: one controller and {len(self.brokers)} brokers")
         for node in (CONTROLLER_ID, *self.brokers):
             self._spawn(node)
         self.wait_unfenced(*self.brokers)
-        self._save(replace(self._state, ready=True))
+        self._change(lambda state: replace(state, ready=True))
         report(f"up: {self.bootstrap_servers}")
 
     def _format_controller(self) -> None:
@@ -387,19 +405,27 @@ class Lab:
             "kafka.Kafka",
             str(paths.properties),
         )
-        self._save(self._state.with_process(node, processes.spawn(command, paths.output)))
+        started = processes.spawn(command, paths.output)
+        self._change(lambda state: state.with_process(node, started))
 
     @property
     def _class_path(self) -> str:
         return os.pathsep.join(self._state.jars)
 
-    def _save(self, state: LabState) -> None:
-        self._state = state
-        save_state(self.directory, state)
+    def _change(self, change: Callable[[LabState], LabState]) -> None:
+        """Change lab.json as it is on disk now: another kelr may have started a broker since this one looked."""
+        with locked(self.directory):
+            self._state = change(load_state(self.directory))
+            save_state(self.directory, self._state)
 
-    def _process(self, node: int) -> Any:
-        found = processes.all_of(self._state.lab_id, node)
-        return found[0] if found else None
+    def _process(self, node: int) -> psutil.Process | None:
+        """The node's process; looked up again on disk where the one that is known here has ended."""
+        found = processes.find(self._state.processes.get(node), self._state.lab_id)
+        if found is None:
+            with suppress(LabError):
+                self._state = load_state(self.directory)
+            found = processes.find(self._state.processes.get(node), self._state.lab_id)
+        return found
 
     def _check(self, broker: int) -> None:
         if broker not in self.brokers:
@@ -440,18 +466,47 @@ class Lab:
             return {}
 
 
-def end_lab(directory: Path, state: LabState, *, keep_data: bool = False) -> None:
-    """End every process that carries the lab's id, and delete its directory unless `keep_data`."""
-    import shutil  # noqa: PLC0415
+def down(directory: Path, *, keep_data: bool = False, force: bool = False) -> None:
+    """End the lab in a directory, whatever state it is in: up, starting, killed while starting, or half dead.
 
-    running = processes.all_of(state.lab_id)
+    Args:
+        keep_data: leave the nodes' files where they are.
+        force: also where lab.json is damaged; goes by the directory in the processes' command lines then.
+
+    Raises:
+        LabError: there is no lab, or its lab.json is damaged and `force` was not given.
+    """
+    processes.require_psutil()
+    directory = directory.absolute()
+    if force and (directory / STATE_FILE).exists():
+        take_down(directory, processes.all_under(directory), keep_data=keep_data)
+    else:
+        Lab.open(directory).down(keep_data=keep_data)
+
+
+def take_down(directory: Path, running: Sequence[psutil.Process], *, keep_data: bool) -> None:
+    """End these processes, and delete the directory unless `keep_data`."""
     # Data that will be deleted needs no clean shutdown, only a short chance for one.
     processes.end(running, ask_first_s=20 if keep_data else 2)
-    if not keep_data:
-        shutil.rmtree(directory, ignore_errors=True)
+    with _explained(directory):
+        if keep_data:
+            (directory / STATE_FILE).rename(directory / "ended-lab.json")
+        elif directory.exists():
+            shutil.rmtree(directory)
 
 
-def clear_obstacle(data: Path) -> None:
+@contextmanager
+def _explained(directory: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise LabError(
+            f"cannot use {error.filename or directory} for the lab ({error.strerror or error})",
+            next_step="free some space or correct the rights there, or give another directory with --dir",
+        ) from error
+
+
+def _clear_obstacle(data: Path) -> None:
     with suppress(FileNotFoundError):
         (data / OBSTACLE).rmdir()
 

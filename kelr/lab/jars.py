@@ -1,9 +1,9 @@
 """Kafka's jars: fetched through jgo as the lock says, verified, and kept in the user's cache directory.
 
-Layout of the cache: ``jars/`` is a Maven repository; ``verified/<lock>.json`` holds size and mtime of each file that was
-hashed, so that a warm start only looks at file metadata; ``staging-<pid>-...`` are downloads that are not verified yet.
-A file gets its final name by a rename, after its size and SHA-256 were right: a kelr killed in the middle leaves no half
-file under a final name, and two kelr that fetch at once replace a file by an equal one.
+Layout of the cache: ``jars/`` is a Maven repository; ``verified/<lock>.json`` holds size and mtime of each file that
+was hashed, so that a warm start only looks at file metadata; ``staging-<pid>-...`` are downloads that are not verified
+yet. A file gets its final name by a rename, after its size and SHA-256 were right: a kelr killed in the middle leaves
+no half file under a final name, and two kelr that fetch at once replace a file by an equal one.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ Download = Callable[[LockedJar, Path], Path]
 Progress = Callable[[int, int], None]
 """Called with (bytes done, bytes in all)."""
 AT_ONCE = 6
+ATTEMPTS = 3
 
 
 def cache_directory() -> Path:
@@ -112,7 +113,7 @@ class _JarCache:
         self._write_marker()
 
     def _fetch_one(self, jar: LockedJar, staging: Path, download: Download) -> None:
-        staged = download(jar, staging)
+        staged = _with_retries(jar, staging, download)
         if fault := _fault(staged, jar):
             staged.unlink(missing_ok=True)
             raise LabError(
@@ -148,6 +149,19 @@ class _JarCache:
         temporary = self._marker.with_name(f"{self._marker.name}.{os.getpid()}")
         temporary.write_text(json.dumps(stamps), encoding="utf-8")
         temporary.replace(self._marker)
+
+
+def _with_retries(jar: LockedJar, staging: Path, download: Download) -> Path:
+    """Download into a fresh directory each time: jgo takes a half file that it finds for a whole one."""
+    for attempt in range(ATTEMPTS - 1):
+        try:
+            return download(jar, staging / f"{attempt}")
+        except (ImportError, PermissionError):
+            raise
+        except Exception as error:
+            if _is_no_room(error):
+                raise
+    return download(jar, staging / f"{ATTEMPTS - 1}")
 
 
 def _stamp(file: Path) -> list[int] | None:
@@ -205,14 +219,12 @@ def _explained(cache: Path) -> Iterator[None]:
 
 
 def _explain(error: BaseException, cache: Path) -> LabError:
-    chain = tuple(_chain(error))
-    for cause in chain:
-        if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
-            return LabError(
-                f"no room for Kafka's jars in {cache} ({cause.strerror})",
-                next_step="free some space, or point KELR_CACHE_DIR to another disk",
-            )
-    if any(isinstance(cause, PermissionError) for cause in chain):
+    if _is_no_room(error):
+        return LabError(
+            f"no room for Kafka's jars in {cache} ({_shortened(error)})",
+            next_step="free some space, or point KELR_CACHE_DIR to another disk",
+        )
+    if any(isinstance(cause, PermissionError) for cause in _chain(error)):
         return LabError(
             f"cannot write Kafka's jars to {cache} ({error})", next_step="set KELR_CACHE_DIR to your own directory"
         )
@@ -221,6 +233,10 @@ def _explain(error: BaseException, cache: Path) -> LabError:
         next_step="check the network and proxy settings (HTTPS_PROXY), then run the same command again: "
         "what was fetched is kept",
     )
+
+
+def _is_no_room(error: BaseException) -> bool:
+    return any(isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT) for cause in _chain(error))
 
 
 def _chain(error: BaseException | None) -> Iterable[BaseException]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,10 +22,23 @@ if TYPE_CHECKING:
     import psutil
 
 _START_TOLERANCE_S = 1.0
+_MARK = "-Dkelr.lab="
+
+
+def require_psutil() -> None:
+    """Say what to install where psutil is missing, before anything is started.
+
+    Raises:
+        LabError: it is missing.
+    """
+    try:
+        import psutil  # noqa: F401, PLC0415
+    except ImportError as error:
+        raise LabError("the lab needs psutil, which is not installed", next_step="pip install 'kelr[lab]'") from error
 
 
 def lab_property(lab_id: str) -> str:
-    return f"-Dkelr.lab={lab_id}"
+    return f"{_MARK}{lab_id}"
 
 
 def node_property(node: int) -> str:
@@ -44,39 +57,59 @@ def spawn(command: Sequence[str], output: Path) -> ProcessRecord:
         pid = os.posix_spawn(command[0], list(command), os.environ, file_actions=actions, setsid=True)
     except OSError as error:
         raise LabError(f"cannot start {command[0]} ({error.strerror})") from error
-    return ProcessRecord(pid, _psutil().Process(pid).create_time())
+    return ProcessRecord(pid, start_time(pid) or time.time())
+
+
+def start_time(pid: int) -> float | None:
+    """When a process was started, in seconds since 1970; None where there is none."""
+    import psutil  # noqa: PLC0415
+
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
+    except psutil.Error:
+        return None
+
+
+def runs(record: ProcessRecord) -> bool:
+    """Whether the recorded process is alive, whoever's it is."""
+    started = start_time(record.pid)
+    return started is not None and abs(started - record.started) <= _START_TOLERANCE_S
 
 
 def find(record: ProcessRecord | None, lab_id: str) -> psutil.Process | None:
     """The recorded process, if it runs and is the lab's."""
-    if record is None:
+    import psutil  # noqa: PLC0415
+
+    if record is None or not runs(record):
         return None
-    ps = _psutil()
-    with suppress(ps.NoSuchProcess):
-        process = ps.Process(record.pid)
-        if abs(process.create_time() - record.started) <= _START_TOLERANCE_S and is_ours(process, lab_id):
-            return process
+    with suppress(psutil.Error):
+        process = psutil.Process(record.pid)
+        return process if lab_property(lab_id) in process.cmdline() else None
     return None
 
 
-def is_ours(process: psutil.Process, lab_id: str) -> bool:
-    """Whether a process is alive and carries the lab's id; a zombie has ended and carries nothing."""
-    ps = _psutil()
-    try:
-        return process.status() != ps.STATUS_ZOMBIE and lab_property(lab_id) in process.cmdline()
-    except ps.Error:
-        return False
-
-
 def all_of(lab_id: str, node: int | None = None) -> list[psutil.Process]:
-    """Every running process of the lab (or of one node), recorded or not."""
-    wanted = None if node is None else node_property(node)
+    """Every running process of the lab (or of one node), recorded or not, this one left out."""
+    wanted = {lab_property(lab_id)} if node is None else {lab_property(lab_id), node_property(node)}
+    return _matching(lambda words: wanted <= set(words))
+
+
+def all_under(directory: Path) -> list[psutil.Process]:
+    """Every running process of any lab whose files are in this directory: for a lab whose lab.json is lost."""
+    inside = f"{directory}{os.sep}"
+    return _matching(lambda words: any(_MARK in word for word in words) and any(inside in word for word in words))
+
+
+def _matching(fits: Callable[[list[str]], bool]) -> list[psutil.Process]:
+    import psutil  # noqa: PLC0415
+
     found = []
-    for process in _psutil().process_iter():
-        if is_ours(process, lab_id):
-            with suppress(_psutil().Error):
-                if wanted is None or wanted in process.cmdline():
-                    found.append(process)
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            # A zombie has ended, and has no command line any more.
+            if process.pid != os.getpid() and fits(process.cmdline()):
+                found.append(process)
     return found
 
 
@@ -86,7 +119,6 @@ def end(processes: Sequence[psutil.Process], *, ask_first_s: float) -> None:
     Raises:
         LabError: a process is there still after SIGKILL.
     """
-    ps = _psutil()
     left = list(processes)
     if ask_first_s > 0:
         signal_all(left, signal.SIGTERM)
@@ -94,13 +126,14 @@ def end(processes: Sequence[psutil.Process], *, ask_first_s: float) -> None:
     signal_all(left, signal.SIGKILL)
     left = wait_gone(left, 20)
     if left:
-        with suppress(ps.Error):
-            raise LabError(f"process {left[0].pid} of the lab does not end, even with SIGKILL")
+        raise LabError(f"process {left[0].pid} of the lab does not end, even with SIGKILL")
 
 
 def signal_all(processes: Sequence[psutil.Process], number: signal.Signals) -> None:
+    import psutil  # noqa: PLC0415
+
     for process in processes:
-        with suppress(_psutil().NoSuchProcess):
+        with suppress(psutil.NoSuchProcess):
             process.send_signal(number)
 
 
@@ -116,18 +149,11 @@ def wait_gone(processes: Sequence[psutil.Process], timeout_s: float) -> list[psu
 
 def _ended(process: psutil.Process) -> bool:
     """Whether it has ended, as a zombie too; a child of this kelr is reaped."""
-    ps = _psutil()
+    import psutil  # noqa: PLC0415
+
     with suppress(ChildProcessError):
         os.waitpid(process.pid, os.WNOHANG)
     try:
-        return not process.is_running() or process.status() == ps.STATUS_ZOMBIE
-    except ps.NoSuchProcess:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
         return True
-
-
-def _psutil() -> type[psutil]:  # type: ignore[valid-type]
-    try:
-        import psutil  # noqa: PLC0415
-    except ImportError as error:
-        raise LabError("the lab needs psutil", next_step="pip install 'kelr[lab]'") from error
-    return psutil  # type: ignore[return-value]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -65,19 +67,23 @@ def claim_directory(directory: Path, state: LabState) -> None:
     Raises:
         LabError: a lab is there already, or the directory holds something else.
     """
-    directory.mkdir(parents=True, exist_ok=True)
     if (directory / STATE_FILE).exists():
         raise _taken(directory)
+    directory.mkdir(parents=True, exist_ok=True)
     if any(directory.iterdir()):
         raise LabError(
             f"{directory} is not empty and holds no lab",
             next_step="give an empty or new directory with --dir: 'kelr lab down' will delete all of it",
         )
+    # Written under another name and linked, so that lab.json is there whole or not at all, and for one kelr only.
+    draft = directory / f".{STATE_FILE}.{os.getpid()}"
     try:
-        with (directory / STATE_FILE).open("x", encoding="utf-8") as stream:
-            stream.write(_dump(state))
+        draft.write_text(_dump(state), encoding="utf-8")
+        os.link(draft, directory / STATE_FILE)
     except FileExistsError:
         raise _taken(directory) from None
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def save_state(directory: Path, state: LabState) -> None:
@@ -106,6 +112,14 @@ def load_state(directory: Path) -> LabState:
             f"{file} is damaged ({type(error).__name__}: {error})",
             next_step="'kelr lab down --force' ends the processes that run from this directory and deletes it",
         ) from error
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Held while lab.json is read, changed and written, so that two kelr do not undo each other's changes."""
+    with (directory / ".lock").open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
 
 
 def _taken(directory: Path) -> LabError:

@@ -15,7 +15,7 @@ from kelr.lab.locks import Lock, LockedJar, dump_lock
 
 ENDPOINT = "org.apache.kafka:kafka_2.13:{0}+org.apache.kafka:kafka-tools:{0}+org.apache.kafka:kafka-shell:{0}"
 LOG_BINDING = "org.apache.logging.log4j:log4j-slf4j-impl:{0}"
-"""Kafka's distribution adds it to its libs directory, and no POM of Kafka's names it: without it a broker logs nothing."""
+"""In the libs directory of Kafka's distribution, and in no POM of Kafka's: without it a broker logs nothing."""
 LOG4J_WHERE_KAFKA_NAMES_NONE = "2.25.4"
 
 
