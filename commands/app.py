@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import typer
 import typer.core
 import typer.main
+
+from kelr import __version__
 from kelr.commands.help import block, option_blocks
 from kelr.commands.options import EXIT_MEANINGS, OUTPUT, RunState, settings_from, shared_parameters
 from kelr.commands.registry import COMMANDS, LazyCommands
-
-from kelr import __version__
 
 
 class RootGroup(typer.core.TyperGroup):

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import typer
+
 from kelr.commands.app import build
 from kelr.commands.options import RunState
-
 from kelr.errors import ExitCode, KelrError
 
 INTERNAL_ERROR = 70

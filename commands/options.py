@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, get_type_hints
 
 import typer
-from kelr.commands.session import Session, Settings, resolve
 
+from kelr.commands.session import Session, Settings, resolve
 from kelr.errors import ExitCode
 from kelr.view.formats import OutputFormat
 

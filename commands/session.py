@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,13 +158,13 @@ class Session:
     @contextmanager
     def progress(self, what: str) -> Iterator[Progress | None]:
         """A line on the terminal's stderr that counts ``what`` while long work goes on; None in a pipe."""
-        stream = self.output.stderr
-        if not stream.isatty():
+        if not self.output.stderr.isatty():
             yield None
             return
-        yield _progress_line(what, stream.write, stream.flush)
-        stream.write("\r\x1b[K")
-        stream.flush()
+        try:
+            yield functools.partial(self.output.progress, what=what)
+        finally:
+            self.output.end_progress()
 
     def _check_cluster_id(self, source: Source) -> None:
         expected = self.settings.cluster_id
@@ -202,21 +203,6 @@ def open_source(settings: Resolved) -> Source:
 def now_ms() -> int:
     """The clock that commands hand down: milliseconds since 1970 UTC."""
     return time.time_ns() // 1_000_000
-
-
-def _progress_line(what: str, write: Callable[[str], object], flush: Callable[[], object]) -> Progress:
-    last_s = 0.0
-
-    def report(done: int, total: int) -> None:
-        nonlocal last_s
-        now_s = time.monotonic()
-        if now_s - last_s < 0.1 and done < total:
-            return
-        last_s = now_s
-        write(f"\r\x1b[K{what}: {done:,} of {total:,}")
-        flush()
-
-    return report
 
 
 def _connection_flags(given: Settings) -> tuple[str, ...]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Mapping
-from typing import Generic, Protocol, TextIO
+from typing import Generic, Protocol, TextIO, TypeVar
 
 from kelr.view.columns import Json, RowT, View
 
+_Row_contra = TypeVar("_Row_contra", contravariant=True)
 
-class Writer(Protocol[RowT]):
+
+class Writer(Protocol[_Row_contra]):
     """Writes one listing in one format: a beginning, any number of items, an end."""
 
     def begin(self, head: Mapping[str, Json]) -> None: ...
 
-    def items(self, rows: Iterable[RowT]) -> None: ...
+    def items(self, rows: Iterable[_Row_contra]) -> None: ...
 
     def end(self, tail: Mapping[str, Json]) -> None: ...
 
@@ -121,7 +123,10 @@ def _members(fields: Mapping[str, Json]) -> str:
 def _yaml(value: Json) -> str:
     import yaml  # noqa: PLC0415 - only where it is asked for
 
-    return yaml.safe_dump(_listed(value), sort_keys=False, allow_unicode=True, width=2**20, default_flow_style=False)
+    text: str = yaml.safe_dump(
+        _listed(value), sort_keys=False, allow_unicode=True, width=2**20, default_flow_style=False
+    )
+    return text
 
 
 def _listed(value: Json) -> Json:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Generic, Self, TextIO
@@ -74,13 +74,28 @@ class Output:
         self.stdout.flush()
         self.stderr.write(written(plain(text) if isinstance(text, str) else text, color=self.stderr_color) + "\n")
 
-    def next_command(self, arguments: Sequence[str]) -> str:
+    def next_command(self, arguments: Iterable[str]) -> str:
         """The exact command line to type next: these arguments, and the connection flags that were given."""
         return shlex.join(["kelr", *arguments, *self.connection_flags])
 
-    def next(self, arguments: Sequence[str]) -> None:
+    def next(self, arguments: Iterable[str]) -> None:
         """Print the next command beside the data."""
         self.note([*styled("  next:", Style.HEADING), *plain(" " + self.next_command(arguments))])
+
+    def progress(self, done: int, total: int, *, what: str = "") -> None:
+        """Count on a line of the terminal that stderr is; nothing in a pipe."""
+        if self.stderr.isatty():
+            label = f"{what}: " if what else ""
+            self.stderr.write(f"\r\x1b[K{label}{done:,} of {total:,}")
+            if done >= total:
+                self.end_progress()
+            self.stderr.flush()
+
+    def end_progress(self) -> None:
+        """Clear the line that counts."""
+        if self.stderr.isatty():
+            self.stderr.write("\r\x1b[K")
+            self.stderr.flush()
 
 
 class Listing(Generic[RowT]):

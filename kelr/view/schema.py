@@ -74,11 +74,18 @@ def _log_info() -> Mapping[str, Json]:
     return document_schema(log_info_view(_NO_CLUSTER))
 
 
+def _snapshot() -> Mapping[str, Json]:
+    from kelr.view.saved import saved_view  # noqa: PLC0415
+
+    return document_schema(saved_view())
+
+
 _NO_CLUSTER = Cluster(None, ())
 
 SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "describe": _describe,
     "describe-summary": _summary,
     "log-info": _log_info,
+    "snapshot": _snapshot,
 }
 """Output names and their schemas, made when they are asked for."""

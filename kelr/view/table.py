@@ -109,10 +109,13 @@ class Table(Generic[RowT]):
 def cell_text(column: Column[RowT], row: RowT) -> Text:
     """What people see of one fact of one row."""
     if column.text is not None:
-        return column.text(row) or NOTHING
+        text = column.text(row)
+        return text if any(span.text for span in text) else NOTHING
     value = None if column.value is None else column.value(row)
     if isinstance(value, list | tuple):
         return plain(" ".join(str(member) for member in value)) if value else NOTHING
+    if isinstance(value, bool):
+        return plain("yes" if value else "no")
     return NOTHING if value is None or value == "" else plain(str(value))
 
 

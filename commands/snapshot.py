@@ -1,0 +1,58 @@
+"""``kelr snapshot``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
+from kelr.commands.session import Session, now_ms
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="Where to save it; ends in .kelr by custom.")]
+NoLogs = Annotated[
+    bool, typer.Option("--no-logs", help="Leave out what the replicas' logs hold: quicker, and explain knows less.")
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")]
+
+
+@with_session()
+def snapshot(
+    session: Session,
+    file: File,
+    targets: Targets = None,
+    *,
+    no_logs: NoLogs = False,
+    overwrite: Overwrite = False,
+    topic: Topics = None,
+    partition: Partitions = None,
+    all_topic_partitions: AllPartitions = False,
+) -> None:
+    """Save everything that kelr knows of a cluster in one file.
+
+    Brokers, features, partitions, configs and what every replica's log holds, of
+    all partitions or of those that are named. Every command that looks takes the
+    file with --snapshot. No secret is in it.
+
+    Examples:
+      kelr snapshot incident.kelr -b kafka-1:9092
+      kelr explain --snapshot incident.kelr
+    """
+    from kelr.sources.snapshot_file import save_snapshot  # noqa: PLC0415 - not for --help
+    from kelr.view.saved import Saved, show_saved  # noqa: PLC0415
+
+    selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
+    source = session.source()
+    with session.progress("replicas' logs read") as progress:
+        saved = save_snapshot(
+            source,
+            selection,
+            file,
+            now_ms=now_ms(),
+            with_logs=None if no_logs else lambda _: True,
+            lineage=not no_logs,
+            overwrite=overwrite,
+            progress=progress,
+        )
+    show_saved(session.output, Saved(str(file), file.stat().st_size, saved, not no_logs))

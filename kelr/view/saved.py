@@ -1,0 +1,60 @@
+"""What ``kelr snapshot`` says when the file is written."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from kelr.view.columns import Column, Fact, View
+from kelr.view.output import Output
+from kelr.view.styled import Style, plain, styled
+
+KIND = "kelr/snapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A snapshot file that was written."""
+
+    file: str
+    size_bytes: int
+    partitions: int
+    logs: bool
+
+
+def saved_view() -> View[Saved]:
+    """The columns of `snapshot`: one row, the file."""
+    return View(
+        KIND,
+        (
+            Column("file", "FILE", value=lambda row: row.file, type="string", about="The file that was written."),
+            Column(
+                "partitions",
+                "PARTITIONS",
+                value=lambda row: row.partitions,
+                right=True,
+                type="integer",
+                about="How many partitions are in it.",
+            ),
+            Column("logs", "LOGS", value=lambda row: row.logs, type="boolean", about="Whether logs were asked for."),
+            Column(
+                "size_bytes",
+                "BYTES",
+                value=lambda row: row.size_bytes,
+                right=True,
+                type="integer",
+                about="The file's size in bytes.",
+            ),
+        ),
+        tail=(Fact("next", "string?", "The command to type next."),),
+    )
+
+
+def show_saved(output: Output, saved: Saved) -> None:
+    """Show what was saved, and the command that reads it."""
+    command = shlex.join(["kelr", "explain", "--snapshot", saved.file])
+    with output.listing(saved_view()) as listing:
+        listing.add([saved])
+        listing.finish({"next": command})
+    if not output.format.is_document:
+        output.note([*styled("  next:", Style.HEADING), *plain(f" {command}")])
