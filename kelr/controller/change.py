@@ -164,16 +164,17 @@ def _write(
 
 def _sets_after_election(ballot: Ballot, elected: Elected) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """ISR and ELR once the leadership has moved (tryElection, maybeUpdateRecordElr)."""
+    # Kafka 4.0 seats even a stored "no leader", so that -1 gets into the sets.
+    seated = NO_LEADER if elected.leader is None else elected.leader
     if elected.unclean:
-        # Kafka 4.0 seats even a stored "no leader": its ISR then holds that -1.
-        return (NO_LEADER if elected.leader is None else elected.leader,), ()
-    if elected.leader in ballot.elr:
-        return (elected.leader,), tuple(replica for replica in ballot.elr if replica != elected.leader)
+        return (seated,), ()
+    if seated in ballot.elr:
+        return (seated,), tuple(replica for replica in ballot.elr if replica != seated)
     return ballot.isr, ballot.elr
 
 
 def _recovering(before: bool | None, unclean: bool, target: bool | None) -> bool | None:
-    if target is not None and target != before:
+    if target is not None and target != bool(before):
         return target
     return True if unclean else before
 

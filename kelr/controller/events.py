@@ -51,6 +51,20 @@ def broker_registered(state: PartitionState, broker: int, around: Circumstances,
     )
 
 
+def broker_unregistered(state: PartitionState, broker: int, around: Circumstances) -> Change:
+    """An operator removed a broker's registration; the ELR keeps it (handleBrokerUnregistered)."""
+    around = replace(around, electable=around.electable - {broker})
+    if broker not in state.isr and broker not in (state.elr or ()):
+        return _unchanged(state, around)
+    return change_partition(state, around, election=around.normal_election, target_isr=without(state.isr, broker))
+
+
+def directory_failed(state: PartitionState, broker: int, around: Circumstances) -> Change:
+    """The log directory of a live broker failed that holds this partition's replica (handleDirectoriesOffline)."""
+    around = replace(around, electable=around.electable - {broker})
+    return change_partition(state, around, election=around.normal_election, target_isr=without(state.isr, broker))
+
+
 def broker_unfenced(state: PartitionState, broker: int, around: Circumstances) -> Change:
     """A registered broker has caught up with the metadata and may lead (handleBrokerUnfenced)."""
     around = replace(around, electable=around.electable | {broker})
@@ -60,10 +74,35 @@ def broker_unfenced(state: PartitionState, broker: int, around: Circumstances) -
 
 
 def broker_returns(state: PartitionState, broker: int, around: Circumstances, *, clean: bool) -> Change:
-    """An absent broker starts: it registers, then it is unfenced."""
+    """An absent broker starts: it registers, then it is unfenced. The election is that of the last run that wrote."""
     registered = broker_registered(state, broker, around, clean=clean)
     unfenced = broker_unfenced(registered.after, broker, around)
-    return replace(unfenced, before=state)
+    deciding = registered if registered.written and not unfenced.written else unfenced
+    return replace(deciding, before=state, after=unfenced.after)
+
+
+def isr_altered(
+    state: PartitionState, isr: tuple[int, ...], around: Circumstances, *, recovering: bool = False
+) -> Change:
+    """The leader reports a changed ISR, and that it has recovered from an unclean election (alterPartition).
+
+    Its validation is not repeated here: a leader asks only for live members that have caught up.
+    """
+    return change_partition(
+        state, around, election=around.normal_election, target_isr=isr, target_recovering=recovering
+    )
+
+
+def min_isr_written(state: PartitionState, around: Circumstances) -> PartitionState:
+    """Another min.insync.replicas was written for the topic, or for all: with ELR on, that clears ELR and LastKnownElr
+    (ConfigurationControlManager.createClearElrRecordsAsNeeded, ReplicationControlManager.removeTopicElrs).
+
+    No election runs, so a partition that waited for one of these replicas waits for it no longer.
+    """
+    if not around.rules.elr or not (state.elr or state.last_known_elr):
+        return state
+    epoch = None if state.partition_epoch is None else state.partition_epoch + 1
+    return replace(state, elr=(), last_known_elr=(), partition_epoch=epoch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,5 +133,12 @@ def elect_leaders(state: PartitionState, election: Election, around: Circumstanc
 
 def replicas_reordered(state: PartitionState, first: int, around: Circumstances) -> Change:
     """AlterPartitionReassignments with the same replicas and `first` put first: completes at once, always ONLINE."""
-    order = (first, *without(state.replicas, first))
+    return replicas_in_order(state, (first, *without(state.replicas, first)), around)
+
+
+def replicas_in_order(state: PartitionState, order: tuple[int, ...], around: Circumstances) -> Change:
+    """AlterPartitionReassignments with the same replicas in another order (changePartitionReassignment).
+
+    A reassignment that is under way stays so: Kafka sets adding and removing replicas only where there are new ones.
+    """
     return change_partition(state, around, election=Election.ONLINE, target_replicas=order)

@@ -6,7 +6,7 @@ Four classes of behaviour were measured on the released jars (`docs/election-rul
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kelr.model import METADATA_FEATURE, Features
 
@@ -86,9 +86,9 @@ def choose_rules(features: Features) -> ChosenRules:
     """
     if features.elr_enabled is None:
         return ChosenRules(NEWEST, "feature levels are not known; the newest rules are assumed", certain=False)
-    if not features.elr_enabled:
-        return ChosenRules(KRAFT, "eligible.leader.replicas.version is 0: ELR is off", certain=True)
     newest = (features.supported or {}).get(METADATA_FEATURE)
+    if not features.elr_enabled:
+        return ChosenRules(_kraft(newest), "eligible.leader.replicas.version is 0: ELR is off", certain=True)
     if newest is None:
         return ChosenRules(NEWEST, "ELR is on; the software's version is not known", certain=False)
     reason = f"ELR is on; the brokers' software supports metadata.version up to {newest}"
@@ -96,3 +96,9 @@ def choose_rules(features: Features) -> ChosenRules:
         if newest <= last:
             return ChosenRules(rules, reason, certain=rules is not ELR_4_1)
     return ChosenRules(ELR_4_3, reason, certain=True)
+
+
+def _kraft(newest_metadata_version: int | None) -> RuleSet:
+    """ELR off, with the way in which that software completes reassignments (the one thing that differs then)."""
+    older = newest_metadata_version is not None and newest_metadata_version <= _SOFTWARE_BY_METADATA_VERSION[-1][0]
+    return replace(KRAFT, reassignment_needs_every_target=older)

@@ -10,7 +10,7 @@ from kelr.controller import Change, Circumstances, Election, RuleSet, change_par
 from kelr.controller.election import NO_LEADER
 from kelr.model import PartitionState
 
-# Small universes, so that random sets meet; the larger ids sit in other buckets of a Java HashSet than their order says.
+# Small universes, so that random sets meet; larger ids come out of a Java HashSet in another order than by size.
 UNIVERSES = ((1, 2, 3, 4, 5), (1, 2, 3, 4, 5), (0, 1, 2, 3), (1, 2, 16, 17, 33), (3, 1001, 1002, 1017, 70001))
 
 

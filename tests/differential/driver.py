@@ -32,7 +32,8 @@ def compile_driver(target: Path) -> None:
     javac = shutil.which("javac")
     assert javac is not None
     path = os.pathsep.join(map(str, class_path(API_VERSION)))
-    command = [javac, "--release", str(RELEASE), "-g:none", "-Xlint:all", "-Werror", "-d", target, "-cp", path, SOURCE]
+    flags = ["--release", str(RELEASE), "-g:none", "-Xlint:all", "-Werror"]
+    command = [javac, *flags, "-d", str(target), "-cp", path, str(SOURCE)]
     subprocess.run(command, check=True, timeout=120)
 
 
