@@ -8,15 +8,14 @@ from collections.abc import Mapping
 from kelr.errors import AuthenticationError, ConnectError
 from kelr.sources.connection import ConnectionSettings, address_text
 from kelr.sources.live.diagnose import PortSpeaks, Probe, probe_port
-from kelr.sources.live.network import KafkaTransport
 from kelr.sources.live.requests import api_versions
-from kelr.sources.live.transport import Failure, FailureKind, Message, NodeAddress, NodeId
+from kelr.sources.live.transport import Failure, FailureKind, Message, NodeAddress, NodeId, Transport
 
 _DIAGNOSIS_SHARE = 0.25
 """The part of the timeout that is kept back for finding out why nobody answered."""
 
 
-def reach(transport: KafkaTransport, settings: ConnectionSettings) -> tuple[NodeId, Message]:
+def reach(transport: Transport, settings: ConnectionSettings) -> tuple[NodeId, Message]:
     """The first bootstrap server that answers, and its ApiVersions answer.
 
     Raises:

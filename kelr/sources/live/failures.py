@@ -46,7 +46,7 @@ def _words(error: Exception) -> str:
     for name, words in _ERRNO_WORDS.items():
         if name in text:
             return words
-    text = re.sub(r"^(?:[A-Za-z]+Error|Cancelled)(?:: )?", "", text).strip()
+    text = re.sub(r"^(?:[A-Za-z]+Error|Cancelled|IncompatibleBrokerVersion)(?:: |$)", "", text).strip()
     text = re.sub(r"^(?:\[Error \d+\] )?(?:[A-Za-z]+Error: )?", "", text).strip()
     return "connection closed" if text in {"", "socket disconnected", "closed"} else text
 

@@ -53,7 +53,6 @@ class KafkaTransport:
         self._closed = False
 
     def bootstrap_nodes(self) -> Mapping[NodeId, NodeAddress]:
-        """The names of the bootstrap servers and their addresses."""
         return {
             broker.node_id: NodeAddress(broker.host, broker.port)
             for broker in self._manager.cluster.bootstrap_brokers()
@@ -72,9 +71,10 @@ class KafkaTransport:
             topics=[],
         )
         self._manager.cluster.update_metadata(answer)
-        self.resolve(nodes, timeout_s=min(LOOKUP_TIMEOUT_S, self._settings.timeout_s))
+        named: dict[NodeId, NodeAddress] = {**nodes}
+        self.resolve(named, timeout_s=min(LOOKUP_TIMEOUT_S, self._settings.timeout_s))
 
-    def resolve(self, nodes: Mapping[Any, NodeAddress], *, timeout_s: float) -> None:
+    def resolve(self, nodes: Mapping[NodeId, NodeAddress], *, timeout_s: float) -> None:
         """Look all names up at once, in threads, because a lookup inside the event loop would stop every connection."""
         names = {node: address for node, address in nodes.items() if not _is_literal(address.host)}
         results = lookup_all({address.host for address in names.values()}, timeout_s=timeout_s)

@@ -76,7 +76,7 @@ def read_pages(
         _slices(reader, selection.topics, limit, start) if named else _paged(reader, (), limit, start)
     ):
         page = cutter.cut(described, next_cursor)
-        if page.partitions or page.topic_errors:
+        if page is not None:
             yield page
     last = cutter.last_errors()
     if last:
@@ -91,21 +91,28 @@ class _Cutter:
         self._reader = reader
         self._tracker = NamedTracker(selection, start)
         self._reported: set[str] = set()
+        self._counts: dict[str, int] = {}
+        """Replica counts of partitions 0 that no page has carried yet: an answer of which nothing is kept makes none."""
         self._unseen_start = start if start is not None and start.partition > 0 else None
 
-    def cut(self, described: Described, next_cursor: TopicPartition | None) -> Page:
-        selection, counts = self._selection, dict[str, int]()
+    def cut(self, described: Described, next_cursor: TopicPartition | None) -> Page | None:
+        """What is kept of one answer; None where that is nothing."""
+        selection = self._selection
         kept = []
         for partition in described.partitions:
             self._tracker.saw(partition)
             if partition.partition == 0 and selection.matches_topic(partition.topic):
-                counts[partition.topic] = len(partition.replicas)
+                self._counts[partition.topic] = len(partition.replicas)
             if selection.matches(partition.topic, partition.partition):
                 kept.append(partition)
         if self._unseen_start is not None and kept and kept[0].topic == self._unseen_start.topic:
-            counts.update(self._partition_zero(self._unseen_start.topic))
+            self._counts.update(self._partition_zero(self._unseen_start.topic))
             self._unseen_start = None
-        return Page(tuple(kept), self._new_errors(described.errors), next_cursor, counts)
+        errors = self._new_errors(described.errors)
+        if not kept and not errors:
+            return None
+        counts, self._counts = self._counts, {}
+        return Page(tuple(kept), errors, next_cursor, counts)
 
     def last_errors(self) -> tuple[TopicError, ...]:
         """What was named and never came. A list of all topics leaves out those that may not be read, so those are

@@ -27,7 +27,9 @@ from kelr.sources.live.network import KafkaTransport
 from kelr.sources.live.pages import Reader, read_pages
 from kelr.sources.live.requests import DESCRIBE_TOPIC_PARTITIONS_KEY
 from kelr.sources.live.topic_configs import read_topic_configs
-from kelr.sources.live.transport import Message, NodeAddress
+from kelr.sources.live.transport import Message, NodeAddress, Transport
+
+ReadConfigs = Callable[[ConnectionSettings, Collection[str]], Mapping[str, TopicConfig]]
 
 
 def _now_ms() -> int:
@@ -40,15 +42,26 @@ class LiveSource:
     Args:
         settings: where the cluster is, and how long to wait.
         clock_ms: milliseconds since 1970 UTC, for the time that each log answer carries.
+        connect: makes the transport; the network's unless a test or a simulation brings its own.
+        read_configs: reads topic configs; confluent-kafka's DescribeConfigs likewise.
 
     Raises (every method but `close`):
         ConnectError, AuthenticationError: no broker can be reached within the timeout.
     """
 
-    def __init__(self, settings: ConnectionSettings, *, clock_ms: Callable[[], int] = _now_ms) -> None:
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        *,
+        clock_ms: Callable[[], int] = _now_ms,
+        connect: Callable[[ConnectionSettings], Transport] = KafkaTransport,
+        read_configs: ReadConfigs = read_topic_configs,
+    ) -> None:
         self._settings = settings
         self._clock_ms = clock_ms
-        self._transport: KafkaTransport | None = None
+        self._connect = connect
+        self._read_configs = read_configs
+        self._transport: Transport | None = None
         self._brokers: AnyBroker | None = None
         self._versions: Message = None
         self._cluster: Cluster | None = None
@@ -80,7 +93,7 @@ class LiveSource:
 
     def topic_configs(self, topics: Collection[str]) -> Mapping[str, TopicConfig]:
         self._check_open()
-        return read_topic_configs(self._settings, topics)
+        return self._read_configs(self._settings, topics)
 
     def replica_logs(
         self, partitions: Sequence[PartitionState], *, lineage: bool = False, progress: Progress | None = None
@@ -103,10 +116,10 @@ class LiveSource:
     ) -> None:
         self.close()
 
-    def _reached(self) -> tuple[KafkaTransport, AnyBroker]:
+    def _reached(self) -> tuple[Transport, AnyBroker]:
         self._check_open()
         if self._transport is None or self._brokers is None:
-            transport = KafkaTransport(self._settings)
+            transport = self._connect(self._settings)
             try:
                 first, self._versions = reach(transport, self._settings)
             except BaseException:

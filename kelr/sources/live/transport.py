@@ -72,6 +72,12 @@ class NodeAddress:
 class Transport(Protocol):
     """Sends requests to nodes. All waits are bounded."""
 
+    def bootstrap_nodes(self) -> Mapping[NodeId, NodeAddress]:
+        """The names of the bootstrap servers and their addresses."""
+
+    def resolve(self, nodes: Mapping[NodeId, NodeAddress], *, timeout_s: float) -> None:
+        """Look host names up; a node whose name does not resolve answers with a Failure from then on."""
+
     def exchange(self, node: NodeId, request: Message, *, timeout_s: float | None = None) -> Answer:
         """One request to one node, and its answer."""
 
