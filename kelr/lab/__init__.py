@@ -1,11 +1,13 @@
 """Real Apache Kafka on this machine, and incidents that really happen on it."""
 
-from kelr.lab.cluster import Lab, LabStatus, NodeStatus
+from kelr.lab.cluster import Lab
 from kelr.lab.incidents import INCIDENTS, Incident, IncidentReport, find_incident, run_incident
 from kelr.lab.produce import Acks, Produced
 from kelr.lab.spec import LabSpec
+from kelr.lab.status import LabStatus, NodeStatus
 from kelr.lab.story import Action, StepDone
 from kelr.lab.tail import CutTail
+from kelr.lab.teardown import down
 
 __all__ = [
     "INCIDENTS",
@@ -20,6 +22,7 @@ __all__ = [
     "NodeStatus",
     "Produced",
     "StepDone",
+    "down",
     "find_incident",
     "run_incident",
 ]

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from random import SystemRandom
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -21,10 +18,10 @@ from kelr.lab import processes, watch, wire
 from kelr.lab.jars import Progress, cache_directory, obtain_jars
 from kelr.lab.java import find_java
 from kelr.lab.locks import load_lock
-from kelr.lab.nodes import HOST, NodePaths, new_kafka_uuid, write_nodes
+from kelr.lab.nodes import NodePaths, new_kafka_uuid, write_nodes
+from kelr.lab.ports import free_ports
 from kelr.lab.spec import CONTROLLER_ID, LabSpec
 from kelr.lab.state import (
-    STATE_FILE,
     LabState,
     claim_directory,
     load_state,
@@ -32,7 +29,9 @@ from kelr.lab.state import (
     node_name,
     save_state,
 )
+from kelr.lab.status import LabStatus, NodeStatus
 from kelr.lab.tail import CutTail, cut_log
+from kelr.lab.teardown import file_errors, take_down
 from kelr.lab.tools import STOCK_TOOLS
 from kelr.model import PartitionState, TopicPartition
 
@@ -44,37 +43,6 @@ START_TIMEOUT_S = 60.0
 OBSTACLE = "lost+found"
 _QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 """Several JVMs start at once on few cores: no parallel collector, and only the quick compiler."""
-_FIRST_PORT, _LAST_PORT = 20000, 32000
-"""Below the range that systems give to outgoing connections: a stopped broker finds its port free again."""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeStatus:
-    """One node of the lab."""
-
-    node: int
-    name: str
-    port: int
-    rack: str | None
-    pid: int | None
-    """None where the process does not run."""
-    fenced: bool | None
-    """As the cluster says; None where it is not registered, or nobody could be asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class LabStatus:
-    """The lab as it is now."""
-
-    directory: Path
-    kafka: str
-    cluster_id: str
-    bootstrap_servers: str
-    elr: bool
-    min_isr: int
-    ready: bool
-    """False where the lab never came up whole: killed while starting, or starting now."""
-    nodes: tuple[NodeStatus, ...]
 
 
 class Lab:
@@ -103,8 +71,8 @@ class Lab:
             owner_pid: the lab ends itself when this process is gone; None keeps it until `down`.
 
         Raises:
-            LabError: no jars, no Java, no room, a lab is there already, or a node does not come up. Nothing is left
-                behind then.
+            ConnectError: the jars cannot be downloaded.
+            LabError: no Java, no room, a lab is there already, or a node does not come up. Nothing is left behind then.
         """
         processes.require_psutil()
         directory = directory.absolute()
@@ -115,15 +83,15 @@ class Lab:
             lab_id=new_kafka_uuid(),
             cluster_id=new_kafka_uuid(),
             spec=spec,
-            ports=_free_ports((CONTROLLER_ID, *spec.broker_ids)),
+            ports=free_ports((CONTROLLER_ID, *spec.broker_ids)),
             java=str(java.executable),
             jars=tuple(map(str, jars)),
         )
-        with _explained(directory):
+        with file_errors(directory):
             claim_directory(directory, state)
         lab = cls(directory, state)
         try:
-            with _explained(directory):
+            with file_errors(directory):
                 lab._come_up(report, owner_pid)
         except BaseException:
             lab.down()
@@ -429,7 +397,9 @@ class Lab:
 
     def _check(self, broker: int) -> None:
         if broker not in self.brokers:
-            raise UsageError(f"the lab has no broker {broker}", next_step=f"brokers are {self.brokers}")
+            raise UsageError(
+                f"the lab has no broker {broker}", next_step=f"its brokers are {', '.join(map(str, self.brokers))}"
+            )
 
     def _check_alive(self, broker: int) -> None:
         if self._process(broker) is None:
@@ -466,63 +436,6 @@ class Lab:
             return {}
 
 
-def down(directory: Path, *, keep_data: bool = False, force: bool = False) -> None:
-    """End the lab in a directory, whatever state it is in: up, starting, killed while starting, or half dead.
-
-    Args:
-        keep_data: leave the nodes' files where they are.
-        force: also where lab.json is damaged; goes by the directory in the processes' command lines then.
-
-    Raises:
-        LabError: there is no lab, or its lab.json is damaged and `force` was not given.
-    """
-    processes.require_psutil()
-    directory = directory.absolute()
-    if force and (directory / STATE_FILE).exists():
-        take_down(directory, processes.all_under(directory), keep_data=keep_data)
-    else:
-        Lab.open(directory).down(keep_data=keep_data)
-
-
-def take_down(directory: Path, running: Sequence[psutil.Process], *, keep_data: bool) -> None:
-    """End these processes, and delete the directory unless `keep_data`."""
-    # Data that will be deleted needs no clean shutdown, only a short chance for one.
-    processes.end(running, ask_first_s=20 if keep_data else 2)
-    with _explained(directory):
-        if keep_data:
-            (directory / STATE_FILE).rename(directory / "ended-lab.json")
-        elif directory.exists():
-            shutil.rmtree(directory)
-
-
-@contextmanager
-def _explained(directory: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise LabError(
-            f"cannot use {error.filename or directory} for the lab ({error.strerror or error})",
-            next_step="free some space or correct the rights there, or give another directory with --dir",
-        ) from error
-
-
 def _clear_obstacle(data: Path) -> None:
     with suppress(FileNotFoundError):
         (data / OBSTACLE).rmdir()
-
-
-def _free_ports(nodes: tuple[int, ...]) -> dict[int, int]:
-    """A free port for each node, all of them held at once so that no two are the same."""
-    ports: dict[int, int] = {}
-    pick = SystemRandom()
-    with ExitStack() as held:
-        for _attempt in range(1000):
-            if len(ports) == len(nodes):
-                return ports
-            candidate = held.enter_context(socket.socket())
-            try:
-                candidate.bind((HOST, pick.randrange(_FIRST_PORT, _LAST_PORT)))
-            except OSError:
-                continue
-            ports[nodes[len(ports)]] = candidate.getsockname()[1]
-    raise LabError(f"no {len(nodes)} free ports between {_FIRST_PORT} and {_LAST_PORT} on {HOST}")

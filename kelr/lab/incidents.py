@@ -119,7 +119,7 @@ def _fresh_topic(lab: Lab, name: str) -> str:
 
 def _try_next(lab: Lab, topic: str, awaited: Sequence[int]) -> tuple[str, ...]:
     connection = f"-b {lab.bootstrap_servers}"
-    directory = "" if lab.directory == default_directory() else f" --dir {lab.directory}"
+    directory = "" if lab.directory == default_directory().absolute() else f" --dir {lab.directory}"
     return (
         f"kelr describe {connection} {topic}",
         f"kelr log-info {connection} {topic}",

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 
-from kelr.errors import LabError
+from kelr.errors import ConnectError, KelrError, LabError
 from kelr.lab.locks import Lock, LockedJar
 
 Download = Callable[[LockedJar, Path], Path]
@@ -54,7 +54,8 @@ def obtain_jars(
         download: how a jar is brought; jgo by default.
 
     Raises:
-        LabError: a jar cannot be downloaded, is not what the lock says, or there is no room for it.
+        ConnectError: a jar cannot be downloaded.
+        LabError: a jar is not what the lock says, there is no room for it, or jgo is not installed.
     """
     cached = _JarCache(cache, lock)
     missing = cached.missing(report)
@@ -218,7 +219,7 @@ def _explained(cache: Path) -> Iterator[None]:
         raise _explain(error, cache) from error
 
 
-def _explain(error: BaseException, cache: Path) -> LabError:
+def _explain(error: BaseException, cache: Path) -> KelrError:
     if _is_no_room(error):
         return LabError(
             f"no room for Kafka's jars in {cache} ({_shortened(error)})",
@@ -228,7 +229,7 @@ def _explain(error: BaseException, cache: Path) -> LabError:
         return LabError(
             f"cannot write Kafka's jars to {cache} ({error})", next_step="set KELR_CACHE_DIR to your own directory"
         )
-    return LabError(
+    return ConnectError(
         f"Kafka's jars could not be downloaded ({_shortened(error)})",
         next_step="check the network and proxy settings (HTTPS_PROXY), then run the same command again: "
         "what was fetched is kept",

@@ -52,13 +52,20 @@ class LabState:
 
 
 def default_directory() -> Path:
-    """``KELR_LAB_DIR``, else ``lab`` in the platform's state directory for kelr."""
+    """Where ``kelr lab`` lives: ``KELR_LAB_DIR``, else ``lab`` in the platform's state directory for kelr."""
     chosen = os.environ.get("KELR_LAB_DIR")
-    if chosen:
-        return Path(chosen)
+    return Path(chosen) if chosen else _state_directory() / "lab"
+
+
+def demo_directory() -> Path:
+    """Where ``kelr demo`` lives: beside the lab, so that a demo never meets a lab that is in use."""
+    return _state_directory() / "demo"
+
+
+def _state_directory() -> Path:
     from platformdirs import user_state_path  # noqa: PLC0415
 
-    return user_state_path("kelr") / "lab"
+    return user_state_path("kelr")
 
 
 def claim_directory(directory: Path, state: LabState) -> None:

@@ -80,6 +80,21 @@ def _snapshot() -> Mapping[str, Json]:
     return document_schema(saved_view())
 
 
+def _lab(name: str) -> Callable[[], Mapping[str, Json]]:
+    def schema() -> Mapping[str, Json]:
+        from kelr.view import lab  # noqa: PLC0415
+
+        views: dict[str, View[Any]] = {
+            "status": lab.status_view(),
+            "incidents": lab.incidents_view(),
+            "incident": lab.incident_view(),
+            "env": lab.environment_view(),
+        }
+        return document_schema(views[name])
+
+    return schema
+
+
 _NO_CLUSTER = Cluster(None, ())
 
 SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
@@ -87,5 +102,9 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "describe-summary": _summary,
     "log-info": _log_info,
     "snapshot": _snapshot,
+    "lab-status": _lab("status"),
+    "lab-incidents": _lab("incidents"),
+    "lab-incident": _lab("incident"),
+    "lab-env": _lab("env"),
 }
 """Output names and their schemas, made when they are asked for."""

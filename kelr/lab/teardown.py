@@ -1,0 +1,57 @@
+"""End a lab: its processes, and then its directory."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kelr.errors import LabError
+from kelr.lab import processes
+from kelr.lab.state import STATE_FILE, load_state
+
+if TYPE_CHECKING:
+    import psutil
+
+
+def down(directory: Path, *, keep_data: bool = False, force: bool = False) -> None:
+    """End the lab in a directory, whatever state it is in: up, starting, killed while starting, or half dead.
+
+    Args:
+        keep_data: leave the nodes' files where they are.
+        force: also where lab.json is damaged; goes by the directory in the processes' command lines then.
+
+    Raises:
+        LabError: there is no lab, or its lab.json is damaged and `force` was not given.
+    """
+    processes.require_psutil()
+    directory = directory.absolute()
+    if force and (directory / STATE_FILE).exists():
+        take_down(directory, processes.all_under(directory), keep_data=keep_data)
+    else:
+        take_down(directory, processes.all_of(load_state(directory).lab_id), keep_data=keep_data)
+
+
+def take_down(directory: Path, running: Sequence[psutil.Process], *, keep_data: bool) -> None:
+    """End these processes, and delete the directory unless `keep_data`."""
+    # Data that will be deleted needs no clean shutdown, only a short chance for one.
+    processes.end(running, ask_first_s=20 if keep_data else 2)
+    with file_errors(directory):
+        if keep_data:
+            (directory / STATE_FILE).rename(directory / "ended-lab.json")
+        elif directory.exists():
+            shutil.rmtree(directory)
+
+
+@contextmanager
+def file_errors(directory: Path) -> Iterator[None]:
+    """A file that cannot be written or removed, as an error that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise LabError(
+            f"cannot use {error.filename or directory} for the lab ({error.strerror or error})",
+            next_step="free some space or correct the rights there, or give another directory with --dir",
+        ) from error
