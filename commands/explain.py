@@ -102,10 +102,10 @@ def _show(session: Session, pages: list[DecidedPage], kind: ElectionType | None,
     rows = [Explained(decision, page.snapshot.taken_at_ms) for page in pages for decision in page.decisions]
     explanation = Explanation(
         next_command=session.output.next_command,
-        stock_connection=_stock_connection(session),
         width=session.output.width,
         election=kind,
         sources=session.output.format is OutputFormat.WIDE,
+        **_public_tools(session),
     )
     source = session.source()
     show_decisions(
@@ -120,15 +120,18 @@ def _show(session: Session, pages: list[DecidedPage], kind: ElectionType | None,
     return len(rows)
 
 
-def _stock_connection(session: Session) -> str:
-    """The connection as Kafka's own tools take it; empty where there is none to repeat (a snapshot)."""
+def _public_tools(session: Session) -> dict[str, str]:
+    """The connection as Kafka's own tools and kafka-python take it; empty for a snapshot."""
     settings = session.settings
     if settings.bootstrap_server is None:
-        return ""
-    flags = ["--bootstrap-server", settings.bootstrap_server]
+        return {}
+    stock = ["--bootstrap-server", settings.bootstrap_server]
     if settings.command_config is not None:
-        flags += ["--command-config", str(settings.command_config)]
-    return shlex.join(flags)
+        stock += ["--command-config", str(settings.command_config)]
+    return {
+        "stock_connection": shlex.join(stock),
+        "kafka_python_connection": shlex.join(["-b", settings.bootstrap_server]),
+    }
 
 
 def _rules(name: str) -> RuleSet | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +19,11 @@ from kelr.model import (
     Outcome,
     Situation,
 )
+
+STOCK_CONNECTION = "{stock}"
+"""Stands in `Advice.by_hand` where the connection flags of Kafka's own tools go."""
+KAFKA_PYTHON_CONNECTION = "{kafka-python}"
+"""Stands in `Advice.by_hand` where those of kafka-python's command line go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,29 +58,26 @@ def _look_again(case: Case) -> tuple[str, ...]:
     return ("explain", case.name)
 
 
-def stock_designation(case: Case, replica: int) -> tuple[str, ...]:
-    """Designating a replica of a leaderless partition with Kafka's own tools: reorder, elect, restore the order.
+def designation_by_hand(case: Case, replica: int) -> tuple[str, ...]:
+    """Designating a replica of a leaderless partition without kelr: reorder, elect uncleanly, restore the order.
 
-    Where the replica is the first live one anyway, an unclean election alone elects it.
+    Where the replica is the first live one anyway, an unclean election alone elects it. kafka-reassign-partitions.sh
+    refuses an assignment that names a dead broker ("Unknown broker id", seen on 4.0.0 and 4.3.1) although the request
+    itself allows it, so the reordering is done with kafka-python's command line, which is installed with kelr.
     """
     state = case.state
     election = (
-        "kafka-leader-election.sh {connection} --election-type unclean"
+        f"kafka-leader-election.sh {STOCK_CONNECTION} --election-type unclean"
         f" --topic {state.topic} --partition {state.partition}"
     )
     if case.live[:1] == (replica,):
         return (election,)
-    reorder = (replica, *without(state.replicas, replica))
-    return (*_reassign(case, reorder, "reorder.json"), election, *_reassign(case, state.replicas, "restore.json"))
+    return (_reorder(case, (replica, *without(state.replicas, replica))), election, _reorder(case, state.replicas))
 
 
-def _reassign(case: Case, replicas: Sequence[int], file: str) -> tuple[str, str]:
-    partition = {"topic": case.state.topic, "partition": case.state.partition, "replicas": list(replicas)}
-    document = json.dumps({"version": 1, "partitions": [partition]}, separators=(",", ":"))
-    return (
-        f"echo '{document}' > {file}",
-        f"kafka-reassign-partitions.sh {{connection}} --execute --reassignment-json-file {file}",
-    )
+def _reorder(case: Case, replicas: Sequence[int]) -> str:
+    order = ",".join(map(str, replicas))
+    return f"kafka-python admin {KAFKA_PYTHON_CONNECTION} partitions alter-reassignments -r {case.name}={order}"
 
 
 def cost_in_words(loss: Loss | None) -> str:
@@ -99,7 +100,7 @@ def _or_designate(case: Case, found: Findings, condition: str) -> tuple[str, tup
         return "", ()
     text = f"{condition}: designate {best.designate}, which {cost_in_words(best.loss)}."
     text += _hold_down(case, best.designate)
-    return text, stock_designation(case, best.designate)
+    return text, designation_by_hand(case, best.designate)
 
 
 def _hold_down(case: Case, designated: int) -> str:
@@ -176,7 +177,7 @@ def _wait_for_last_known_leader(case: Case, found: Findings) -> Advice:
             text,
             leader,
             command=_look_again(case),
-            stock_commands=stock_designation(case, best.designate),
+            by_hand=designation_by_hand(case, best.designate),
         )
     text = (
         f"If only the process of broker {leader} died, bring it back: its log is whole, and Kafka elects it at once."
@@ -193,7 +194,7 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
     if best is None or best.designate is None:
         return _blocked(case)
     designate = best.designate
-    stock = stock_designation(case, designate)
+    stock = designation_by_hand(case, designate)
     if not missing:
         text = f"Designate {designate}: of all replicas it has the best log, and it {cost_in_words(best.loss)}."
         if best.loss is not None and best.loss.grade is not Grade.NONE_IF_FEWER_THAN_MIN_ISR:
@@ -256,7 +257,7 @@ def _pending(case: Case, found: Findings) -> Advice:
             text,
             best.designate,
             command=_look_again(case),
-            stock_commands=stock_designation(case, best.designate),
+            by_hand=designation_by_hand(case, best.designate),
         )
     text = f"Kafka elects {found.elected} at its next event for this partition: look again in a few seconds."
     return Advice(AdviceAction.WAIT, text, found.elected, command=_look_again(case))

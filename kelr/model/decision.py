@@ -252,9 +252,9 @@ class Advice:
     """What to do where the first advice cannot be followed."""
     command: tuple[str, ...] = ()
     """The next command as arguments after ``kelr``, without connection flags; the views add those that were given."""
-    stock_commands: tuple[str, ...] = ()
-    """The designation that `text` or `alternative` speaks of, as shell lines for Kafka's own tools, in order;
-    ``{connection}`` stands where the connection flags go."""
+    by_hand: tuple[str, ...] = ()
+    """The designation that `text` or `alternative` speaks of, as shell lines for public tools, in order; ``{stock}``
+    and ``{kafka-python}`` stand where the connection flags of each go."""
 
 
 @dataclass(frozen=True, slots=True)

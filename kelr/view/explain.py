@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from kelr.controller import RULE_SETS
+from kelr.engine.advice import KAFKA_PYTHON_CONNECTION, STOCK_CONNECTION
 from kelr.model import (
     Bounds,
     Candidate,
@@ -32,6 +33,12 @@ from kelr.view.output import Output
 from kelr.view.styled import Span, Style, Text, plain, styled
 from kelr.view.table import Table, wrap
 
+_BY_HAND = {
+    False: "Designating it by hand, with Kafka's own tool (look again just before):",
+    True: "Designating it by hand, in this order (look again just before; kafka-python is installed with kelr, and"
+    " Kafka's own reassignment tool refuses to name a dead broker):",
+}
+
 NextCommand = Callable[[Iterable[str]], str]
 """Turns a command's arguments into the line to type, connection flags included."""
 
@@ -51,13 +58,15 @@ class Explanation:
     Args:
         next_command: makes the exact next command.
         stock_connection: the connection flags as Kafka's own tools take them.
+        kafka_python_connection: the same for kafka-python's command line.
         width: columns of the terminal; None for a pipe.
         election: show the steps of this election type too.
         sources: name the KIP section or Kafka class behind each rule.
     """
 
     next_command: NextCommand
-    stock_connection: str = ""
+    stock_connection: str = "--bootstrap-server HOST:PORT"
+    kafka_python_connection: str = "-b HOST:PORT"
     width: int | None = None
     election: ElectionType | None = None
     sources: bool = False
@@ -78,12 +87,14 @@ class Explanation:
         fields["advice"] = {
             **asdict(decision.advice),
             "command": self.next_command(decision.advice.command) if decision.advice.command else None,
-            "stock_commands": [self._stock(line) for line in decision.advice.stock_commands],
+            "by_hand": [self._by_hand(line) for line in decision.advice.by_hand],
         }
         return {**fields, "taken_at_ms": row.taken_at_ms}
 
-    def _stock(self, line: str) -> str:
-        return line.replace("{connection}", self.stock_connection or "--bootstrap-server HOST:PORT")
+    def _by_hand(self, line: str) -> str:
+        return line.replace(STOCK_CONNECTION, self.stock_connection).replace(
+            KAFKA_PYTHON_CONNECTION, self.kafka_python_connection
+        )
 
     def _block(self, row: Explained) -> Iterator[Text]:
         decision = row.decision
@@ -137,10 +148,10 @@ class Explanation:
         yield from self._paragraph("Advice: ", advice.text, Style.HEADING)
         if advice.alternative:
             yield from self._paragraph("        ", advice.alternative, Style.PLAIN)
-        if advice.stock_commands:
-            yield styled("  with Kafka's own tools, in this order:", Style.QUIET)
-            for line in advice.stock_commands:
-                yield plain(f"    {self._stock(line)}")
+        if advice.by_hand:
+            yield from self._paragraph("  ", _BY_HAND[len(advice.by_hand) > 1], Style.PLAIN)
+            for line in advice.by_hand:
+                yield plain(f"    {self._by_hand(line)}")
         if advice.command:
             yield [*styled("  next: ", Style.HEADING), Span(self.next_command(advice.command))]
 
@@ -247,11 +258,11 @@ def _behind(candidate: Candidate) -> Text:
 
 
 _CANDIDATE_COLUMNS: tuple[Column[Candidate], ...] = (
-    Column("replica", "replica", text=_replica),
-    Column("broker", "broker", text=_broker),
-    Column("log", "log", text=_log),
-    Column("behind", "behind", text=_behind, right=True),
-    Column("standing", "standing", text=lambda candidate: plain(candidate.reason)),
+    Column("replica", "REPLICA", text=_replica),
+    Column("broker", "BROKER", text=_broker),
+    Column("log", "LOG", text=_log),
+    Column("behind", "BEHIND", text=_behind, right=True),
+    Column("standing", "STANDING", text=lambda candidate: plain(candidate.reason)),
 )
 
 
@@ -388,11 +399,11 @@ def certainty_in_words(loss: Loss) -> str:
 
 
 _OUTCOME_COLUMNS: tuple[Column[Outcome], ...] = (
-    Column("election", "If you elect now", text=lambda outcome: plain(_name(outcome))),
-    Column("leader", "leader", text=_leader),
-    Column("committed", "lost, acks=all", text=_committed),
-    Column("total", "lost in all", text=_total),
-    Column("certainty", "certainty", text=_certainty),
+    Column("election", "IF YOU ELECT NOW", text=lambda outcome: plain(_name(outcome))),
+    Column("leader", "LEADER", text=_leader),
+    Column("committed", "LOST, acks=all", text=_committed),
+    Column("total", "LOST IN ALL", text=_total),
+    Column("certainty", "CERTAINTY", text=_certainty),
 )
 
 
@@ -453,23 +464,23 @@ def _unclean_outcome(decision: Decision) -> Outcome:
 
 
 SHORT_COLUMNS: tuple[Column[Explained], ...] = (
-    Column("name", "partition", text=_where, shown=Shown.PEOPLE),
+    Column("name", "PARTITION", text=_where, shown=Shown.PEOPLE),
     _fact("topic", lambda decision: decision.topic),
     _fact("partition", lambda decision: decision.partition),
     _fact("rules", lambda decision: decision.rules),
-    Column("situation", "situation", value=lambda row: row.decision.situation.value, text=_situation),
+    Column("situation", "SITUATION", value=lambda row: row.decision.situation.value, text=_situation),
     _fact("leader", lambda decision: decision.leader),
     _fact("leader_epoch", lambda decision: decision.leader_epoch),
     _fact("elected", lambda decision: decision.elected),
     _fact("elected_by", lambda decision: decision.elected_by),
-    Column("waits_for", "waits for", value=lambda row: row.decision.waits_for, text=_waits),
+    Column("waits_for", "WAITS FOR", value=lambda row: row.decision.waits_for, text=_waits),
     _fact("best_replica", lambda decision: next((c.replica for c in decision.candidates if c.best), None)),
     _fact("best_log_end", lambda decision: next((c.log_end for c in decision.candidates if c.best), None)),
     _fact("unclean_elects", lambda decision: _unclean_outcome(decision).elected),
     _fact("unclean_loses_at_least", lambda decision: _least_lost(_unclean_outcome(decision).loss)),
-    Column("best", "best log (end)", text=_best, shown=Shown.PEOPLE),
-    Column("unclean", "unclean takes", text=_unclean, shown=Shown.PEOPLE),
-    Column("advice", "advice", text=_action, shown=Shown.PEOPLE),
+    Column("best", "BEST LOG (END)", text=_best, shown=Shown.PEOPLE),
+    Column("unclean", "UNCLEAN TAKES", text=_unclean, shown=Shown.PEOPLE),
+    Column("advice", "ADVICE", text=_action, shown=Shown.PEOPLE),
     _fact("advice_action", lambda decision: decision.advice.action.value),
     _fact("advice_replica", lambda decision: decision.advice.replica),
 )

@@ -1,0 +1,99 @@
+"""The demo's closing table: the stock unclean election against kelr's recommendation, partition by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kelr.model import AdviceAction, Decision, ElectionType, Loss, Outcome
+from kelr.view.columns import Column, View
+from kelr.view.styled import Style, Text, plain, styled
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One partition's decision, as the demo's closing table shows it."""
+
+    decision: Decision
+
+    @property
+    def name(self) -> str:
+        return f"{self.decision.topic}:{self.decision.partition}"
+
+    @property
+    def stock(self) -> Outcome:
+        return self._outcome(ElectionType.UNCLEAN)
+
+    @property
+    def best(self) -> Outcome:
+        """Designating the live replica with the best log that was heard."""
+        return self._outcome(ElectionType.LONGEST_LOG_AGGRESSIVE)
+
+    @property
+    def stock_loss(self) -> int:
+        """Offsets known to be lost by the stock election."""
+        return _least(self.stock.loss)
+
+    @property
+    def stock_committed_loss(self) -> int:
+        loss = self.stock.loss
+        return 0 if loss is None or loss.committed is None else loss.committed.at_least
+
+    @property
+    def best_loss(self) -> int:
+        return _least(self.best.loss)
+
+    def _outcome(self, kind: ElectionType) -> Outcome:
+        return next(outcome for outcome in self.decision.elections if outcome.election is kind)
+
+
+def _least(loss: Loss | None) -> int:
+    return 0 if loss is None or loss.total is None else loss.total.at_least
+
+
+def _lost(count: int, committed: int) -> Text:
+    if not count:
+        return plain("0")
+    known = f", {committed} committed" if committed else ""
+    return styled(f"{count}{known}", Style.BAD)
+
+
+def _recommendation(row: Comparison) -> Text:
+    advice = row.decision.advice
+    if advice.action is AdviceAction.BRING_BACK and advice.replica is not None:
+        return plain(f"bring {advice.replica} back (it holds everything committed)")
+    return plain(advice.action.value + ("" if advice.replica is None else f" {advice.replica}"))
+
+
+COMPARISON_VIEW: View[Comparison] = View(
+    "kelr/demo",
+    (
+        Column("partition", "PARTITION", value=lambda row: row.name),
+        Column("replicas", "REPLICAS", value=lambda row: row.decision.replicas),
+        Column("stock_elects", "STOCK ELECTS", value=lambda row: row.stock.elected),
+        Column(
+            "stock_loses",
+            "AND LOSES",
+            value=lambda row: row.stock_loss,
+            text=lambda row: _lost(row.stock_loss, row.stock_committed_loss),
+        ),
+        Column("kelr", "KELR RECOMMENDS", value=lambda row: row.decision.advice.action, text=_recommendation),
+        Column("else_designates", "ELSE DESIGNATE", value=lambda row: row.best.elected),
+        Column("else_loses", "AND LOSES", value=lambda row: row.best_loss, text=lambda row: _lost(row.best_loss, 0)),
+    ),
+)
+
+
+def comparison_in_words(rows: Sequence[Comparison]) -> Iterator[str]:
+    """The table's sum in a sentence or two."""
+    worse = [row for row in rows if row.stock_loss > row.best_loss]
+    lost = sum(row.stock_loss for row in rows)
+    committed = sum(row.stock_committed_loss for row in rows)
+    kept = lost - sum(row.best_loss for row in rows)
+    yield (
+        f"On {len(worse)} of {len(rows)} partitions the stock election takes a replica that is not the best: it would lose"
+    )
+    yield (
+        f"{lost} offsets that a live replica holds, {committed} of them known to be committed (acks=all). Designating the"
+    )
+    yield f"best log instead keeps {kept} of them; bringing the awaited broker back keeps what only its disk has, too."
