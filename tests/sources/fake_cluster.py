@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -347,7 +347,7 @@ class FakeTransport:
     def bootstrap_nodes(self) -> Mapping[NodeId, NodeAddress]:
         return {"bootstrap-0": NodeAddress("127.0.0.1", 1)}
 
-    def resolve(self, nodes: Mapping[NodeId, NodeAddress], *, timeout_s: float) -> None:
+    def resolve(self, nodes: Iterable[tuple[NodeId, NodeAddress]], *, timeout_s: float) -> None:
         assert nodes
         assert timeout_s > 0
 

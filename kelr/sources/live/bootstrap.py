@@ -25,7 +25,7 @@ def reach(transport: Transport, settings: ConnectionSettings) -> tuple[NodeId, M
     started = time.monotonic()
     nodes = transport.bootstrap_nodes()
     patience_s = settings.timeout_s * (1 - _DIAGNOSIS_SHARE)
-    transport.resolve(nodes, timeout_s=patience_s / 2)
+    transport.resolve(nodes.items(), timeout_s=patience_s / 2)
     left_s = max(0.1, patience_s - (time.monotonic() - started))
     result = transport.first_answer(list(nodes), api_versions, timeout_s=left_s)
     if isinstance(result, tuple):

@@ -42,6 +42,7 @@ _AGAIN = RETRIABLE | {UNKNOWN_TOPIC}
 """A broker that has just started may not know its replicas yet."""
 
 
+_NO_EPOCHS = "the log's records carry no leader epoch"
 _SENT_ELSEWHERE = "the broker did not answer for its own log (it sends consumers to another replica)"
 
 
@@ -214,15 +215,19 @@ class BrokerDialogue:
         here = position if isinstance(position, Position) else None
         problem = error or (position if isinstance(position, str) else None)
         known = error is None
+        log_end = epochs.log_end if known and epochs.log_end is not None else end.log_end
+        log_start = here.log_start if here is not None else epochs.log_start
+        if problem is None and epochs.newest is None and log_start is not None and log_start < log_end:
+            problem = _NO_EPOCHS
         return ReplicaLog(
             replica=self._broker,
-            log_end=epochs.log_end if known and epochs.log_end is not None else end.log_end,
+            log_end=log_end,
             last_epoch=epochs.newest if known else None,
             current_leader_epoch=end.leader_epoch,
             high_watermark=here.high_watermark if here is not None else epochs.high_watermark,
-            log_start=here.log_start if here is not None else epochs.log_start,
+            log_start=log_start,
             lineage=epochs.lineage if known else None,
-            source="ListOffsets+Fetch" if problem is None else "ListOffsets",
+            source="ListOffsets+Fetch" if log_start is not None else "ListOffsets",
             read_at_ms=self._clock_ms(),
             last_epoch_error=problem if problem != TOPIC_UNAUTHORIZED else f"{problem} (READ)",
         )

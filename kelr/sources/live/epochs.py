@@ -39,7 +39,8 @@ class Epochs:
     """What a search found out. `newest` None: the log's history names no epoch."""
 
     newest: int | None
-    """The last written epoch: that of the last record, or of the last record that retention took."""
+    """The last written epoch: that of the last record, or of the last record that retention took. None: no record, or
+    records without an epoch (written before Kafka 0.11)."""
     lineage: tuple[EpochEnd, ...] | None
     """Oldest first; None where nobody asked for it."""
     log_end: int | None
@@ -66,6 +67,7 @@ class EpochSearch:
         self._chain: list[EpochEnd] = []
         """Newest first. The first is certain; of the others, the last may turn out to be no epoch of this log."""
         self._walked = False
+        self._newest_is_empty = False
         self._latest: Below | None = None
 
     def next_epoch(self) -> int | None:
@@ -108,9 +110,10 @@ class EpochSearch:
             return
         if len(self._chain) > 1 and found.end_offset == above.end_offset:
             # Two epochs cannot end at one offset: the one above was only the echo of the question.
-            self._chain.pop()
+            echo = self._chain.pop()
             if found.epoch == asked:
                 self._walked = True
+                self._newest_is_empty = echo.end_offset == self._chain[0].end_offset
                 return
         self._chain.append(found)
         undecided = found.epoch == asked and found.end_offset == self._chain[0].end_offset
@@ -126,10 +129,12 @@ class EpochSearch:
             return Epochs(None, () if self._lineage else None, None, None, None)
         log_end, start = self._chain[0].end_offset, latest.log_start
         held = [end for end in self._chain if start is None or end.end_offset > start]
-        if len(held) > 1 and held[1].end_offset == held[0].end_offset:
+        if self._newest_is_empty or (len(held) > 1 and held[1].end_offset == held[0].end_offset):
             held = held[1:]
         empty = log_end == 0 if start is None else log_end <= start
-        newest = held[0].epoch if held else (self._chain[0].epoch if log_end > 0 else None)
+        newest = held[0].epoch if held else None
+        if empty and log_end > 0:
+            newest = self._chain[0].epoch
         return Epochs(
             newest=newest,
             lineage=(() if empty else tuple(reversed(held))) if self._lineage else None,

@@ -6,7 +6,7 @@ import ipaddress
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kelr.sources.connection import ConnectionSettings
@@ -71,12 +71,11 @@ class KafkaTransport:
             topics=[],
         )
         self._manager.cluster.update_metadata(answer)
-        named: dict[NodeId, NodeAddress] = {**nodes}
-        self.resolve(named, timeout_s=min(LOOKUP_TIMEOUT_S, self._settings.timeout_s))
+        self.resolve(nodes.items(), timeout_s=min(LOOKUP_TIMEOUT_S, self._settings.timeout_s))
 
-    def resolve(self, nodes: Mapping[NodeId, NodeAddress], *, timeout_s: float) -> None:
+    def resolve(self, nodes: Iterable[tuple[NodeId, NodeAddress]], *, timeout_s: float) -> None:
         """Look all names up at once, in threads, because a lookup inside the event loop would stop every connection."""
-        names = {node: address for node, address in nodes.items() if not _is_literal(address.host)}
+        names = {node: address for node, address in nodes if not _is_literal(address.host)}
         results = lookup_all({address.host for address in names.values()}, timeout_s=timeout_s)
         for node, address in names.items():
             failure = results[address.host]

@@ -92,7 +92,7 @@ class _Cutter:
         self._tracker = NamedTracker(selection, start)
         self._reported: set[str] = set()
         self._counts: dict[str, int] = {}
-        """Replica counts of partitions 0 that no page has carried yet: an answer of which nothing is kept makes none."""
+        """Replica counts that no page has carried yet: an answer of which nothing is kept makes no page."""
         self._unseen_start = start if start is not None and start.partition > 0 else None
 
     def cut(self, described: Described, next_cursor: TopicPartition | None) -> Page | None:

@@ -7,7 +7,7 @@ result. The transport runs many of them at once; a test runs one with a function
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
@@ -75,7 +75,7 @@ class Transport(Protocol):
     def bootstrap_nodes(self) -> Mapping[NodeId, NodeAddress]:
         """The names of the bootstrap servers and their addresses."""
 
-    def resolve(self, nodes: Mapping[NodeId, NodeAddress], *, timeout_s: float) -> None:
+    def resolve(self, nodes: Iterable[tuple[NodeId, NodeAddress]], *, timeout_s: float) -> None:
         """Look host names up; a node whose name does not resolve answers with a Failure from then on."""
 
     def exchange(self, node: NodeId, request: Message, *, timeout_s: float | None = None) -> Answer:

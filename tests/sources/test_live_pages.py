@@ -1,0 +1,233 @@
+"""Pages of a live cluster beyond the contract: what goes over the wire, old brokers, errors, brokers that die."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kelr.errors import AuthenticationError, ConnectError, UnsupportedError
+from kelr.model import Broker, BrokerStatus, Features, PartitionState, TopicPartition, select
+from kelr.sources.base import Page
+from kelr.sources.connection import ConnectionSettings
+from kelr.sources.live import LiveSource, pages
+from kelr.sources.live.transport import Failure, FailureKind
+from tests.sources.fake_cluster import BEFORE_3_8, KAFKA_2_4, FakeCluster, FakeTransport
+from tests.sources.samples import CLUSTER, PARTITIONS, fake_cluster, state
+
+
+def _source(cluster: FakeCluster, *, timeout_s: float = 0.4) -> LiveSource:
+    settings = ConnectionSettings((("127.0.0.1", 1),), timeout_s=timeout_s)
+    return LiveSource(settings, connect=lambda _settings: FakeTransport(cluster))
+
+
+def _read(cluster: FakeCluster, *targets: str, size: int | None = None) -> list[Page]:
+    return list(_source(cluster).pages(select(targets), page_size=size))
+
+
+def _partitions(read: list[Page]) -> tuple[PartitionState, ...]:
+    return tuple(partition for page in read for partition in page.partitions)
+
+
+def _count(cluster: FakeCluster, name: str) -> int:
+    return sum(asked == name for _, asked, _ in cluster.requests)
+
+
+def test_pages_are_asked_for_only_when_they_are_wanted() -> None:
+    cluster = fake_cluster()
+    stream = _source(cluster).pages(select([]), page_size=1)
+    next(stream)
+    assert _count(cluster, "DescribeTopicPartitions") == 1
+    next(stream)
+    assert _count(cluster, "DescribeTopicPartitions") == 2
+
+
+def test_a_brokers_smaller_page_limit_is_followed() -> None:
+    cluster = fake_cluster()
+    cluster.page_limit = 2
+    read = _read(cluster, size=1000)
+    assert _partitions(read) == PARTITIONS
+    assert [len(page.partitions) for page in read] == [2, 2, 1]
+
+
+def test_named_topics_go_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "TOPICS_A_SLICE", 2)
+    names = [f"topic-{number}" for number in range(5)]
+    partitions = {TopicPartition(name, 0): state(name, 0, topic_id=None) for name in names}
+    cluster = FakeCluster(CLUSTER, partitions)
+    source = _source(cluster)
+    read = list(source.pages(select(names)))
+    assert [partition.topic for partition in _partitions(read)] == names
+    assert [page.next_cursor for page in read] == [TopicPartition("topic-2", 0), TopicPartition("topic-4", 0), None]
+    rest = source.pages(select(names), start=read[0].next_cursor)
+    assert _partitions(list(rest)) == _partitions(read[1:])
+
+
+@pytest.mark.parametrize("targets", [["orders", "payments"], ["*s", "orders"]])
+def test_a_topic_that_may_not_be_read_is_told_apart_and_told_once(targets: list[str]) -> None:
+    cluster = fake_cluster()
+    cluster.unauthorized = frozenset({"orders"})
+    read = _read(cluster, *targets, size=1)
+    assert {partition.topic for partition in _partitions(read)} == {"payments"}
+    errors = [error for page in read for error in page.topic_errors]
+    assert [(error.topic, error.error) for error in errors] == [("orders", "TOPIC_AUTHORIZATION_FAILED")]
+
+
+@pytest.mark.parametrize(
+    ("finalized", "empty_means"), [({"eligible.leader.replicas.version": 1}, ()), ({}, None), (None, None)]
+)
+def test_an_empty_elr_is_known_to_be_empty_only_where_the_feature_is_on(
+    finalized: dict[str, int] | None, empty_means: tuple[int, ...] | None
+) -> None:
+    cluster = fake_cluster()
+    cluster.cluster = replace(CLUSTER, features=Features(finalized, finalized))
+    first, leaderless = _partitions(_read(cluster, "orders:0-1"))
+    assert (first.elr, first.last_known_elr) == (empty_means, empty_means)
+    assert (leaderless.elr, leaderless.last_known_elr) == ((1,), (1,)), "a set that is there still elects"
+
+
+@pytest.mark.parametrize("versions", [BEFORE_3_8, KAFKA_2_4])
+def test_brokers_without_describe_topic_partitions(versions: dict[int, int]) -> None:
+    cluster = fake_cluster()
+    cluster.versions = versions
+    source = _source(cluster)
+    assert source.cluster().partitions_source == "Metadata"
+    for targets in ([], ["orders", "payments"], ["orders:0-2", "pay*"]):
+        found = _partitions(list(source.pages(select(targets))))
+        assert [partition.address for partition in found] == [partition.address for partition in PARTITIONS]
+        assert {(partition.elr, partition.last_known_elr) for partition in found} == {(None, None)}
+        assert [partition.leader for partition in found] == [partition.leader for partition in PARTITIONS]
+        assert [partition.leader_epoch for partition in found] == [partition.leader_epoch for partition in PARTITIONS]
+    rest = source.pages(select([]), start=TopicPartition("orders", 2))
+    assert [str(partition.address) for partition in _partitions(list(rest))] == [
+        "orders:2",
+        "payments:0",
+        "payments:1",
+    ]
+    missing = [error for page in source.pages(select(["absent", "orders:7"])) for error in page.topic_errors]
+    assert [(error.topic, error.error) for error in missing] == [
+        ("absent", "UNKNOWN_TOPIC_OR_PARTITION"),
+        ("orders", "UNKNOWN_TOPIC_OR_PARTITION"),
+    ]
+
+
+def test_brokers_too_old_for_leader_epochs_are_refused() -> None:
+    cluster = fake_cluster()
+    cluster.versions = {3: 5, 18: 2}
+    with pytest.raises(UnsupportedError, match="leader epochs"):
+        _read(cluster)
+
+
+def test_a_proxy_that_announces_key_75_and_does_not_know_it_falls_back_to_metadata() -> None:
+    cluster = fake_cluster()
+
+    def refuse(_node: object, name: str) -> Failure | None:
+        return Failure(FailureKind.UNSUPPORTED, "no") if name == "DescribeTopicPartitions" else None
+
+    cluster.before = refuse
+    assert {partition.elr for partition in _partitions(_read(cluster))} == {None}
+
+
+def test_when_a_broker_dies_between_pages_another_goes_on_from_the_cursor() -> None:
+    cluster = fake_cluster()
+    stream = _source(cluster).pages(select([]), page_size=2)
+    first = next(stream)
+    cluster.dead.update({"bootstrap-0", 1, 2})
+    assert _partitions([first, *stream]) == PARTITIONS
+    assert cluster.requests[-1][0] == 3
+
+
+def test_when_all_brokers_die_between_pages_the_error_says_so() -> None:
+    cluster = fake_cluster()
+    stream = _source(cluster).pages(select([]), page_size=2)
+    next(stream)
+    cluster.dead.update({"bootstrap-0", 1, 2, 3})
+    with pytest.raises(
+        ConnectError, match=r"no broker answered any more within 0\.4 s; .*connection refused"
+    ) as caught:
+        list(stream)
+    assert caught.value.next_step
+
+
+def test_refused_credentials_later_on_are_still_refused_credentials() -> None:
+    cluster = fake_cluster()
+    source = _source(cluster)
+    source.cluster()
+    for node in ("bootstrap-0", 2, 3):
+        cluster.failures[node] = Failure(FailureKind.AUTHENTICATION, "bad password")
+    with pytest.raises(AuthenticationError, match="bad password"):
+        list(source.pages(select([])))
+
+
+def _garbled(cluster: FakeCluster, name: str, change: Callable[[Any], None]) -> FakeCluster:
+    original = cluster.answer
+
+    def answer(node: Any, request: Any) -> Any:
+        reply = original(node, request)
+        if type(request).__name__ == f"{name}Request":
+            change(reply)
+        return reply
+
+    cluster.answer = answer  # type: ignore[method-assign]
+    return cluster
+
+
+def test_a_cursor_that_goes_back_ends_the_reading() -> None:
+    def back(reply: Any) -> None:
+        if reply.next_cursor is not None:
+            reply.next_cursor.topic_name, reply.next_cursor.partition_index = "orders", 1
+
+    with pytest.raises(ConnectError, match="went back"):
+        _read(_garbled(fake_cluster(), "DescribeTopicPartitions", back), size=1)
+
+
+def test_a_topic_error_worth_repeating_is_repeated() -> None:
+    asked = 0
+
+    def once(reply: Any) -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            reply.topics[0].error_code, reply.topics[0].partitions = 7, []
+
+    assert _partitions(_read(_garbled(fake_cluster(), "DescribeTopicPartitions", once))) == PARTITIONS
+    assert asked == 2
+
+
+@pytest.mark.parametrize(
+    ("versions", "source", "ids"),
+    [
+        ({3: 13, 18: 4, 60: 2, 75: 0}, "DescribeCluster v2", [1, 2, 3]),
+        ({3: 12, 18: 3, 60: 1}, "DescribeCluster v1", [2, 3]),
+        ({3: 12, 18: 3, 60: 0}, "DescribeCluster v0", [2, 3]),
+        ({3: 9, 18: 2}, "Metadata v9", [2, 3]),
+    ],
+)
+def test_brokers_come_from_the_best_request_there_is(versions: dict[int, int], source: str, ids: list[int]) -> None:
+    cluster = fake_cluster()
+    cluster.versions = versions
+    found = _source(cluster).cluster()
+    assert found.brokers_source == source
+    assert [broker.id for broker in found.brokers] == ids
+    assert found.live == {2, 3}
+    assert found.broker(3) == Broker(3, BrokerStatus.LIVE, "127.0.0.1", 9103, "az3")
+    assert found.status(1) is (BrokerStatus.FENCED if 1 in ids else BrokerStatus.OFFLINE)
+    assert found.controller is None, "DescribeCluster and Metadata name a broker at random under KRaft"
+
+
+def test_without_the_right_to_describe_the_cluster_the_list_is_of_live_brokers() -> None:
+    def forbid(reply: Any) -> None:
+        if reply.API_VERSION == 2:
+            reply.error_code = 31
+
+    found = _source(_garbled(fake_cluster(), "DescribeCluster", forbid)).cluster()
+    assert found.brokers_source == "DescribeCluster v1"
+    assert found.live == {2, 3}
+
+
+def test_features_are_unknown_where_brokers_do_not_tell() -> None:
+    cluster = fake_cluster()
+    cluster.versions = KAFKA_2_4
+    assert _source(cluster).cluster().features == Features()
