@@ -24,6 +24,9 @@ def _bash(root: Command) -> Iterator[str]:
         {flag for command in commands for option in command.options if option.takes_value for flag in option.flags}
     )
     yield _HEADER
+    # mapfile would do, but macOS comes with a bash that has none.
+    yield "_kelr_words() { local IFS=$'\\n'; COMPREPLY=($(compgen -W \"${1// /$'\\n'}\" -- \"$2\")); }"
+    yield "_kelr_files() { local IFS=$'\\n'; COMPREPLY=($(compgen -f -- \"$1\")); }"
     yield "_kelr() {"
     yield "    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} path=kelr skip= word choices"
     yield '    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do'
@@ -44,10 +47,10 @@ def _bash(root: Command) -> Iterator[str]:
         yield f'        "{command.path}")'
         yield f'            choices="{" ".join(_words(command))}"'
         if command.takes_file:
-            yield '            [[ $current == -* ]] || { mapfile -t COMPREPLY < <(compgen -f -- "$current"); return; }'
+            yield '            [[ $current == -* ]] || { _kelr_files "$current"; return; }'
         yield "            ;;"
     yield "    esac"
-    yield '    mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$current")'
+    yield '    _kelr_words "$choices" "$current"'
     yield "}"
     yield "complete -o bashdefault -F _kelr kelr"
 
@@ -56,9 +59,9 @@ def _bash_values(commands: list[Command]) -> Iterator[str]:
     options = {option.flags: option for command in commands for option in command.options if option.takes_value}
     for flags, option in sorted(options.items()):
         if option.takes_file:
-            action = 'mapfile -t COMPREPLY < <(compgen -f -- "$current"); return'
+            action = '_kelr_files "$current"; return'
         elif option.choices:
-            action = f'mapfile -t COMPREPLY < <(compgen -W "{" ".join(option.choices)}" -- "$current"); return'
+            action = f'_kelr_words "{" ".join(option.choices)}" "$current"; return'
         else:
             action = "return"
         yield f"        {'|'.join(flags)}) {action} ;;"

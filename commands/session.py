@@ -129,8 +129,13 @@ class Session:
             RefusedError: the cluster is not the one that the context names.
         """
         if self._source is None:
-            self._source = open_source(self.settings)
-            self._check_cluster_id(self._source)
+            opened = open_source(self.settings)
+            try:
+                self._check_cluster_id(opened)
+            except BaseException:
+                opened.close()
+                raise
+            self._source = opened
         return self._source
 
     def selection(

@@ -1,0 +1,67 @@
+"""Running kelr in this process, against a snapshot that stands for a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kelr.commands.main import main
+from kelr.commands.session import Resolved
+from kelr.model import Snapshot
+from kelr.sources.memory import MemorySource
+from kelr.sources.snapshot_file import write_snapshot
+from tests.incident import INCIDENT
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What one run of kelr did."""
+
+    code: int
+    out: str
+    err: str
+
+
+Kelr = Callable[..., Ran]
+
+
+@pytest.fixture
+def kelr(capsys: pytest.CaptureFixture[str]) -> Kelr:
+    """Runs kelr with these arguments, as a process would, but here."""
+
+    def run(*arguments: str) -> Ran:
+        code = main(list(arguments))
+        captured = capsys.readouterr()
+        return Ran(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Callable[[Snapshot], None]:
+    """Makes a snapshot answer for whatever cluster is asked next."""
+
+    def serve(snapshot: Snapshot) -> None:
+        def open_source(_: Resolved) -> MemorySource:
+            return MemorySource(snapshot)
+
+        monkeypatch.setattr("kelr.commands.session.open_source", open_source)
+
+    return serve
+
+
+@pytest.fixture
+def incident(cluster: Callable[[Snapshot], None]) -> None:
+    """The incident answers for the cluster."""
+    cluster(INCIDENT)
+
+
+@pytest.fixture
+def snapshot_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The incident in a file, in the current directory, so that its name is the same in every run."""
+    monkeypatch.chdir(tmp_path)
+    write_snapshot(INCIDENT, Path("incident.kelr"))
+    return "incident.kelr"

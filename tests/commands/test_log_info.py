@@ -1,0 +1,110 @@
+"""``kelr log-info``: whole outputs, lineages, and replicas that nobody heard."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from kelr.model import ReplicaLog, Snapshot, TopicPartition
+from tests.commands.conftest import Kelr
+from tests.incident import INCIDENT
+
+pytestmark = pytest.mark.usefixtures("incident")
+
+
+def test_table(kelr: Kelr) -> None:
+    ran = kelr("log-info", "orders:1", "payments", "-b", "kafka:9092")
+    assert ran.code == 0
+    assert (
+        ran.out
+        == """\
+PARTITION   REPLICA  BROKER      ROLE            EPOCH  START  END   HW  BEHIND  LEARNT BY
+orders:1    3        live az3    -                   0      0  116  116     -19  ListOffsets+Fetch
+orders:1    1~       fenced az1  elr last-known      ?      ?    ?    ?       ?  not heard: connection refused
+orders:1    2        live az2    -                   0      0  135  120    best  ListOffsets+Fetch
+payments:0  3        live az3    leader isr          1      0   50   40    best  ListOffsets+Fetch
+payments:0  2        live az2    elr                 0     10   45   40     -20  ListOffsets+Fetch
+payments:0  1~       fenced az1  -                   ?      ?    ?    ?       ?  not heard: connection refused
+"""
+    )
+    assert ran.err == "  next: kelr explain orders:1 payments -b kafka:9092\n"
+
+
+def test_lineage_shows_epochs_and_where_logs_part(kelr: Kelr) -> None:
+    ran = kelr("log-info", "payments", "--lineage")
+    assert [line[ran.out.index("PARTS AT") :].split() for line in ran.out.splitlines()] == [
+        ["PARTS", "AT", "EPOCHS"],
+        ["-", "0:0..30", "1:30..50"],
+        ["30", "0:10..45"],
+        ["?", "?"],
+    ]
+
+
+def test_json(kelr: Kelr) -> None:
+    items = json.loads(kelr("log-info", "payments", "--lineage", "-o", "json").out)["items"]
+    assert items[1] == {
+        "topic": "payments",
+        "partition": 0,
+        "leader": 3,
+        "leader_epoch": 1,
+        "replica": 2,
+        "broker_status": "live",
+        "rack": "az2",
+        "roles": ["elr"],
+        "heard": True,
+        "broker_epoch": None,
+        "last_epoch": 0,
+        "current_leader_epoch": 1,
+        "log_start": 10,
+        "log_end": 45,
+        "high_watermark": 40,
+        "behind_best": 20,
+        "best": False,
+        "parts_at": 30,
+        "lineage": [{"epoch": 0, "start_offset": 10, "end_offset": 45}],
+        "source": "ListOffsets+Fetch",
+        "read_at_ms": None,
+        "last_epoch_error": None,
+        "not_heard": None,
+        "not_heard_detail": None,
+    }
+    assert (items[2]["heard"], items[2]["not_heard"], items[2]["log_end"]) == (False, "unreachable", None)
+
+
+def test_an_answer_older_than_the_partition_is_not_used(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    address = TopicPartition("orders", 1)
+    stale = ReplicaLog(3, 999, 0, current_leader_epoch=1, source="ListOffsets+Fetch")
+    cluster(replace(INCIDENT, logs={address: (stale, *INCIDENT.logs[address][1:])}))
+    ran = kelr("log-info", "orders:1", "-o", "ndjson")
+    first = json.loads(ran.out.splitlines()[0])
+    assert (first["heard"], first["not_heard"], first["log_end"]) == (False, "stale", None)
+
+
+def test_a_newer_leader_epoch_is_said(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    address = TopicPartition("orders", 1)
+    newer = ReplicaLog(3, 116, 0, current_leader_epoch=3, source="ListOffsets+Fetch")
+    cluster(replace(INCIDENT, logs={address: (newer, *INCIDENT.logs[address][1:])}))
+    assert "orders:1 moved on while it was read: a broker knows leader epoch 3\n" in kelr("log-info", "orders:1").err
+
+
+def test_an_epoch_that_could_not_be_read_is_said_in_its_row(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    address = TopicPartition("orders", 1)
+    refused = ReplicaLog(3, 116, source="ListOffsets", last_epoch_error="TOPIC_AUTHORIZATION_FAILED (READ)")
+    cluster(replace(INCIDENT, logs={address: (refused, *INCIDENT.logs[address][1:])}))
+    row = kelr("log-info", "orders:1").out.splitlines()[1]
+    assert row.endswith("?      ?  116    ?       ?  ListOffsets; epochs: TOPIC_AUTHORIZATION_FAILED (READ)")
+
+
+def test_targets_are_required(kelr: Kelr) -> None:
+    ran = kelr("log-info")
+    assert ran.code == 2
+    assert "--all-topic-partitions asks all" in ran.err
+    assert kelr("log-info", "--all-topic-partitions").code == 0
+
+
+def test_unknown_topics(kelr: Kelr) -> None:
+    assert kelr("log-info", "nope").code == 2
+    assert kelr("log-info", "nope", "orders").code == 7

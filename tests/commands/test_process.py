@@ -1,0 +1,151 @@
+"""kelr as a whole process: streams that close, interrupts, defects, and what the help loads."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kelr import __version__
+from tests.commands.conftest import Kelr
+
+
+def run(*arguments: str, shell_tail: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run ``python -m kelr`` with these arguments, through bash where something follows it."""
+    command = [sys.executable, "-m", "kelr", *arguments]
+    if shell_tail:
+        quoted = " ".join(f"'{word}'" for word in command)
+        command = ["bash", "-c", f"set -o pipefail; {quoted} {shell_tail}"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=cwd)
+
+
+def test_version() -> None:
+    ran = run("--version")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"kelr {__version__}\n", "")
+
+
+def test_without_arguments_it_shows_its_help_and_fails() -> None:
+    ran = run()
+    assert (ran.returncode, ran.stderr) == (2, "")
+    assert ran.stdout == run("--help").stdout
+
+
+def test_a_reader_that_goes_away_is_no_error(snapshot_file: str, tmp_path: Path) -> None:
+    # The reader is gone before kelr writes: every write fails.
+    reader, writer = os.pipe()
+    os.close(reader)
+    with subprocess.Popen(
+        [sys.executable, "-m", "kelr", "describe", "--snapshot", snapshot_file],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    ) as process:
+        os.close(writer)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (141, "")
+
+
+def test_a_closed_stdout_is_no_error(snapshot_file: str, tmp_path: Path) -> None:
+    ran = run("describe", "orders:0", "--snapshot", snapshot_file, shell_tail=">&-", cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (0, "")
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, which only Linux has")
+def test_a_full_disk_is_said(snapshot_file: str, tmp_path: Path) -> None:
+    ran = run("describe", "--snapshot", snapshot_file, shell_tail=">/dev/full", cwd=tmp_path)
+    assert ran.returncode == 7
+    assert "kelr: error: the output could not be written to its end: No space left on device\n" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_ctrl_c() -> None:
+    # The process interrupts itself once its source is open: no race with its start.
+    program = (
+        "import os, signal, sys\n"
+        "import kelr.commands.session as session\n"
+        "from kelr.commands.main import main\n"
+        "session.open_source = lambda settings: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.exit(main(['describe', '-b', 'x:1']))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (128 + signal.SIGINT, "", "kelr: interrupted\n")
+
+
+def test_a_defect_is_one_line_and_a_traceback_on_demand(kelr: Kelr, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: object) -> None:
+        raise ZeroDivisionError("the sum of\nall fears")
+
+    monkeypatch.setattr("kelr.commands.session.open_source", broken)
+    ran = kelr("describe", "-b", "x:1")
+    assert (ran.code, ran.out) == (70, "")
+    assert ran.err == (
+        "kelr: internal error: ZeroDivisionError: the sum of\n"
+        "  next: run it again with --debug for the traceback, and report that\n"
+    )
+    for arguments in (["describe", "-b", "x:1", "--debug"], ["--debug", "describe", "-b", "x:1"]):
+        ran = kelr(*arguments)
+        assert ran.code == 70
+        assert ran.err.startswith("Traceback (most recent call last):\n")
+
+
+def test_debug_shows_the_traceback_of_an_expected_error_too(kelr: Kelr) -> None:
+    ran = kelr("describe", "--debug")
+    assert ran.code == 2
+    assert ran.err.startswith("Traceback")
+    assert "kelr: error: nothing says which cluster to ask\n" in ran.err
+
+
+def test_a_document_is_closed_where_the_command_fails(
+    kelr: Kelr, monkeypatch: pytest.MonkeyPatch, snapshot_file: str
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("kelr.sources.snapshot_file.SnapshotFileSource.pages", broken)
+    ran = kelr("describe", "--snapshot", snapshot_file, "-o", "json")
+    assert ran.code == 70
+    document = json.loads(ran.out)
+    assert (document["items"], document["complete"]) == ([], False)
+
+
+FORBIDDEN = (
+    "asyncio",
+    "confluent_kafka",
+    "httpx",
+    "jgo",
+    "kafka",
+    "kelr.engine",
+    "kelr.lab",
+    "kelr.model",
+    "kelr.sources",
+    "platformdirs",
+    "prometheus_client",
+    "psutil",
+    "pydantic",
+    "rich",
+    "ssl",
+    "yaml",
+)
+"""What ``kelr --help`` may not load: it has to answer in under 0.2 s."""
+
+
+def test_what_the_help_loads() -> None:
+    program = (
+        "import sys\n"
+        "from kelr.commands.main import main\n"
+        "main(['--help'])\n"
+        "sys.stderr.write('\\n'.join(sorted(sys.modules)))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    loaded = set(ran.stderr.split())
+    assert "kelr.commands.main" in loaded
+    assert loaded.isdisjoint(FORBIDDEN), sorted(loaded & set(FORBIDDEN))
+    commands = {name for name in loaded if name.startswith("kelr.commands.")}
+    assert commands == {f"kelr.commands.{name}" for name in ("app", "help", "main", "options", "registry", "session")}

@@ -1,0 +1,154 @@
+"""Where settings come from: flags, environment variables, contexts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kelr.commands.session import Resolved, Session, Settings, resolve
+from kelr.errors import BadInputError, KelrError, RefusedError, UsageError
+from kelr.sources.memory import MemorySource
+from kelr.view.formats import OutputFormat
+from tests.commands.conftest import Kelr
+from tests.incident import CLUSTER_ID, INCIDENT
+
+CONTEXTS = """
+[contexts.prod]
+bootstrap_server = "prod:9092"
+command_config = "prod.properties"
+cluster_id = "4L6g3nShT-eMCtK--X86sw"
+
+[contexts.other]
+bootstrap_server = "other:9092"
+cluster_id = "AAAAAAAAAAAAAAAAAAAAAA"
+"""
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """An environment whose configuration directory holds two contexts."""
+    (tmp_path / "contexts.toml").write_text(CONTEXTS, encoding="utf-8")
+    return {"KELR_CONFIG_DIR": str(tmp_path)}
+
+
+def test_flag_before_environment_before_context(environ: dict[str, str], tmp_path: Path) -> None:
+    by_context = resolve(Settings(context="prod"), environ=environ)
+    assert (by_context.bootstrap_server, by_context.command_config) == ("prod:9092", tmp_path / "prod.properties")
+    assert by_context.cluster_id == CLUSTER_ID
+    environ["KELR_BOOTSTRAP_SERVER"] = "env:9092"
+    assert resolve(Settings(context="prod"), environ=environ).bootstrap_server == "env:9092"
+    given = resolve(Settings(context="prod", bootstrap_server="flag:9092"), environ=environ)
+    assert given.bootstrap_server == "flag:9092"
+    # The expected cluster is that of the context, whatever address leads to it.
+    assert given.cluster_id == CLUSTER_ID
+
+
+def test_environment_variables(environ: dict[str, str]) -> None:
+    environ |= {
+        "KELR_CONTEXT": "other",
+        "KELR_OUTPUT": "JSON",
+        "KELR_TIMEOUT": "2.5",
+        "KELR_COMMAND_CONFIG": "env.properties",
+    }
+    settings = resolve(Settings(), environ=environ)
+    assert settings.bootstrap_server == "other:9092"
+    assert settings.format is OutputFormat.JSON
+    assert settings.timeout_s == 2.5
+    assert settings.command_config == Path("env.properties")
+    assert settings.connection_flags == ()
+
+
+def test_only_flags_that_were_given_are_repeated_in_the_next_command(environ: dict[str, str]) -> None:
+    environ["KELR_COMMAND_CONFIG"] = "env.properties"
+    settings = resolve(Settings(bootstrap_server="a:1", context="prod", timeout_s=5.0), environ=environ)
+    assert settings.connection_flags == ("-b", "a:1", "--context", "prod", "--timeout", "5")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("KELR_OUTPUT", "xml", "KELR_OUTPUT is 'xml', which is no output format"),
+        ("KELR_TIMEOUT", "soon", "KELR_TIMEOUT is 'soon', not a number of seconds"),
+        ("KELR_TIMEOUT", "-1", "KELR_TIMEOUT is '-1', not a number of seconds"),
+        ("KELR_CONTEXT", "nope", "no context 'nope'"),
+    ],
+)
+def test_nonsense_in_the_environment(environ: dict[str, str], variable: str, value: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        resolve(Settings(), environ=environ | {variable: value})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[contexts.prod", "cannot be read"),
+        ("contexts = 3", "contexts are tables"),
+        ("[contexts.prod]\nbootstrap = 'x'", "has bootstrap, which kelr does not know"),
+        ("[contexts.prod]\ncluster_id = 3", "cluster_id has to be text"),
+    ],
+)
+def test_broken_contexts_files(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "contexts.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(BadInputError, match=words):
+        resolve(Settings(context="prod"), environ={"KELR_CONFIG_DIR": str(tmp_path)})
+
+
+def test_no_contexts_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there are no contexts"):
+        resolve(Settings(context="prod"), environ={"KELR_CONFIG_DIR": str(tmp_path)})
+
+
+def test_another_cluster_than_the_context_expects_is_refused(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def open_source(_: Resolved) -> MemorySource:
+        return MemorySource(INCIDENT)
+
+    monkeypatch.setattr("kelr.commands.session.open_source", open_source)
+    with Session(resolve(Settings(context="prod"), environ=environ)) as session:
+        assert session.source().cluster().cluster_id == CLUSTER_ID
+    with (
+        pytest.raises(RefusedError, match="context 'other' is for cluster AAAAAAAAAAAAAAAAAAAAAA"),
+        Session(resolve(Settings(context="other"), environ=environ)) as session,
+    ):
+        session.source()
+
+
+def test_a_cluster_that_was_refused_stays_refused(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def open_source(_: Resolved) -> MemorySource:
+        return MemorySource(INCIDENT)
+
+    monkeypatch.setattr("kelr.commands.session.open_source", open_source)
+    with Session(resolve(Settings(context="other"), environ=environ)) as session:
+        for _ in range(2):
+            with pytest.raises(RefusedError):
+                session.source()
+
+
+@pytest.mark.usefixtures("incident")
+def test_options_stand_before_or_behind_the_command(kelr: Kelr) -> None:
+    behind = kelr("describe", "orders:1", "-b", "kafka:9092", "-o", "csv")
+    assert kelr("-b", "kafka:9092", "-o", "csv", "describe", "orders:1") == behind
+    # The one behind wins.
+    assert kelr("-o", "json", "-b", "kafka:9092", "describe", "orders:1", "-o", "csv") == behind
+
+
+def test_every_error_class_has_its_documented_code() -> None:
+    def below(cls: type[KelrError]) -> set[type[KelrError]]:
+        return {cls}.union(*(below(sub) for sub in cls.__subclasses__()))
+
+    codes = {cls.__name__: int(cls.exit_code) for cls in below(KelrError)}
+    expected = {
+        "KelrError": 2,
+        "UsageError": 2,
+        "BadInputError": 2,
+        "ConnectError": 3,
+        "AuthenticationError": 3,
+        "NotAuthorizedError": 4,
+        "UnsupportedError": 5,
+        "LabError": 5,
+        "RefusedError": 6,
+        "PartlyDoneError": 7,
+    }
+    assert {name: codes[name] for name in expected} == expected

@@ -1,0 +1,59 @@
+"""``kelr snapshot``, and that every command that looks says the same from its file as from the cluster."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kelr.sources.snapshot_file import read_snapshot
+from tests.commands.conftest import Kelr
+from tests.incident import INCIDENT
+
+
+@pytest.mark.usefixtures("incident")
+def test_saves_everything(kelr: Kelr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = kelr("snapshot", "saved.kelr", "-b", "kafka:9092")
+    assert ran.code == 0
+    size = Path("saved.kelr").stat().st_size
+    assert ran.out.splitlines()[1].split() == ["saved.kelr", "5", "yes", str(size)]
+    assert ran.err == "  next: kelr explain --snapshot saved.kelr\n"
+    saved = read_snapshot(Path("saved.kelr"))
+    assert saved.partitions == INCIDENT.partitions
+    assert saved.configs == INCIDENT.configs
+    assert {address: logs for address, logs in saved.logs.items() if address in INCIDENT.logs} == INCIDENT.logs
+
+
+@pytest.mark.usefixtures("incident")
+def test_no_logs_and_targets(kelr: Kelr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    document = json.loads(kelr("snapshot", "saved.kelr", "orders", "--no-logs", "-o", "json").out)
+    assert document["items"][0]["partitions"] == 3
+    saved = read_snapshot(Path("saved.kelr"))
+    assert {state.topic for state in saved.partitions} == {"orders"}
+    assert not saved.logs
+
+
+@pytest.mark.usefixtures("incident")
+def test_an_existing_file_is_kept_unless_told_otherwise(kelr: Kelr, tmp_path: Path) -> None:
+    path = tmp_path / "saved.kelr"
+    path.write_text("precious", encoding="utf-8")
+    ran = kelr("snapshot", str(path))
+    assert (ran.code, path.read_text(encoding="utf-8")) == (2, "precious")
+    assert kelr("snapshot", str(path), "--overwrite").code == 0
+    assert len(read_snapshot(path).partitions) == 5
+
+
+@pytest.mark.usefixtures("incident")
+@pytest.mark.parametrize("command", [("describe",), ("log-info", "orders:1", "payments"), ("describe", "--summary")])
+@pytest.mark.parametrize("format", ["table", "csv", "ndjson"])
+def test_the_file_answers_as_the_cluster_does(
+    kelr: Kelr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], format: str
+) -> None:
+    path = tmp_path / "saved.kelr"
+    live = kelr(*command, "-o", format)
+    kelr("snapshot", str(path))
+    monkeypatch.undo()
+    assert kelr(*command, "-o", format, "--snapshot", str(path)).out == live.out

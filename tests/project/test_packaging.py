@@ -1,0 +1,124 @@
+"""The wheel: what is in it, and that it works alone in an empty environment."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib.metadata import distribution, requires
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from kelr import __version__
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """kelr's wheel, built from a copy of the sources, so that nothing of an earlier build can be in it."""
+    sources = tmp_path_factory.mktemp("sources")
+    names = ("kelr", "commands", "pyproject.toml", "README.md", "LICENSE")
+    subprocess.run(["cp", "-R", *(str(ROOT / name) for name in names), str(sources)], check=True)
+    out = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(sources)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return next(out.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def empty_environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment with the wheel and its run-time dependencies, taken from this environment."""
+    directory = tmp_path_factory.mktemp("empty")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(directory)], check=True)
+    python = directory / "bin" / "python"
+    site = Path(_output(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    for name in sorted(_needed("kelr")):
+        _link_distribution(name, site)
+    return directory
+
+
+def _output(*command: object, cwd: Path | None = None) -> str:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _needed(name: str) -> set[str]:
+    """The distributions that this one needs at run time, extras left out, down to the last."""
+    found: set[str] = set()
+    left = [name]
+    while left:
+        for text in requires(left.pop()) or []:
+            requirement = Requirement(text)
+            if (
+                requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+            ) and requirement.name not in found:
+                found.add(requirement.name)
+                left.append(requirement.name)
+    return found
+
+
+def _link_distribution(name: str, site: Path) -> None:
+    found = distribution(name)
+    tops = {file.parts[0] for file in found.files or () if file.parts[0] not in {"..", "__pycache__", "bin"}}
+    for top in tops:
+        target = site / top
+        if not target.exists():
+            target.symlink_to(Path(str(found.locate_file(top))))
+
+
+def test_nothing_lands_at_the_top_level_but_kelr(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        tops = {name.split("/")[0] for name in archive.namelist()}
+    assert tops == {"kelr", f"kelr-{__version__}.dist-info"}
+
+
+def test_every_module_and_data_file_is_in_the_wheel(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if name.startswith("kelr/")}
+    sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "kelr").rglob("*.py")}
+    sources |= {f"kelr/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "commands").rglob("*.py")}
+    sources |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "kelr" / "lab" / "locks").glob("*.json")}
+    assert sources - packed == set()
+    assert "kelr/py.typed" in packed
+
+
+def test_runs_with_its_run_time_dependencies_alone(empty_environment: Path, tmp_path: Path) -> None:
+    python = empty_environment / "bin" / "python"
+    assert _output(python, "-m", "kelr", "--version", cwd=tmp_path) == f"kelr {__version__}\n"
+    help_text = _output(python, "-m", "kelr", "--help", cwd=tmp_path)
+    commands = re.findall(r"^  ([a-z-]+)  ", help_text, re.MULTILINE)
+    assert {"describe", "log-info", "explain", "snapshot", "lab", "demo", "schema"} <= set(commands)
+    for command in commands:
+        if not command.startswith("-"):
+            assert _output(python, "-m", "kelr", command, "--help", cwd=tmp_path).startswith(f"Usage: kelr {command}")
+
+
+def test_the_entry_point_is_the_main_function(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        text = archive.read(f"kelr-{__version__}.dist-info/entry_points.txt").decode()
+    assert text.split() == ["[console_scripts]", "kelr", "=", "kelr.commands.main:main"]
+
+
+def test_the_lock_has_everything_that_is_declared_with_hashes_and_no_index() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    declared = [
+        *project["project"]["dependencies"],
+        *(name for extra in project["project"]["optional-dependencies"].values() for name in extra),
+        *project["dependency-groups"]["dev"],
+    ]
+    lock = (ROOT / "requirements-test.lock").read_text(encoding="utf-8")
+    entries = re.split(r"\n(?=[a-z0-9])", lock.strip())
+    locked = {entry.split("==")[0]: entry for entry in entries}
+    wanted = {re.split(r"[<>=~!\[ ]", name)[0].lower().replace("_", "-") for name in declared}
+    assert wanted - locked.keys() == set()
+    assert [name for name, entry in locked.items() if "--hash=sha256:" not in entry] == []
+    assert "://" not in lock
