@@ -212,7 +212,6 @@ class FakeCluster:
             code, states = self._code(name), self._states(name)
             topic_id = _uuid(states[0]) if states else UUID(int=0)
             topics.append(kind(error_code=code, name=name, topic_id=topic_id, is_internal=False, partitions=[]))
-            topics[-1].topic_authorized_operations = -(2**31)
             if not code:
                 topics[-1].partitions = [self._from_metadata(kind, state) for state in states]
         return MetadataResponse(

@@ -19,8 +19,8 @@ from kelr.sources.live.transport import FailureKind
         (errors.KafkaConnectionError("socket disconnected"), FailureKind.UNREACHABLE, "connection closed"),
         (errors.KafkaConnectionError(), FailureKind.UNREACHABLE, "connection closed"),
         (errors.KafkaConnectionError("Connection timed out"), FailureKind.TIMED_OUT, "Connection timed out"),
-        (errors.KafkaConnectionError(ssl.SSLError(1, "no")), FailureKind.UNREACHABLE, "(1, 'no')"),
-        (errors.NodeNotReadyError(3), FailureKind.UNREACHABLE, "3"),
+        (errors.KafkaConnectionError(ssl.SSLError(1, "no")), FailureKind.UNREACHABLE, "no"),
+        (errors.NodeNotReadyError("paused"), FailureKind.UNREACHABLE, "paused"),
         (errors.Cancelled(), FailureKind.UNREACHABLE, "connection closed"),
         (errors.KafkaTimeoutError("Timed out after 5 ms"), FailureKind.TIMED_OUT, "no answer in time"),
         (errors.RequestTimedOutError("Request timed out"), FailureKind.TIMED_OUT, "no answer in time"),
@@ -52,7 +52,7 @@ def test_every_error_of_the_client_has_a_meaning() -> None:
 def test_error_names_are_kafkas() -> None:
     assert error_name(0) == "NONE"
     assert error_name(6) == "NOT_LEADER_OR_FOLLOWER"
-    assert error_name(45) == "OPERATION_NOT_ATTEMPTED"
+    assert error_name(45) == "OUT_OF_ORDER_SEQUENCE_NUMBER"
     assert error_name(12345) == "ERROR_CODE_12345"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
 from kelr.sources.live.transport import Failure, FailureKind
@@ -41,14 +40,12 @@ def failure_of(error: Exception) -> Failure:
 
 
 def _words(error: Exception) -> str:
-    """The error's own words, innermost first, without kafka-python's class names around them."""
-    text = str(error)
+    """The error's own words, without kafka-python's class names and numbers around them."""
+    text = str(error.args[0]) if len(error.args) == 1 else str(error)
     for name, words in _ERRNO_WORDS.items():
         if name in text:
             return words
-    text = re.sub(r"^(?:[A-Za-z]+Error|Cancelled|IncompatibleBrokerVersion)(?:: |$)", "", text).strip()
-    text = re.sub(r"^(?:\[Error \d+\] )?(?:[A-Za-z]+Error: )?", "", text).strip()
-    return "connection closed" if text in {"", "socket disconnected", "closed"} else text
+    return "connection closed" if text.strip() in {"", "socket disconnected", "closed"} or not error.args else text
 
 
 _NAMES = {
