@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kelr.controller.events import without
 from kelr.engine.case import Case
-from kelr.engine.words import agree, brokers, joined, plural
+from kelr.engine.words import agree, brokers, ids, joined, plural
 from kelr.model import (
     Advice,
     AdviceAction,
@@ -140,11 +140,21 @@ def _restore_replication(case: Case, _found: Findings) -> Advice:
 
 def _wait_for_member(case: Case, found: Findings) -> Advice:
     """ISR or ELR names somebody whose clean return brings the partition back whole."""
+    shut_out = [replica for replica in case.live if replica in case.elr]
+    if shut_out:
+        return _elect_shut_out(case, shut_out[0])
     awaited = found.waits_for or (case.elr or case.state.isr)
+    lacking = [replica for replica in awaited if _lacks_committed(found, replica)]
+    held_back = _hold(case, found, lacking[0]) if len(lacking) == len(awaited) else None
+    if held_back is not None:
+        return held_back
+    awaited = tuple(replica for replica in awaited if replica not in lacking) or awaited
     first = awaited[0]
     where = "ISR" if case.state.isr else "ELR"
     any_of = brokers(awaited) if len(awaited) == 1 else f"one of {brokers(awaited)}"
     text = f"Bring {any_of} back first: in the {where}, so after a clean shutdown nothing committed is lost."
+    if found.forecast(first, clean=True) is None:
+        text = f"Start {any_of}: not registered, so the return counts as unclean and ends the place in the ELR."
     unclean = found.forecast(first, clean=False)
     if (
         unclean is not None
@@ -158,27 +168,52 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
         )
     elif unclean is not None and unclean.elected is None:
         text += f" If {first} returns after an unclean shutdown, it leaves the ELR and nobody is elected."
+    if lacking and first not in lacking:
+        text += f" Keep {brokers(lacking)} down until then: committed records are known that are missing there."
     alternative, stock = _or_designate(case, found, f"If {joined(awaited, 'and')} cannot come back")
     return Advice(AdviceAction.BRING_BACK, text, first, alternative, _look_again(case), stock)
+
+
+def _elect_shut_out(case: Case, replica: int) -> Advice:
+    """A dead member of the ISR keeps Kafka from asking the ELR, whose members hold as much."""
+    text = (
+        f"Designate {replica}: it is in the ELR, so it holds all that was committed, and is live. Kafka does not ask it"
+        f" while the ISR is {ids(case.state.isr)}; the election counts as unclean and is not."
+    )
+    by_hand = designation_by_hand(case, replica)
+    return Advice(AdviceAction.DESIGNATE, text, replica, command=_look_again(case), by_hand=by_hand)
+
+
+def _lacks_committed(found: Findings, replica: int) -> bool:
+    """Whether the replica would be elected on its return although another's high watermark covers what it lacks."""
+    returns = [found.forecast(replica, clean=clean) for clean in (True, False)]
+    return any(
+        forecast.loss.committed.at_least > 0
+        for forecast in returns
+        if forecast is not None and forecast.elected == replica and forecast.loss and forecast.loss.committed
+    )
+
+
+def _hold(case: Case, found: Findings, replica: int) -> Advice | None:
+    """Keep a broker down that Kafka would elect with a log that is known to be worse; None where it is not."""
+    best = found.best_designation
+    if replica not in case.logs.heard or case.logs.is_best(replica) or best is None or best.designate is None:
+        return None
+    behind = plural(case.logs.behind_best(replica) or 0, "offset")
+    text = (
+        f"Keep broker {replica} down: Kafka elects it the moment it is back, and its log lacks {behind} that"
+        f" {best.designate} holds. Designate {best.designate} first."
+    )
+    by_hand = designation_by_hand(case, best.designate)
+    return Advice(AdviceAction.HOLD, text, replica, command=_look_again(case), by_hand=by_hand)
 
 
 def _wait_for_last_known_leader(case: Case, found: Findings) -> Advice:
     leader = case.last_known_leader
     assert leader is not None  # the situation says so
-    best = found.best_designation
-    if leader in case.logs.heard and not case.logs.is_best(leader) and best is not None and best.designate is not None:
-        behind = case.logs.behind_best(leader)
-        text = (
-            f"Keep broker {leader} down: Kafka elects it the moment it is back, and its log lacks"
-            f" {plural(behind or 0, 'offset')} that {best.designate} holds. Designate {best.designate} first."
-        )
-        return Advice(
-            AdviceAction.HOLD,
-            text,
-            leader,
-            command=_look_again(case),
-            by_hand=designation_by_hand(case, best.designate),
-        )
+    held_back = _hold(case, found, leader)
+    if held_back is not None:
+        return held_back
     text = (
         f"If only the process of broker {leader} died, bring it back: its log is whole, and Kafka elects it at once."
         f" If its machine crashed or lost its disk, keep it down and look at its log first: Kafka elects it whatever"
@@ -259,6 +294,14 @@ def _pending(case: Case, found: Findings) -> Advice:
             command=_look_again(case),
             by_hand=designation_by_hand(case, best.designate),
         )
+    if found.elected is not None and found.elected not in case.electable:
+        text = (
+            f"At its next event for this partition Kafka 4.0 elects broker {found.elected}, although it is"
+            f" {case.status(found.elected)} (KAFKA-19522): bring {found.elected} back. If that cannot be, write another"
+            " min.insync.replicas to the topic before anything else happens: it clears ELR and LastKnownElr of all its"
+            " partitions, and then a live replica can be designated."
+        )
+        return Advice(AdviceAction.BRING_BACK, text, found.elected, command=_look_again(case))
     text = f"Kafka elects {found.elected} at its next event for this partition: look again in a few seconds."
     return Advice(AdviceAction.WAIT, text, found.elected, command=_look_again(case))
 

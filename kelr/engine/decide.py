@@ -85,7 +85,13 @@ def _situation(case: Case) -> Situation:
 def _waits_for(case: Case, by_itself: int | None, forecasts: tuple[Forecast, ...]) -> tuple[int, ...]:
     if by_itself is not None:
         return ()
-    awaited = {forecast.replica for forecast in forecasts if forecast.elected == forecast.replica and forecast.clean}
+    # An unclean return counts where it is the only one that Kafka can see (a broker that is not registered).
+    cleanly = {forecast.replica for forecast in forecasts if forecast.clean}
+    awaited = {
+        forecast.replica
+        for forecast in forecasts
+        if forecast.elected == forecast.replica and (forecast.clean or forecast.replica not in cleanly)
+    }
     return tuple(replica for replica in case.state.replicas if replica in awaited)
 
 

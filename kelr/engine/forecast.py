@@ -18,8 +18,18 @@ def forecasts_of(case: Case) -> tuple[Forecast, ...]:
         _forecast(case, replica, clean)
         for replica in case.absent
         if case.cluster.status(replica) is not BrokerStatus.LIVE
-        for clean in (True, False)
+        for clean in _shutdowns(case, replica)
     )
+
+
+def _shutdowns(case: Case, replica: int) -> tuple[bool, ...]:
+    """Which shutdowns (clean or not) Kafka can see in the replica's next registration.
+
+    A broker that is not registered has no broker epoch that its registration could repeat, so with ELR on it counts as
+    unclean in any case (ClusterControlManager.registerBroker).
+    """
+    unregistered = case.cluster.status(replica) is BrokerStatus.UNREGISTERED
+    return (False,) if unregistered and case.rules.elr else (True, False)
 
 
 def _forecast(case: Case, replica: int, clean: bool) -> Forecast:
@@ -55,13 +65,15 @@ def _warning(case: Case, replica: int, leader: int | None, by: ElectedBy | None,
     if leader is None or loss is None or loss.grade is Grade.PROVEN_NONE:
         return ""
     if leader != replica:
-        return f"not {replica} but {leader} would be elected" if by is ElectedBy.UNCLEAN else ""
+        if by not in {ElectedBy.UNCLEAN, ElectedBy.LAST_KNOWN_LEADER}:
+            return ""
+        return f"and not {replica}, whatever its log still holds"
     best = case.logs.best
     held = "" if best is None or best.replica == replica else _held_by(best.replica, best.log_end, best.high_watermark)
     if by is ElectedBy.LAST_KNOWN_LEADER:
         return f"whatever its disk still holds, and no config forbids it{held}"
-    if by is ElectedBy.ISR:
-        return f"although it may have lost its log's tail: with ELR off it stays in the ISR{held}"
+    if by in {ElectedBy.ISR, ElectedBy.ELR}:
+        return f"although it may have lost its log's tail: with ELR off it stays in the {by.upper()}{held}"
     return ""
 
 

@@ -56,7 +56,7 @@ from kelr.model import (
 )
 from tests.scenarios.language import Directive, ScenarioError, parse_ids, parse_int
 from tests.scenarios.words import change_lines, decision_lines, ids, state_line
-from tests.scenarios.world import Config, Handler, World
+from tests.scenarios.world import Config, Handler, TopicOverride, World
 
 Result = tuple[World, Sequence[str]]
 
@@ -99,11 +99,11 @@ def _rules(world: World, directive: Directive) -> Result:
 def _config(world: World, directive: Directive) -> Result:
     directive.allow("min-isr", "unclean")
     topic = directive.arguments[0] if directive.arguments else None
-    old = world.default if topic is None else world.config(topic)
-    new = Config(directive.number("min-isr", old.min_isr), _flag(directive, "unclean", default=old.unclean))
-    written = replace(world, default=new) if topic is None else replace(world, topics={**world.topics, topic: new})
-    # A topic's value that is already set is not written again; a broker default always is.
-    if new.min_isr == old.min_isr:
+    written = _written(world, directive, topic)
+    # What a topic has already of its own is not written again, and clears nothing; a cluster default always does.
+    if "min-isr" not in directive.options or (
+        topic is not None and written.topics.get(topic) == world.topics.get(topic)
+    ):
         return written, ()
     printed = []
     for address, state in sorted(world.partitions.items()):
@@ -112,6 +112,20 @@ def _config(world: World, directive: Directive) -> Result:
             written = written.with_partition(cleared)
             printed += [state_line(cleared)] if cleared != state else []
     return written, printed or ["nothing changes"]
+
+
+def _written(world: World, directive: Directive, topic: str | None) -> World:
+    """The world with the configs written, and nothing cleared yet."""
+    if topic is None:
+        old = world.default
+        unclean = _flag(directive, "unclean", default=old.unclean)
+        return replace(world, default=Config(directive.number("min-isr", old.min_isr), unclean))
+    own = world.topics.get(topic, TopicOverride())
+    if "min-isr" in directive.options:
+        own = replace(own, min_isr=directive.number("min-isr", 0))
+    if "unclean" in directive.options:
+        own = replace(own, unclean=_flag(directive, "unclean", default=False))
+    return replace(world, topics={**world.topics, topic: own})
 
 
 def _partition(world: World, directive: Directive) -> Result:

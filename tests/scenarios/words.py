@@ -58,7 +58,7 @@ def _kind(outcome: Outcome) -> str:
 
 
 def _outcome(outcome: Outcome) -> str:
-    if outcome.elected_by is ElectedBy.LEADER_STAYS and outcome.loss is None:
+    if outcome.note.startswith("not needed"):
         return f"not needed, {outcome.elected} leads"
     waits = f", waits for {ids(outcome.waits_for)}" if outcome.waits_for else ""
     return f"{_who(outcome.elected, outcome.elected_by)}{waits}{_loss(outcome.loss)}"

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from kelr.controller import Change, Circumstances, RuleSet, electable_replicas
 from kelr.engine import effective_min_isr
 from kelr.model import (
+    ELR_FEATURE,
     Broker,
     BrokerStatus,
     Cluster,
     ConfigSource,
+    Features,
     LogAnswer,
     PartitionState,
     Snapshot,
@@ -24,10 +26,18 @@ Handler = Callable[[PartitionState, Circumstances], Change]
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The two configs that elections depend on, as a cluster default or for a topic."""
+    """The two configs that elections depend on, in force for a topic or as the cluster's default."""
 
     min_isr: int
     unclean: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOverride:
+    """The configs that a topic has of its own; None for those it takes from the cluster."""
+
+    min_isr: int | None = None
+    unclean: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +47,16 @@ class World:
     rules: RuleSet
     brokers: Mapping[int, BrokerStatus]
     default: Config
-    topics: Mapping[str, Config] = field(default_factory=dict)
+    topics: Mapping[str, TopicOverride] = field(default_factory=dict)
     partitions: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
     logs: Mapping[TopicPartition, Mapping[int, LogAnswer]] = field(default_factory=dict)
 
     def config(self, topic: str) -> Config:
-        return self.topics.get(topic, self.default)
+        own = self.topics.get(topic, TopicOverride())
+        return Config(
+            self.default.min_isr if own.min_isr is None else own.min_isr,
+            self.default.unclean if own.unclean is None else own.unclean,
+        )
 
     def min_isr(self, state: PartitionState) -> int:
         """The effective min ISR, from the replica count of the topic's partition 0 (rule 17)."""
@@ -61,7 +75,8 @@ class World:
     @property
     def cluster(self) -> Cluster:
         brokers = tuple(Broker(broker, status) for broker, status in sorted(self.brokers.items()))
-        return Cluster(cluster_id=None, brokers=brokers, brokers_source="scenario", partitions_source="scenario")
+        features = Features(finalized={ELR_FEATURE: int(self.rules.elr)})
+        return Cluster(None, brokers, features, brokers_source="scenario", partitions_source="scenario")
 
     def snapshot(self) -> Snapshot:
         """The world as the engine reads it."""
@@ -103,6 +118,14 @@ class World:
         return len(first.replicas)
 
     def _topic_config(self, topic: str) -> TopicConfig:
-        config = self.config(topic)
-        source = ConfigSource.TOPIC if topic in self.topics else ConfigSource.CLUSTER_DEFAULT
-        return TopicConfig(config.min_isr, source, config.unclean, source)
+        config, own = self.config(topic), self.topics.get(topic, TopicOverride())
+        return TopicConfig(
+            config.min_isr,
+            _source(own.min_isr),
+            config.unclean,
+            _source(own.unclean),
+        )
+
+
+def _source(own: object) -> ConfigSource:
+    return ConfigSource.CLUSTER_DEFAULT if own is None else ConfigSource.TOPIC
