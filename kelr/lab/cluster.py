@@ -409,9 +409,10 @@ class Lab:
 
     def _log_tail(self, node: int) -> str:
         try:
-            lines = NodePaths.of(self.directory, node).output.read_text(errors="replace").splitlines()
+            text = NodePaths.of(self.directory, node).output.read_text(errors="replace")
         except OSError:
             return ""
+        lines = [line for line in text.splitlines() if not line.startswith("\tat ")]
         return "".join(f"\n  | {line[:300]}" for line in lines[-15:])
 
     def _says_unfenced(self, broker: int) -> bool:

@@ -23,6 +23,8 @@ _LOG4J = """\
   <Loggers>
     <Root level="WARN"><AppenderRef ref="out"/></Root>
     <Logger name="kafka.server" level="INFO"/>
+    <Logger name="kafka.log" level="INFO"/>
+    <Logger name="org.apache.kafka.storage.internals.log" level="INFO"/>
     <Logger name="org.apache.kafka.controller" level="INFO"/>
     <Logger name="org.apache.kafka.server.config" level="WARN"/>
     <Logger name="org.apache.kafka.common.config" level="WARN"/>

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import psutil
 
 _START_TOLERANCE_S = 1.0
+_COMMAND_LINE_TIMEOUT_S = 5.0
 _MARK = "-Dkelr.lab="
 
 
@@ -57,7 +58,20 @@ def spawn(command: Sequence[str], output: Path) -> ProcessRecord:
         pid = os.posix_spawn(command[0], list(command), os.environ, file_actions=actions, setsid=True)
     except OSError as error:
         raise LabError(f"cannot start {command[0]} ({error.strerror})") from error
+    _wait_for_command_line(pid)
     return ProcessRecord(pid, start_time(pid) or time.time())
+
+
+def _wait_for_command_line(pid: int) -> None:
+    """Linux lets the parent go on before the new program's arguments can be read; until then nobody can tell that the
+    process is the lab's."""
+    import psutil  # noqa: PLC0415
+
+    deadline = time.monotonic() + _COMMAND_LINE_TIMEOUT_S
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        while not process.cmdline() and time.monotonic() < deadline:
+            time.sleep(0.001)
 
 
 def start_time(pid: int) -> float | None:

@@ -37,7 +37,7 @@ def down(directory: Path, *, keep_data: bool = False, force: bool = False) -> No
 def take_down(directory: Path, running: Sequence[psutil.Process], *, keep_data: bool) -> None:
     """End these processes, and delete the directory unless `keep_data`."""
     # Data that will be deleted needs no clean shutdown, only a short chance for one.
-    processes.end(running, ask_first_s=20 if keep_data else 2)
+    processes.end(running, ask_first_s=20 if keep_data else 1)
     with file_errors(directory):
         if keep_data:
             (directory / STATE_FILE).rename(directory / "ended-lab.json")

@@ -1,0 +1,67 @@
+"""What a node's files say."""
+
+from __future__ import annotations
+
+import re
+import socket
+from pathlib import Path
+
+from kelr.lab.nodes import HOST, NodePaths, new_kafka_uuid, node_properties, write_nodes
+from kelr.lab.ports import FIRST_PORT, LAST_PORT, free_ports
+from kelr.lab.spec import CONTROLLER_ID, LabSpec
+
+PORTS = {CONTROLLER_ID: 20100, 1: 20001, 2: 20002, 3: 20003}
+
+
+def test_a_broker_knows_its_rack_its_port_and_the_controller(tmp_path: Path) -> None:
+    properties = node_properties(LabSpec(), 2, PORTS, tmp_path)
+    assert properties["process.roles"] == "broker"
+    assert properties["node.id"] == "2"
+    assert properties["broker.rack"] == "az2"
+    assert properties["listeners"] == "PLAINTEXT://127.0.0.1:20002"
+    assert properties["controller.quorum.bootstrap.servers"] == "127.0.0.1:20100"
+    assert properties["log.dirs"] == str(tmp_path)
+
+
+def test_min_isr_is_in_the_controllers_file_where_elr_looks_for_it(tmp_path: Path) -> None:
+    spec = LabSpec(brokers=5, min_isr=3)
+    ports = {node: 20000 + node for node in (CONTROLLER_ID, *spec.broker_ids)}
+    controller = node_properties(spec, CONTROLLER_ID, ports, tmp_path)
+    assert controller["min.insync.replicas"] == "3"
+    assert controller["unclean.leader.election.enable"] == "false"
+    assert controller["listeners"] == "CONTROLLER://127.0.0.1:20100"
+    assert "broker.rack" not in controller
+
+
+def test_a_small_lab_has_internal_topics_that_it_can_hold(tmp_path: Path) -> None:
+    one = node_properties(LabSpec(brokers=1, min_isr=1), 1, PORTS, tmp_path)
+    assert one["offsets.topic.replication.factor"] == "1"
+    assert one["transaction.state.log.min.isr"] == "1"
+    three = node_properties(LabSpec(), 1, PORTS, tmp_path)
+    assert three["offsets.topic.replication.factor"] == "3"
+
+
+def test_brokers_are_formatted_for_their_cluster(tmp_path: Path) -> None:
+    write_nodes(tmp_path, LabSpec(), PORTS, "the-cluster")
+    seen = set()
+    for broker in (1, 2, 3):
+        meta = (NodePaths.of(tmp_path, broker).data / "meta.properties").read_text()
+        assert f"cluster.id=the-cluster\nnode.id={broker}\n" in meta
+        seen.add(re.findall("directory.id=(.+)", meta)[0])
+    assert len(seen) == 3
+    assert not (NodePaths.of(tmp_path, CONTROLLER_ID).data / "meta.properties").exists()
+
+
+def test_an_id_is_one_that_kafka_takes() -> None:
+    for _ in range(200):
+        assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}", new_kafka_uuid())
+
+
+def test_ports_are_free_different_and_below_the_outgoing_range() -> None:
+    ports = free_ports((100, 1, 2, 3))
+    assert list(ports) == [100, 1, 2, 3]
+    assert len(set(ports.values())) == 4
+    for port in ports.values():
+        assert FIRST_PORT <= port < LAST_PORT
+        with socket.socket() as taken:
+            taken.bind((HOST, port))
