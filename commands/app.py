@@ -46,6 +46,7 @@ def build() -> typer.core.TyperGroup:
     app.callback()(_root())
     group = typer.main.get_group(app)
     group.name = "kelr"
+    group.help = "Shows and explains Kafka partitions that lost their leader."
     group.commands = LazyCommands()
     return group
 
