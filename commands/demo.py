@@ -34,7 +34,7 @@ Directory = Annotated[
 @with_output(
     exits={ExitCode.CONNECT: "the jars could not be fetched", ExitCode.UNSUPPORTED: "no cluster could be started"}
 )
-def demo(output: Output, *, keep: Keep = False, kafka: Kafka = None, dir: Directory = None) -> None:
+def demo(output: Output, *, keep: Keep = False, kafka: Kafka = None, directory: Directory = None) -> None:
     """Show a real incident from start to end on a cluster of its own.
 
     Starts real Apache Kafka on this machine (the jars are fetched once), kills brokers until partitions have lost
@@ -46,10 +46,11 @@ def demo(output: Output, *, keep: Keep = False, kafka: Kafka = None, dir: Direct
       kelr demo --keep
     """
     from kelr.lab import Lab, LabSpec, run_incident  # noqa: PLC0415 - not for --help
-    from kelr.lab.state import demo_directory  # noqa: PLC0415
+    from kelr.lab.state import default_directory  # noqa: PLC0415
 
     spec = LabSpec() if kafka is None else LabSpec(kafka=kafka)
-    directory = dir or demo_directory()
+    # Beside the lab's own place, so that a lab that is up stays untouched.
+    directory = directory or default_directory().with_name("demo")
     _headline(output, f"A real cluster: Apache Kafka {spec.kafka}, one controller and {spec.brokers} brokers")
     lab = Lab.up(spec, directory, report=output.note, progress=output.progress, owner_pid=None if keep else os.getpid())
     try:
@@ -58,7 +59,7 @@ def demo(output: Output, *, keep: Keep = False, kafka: Kafka = None, dir: Direct
         compared = _compare(lab)
         for arguments in (
             ("describe", TOPIC),
-            ("log-info", compared[0].name),
+            ("log-info", _most_telling(compared).name),
             ("explain", _most_telling(compared).name),
         ):
             _run(output, lab, arguments)

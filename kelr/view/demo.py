@@ -51,17 +51,20 @@ def _least(loss: Loss | None) -> int:
     return 0 if loss is None or loss.total is None else loss.total.at_least
 
 
-def _lost(count: int, committed: int) -> Text:
-    if not count:
-        return plain("0")
+def _lost(loss: Loss | None) -> Text:
+    if loss is None or loss.total is None:
+        return plain("?")
+    if not loss.total.at_least:
+        return plain("0" if loss.total.exact else "0 known")
+    committed = loss.committed.at_least if loss.committed else 0
     known = f", {committed} committed" if committed else ""
-    return styled(f"{count}{known}", Style.BAD)
+    return styled(f"{'' if loss.total.exact else 'at least '}{loss.total.at_least}{known}", Style.BAD)
 
 
 def _recommendation(row: Comparison) -> Text:
     advice = row.decision.advice
     if advice.action is AdviceAction.BRING_BACK and advice.replica is not None:
-        return plain(f"bring {advice.replica} back (it holds everything committed)")
+        return plain(f"bring {advice.replica} back, if its disk is whole")
     return plain(advice.action.value + ("" if advice.replica is None else f" {advice.replica}"))
 
 
@@ -75,11 +78,11 @@ COMPARISON_VIEW: View[Comparison] = View(
             "stock_loses",
             "AND LOSES",
             value=lambda row: row.stock_loss,
-            text=lambda row: _lost(row.stock_loss, row.stock_committed_loss),
+            text=lambda row: _lost(row.stock.loss),
         ),
         Column("kelr", "KELR RECOMMENDS", value=lambda row: row.decision.advice.action, text=_recommendation),
         Column("else_designates", "ELSE DESIGNATE", value=lambda row: row.best.elected),
-        Column("else_loses", "AND LOSES", value=lambda row: row.best_loss, text=lambda row: _lost(row.best_loss, 0)),
+        Column("else_loses", "AND LOSES", value=lambda row: row.best_loss, text=lambda row: _lost(row.best.loss)),
     ),
 )
 
