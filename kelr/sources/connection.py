@@ -181,7 +181,7 @@ def parse_servers(text: str) -> tuple[tuple[str, int], ...]:
 
 def _parse_server(entry: str) -> tuple[str, int]:
     match = re.fullmatch(
-        r"(?:[A-Za-z_]+://)?(?:\[(?P<six>[0-9A-Fa-f:.%]+)\]|(?P<host>[^\s:/\[\]]+))(?::(?P<port>[0-9]{1,5}))?",
+        r"(?:[A-Za-z_]+://)?(?:\[(?P<six>[0-9A-Fa-f:.]+(?:%[A-Za-z0-9_.-]+)?)\]|(?P<host>[^\s:/\[\]]+))(?::(?P<port>[0-9]{1,5}))?",
         entry,
         re.ASCII,
     )

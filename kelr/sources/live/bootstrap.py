@@ -85,7 +85,7 @@ def _explain(server: str, failure: Failure, probe: Probe, settings: ConnectionSe
             f"{server} speaks Kafka without TLS, and kelr was told security.protocol={settings.security_protocol}",
             f"Set security.protocol={wanted}, or give the port of the TLS listener.",
         )
-    if probe.speaks is PortSpeaks.TLS:
+    if probe.speaks is PortSpeaks.TLS and failure.kind is not FailureKind.TIMED_OUT:
         return (
             f"no secure connection to {server}: {failure.detail}",
             "Check the trusted certificates (ssl.truststore.location or ssl.ca.location, PEM) and the host name.",
@@ -94,7 +94,7 @@ def _explain(server: str, failure: Failure, probe: Probe, settings: ConnectionSe
 
 
 def _explain_odd(server: str, failure: Failure, probe: Probe, settings: ConnectionSettings) -> tuple[str, str]:
-    if probe.speaks is PortSpeaks.SILENCE:
+    if probe.speaks in {PortSpeaks.SILENCE, PortSpeaks.TLS}:
         return (
             f"{server} accepts the connection but did not answer within {settings.timeout_s:g} s",
             "Check that this is a Kafka broker's port; if the broker is only slow, give a longer --timeout.",

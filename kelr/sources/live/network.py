@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.failures import failure_of
@@ -21,6 +20,9 @@ from kelr.sources.live.transport import (
     NodeId,
     Pause,
 )
+
+if TYPE_CHECKING:
+    from kelr.sources.live.manager import AddressInfo
 
 T = TypeVar("T")
 
@@ -36,15 +38,18 @@ class KafkaTransport:
     """`Transport` over kafka-python. Bootstrap servers are the nodes ``bootstrap-0``, ``bootstrap-1``, ..."""
 
     def __init__(self, settings: ConnectionSettings) -> None:
-        from kafka.net.manager import KafkaConnectionManager  # noqa: PLC0415
         from kafka.net.selector import NetworkSelector  # noqa: PLC0415
+
+        from kelr.sources.live.manager import ConnectionManager  # noqa: PLC0415
 
         self._settings = settings
         config = settings.kafka_python()
         # Python's loop warns of slow steps, and decoding a big page is one.
         self._loop = NetworkSelector(client_id=settings.client_id, slow_task_threshold_secs=0)
-        self._manager = KafkaConnectionManager(
+        self._addresses: dict[str, list[AddressInfo]] = {}
+        self._manager = ConnectionManager(
             self._loop,
+            self._addresses,
             receive_message_max_bytes=MAX_ANSWER_BYTES,
             request_timeout_ms=int(settings.timeout_s * 1000),
             **config,
@@ -75,14 +80,17 @@ class KafkaTransport:
 
     def resolve(self, nodes: Iterable[tuple[NodeId, NodeAddress]], *, timeout_s: float) -> None:
         """Look all names up at once, in threads, because a lookup inside the event loop would stop every connection."""
-        names = {node: address for node, address in nodes if not _is_literal(address.host)}
-        results = lookup_all({address.host for address in names.values()}, timeout_s=timeout_s)
-        for node, address in names.items():
-            failure = results[address.host]
-            if failure is None:
-                self._unresolved.pop(node, None)
-            else:
-                self._unresolved[node] = failure
+        nodes = list(nodes)
+        unknown = {address.host for _, address in nodes if address.host not in self._addresses}
+        results = look_up_all(unknown, timeout_s=timeout_s)
+        for node, address in nodes:
+            found = results.get(address.host)
+            if isinstance(found, Failure):
+                self._unresolved[node] = found
+                continue
+            self._unresolved.pop(node, None)
+            if found is not None:
+                self._addresses[address.host] = found
 
     def exchange(self, node: NodeId, request: Message, *, timeout_s: float | None = None) -> Answer:
         return self._manager.run(self._exchange, node, request, timeout_s or self._settings.timeout_s)
@@ -183,17 +191,16 @@ class KafkaTransport:
         await self._loop.sleep(seconds)
 
 
-def lookup_all(hosts: set[str], *, timeout_s: float) -> Mapping[str, Failure | None]:
-    """Resolve host names in parallel: None for a name that resolves, else why not."""
-    results: dict[str, Failure | None] = {
+def look_up_all(hosts: set[str], *, timeout_s: float) -> Mapping[str, list[AddressInfo] | Failure]:
+    """The addresses of each host name, looked up in parallel, or why it has none."""
+    results: dict[str, list[AddressInfo] | Failure] = {
         host: Failure(FailureKind.TIMED_OUT, f"looking up the host name {host} took longer than {timeout_s:g} s")
         for host in hosts
     }
 
     def look_up(host: str) -> None:
         try:
-            socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-            results[host] = None
+            results[host] = list(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM))
         except (OSError, UnicodeError) as error:
             words = getattr(error, "strerror", None) or str(error)
             results[host] = Failure(FailureKind.UNREACHABLE, f"unknown host {host} ({words})")
@@ -205,11 +212,3 @@ def lookup_all(hosts: set[str], *, timeout_s: float) -> Mapping[str, Failure | N
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
     return dict(results)
-
-
-def _is_literal(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host.split("%", 1)[0])
-    except ValueError:
-        return False
-    return True

@@ -1,0 +1,336 @@
+"""Ports that are no Kafka broker, or a broken one: always a clear error, and always within the timeout."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import ssl
+import struct
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from kelr.errors import AuthenticationError, ConnectError
+from kelr.sources.connection import ConnectionSettings
+from kelr.sources.jaas import Credentials
+from kelr.sources.live import LiveSource, network
+from kelr.sources.live.network import look_up_all
+from kelr.sources.live.transport import Failure, FailureKind
+from kelr.sources.tls import TlsFiles
+
+Behaviour = Callable[[socket.socket], None]
+TIMEOUT_S = 1.2
+SLACK_S = 1.5
+"""For a busy machine; what matters is that a wait of the client library (10 s, 30 s) never shows."""
+
+
+@contextmanager
+def _server(behave: Behaviour) -> Iterator[int]:
+    """A port of this machine that treats every connection so; gives its number."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    held: list[socket.socket] = []
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            held.append(connection)
+            threading.Thread(target=handle, args=(connection,), daemon=True).start()
+
+    def handle(connection: socket.socket) -> None:
+        with suppress(OSError, ssl.SSLError):
+            behave(connection)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        for connection in held:
+            connection.close()
+        thread.join(5)
+
+
+def _request(connection: socket.socket) -> tuple[int, int, int]:
+    """(API key, version, correlation id) of the next request."""
+    size = struct.unpack(">i", _exactly(connection, 4))[0]
+    key, version, correlation = struct.unpack(">hhi", _exactly(connection, size)[:8])
+    return key, version, correlation
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes:
+    held = b""
+    while len(held) < size:
+        piece = connection.recv(size - len(held))
+        if not piece:
+            raise ConnectionError
+        held += piece
+    return held
+
+
+def _frame(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+def _api_versions(correlation: int, version: int, keys: dict[int, int]) -> bytes:
+    """An ApiVersions answer, v0 or v3 and newer."""
+    if version < 3:
+        listed = b"".join(struct.pack(">hhh", key, 0, newest) for key, newest in keys.items())
+        return _frame(struct.pack(">ihi", correlation, 0, len(keys)) + listed)
+    listed = b"".join(struct.pack(">hhhB", key, 0, newest, 0) for key, newest in keys.items())
+    return _frame(struct.pack(">ihB", correlation, 0, len(keys) + 1) + listed + struct.pack(">iB", 0, 0))
+
+
+def silent(connection: socket.socket) -> None:
+    while connection.recv(4096):
+        pass
+
+
+def closes(connection: socket.socket) -> None:
+    connection.close()
+
+
+def closes_after_the_request(connection: socket.socket) -> None:
+    connection.recv(1)
+    connection.close()
+
+
+def resets(connection: socket.socket) -> None:
+    connection.recv(1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+def http(connection: socket.socket) -> None:
+    connection.recv(1)
+    connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+    connection.close()
+
+
+def garbage(connection: socket.socket) -> None:
+    connection.recv(1)
+    connection.sendall(bytes(range(255, 0, -1)) * 40)
+    connection.close()
+
+
+def garbage_in_a_frame(connection: socket.socket) -> None:
+    while True:
+        _, _, correlation = _request(connection)
+        connection.sendall(_frame(struct.pack(">i", correlation) + b"\xff" * 300))
+
+
+def half_an_answer(connection: socket.socket) -> None:
+    _, version, correlation = _request(connection)
+    connection.sendall(_api_versions(correlation, version, {18: 3, 3: 9})[:-5])
+    silent(connection)
+
+
+def a_wrong_correlation_id(connection: socket.socket) -> None:
+    _, version, correlation = _request(connection)
+    connection.sendall(_api_versions(correlation + 5, version, {18: 3, 3: 9}))
+    silent(connection)
+
+
+def greets_then_falls_silent(connection: socket.socket) -> None:
+    for _ in range(2):
+        _, version, correlation = _request(connection)
+        connection.sendall(_api_versions(correlation, version, {18: 3, 3: 9, 60: 1}))
+    silent(connection)
+
+
+def _connect(settings: ConnectionSettings) -> tuple[ConnectError, float]:
+    started = time.monotonic()
+    with LiveSource(settings) as source, pytest.raises(ConnectError) as caught:
+        source.cluster()
+    return caught.value, time.monotonic() - started
+
+
+def _settings(*ports: int, protocol: str = "PLAINTEXT", **more: object) -> ConnectionSettings:
+    servers = tuple(("127.0.0.1", port) for port in ports)
+    return ConnectionSettings(servers, timeout_s=TIMEOUT_S, security_protocol=protocol, **more)  # type: ignore[arg-type]
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("behave", "message"),
+    [
+        (silent, r"accepts the connection but did not answer within 1\.2 s"),
+        (closes, "does not speak Kafka: .*it closed the connection"),
+        (closes_after_the_request, "does not speak Kafka: .*it closed the connection"),
+        (resets, "does not speak Kafka"),
+        (http, r"is not a Kafka broker: it speaks HTTP \(HTTP/1\.1 400 Bad Request\)"),
+        (garbage, "does not speak Kafka: .*it answered"),
+        (garbage_in_a_frame, "127.0.0.1"),
+        (half_an_answer, "127.0.0.1"),
+        (a_wrong_correlation_id, "127.0.0.1"),
+        (greets_then_falls_silent, "no broker answered any more"),
+    ],
+)
+def test_what_is_behind_the_port_is_said_in_time(behave: Behaviour, message: str) -> None:
+    with _server(behave) as port:
+        error, took_s = _connect(_settings(port))
+    assert error.next_step
+    assert re.search(message, str(error)), str(error)
+    assert took_s < TIMEOUT_S + SLACK_S
+
+
+def test_nobody_listens() -> None:
+    error, took_s = _connect(_settings(_free_port()))
+    assert "nobody accepts connections" in str(error)
+    assert "connection refused" in str(error)
+    assert took_s < SLACK_S
+
+
+def test_the_most_telling_of_several_failures_is_reported() -> None:
+    with _server(http) as port:
+        error, took_s = _connect(_settings(_free_port(), port))
+    assert "HTTP" in str(error)
+    assert "none of the 1 other servers" in str(error)
+    assert took_s < TIMEOUT_S + SLACK_S
+
+
+def test_an_unknown_host() -> None:
+    settings = ConnectionSettings((("no-such-host.invalid", 9092),), timeout_s=TIMEOUT_S)
+    error, took_s = _connect(settings)
+    assert "unknown host no-such-host.invalid" in str(error)
+    assert took_s < TIMEOUT_S + SLACK_S
+
+
+def test_a_name_server_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = threading.Event()
+
+    def slow(*_arguments: object, **_more: object) -> list[object]:
+        release.wait(20)
+        return []
+
+    monkeypatch.setattr(network.socket, "getaddrinfo", slow)
+    started = time.monotonic()
+    results = look_up_all({"a.example", "b.example"}, timeout_s=0.2)
+    took_s = time.monotonic() - started
+    release.set()
+    assert {failure.kind for failure in results.values() if isinstance(failure, Failure)} == {FailureKind.TIMED_OUT}
+    assert took_s < SLACK_S
+
+
+@pytest.fixture(scope="module")
+def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Certificate and key of localhost and 127.0.0.1, self-signed, in one file."""
+    directory = tmp_path_factory.mktemp("tls")
+    certificate, key = directory / "certificate.pem", directory / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2"]
+    names = ["-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]
+    subprocess.run([*command, *names, "-keyout", key, "-out", certificate], check=True, capture_output=True, timeout=60)
+    both = directory / "both.pem"
+    both.write_text(key.read_text() + certificate.read_text())
+    return both
+
+
+def _tls_server(pem: Path, behave: Behaviour) -> Behaviour:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+
+    def serve(connection: socket.socket) -> None:
+        with context.wrap_socket(connection, server_side=True) as secure:
+            behave(secure)
+
+    return serve
+
+
+def test_a_tls_port_without_tls(pem: Path) -> None:
+    with _server(_tls_server(pem, silent)) as port:
+        error, took_s = _connect(_settings(port))
+    assert "speaks TLS, and kelr was told security.protocol=PLAINTEXT" in str(error)
+    assert "security.protocol=SSL" in str(error.next_step)
+    assert took_s < TIMEOUT_S + SLACK_S
+
+
+def test_a_certificate_that_nobody_vouches_for(pem: Path) -> None:
+    with _server(_tls_server(pem, silent)) as port:
+        error, took_s = _connect(_settings(port, protocol="SSL"))
+    assert "no secure connection" in str(error)
+    assert "certificate" in str(error).lower()
+    assert took_s < TIMEOUT_S + SLACK_S
+
+
+def test_tls_that_is_trusted_gets_as_far_as_the_silence_behind_it(pem: Path) -> None:
+    with _server(_tls_server(pem, silent)) as port:
+        error, took_s = _connect(_settings(port, protocol="SSL", tls=TlsFiles(ca_path=pem)))
+    assert "accepts the connection but did not answer" in str(error)
+    assert took_s < TIMEOUT_S + SLACK_S
+
+
+def test_a_plaintext_broker_with_tls() -> None:
+    def plaintext_kafka(connection: socket.socket) -> None:
+        first = connection.recv(1, socket.MSG_PEEK)
+        if first != b"\x00":
+            return connection.close()  # Kafka takes a TLS hello for a request of 369 MB and hangs up
+        _, version, correlation = _request(connection)
+        return connection.sendall(_api_versions(correlation, version, {18: 3}))
+
+    with _server(plaintext_kafka) as port:
+        error, took_s = _connect(_settings(port, protocol="SSL"))
+    assert "speaks Kafka without TLS" in str(error)
+    assert "security.protocol=PLAINTEXT" in str(error.next_step)
+    assert took_s < TIMEOUT_S + SLACK_S
+
+
+def test_a_port_that_never_shakes_hands_is_not_waited_for() -> None:
+    with _server(silent) as port:
+        error, took_s = _connect(_settings(port, protocol="SSL"))
+    assert "accepts the connection but did not answer" in str(error)
+    assert took_s < TIMEOUT_S + SLACK_S
+
+
+def test_refused_credentials() -> None:
+    def refuses(connection: socket.socket) -> None:
+        _, version, correlation = _request(connection)
+        connection.sendall(_api_versions(correlation, version, {17: 1, 18: 3, 36: 1}))
+        _, _, correlation = _request(connection)
+        name = b"PLAIN"
+        connection.sendall(_frame(struct.pack(">ihih", correlation, 0, 1, len(name)) + name))
+        _, _, correlation = _request(connection)
+        words = b"Authentication failed: Invalid username or password"
+        connection.sendall(
+            _frame(struct.pack(">ihh", correlation, 58, len(words)) + words + struct.pack(">i", 0) + bytes(8))
+        )
+        silent(connection)
+
+    with _server(refuses) as port:
+        settings = _settings(
+            port, protocol="SASL_PLAINTEXT", sasl_mechanism="PLAIN", credentials=Credentials("alice", "hush-hush")
+        )
+        error, took_s = _connect(settings)
+    assert isinstance(error, AuthenticationError)
+    assert "Invalid username or password" in str(error)
+    assert "hush-hush" not in str(error)
+    assert took_s < TIMEOUT_S + SLACK_S
+
+
+def test_nothing_is_left_open() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    with _server(silent) as port:
+        for _ in range(3):
+            _connect(_settings(port))
+    _connect(_settings(_free_port()))
+    assert len(os.listdir("/proc/self/fd")) <= before + 1
+
+
+def test_the_client_library_says_nothing_by_itself(capfd: pytest.CaptureFixture[str]) -> None:
+    with _server(garbage_in_a_frame) as port:
+        _connect(_settings(port))
+    captured = capfd.readouterr()
+    assert captured.out == captured.err == ""
