@@ -64,9 +64,10 @@ def explain(
 ) -> None:
     """Explain who would be elected, by which rule, and what would be lost.
 
-    Without a target it takes every partition that is leaderless or under min ISR. It asks every
-    replica what its log holds, says what Kafka does by itself now and when each absent broker
-    returns, what each kind of election would give and lose, and what to do next. It changes nothing.
+    Without a target it takes every partition that is leaderless or under min ISR.
+    It asks every replica what its log holds, says what Kafka does by itself now and
+    when each absent broker returns, what each kind of election would give and lose,
+    and what to do next. It changes nothing.
 
     Examples:
       kelr explain -b kafka-1:9092

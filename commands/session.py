@@ -136,6 +136,7 @@ class Session:
                 opened.close()
                 raise
             self._source = opened
+            self._say_where()
         return self._source
 
     def selection(
@@ -171,6 +172,11 @@ class Session:
         finally:
             self.output.end_progress()
 
+    def _say_where(self) -> None:
+        if self.settings.verbose and self._source is not None:
+            cluster = self._source.cluster()
+            self.say(f"{self._source.name}: cluster {cluster.cluster_id}, brokers by {cluster.brokers_source}")
+
     def _check_cluster_id(self, source: Source) -> None:
         expected = self.settings.cluster_id
         if expected is None or self.settings.snapshot is not None:
@@ -198,11 +204,12 @@ def open_source(settings: Resolved) -> Source:
     from kelr.sources.connection import ConnectionSettings  # noqa: PLC0415
     from kelr.sources.live import LiveSource  # noqa: PLC0415
 
-    return LiveSource(
-        ConnectionSettings.read(
-            settings.bootstrap_server, command_config=settings.command_config, timeout_s=settings.timeout_s
-        )
+    connection = ConnectionSettings.read(
+        settings.bootstrap_server, command_config=settings.command_config, timeout_s=settings.timeout_s
     )
+    if settings.verbose and connection.ignored:
+        settings.output().note(f"not used of {settings.command_config}: {', '.join(connection.ignored)}")
+    return LiveSource(connection)
 
 
 def now_ms() -> int:

@@ -152,3 +152,17 @@ def test_every_error_class_has_its_documented_code() -> None:
         "PartlyDoneError": 7,
     }
     assert {name: codes[name] for name in expected} == expected
+
+
+@pytest.mark.usefixtures("incident")
+def test_verbose_says_where_the_answer_comes_from(kelr: Kelr) -> None:
+    ran = kelr("describe", "orders:0", "--verbose", "-o", "csv")
+    assert ran.err == "live: cluster 4L6g3nShT-eMCtK--X86sw, brokers by DescribeCluster v2\n"
+
+
+def test_verbose_names_properties_that_are_not_used(kelr: Kelr, tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text("metadata.max.age.ms=5\nbootstrap.servers=127.0.0.1:1\n", encoding="utf-8")
+    ran = kelr("describe", "--command-config", str(path), "--verbose", "--timeout", "2")
+    assert ran.code == 3
+    assert ran.err.startswith(f"not used of {path}: metadata.max.age.ms\n")
