@@ -112,7 +112,7 @@ def resets(connection: socket.socket) -> None:
 
 
 def http(connection: socket.socket) -> None:
-    connection.recv(1)
+    _request(connection)
     connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
     connection.close()
 

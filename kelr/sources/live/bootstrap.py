@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from kelr.errors import AuthenticationError, ConnectError
 from kelr.sources.connection import ConnectionSettings, address_text
 from kelr.sources.live.diagnose import PortSpeaks, Probe, probe_port
+from kelr.sources.live.failures import REFUSED
 from kelr.sources.live.requests import api_versions
 from kelr.sources.live.transport import Failure, FailureKind, Message, NodeAddress, NodeId, Transport
 
+_NAME_FAILURES = ("unknown host", "looking up")
 _DIAGNOSIS_SHARE = 0.25
 """The part of the timeout that is kept back for finding out why nobody answered."""
 
@@ -38,13 +40,7 @@ def _error(
     failures: Mapping[NodeId, Failure], nodes: Mapping[NodeId, NodeAddress], settings: ConnectionSettings, left_s: float
 ) -> ConnectError:
     """The most telling failure in words: a refused password tells more than a closed port, that more than silence."""
-    order = {
-        FailureKind.AUTHENTICATION: 0,
-        FailureKind.GARBLED: 1,
-        FailureKind.UNSUPPORTED: 2,
-        FailureKind.UNREACHABLE: 3,
-    }
-    node = min(failures, key=lambda failed: (order.get(failures[failed].kind, 9), str(failed)))
+    node = min(failures, key=lambda failed: (_telling(failures[failed]), str(nodes[failed])))
     failure, address = failures[node], nodes[node]
     server = address_text(address.host, address.port)
     others = len(nodes) - 1
@@ -54,11 +50,19 @@ def _error(
             f"{server} refused the credentials: {failure.detail}{also}",
             next_step="Check user name, password and sasl.mechanism in the --command-config file.",
         )
-    if failure.detail.startswith(("unknown host", "looking up")):
+    if failure.detail.startswith(_NAME_FAILURES):
         return ConnectError(f"{failure.detail}{also}", next_step="Check the name in --bootstrap-server.")
     probe = probe_port(address, timeout_s=left_s)
     message, next_step = _explain(server, failure, probe, settings)
     return ConnectError(message + also, next_step=next_step)
+
+
+def _telling(failure: Failure) -> int:
+    """The less, the more it tells."""
+    if failure.detail == REFUSED or failure.detail.startswith(_NAME_FAILURES):
+        return 5
+    order = (FailureKind.AUTHENTICATION, FailureKind.GARBLED, FailureKind.UNSUPPORTED, FailureKind.UNREACHABLE)
+    return order.index(failure.kind) if failure.kind in order else 4
 
 
 def _explain(server: str, failure: Failure, probe: Probe, settings: ConnectionSettings) -> tuple[str, str]:

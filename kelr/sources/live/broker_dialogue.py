@@ -14,7 +14,7 @@ from kelr.model import EpochEnd, LogAnswer, NotHeard, PartitionState, ReplicaLog
 from kelr.sources.live import requests
 from kelr.sources.live.decode import topic_id_text
 from kelr.sources.live.epochs import Above, Below, Epochs, EpochSearch
-from kelr.sources.live.failures import NONE, RETRIABLE, TOPIC_UNAUTHORIZED, UNKNOWN_TOPIC, error_name
+from kelr.sources.live.failures import NONE, REFUSED, RETRIABLE, TOPIC_UNAUTHORIZED, UNKNOWN_TOPIC, error_name
 from kelr.sources.live.transport import Ask, Dialogue, Failure, FailureKind, Message, Pause
 
 PARTITIONS_A_REQUEST = 2500
@@ -123,7 +123,7 @@ class BrokerDialogue:
             return answer.last_epoch_error in _AGAIN
         if self._failure is not None:
             # A connection that broke may have been an idle one that the broker closed; a slow broker stays slow.
-            return self._failure.kind is FailureKind.UNREACHABLE and "refused" not in self._failure.detail
+            return self._failure.kind is FailureKind.UNREACHABLE and self._failure.detail != REFUSED
         return answer.reason is Unheard.STALE or answer.detail in _AGAIN
 
     def _log_ends(self, batch: Sequence[PartitionState]) -> Dialogue[list[_End]]:

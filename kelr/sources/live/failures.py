@@ -9,10 +9,11 @@ from kelr.sources.live.transport import Failure, FailureKind
 NONE = "NONE"
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
 TOPIC_UNAUTHORIZED = "TOPIC_AUTHORIZATION_FAILED"
+REFUSED = "connection refused"
 CLUSTER_UNAUTHORIZED = "CLUSTER_AUTHORIZATION_FAILED"
 
 _ERRNO_WORDS = {
-    "ECONNREFUSED": "connection refused",
+    "ECONNREFUSED": REFUSED,
     "EHOSTUNREACH": "no route to host",
     "ENETUNREACH": "network unreachable",
     "ETIMEDOUT": "connection timed out",

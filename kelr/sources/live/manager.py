@@ -1,7 +1,8 @@
 """kafka-python's connection manager, with kelr's own way of opening a connection.
 
 kafka-python's own looks names up inside the event loop, bounds no TLS handshake, and leaves the socket of an attempt
-that failed to the garbage collector. All of kafka-python is imported here at the top: import this module where it is used.
+that failed to the garbage collector. All of kafka-python is imported here at the top: import this module where it is
+used.
 """
 
 from __future__ import annotations
