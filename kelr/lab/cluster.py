@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kelr.errors import LabError, UsageError
-from kelr.lab import processes, watch, wire
+from kelr.lab import archive, processes, watch, wire
 from kelr.lab.jars import Progress, cache_directory, obtain_jars
-from kelr.lab.java import find_java
+from kelr.lab.java import Java, find_java
 from kelr.lab.locks import load_lock
 from kelr.lab.nodes import NodePaths, new_kafka_uuid, write_nodes
 from kelr.lab.ports import free_ports
@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 Report = Callable[[str], None]
 START_TIMEOUT_S = 60.0
 OBSTACLE = "lost+found"
-_QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
-"""Several JVMs start at once on few cores: no parallel collector, and only the quick compiler."""
+_QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xlog:disable")
+"""Several JVMs start at once on few cores: no parallel collector, and only the quick compiler. Java says nothing of its
+own, such as that an archive of classes does not fit, into the output of a tool."""
 
 
 class Lab:
@@ -86,13 +87,16 @@ class Lab:
             ports=free_ports((CONTROLLER_ID, *spec.broker_ids)),
             java=str(java.executable),
             jars=tuple(map(str, jars)),
+            archive=str(archive.archive_file(cache_directory(), lock, java)),
         )
         with file_errors(directory):
             claim_directory(directory, state)
         lab = cls(directory, state)
         try:
             with file_errors(directory):
-                lab._come_up(report, owner_pid)
+                lab._watch(owner_pid)
+                lab._ensure_archive(java, report)
+                lab._come_up(report)
         except BaseException:
             lab.down()
             raise
@@ -329,7 +333,7 @@ class Lab:
         """
         if tool not in STOCK_TOOLS:
             raise UsageError(f"no stock tool {tool!r}", next_step=f"one of {', '.join(sorted(STOCK_TOOLS))}")
-        command = [self._state.java, *_QUICK_JVM, "-Xmx256m", "-cp", self._class_path, STOCK_TOOLS[tool], *arguments]
+        command = [*self._java, "-Xmx256m", "-cp", self._class_path, STOCK_TOOLS[tool], *arguments]
         try:
             return subprocess.run(
                 command, capture_output=True, text=True, timeout=timeout_s, check=False, stdin=subprocess.DEVNULL
@@ -337,9 +341,19 @@ class Lab:
         except subprocess.TimeoutExpired as error:
             raise LabError(f"{tool} did not end in {timeout_s:.0f} s") from error
 
-    def _come_up(self, report: Report, owner_pid: int | None) -> None:
+    def _watch(self, owner_pid: int | None) -> None:
         if owner_pid is not None:
             watch.spawn_watch(self.directory, self._state.lab_id, owner_pid)
+
+    def _ensure_archive(self, java: Java, report: Report) -> None:
+        wanted = Path(self._state.archive)
+        if not archive.is_known(wanted):
+            report(f"preparing Java for Kafka {self.spec.kafka} (once)")
+            marks = (processes.lab_property(self._state.lab_id),)
+            jars = tuple(map(Path, self._state.jars))
+            archive.make_archive(wanted, java, jars, home=self.directory / "preparing", marks=marks)
+
+    def _come_up(self, report: Report) -> None:
         write_nodes(self.directory, self.spec, self._state.ports, self._state.cluster_id)
         self._format_controller()
         report(f"starting Kafka {self.spec.kafka}: one controller and {len(self.brokers)} brokers")
@@ -361,8 +375,7 @@ class Lab:
         paths = NodePaths.of(self.directory, node)
         heap_mb = 256 if node == CONTROLLER_ID else self.spec.heap_mb
         command = (
-            self._state.java,
-            *_QUICK_JVM,
+            *self._java,
             f"-Xmx{heap_mb}m",
             f"-XX:ErrorFile={paths.home}/crash-%p.log",
             processes.lab_property(self._state.lab_id),
@@ -375,6 +388,11 @@ class Lab:
         )
         started = processes.spawn(command, paths.output)
         self._change(lambda state: state.with_process(node, started))
+
+    @property
+    def _java(self) -> tuple[str, ...]:
+        shared = (f"-XX:SharedArchiveFile={self._state.archive}",) if Path(self._state.archive).exists() else ()
+        return (self._state.java, *_QUICK_JVM, *shared)
 
     @property
     def _class_path(self) -> str:

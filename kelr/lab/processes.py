@@ -143,6 +143,17 @@ def end(processes: Sequence[psutil.Process], *, ask_first_s: float) -> None:
         raise LabError(f"process {left[0].pid} of the lab does not end, even with SIGKILL")
 
 
+def end_by_record(record: ProcessRecord, number: signal.Signals, *, timeout_s: float) -> None:
+    """Send one process a signal and wait for its end; SIGKILL after the timeout."""
+    import psutil  # noqa: PLC0415
+
+    if runs(record):
+        with suppress(psutil.NoSuchProcess):
+            process = psutil.Process(record.pid)
+            process.send_signal(number)
+            end(wait_gone([process], timeout_s), ask_first_s=0)
+
+
 def signal_all(processes: Sequence[psutil.Process], number: signal.Signals) -> None:
     import psutil  # noqa: PLC0415
 

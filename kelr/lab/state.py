@@ -38,6 +38,8 @@ class LabState:
     """Node id to its TCP port; a broker keeps its port over restarts."""
     java: str
     jars: tuple[str, ...]
+    archive: str
+    """Class archive that quickens starts; need not exist."""
     ready: bool = False
     """False until every broker was up once: a lab that is not ready was killed while starting, or is starting."""
     processes: Mapping[int, ProcessRecord] = field(default_factory=dict)
@@ -148,6 +150,7 @@ def _parse(document: dict[str, Any]) -> LabState:
         ports={int(node): int(port) for node, port in document["ports"].items()},
         java=document["java"],
         jars=tuple(document["jars"]),
+        archive=document["archive"],
         ready=bool(document["ready"]),
         processes={int(node): ProcessRecord(**record) for node, record in document["processes"].items()},
     )

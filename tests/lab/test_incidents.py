@@ -16,7 +16,7 @@ from kelr.lab.state import LabState
 def lab(spec: LabSpec, directory: Path) -> Lab:
     """A lab on paper."""
     ports = {node: 20000 + node for node in (100, *spec.broker_ids)}
-    return Lab(directory, LabState("lab", "cluster", spec, ports, "java", ()))
+    return Lab(directory, LabState("lab", "cluster", spec, ports, "java", (), ""))
 
 
 def test_the_promised_incidents_are_there() -> None:

@@ -30,6 +30,7 @@ STATE = LabState(
     ports={100: 20100, 1: 20001, 2: 20002},
     java="/usr/bin/java",
     jars=("/cache/a.jar",),
+    archive="/cache/classes/a.jsa",
     processes={1: ProcessRecord(12, 3.25)},
 )
 
