@@ -114,7 +114,13 @@ def _people_columns(marks: ReplicaMarks) -> tuple[Column[Described], ...]:
         shown("ELR", lambda row: marks.many(row.state.elr)),
         shown("LAST KNOWN", lambda row: marks.many(row.state.last_known_elr)),
         shown("MIN ISR", lambda row: UNKNOWN if row.min_isr is None else plain(str(row.min_isr)), right=True, yields=1),
-        shown("SITUATION", lambda row: situation_text(row.situation)),
+        Column(
+            "situation",
+            "SITUATION",
+            text=lambda row: situation_text(row.situation),
+            shown=Shown.PEOPLE,
+            hyphenated=True,
+        ),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Generic
 
 from kelr.view.columns import Column, RowT
-from kelr.view.styled import Span, Style, Text, cleaned, plain, styled, width_of, written
+from kelr.view.styled import Span, Style, Text, cleaned, joined, plain, width_of, written
 
 _GAP = "  "
 NOTHING = plain("-")
@@ -57,37 +57,30 @@ class Table(Generic[RowT]):
             cells = self._fit(cells)
         if self._header:
             self._header = False
-            yield from self._laid_out([styled(column.title, Style.HEADING) for column in self._columns])
+            yield from self._laid_out([_title(column) for column in self._columns])
         for row_cells in cells:
             yield from self._laid_out(row_cells)
 
     def _fit(self, cells: list[list[Text]]) -> list[list[Text]]:
-        widths = [
-            max([width_of(column.title), *(_text_width(row[index]) for row in cells)])
-            for index, column in enumerate(self._columns)
-        ]
+        shown = [[row[index] for row in cells] for index in range(len(self._columns))]
         if self._width is None:
-            self._widths = widths
+            self._widths = _floors(self._columns, shown)[0]
             return cells
-        keep = list(range(len(widths)))
+        keep = list(range(len(self._columns)))
         if self._may_leave_out:
-            keep = _columns_that_fit(self._columns, widths, self._width)
+            keep = _columns_that_fit(self._columns, _floors(self._columns, shown)[2], self._width)
         self.left_out = tuple(column.title for index, column in enumerate(self._columns) if index not in keep)
         self._columns = tuple(self._columns[index] for index in keep)
-        cells = [[row[index] for index in keep] for row in cells]
-        narrowest = [
-            max(_narrowest(column, [row[index] for row in cells]), 1) for index, column in enumerate(self._columns)
-        ]
-        self._widths = _squeezed([widths[index] for index in keep], narrowest, self._width)
-        return cells
+        self._widths = _squeezed(_floors(self._columns, [shown[index] for index in keep]), self._width)
+        return [[row[index] for index in keep] for row in cells]
 
     def _laid_out(self, cells: Sequence[Text]) -> Iterator[Text]:
         if self._width is None:
             yield self._line(cells)
             return
         wrapped = [
-            [cell] if _text_width(cell) <= width else wrap(cell, width)
-            for cell, width in zip(cells, self._widths, strict=True)
+            [cell] if _text_width(cell) <= width else wrap(cell, width, hyphens=column.hyphenated)
+            for cell, width, column in zip(cells, self._widths, self._columns, strict=True)
         ]
         if len(wrapped) > 1 and _text_width(wrapped[0][0]) > self._widths[0]:
             yield wrapped[0][0]
@@ -106,6 +99,10 @@ class Table(Generic[RowT]):
         return _trimmed(line)
 
 
+def _title(column: Column[RowT]) -> Text:
+    return joined(Span(word, Style.HEADING) for word in column.title.split())
+
+
 def cell_text(column: Column[RowT], row: RowT) -> Text:
     """What people see of one fact of one row."""
     if column.text is not None:
@@ -119,11 +116,11 @@ def cell_text(column: Column[RowT], row: RowT) -> Text:
     return NOTHING if value is None or value == "" else plain(str(value))
 
 
-def wrap(text: Text, width: int) -> list[Text]:
-    """Break text at spaces, and after hyphens, so that lines are at most `width` wide where its words allow."""
+def wrap(text: Text, width: int, *, hyphens: bool = False) -> list[Text]:
+    """Break text at spaces, and behind `hyphens` if they may be, so that lines fit `width` where words allow."""
     lines: list[list[Span]] = [[]]
     used = 0
-    for word in _words(text):
+    for word in _words(text, hyphens=hyphens):
         size = width_of(word.text.rstrip())
         if used and used + size > width:
             lines.append([])
@@ -133,9 +130,10 @@ def wrap(text: Text, width: int) -> list[Text]:
     return [_trimmed(line) for line in lines]
 
 
-def _words(text: Text) -> Iterator[Span]:
+def _words(text: Text, *, hyphens: bool = False) -> Iterator[Span]:
+    pattern = r"[^\s-]*-+(?=[^\s])|\S+\s*|\s+" if hyphens else r"\S+\s*|\s+"
     for span in text:
-        for part in re.findall(r"[^\s-]*-+(?=[^\s])|\S+\s*|\s+", cleaned(span.text)):
+        for part in re.findall(pattern, cleaned(span.text)):
             yield Span(part, span.style)
 
 
@@ -160,21 +158,44 @@ def _columns_that_fit(columns: Sequence[Column[RowT]], widths: Sequence[int], wi
     return keep
 
 
-def _narrowest(column: Column[RowT], cells: Sequence[Text]) -> int:
-    """The width of the longest word of the column: below that a name would be cut."""
-    words = (width_of(word.text.rstrip()) for cell in cells for word in _words(cell))
-    return max([width_of(column.title), *words])
+_OWN_LINE_FROM = 8
+"""The width below which the first column is not squeezed: names that are longer get a line of their own."""
 
 
-def _squeezed(widths: list[int], narrowest: Sequence[int], width: int) -> list[int]:
-    """Take the excess from the columns that can give most, and at last from the first, which can have its own line."""
-    excess = sum(widths) + len(_GAP) * (len(widths) - 1) - width
-    for index in sorted(range(1, len(widths)), key=lambda index: narrowest[index] - widths[index]):
-        if excess <= 0:
-            return widths
-        given = min(excess, widths[index] - narrowest[index])
-        widths[index] -= given
-        excess -= given
-    if excess > 0:
-        widths[0] = max(widths[0] - excess, 4)
+def _floors(columns: Sequence[Column[RowT]], cells: Sequence[Sequence[Text]]) -> tuple[list[int], ...]:
+    """How narrow each column can be, in the order of what hurts least.
+
+    As it is; with titles of several words wrapped; with long names on a line of their own; with lists wrapped between
+    their members and hyphenated words behind their hyphens.
+    """
+    widest = [max([0, *map(_text_width, column)]) for column in cells]
+    words = [_longest_word(column, hyphens=columns[index].hyphenated) for index, column in enumerate(cells)]
+    titles = [max(map(width_of, column.title.split())) for column in columns]
+    whole = [max(width_of(column.title), cell) for column, cell in zip(columns, widest, strict=True)]
+    by_title = [max(title, cell) for title, cell in zip(titles, widest, strict=True)]
+    own_line = [min(by_title[0], max(titles[0], _OWN_LINE_FROM)), *by_title[1:]]
+    by_word = [own_line[0], *(max(title, word) for title, word in zip(titles[1:], words[1:], strict=True))]
+    return whole, by_title, own_line, by_word
+
+
+def _squeezed(floors: tuple[list[int], ...], width: int) -> list[int]:
+    """Column widths that fit the terminal, if any do."""
+    widths = floors[0]
+    for floor in floors[1:]:
+        widths = _narrowed(widths, floor, width)
     return widths
+
+
+def _narrowed(widths: list[int], floors: Sequence[int], width: int) -> list[int]:
+    """Take what is too much from the columns that can give most, none below its floor."""
+    result = list(widths)
+    excess = sum(widths) + len(_GAP) * (len(widths) - 1) - width
+    for index in sorted(range(len(widths)), key=lambda index: floors[index] - widths[index]):
+        given = max(0, min(excess, result[index] - floors[index]))
+        result[index] -= given
+        excess -= given
+    return result
+
+
+def _longest_word(cells: Sequence[Text], *, hyphens: bool) -> int:
+    return max([0, *(width_of(word.text.rstrip()) for cell in cells for word in _words(cell, hyphens=hyphens))])

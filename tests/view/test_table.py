@@ -80,7 +80,7 @@ def test_a_name_that_is_too_long_gets_a_line_of_its_own() -> None:
 
 
 @given(
-    names=st.lists(st.from_regex(r"[a-z.]{1,30}:[0-9]{1,3}", fullmatch=True), min_size=1, max_size=5),
+    names=st.lists(st.from_regex(r"[a-z.-]{1,30}:[0-9]{1,3}", fullmatch=True), min_size=1, max_size=5),
     members=st.lists(st.integers(0, 10**6), max_size=12),
     width=st.integers(10, 200),
 )
@@ -92,12 +92,12 @@ def test_no_name_and_no_id_is_ever_cut(names: list[str], members: list[int], wid
 
 @given(text=st.from_regex(r"[a-z -]{0,60}", fullmatch=True), width=st.integers(1, 40))
 def test_wrapping_loses_no_character_but_spaces(text: str, width: int) -> None:
-    lines = wrap(plain(text), width)
+    lines = wrap(plain(text), width, hyphens=True)
     assert "".join(span.text for line in lines for span in line).replace(" ", "") == text.replace(" ", "")
 
 
 def test_a_hyphenated_word_is_broken_behind_its_hyphens() -> None:
-    lines = wrap(plain("waiting-for-last-known-leader"), 16)
+    lines = wrap(plain("waiting-for-last-known-leader"), 16, hyphens=True)
     assert [written(line, color=False) for line in lines] == ["waiting-for-", "last-known-", "leader"]
 
 
