@@ -116,13 +116,14 @@ def _most_telling(compared: list[Comparison]) -> Comparison:
 
 def _closing_table(output: Output, compared: list[Comparison]) -> None:
     from kelr.view.demo import COMPARISON_VIEW, comparison_in_words  # noqa: PLC0415
+    from kelr.view.table import wrap  # noqa: PLC0415
 
     _headline(output, "What the stock unclean election would lose, and what kelr recommends")
     with output.listing(COMPARISON_VIEW) as listing:
         listing.add(compared)
     output.line()
-    for line in comparison_in_words(compared):
-        output.line(plain(line))
+    for line in wrap(plain(comparison_in_words(compared)), output.width or 120):
+        output.line(line)
 
 
 def _what_to_try(output: Output, lab: Lab) -> None:

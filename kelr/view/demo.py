@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kelr.model import AdviceAction, Decision, ElectionType, Loss, Outcome
@@ -87,16 +87,15 @@ COMPARISON_VIEW: View[Comparison] = View(
 )
 
 
-def comparison_in_words(rows: Sequence[Comparison]) -> Iterator[str]:
+def comparison_in_words(rows: Sequence[Comparison]) -> str:
     """The table's sum in a sentence or two."""
     worse = [row for row in rows if row.stock_loss > row.best_loss]
     lost = sum(row.stock_loss for row in rows)
     committed = sum(row.stock_committed_loss for row in rows)
     kept = lost - sum(row.best_loss for row in rows)
-    yield (
-        f"On {len(worse)} of {len(rows)} partitions the stock election takes a replica that is not the best: it would lose"
+    return (
+        f"On {len(worse)} of {len(rows)} partitions the stock election takes a replica that is not the best. It would"
+        f" lose {lost} offsets that a live replica holds, {committed} of them known to be committed (acks=all)."
+        f" Designating the best log keeps {kept} of them; bringing the awaited broker back keeps what only its disk"
+        " has, too."
     )
-    yield (
-        f"{lost} offsets that a live replica holds, {committed} of them known to be committed (acks=all). Designating the"
-    )
-    yield f"best log instead keeps {kept} of them; bringing the awaited broker back keeps what only its disk has, too."

@@ -1,0 +1,289 @@
+"""Decisions: who is elected, what it waits for, what is lost and how sure that is, what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from kelr.controller import ELR_4_0, ELR_4_3, KRAFT
+from kelr.engine import effective_min_isr, situation_of
+from kelr.model import (
+    AdviceAction,
+    Bounds,
+    Decision,
+    ElectedBy,
+    ElectionType,
+    Forecast,
+    Grade,
+    Outcome,
+    PartitionState,
+    ReplicaLog,
+    Situation,
+    Truncation,
+)
+from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent
+
+
+def outcome(of: Decision, kind: ElectionType, designate: int | None = None) -> Outcome:
+    return next(o for o in of.elections if o.election is kind and (designate is None or o.designate == designate))
+
+
+def forecast(of: Decision, replica: int, *, clean: bool) -> Forecast:
+    return next(f for f in of.forecasts if f.replica == replica and f.clean is clean)
+
+
+@pytest.fixture
+def incident() -> Decision:
+    """The incident of kafka-facts: 1 is gone and in the ELR, 3 is first and short, 2 is longer."""
+    return decision(
+        leaderless((3, 1, 2), elr=(1,), last_known=(1,)),
+        cluster_of(live=(2, 3), fenced=(1,)),
+        [log_of(3, (0, 116)), silent(1), log_of(2, (0, 135), hw=120)],
+    )
+
+
+def test_the_incident_waits_for_the_elr_member(incident: Decision) -> None:
+    assert incident.situation is Situation.WAITING_FOR_ELR
+    assert incident.elected is None
+    assert incident.waits_for == (1,)
+    assert [(step.rule, step.holds) for step in incident.steps] == [
+        ("live-isr-member", False),
+        ("live-elr-member", False),
+        ("last-known-leader", False),
+        ("unclean-election", False),
+    ]
+    assert incident.summary == "orders:0 has no leader (leader epoch 5) and waits for broker 1."
+
+
+def test_the_stock_election_takes_the_first_live_replica_and_loses_the_difference(incident: Decision) -> None:
+    unclean = outcome(incident, ElectionType.UNCLEAN)
+    assert (unclean.elected, unclean.elected_by) == (3, ElectedBy.UNCLEAN)
+    loss = unclean.loss
+    assert loss is not None
+    assert loss.grade is Grade.BOUNDED
+    assert loss.committed == Bounds(4, None)
+    assert loss.committed_ranges == ((116, 119),)
+    assert loss.total == Bounds(19, None)
+    assert loss.lost_ranges == ((116, 134),)
+    assert loss.unheard == (1,)
+    assert loss.truncations == (Truncation(2, 116, 19),)
+
+
+def test_balanced_waits_for_the_quorum_and_aggressive_takes_the_best_heard(incident: Decision) -> None:
+    balanced = outcome(incident, ElectionType.LONGEST_LOG_BALANCED)
+    assert (balanced.elected, balanced.waits_for) == (None, (1,))
+    aggressive = outcome(incident, ElectionType.LONGEST_LOG_AGGRESSIVE)
+    assert (aggressive.elected, aggressive.elected_by) == (2, ElectedBy.LONGEST_LOG)
+    assert aggressive.loss == outcome(incident, ElectionType.DESIGNATION, 2).loss
+
+
+def test_a_clean_return_is_proven_and_an_unclean_one_is_not(incident: Decision) -> None:
+    clean, unclean = forecast(incident, 1, clean=True), forecast(incident, 1, clean=False)
+    assert (clean.elected, clean.elected_by) == (1, ElectedBy.ELR)
+    assert clean.loss is not None
+    assert clean.loss.grade is Grade.PROVEN_NONE
+    assert (unclean.elected, unclean.elected_by) == (1, ElectedBy.LAST_KNOWN_LEADER)
+    assert unclean.loss is not None
+    assert unclean.loss.grade is Grade.UNKNOWN
+    assert "no config forbids it" in unclean.warning
+
+
+def test_the_advice_brings_the_elr_member_back_or_designates_the_best(incident: Decision) -> None:
+    assert incident.advice.action is AdviceAction.BRING_BACK
+    assert incident.advice.replica == 1
+    assert incident.advice.alternative.startswith("If 1 cannot come back: designate 2")
+    assert [line.split()[0] for line in incident.advice.by_hand] == [
+        "kafka-python",
+        "kafka-leader-election.sh",
+        "kafka-python",
+    ]
+    assert incident.advice.by_hand[0].endswith("-r orders:0=2,3,1")
+    assert incident.advice.by_hand[2].endswith("-r orders:0=3,1,2")
+
+
+def test_with_every_log_heard_the_best_is_safe_if_fewer_than_min_isr_lost_data() -> None:
+    decided = decision(
+        leaderless((3, 1, 2)),
+        cluster_of(live=(1, 2, 3)),
+        [log_of(3, (0, 10)), log_of(1, (0, 30), hw=20), log_of(2, (0, 25))],
+    )
+    assert decided.situation is Situation.NEEDS_UNCLEAN_RECOVERY
+    assert decided.advice.action is AdviceAction.DESIGNATE
+    assert decided.advice.replica == 1
+    balanced = outcome(decided, ElectionType.LONGEST_LOG_BALANCED)
+    assert balanced.elected == 1
+    assert balanced.loss is not None
+    assert balanced.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR
+    assert balanced.loss.total == Bounds(0, 0)
+    worst = outcome(decided, ElectionType.UNCLEAN).loss
+    assert worst is not None
+    assert (worst.committed, worst.total) == (Bounds(15, 20), Bounds(20, 20))
+    assert worst.uncommitted == Bounds(0, 5)
+
+
+def test_diverged_logs_lose_both_their_tails_whoever_leads() -> None:
+    """The longest log is of an older epoch: electing either loses records that only the other holds."""
+    decided = decision(
+        leaderless((1, 2)), cluster_of(live=(1, 2)), [log_of(1, (0, 100), hw=80), log_of(2, (0, 80), (1, 90), hw=80)]
+    )
+    newest, longest = (outcome(decided, ElectionType.DESIGNATION, replica).loss for replica in (2, 1))
+    assert newest is not None
+    assert longest is not None
+    assert newest.truncations == (Truncation(1, 80, 20),)
+    assert newest.total == Bounds(20, 20)
+    assert longest.truncations == (Truncation(2, 80, 10),)
+    assert longest.lost_ranges == ((80, 89),)
+    assert any("longest log" in note for note in decided.notes)
+
+
+def test_contradictory_evidence_about_an_elr_member_is_never_proven() -> None:
+    """2 is in the ELR, yet 3 knows more to be committed than 2 holds: something is not as it should be."""
+    decided = decision(
+        leaderless((2, 3), elr=(2,)), cluster_of(live=(2, 3)), [log_of(2, (0, 10)), log_of(3, (0, 20), hw=15)]
+    )
+    assert decided.situation is Situation.LEADER_PENDING
+    loss = outcome(decided, ElectionType.UNCLEAN).loss
+    assert loss is not None
+    assert loss.grade is Grade.UNKNOWN
+    assert "contradictory" in loss.reason
+
+
+def test_nothing_is_claimed_where_epochs_are_not_known() -> None:
+    blind = ReplicaLog(
+        2, 100, current_leader_epoch=5, log_start=0, last_epoch_error="TOPIC_AUTHORIZATION_FAILED (READ)"
+    )
+    decided = decision(leaderless((1, 2)), cluster_of(live=(1, 2)), [log_of(1, (0, 120)), blind])
+    assert outcome(decided, ElectionType.LONGEST_LOG_AGGRESSIVE).elected is None
+    loss = outcome(decided, ElectionType.UNCLEAN).loss
+    assert loss is not None
+    assert loss.grade is Grade.UNKNOWN
+    assert loss.total is None
+    assert decided.advice.action is AdviceAction.GET_MORE_INFORMATION
+
+
+def test_the_last_known_leader_with_a_worse_log_is_held_down() -> None:
+    decided = decision(
+        leaderless((1, 2, 3), last_known=(1,)),
+        cluster_of(live=(2, 3), fenced=(1,)),
+        [log_of(1, (0, 50)), log_of(2, (0, 80)), log_of(3, (0, 60))],
+    )
+    assert decided.situation is Situation.WAITING_FOR_LAST_KNOWN_LEADER
+    assert decided.waits_for == (1,)
+    assert (decided.advice.action, decided.advice.replica) == (AdviceAction.HOLD, 1)
+    assert "lacks 30 offsets" in decided.advice.text
+
+
+def test_the_last_known_leader_that_nobody_heard_may_return_only_if_its_disk_is_whole() -> None:
+    decided = decision(
+        leaderless((1, 2, 3), last_known=(1,)),
+        cluster_of(live=(2, 3), fenced=(1,)),
+        [silent(1), log_of(2, (0, 80)), log_of(3, (0, 60))],
+    )
+    assert decided.advice.action is AdviceAction.BRING_BACK
+    assert "keep it down and look at its log first" in decided.advice.text
+    assert "designate 2" in decided.advice.alternative
+    for clean in (True, False):
+        found = forecast(decided, 1, clean=clean)
+        assert found.loss is not None
+        assert found.loss.grade is Grade.UNKNOWN
+
+
+def test_without_elr_an_unclean_return_of_the_last_isr_member_is_not_proven() -> None:
+    decided = decision(
+        leaderless((1, 2, 3), isr=(1,), elr=None, last_known=None),
+        cluster_of(live=(2, 3), fenced=(1,), elr=False),
+        [silent(1), log_of(2, (0, 80)), log_of(3, (0, 60))],
+        rules=None,
+    )
+    assert decided.rules == KRAFT.name
+    assert decided.situation is Situation.WAITING_FOR_ISR
+    clean, unclean = forecast(decided, 1, clean=True), forecast(decided, 1, clean=False)
+    assert (clean.elected, unclean.elected) == (1, 1)
+    assert clean.loss is not None
+    assert clean.loss.grade is Grade.PROVEN_NONE
+    assert unclean.loss is not None
+    assert unclean.loss.grade is Grade.UNKNOWN
+    assert "stays in the ISR" in unclean.warning
+
+
+def test_kafka_4_0_elects_a_dead_last_known_leader() -> None:
+    state = leaderless((1, 2), last_known=(1,))
+    old = decision(state, cluster_of(live=(2,), fenced=(1,)), [silent(1), log_of(2, (0, 9))], rules=ELR_4_0)
+    new = decision(state, cluster_of(live=(2,), fenced=(1,)), [silent(1), log_of(2, (0, 9))], rules=ELR_4_3)
+    assert old.elected == 1
+    assert outcome(old, ElectionType.UNCLEAN).note == "broker 1 is fenced: it would be the leader on paper only"
+    assert new.elected is None
+    assert outcome(new, ElectionType.UNCLEAN).elected == 2
+
+
+def test_kafka_4_0_that_recorded_no_leader_elects_nobody_at_all() -> None:
+    decided = decision(
+        leaderless((1, 2), last_known=(-1,)), cluster_of(live=(1, 2)), [log_of(1), log_of(2)], rules=ELR_4_0
+    )
+    assert outcome(decided, ElectionType.UNCLEAN).elected is None
+    assert decided.advice.action is AdviceAction.GET_MORE_INFORMATION
+    assert "min.insync.replicas" in decided.advice.text
+
+
+def test_unclean_election_by_config_is_pending_and_the_better_log_is_designated_first() -> None:
+    decided = decision(
+        leaderless((1, 2)), cluster_of(live=(1, 2)), [log_of(1, (0, 10)), log_of(2, (0, 20))], unclean=True
+    )
+    assert decided.situation is Situation.LEADER_PENDING
+    assert (decided.elected, decided.elected_by) == (1, ElectedBy.UNCLEAN)
+    assert (decided.advice.action, decided.advice.replica) == (AdviceAction.DESIGNATE, 2)
+
+
+def test_no_live_replica_says_who_is_elected_on_return() -> None:
+    decided = decision(
+        leaderless(elr=(2, 3), last_known=(3,)), cluster_of(live=(), fenced=(1, 2, 3)), map(silent, (1, 2, 3))
+    )
+    assert decided.situation is Situation.NO_LIVE_REPLICA
+    assert decided.waits_for == (2, 3)
+    assert (decided.advice.action, decided.advice.replica) == (AdviceAction.BRING_BACK, 2)
+    assert outcome(decided, ElectionType.DESIGNATION).note == "no replica is live"
+
+
+def test_a_partition_that_is_led_needs_no_election() -> None:
+    state = PartitionState("orders", 0, 2, 5, (1, 2, 3), (2,), (3,), ())
+    decided = decision(state, cluster_of(live=(2, 3), fenced=(1,)), [silent(1), log_of(2, (0, 9)), log_of(3, (0, 7))])
+    assert decided.situation is Situation.UNDER_MIN_ISR
+    assert decided.forecasts == ()
+    for kind in set(ElectionType) - {ElectionType.PREFERRED}:
+        assert outcome(decided, kind).elected == 2
+        assert outcome(decided, kind).note == "not needed: broker 2 leads"
+    assert decided.advice.action is AdviceAction.RESTORE_REPLICATION
+    assert "Broker 2 is the last replica in sync: do not restart it." in decided.advice.text
+
+
+def test_an_unknown_elr_is_never_taken_for_an_empty_one_in_silence() -> None:
+    decided = decision(leaderless(elr=None, last_known=None), cluster_of(live=(1, 2, 3)), rules=None)
+    assert decided.situation is Situation.UNKNOWN
+    assert decided.elr is None
+    assert any("not known" in note for note in decided.notes)
+
+
+@pytest.mark.parametrize(
+    ("min_isr", "isr", "situation"),
+    [
+        (2, (1, 2), Situation.HEALTHY),
+        (2, (1,), Situation.UNDER_MIN_ISR),
+        (None, (1, 2, 3), Situation.HEALTHY),
+        (None, (1, 2), Situation.UNKNOWN),
+    ],
+)
+def test_min_isr_decides_between_healthy_and_not(
+    min_isr: int | None, isr: tuple[int, ...], situation: Situation
+) -> None:
+    state = PartitionState("orders", 0, 1, 5, (1, 2, 3), isr, (), ())
+    assert situation_of(state, cluster_of(live=(1, 2, 3)), min_isr) is situation
+
+
+def test_a_leader_on_a_dead_broker_is_not_healthy() -> None:
+    state = PartitionState("orders", 0, 1, 5, (1, 2), (1, 2), (), ())
+    assert situation_of(state, cluster_of(live=(2,), fenced=(1,)), 1) is Situation.LEADER_NOT_LIVE
+
+
+def test_min_isr_is_never_above_the_replication_factor() -> None:
+    assert effective_min_isr(4, 3) == 3
+    assert effective_min_isr(1, 3) == 1
+    assert effective_min_isr(None, 3) is None

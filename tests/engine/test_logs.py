@@ -1,0 +1,157 @@
+"""Comparing logs: agreement is where Kafka truncates, and what is missing is counted by (epoch, offset)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kelr.engine import agreement, diverges_at, rank_logs, segments
+from kelr.engine.logs import KnownLogs, count_distinct, missing
+from kelr.model import ReplicaLog, Unheard
+from tests.engine.cases import leaderless, log_of, silent
+
+Record = tuple[int, int]
+"""(epoch, offset)"""
+
+
+def test_the_shorter_log_of_one_lineage_ends_where_they_agree() -> None:
+    assert agreement(log_of(1, (0, 100)), log_of(2, (0, 80))) == 80
+    assert diverges_at(log_of(1, (0, 100)), log_of(2, (0, 80))) is None
+
+
+def test_logs_of_two_leaders_part_where_the_newer_epoch_began() -> None:
+    old, new = log_of(1, (0, 100)), log_of(2, (0, 80), (1, 90))
+    assert agreement(old, new) == 80
+    assert diverges_at(old, new) == 80
+    assert missing(old, new) == {(0, 80, 100)}
+    assert missing(new, old) == {(1, 80, 90)}
+
+
+def test_last_epochs_alone_are_enough_only_where_they_are_the_same() -> None:
+    known = ReplicaLog(1, 100, last_epoch=3, log_start=0)
+    assert agreement(known, ReplicaLog(2, 80, last_epoch=3, log_start=0)) == 80
+    assert agreement(known, ReplicaLog(2, 80, last_epoch=2, log_start=0)) is None
+
+
+def test_an_empty_log_agrees_with_everything_up_to_its_end() -> None:
+    assert agreement(log_of(1), log_of(2, (4, 50))) == 0
+    assert missing(log_of(2, (4, 50)), log_of(1)) == {(4, 0, 50)}
+    assert agreement(log_of(1, start=30), log_of(2, (4, 50), start=30)) == 30
+
+
+def test_lineages_that_retention_left_nothing_in_common_cannot_be_compared() -> None:
+    assert agreement(log_of(1, (0, 10)), log_of(2, (7, 90), start=50)) is None
+
+
+def test_the_newest_epoch_beats_the_longer_log() -> None:
+    state = leaderless()
+    logs = rank_logs(state, [log_of(1, (0, 100)), log_of(2, (0, 80), (1, 85)), silent(3)])
+    assert logs.best is not None
+    assert logs.best.replica == 2
+    assert logs.longest is not None
+    assert logs.longest.replica == 1
+    assert logs.behind_best(1) == 5
+    assert logs.behind_best(2) == 0
+
+
+def test_a_stale_answer_is_not_heard_and_a_newer_one_says_that_the_state_is_old() -> None:
+    state = leaderless()
+    logs = rank_logs(state, [log_of(1, (0, 9), leader_epoch=4), log_of(2, (0, 9), leader_epoch=6)])
+    assert logs.unheard[1].reason is Unheard.STALE
+    assert "leader epoch 4" in logs.unheard[1].detail
+    assert logs.unheard[3].reason is Unheard.NOT_ASKED
+    assert list(logs.heard) == [2]
+    assert logs.newer_leader_epoch == 6
+
+
+def test_a_log_without_known_epochs_stops_the_ranking() -> None:
+    blind = ReplicaLog(
+        1, 100, current_leader_epoch=5, log_start=0, last_epoch_error="TOPIC_AUTHORIZATION_FAILED (READ)"
+    )
+    logs = rank_logs(leaderless(), [blind, log_of(2, (0, 80)), silent(3)])
+    assert not logs.epochs_known
+    assert logs.behind_best(2) is None
+
+
+@pytest.mark.parametrize(
+    ("ranges", "count"),
+    [
+        ([], 0),
+        ([(0, 5, 10)], 5),
+        ([(0, 5, 10), (0, 7, 12)], 7),
+        ([(0, 5, 10), (1, 5, 10)], 10),
+        ([(0, 5, 10), (0, 5, 7), (0, 9, 9)], 5),
+    ],
+)
+def test_overlapping_ranges_count_once(ranges: list[tuple[int, int, int]], count: int) -> None:
+    assert count_distinct(ranges) == count
+
+
+# A history of leaders, and replicas that copied a prefix of what each leader wrote: every log that Kafka can produce.
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[ReplicaLog]:
+    """Logs of one partition, made as Kafka makes them: a leader per epoch appends, followers copy, truncate, stop."""
+    logs: list[list[int]] = [[], [], []]
+    for epoch in range(draw(st.integers(1, 4))):
+        leader = draw(st.integers(0, 2))
+        logs[leader] = logs[leader] + [epoch] * draw(st.integers(0, 4))
+        for follower in {0, 1, 2} - {leader}:
+            if draw(st.booleans()):
+                kept = draw(st.integers(0, len(logs[leader])))
+                common = _common(logs[follower], logs[leader])
+                if kept >= common:
+                    logs[follower] = logs[leader][:kept]
+        lossy = draw(st.integers(0, 2))
+        logs[lossy] = logs[lossy][: draw(st.integers(0, len(logs[lossy])))] if draw(st.booleans()) else logs[lossy]
+    return [_as_log(number + 1, records) for number, records in enumerate(logs)]
+
+
+def _common(one: list[int], other: list[int]) -> int:
+    same = 0
+    while same < min(len(one), len(other)) and one[same] == other[same]:
+        same += 1
+    return same
+
+
+def _as_log(replica: int, epochs: list[int]) -> ReplicaLog:
+    ends: dict[int, int] = {}
+    for offset, epoch in enumerate(epochs):
+        ends[epoch] = offset + 1
+    return log_of(replica, *ends.items())
+
+
+def _records(log: ReplicaLog) -> set[Record]:
+    return {(part.epoch, offset) for part in segments(log) or () for offset in range(part.start, part.end)}
+
+
+@given(histories())
+def test_agreement_is_the_common_prefix_and_missing_is_the_rest(logs: list[ReplicaLog]) -> None:
+    for one in logs:
+        for other in logs:
+            common = len(_records(one) & _records(other))
+            agreed = agreement(one, other)
+            if agreed is None:
+                assert common == 0
+                continue
+            assert agreed == agreement(other, one)
+            assert agreed == common
+            gone = {(epoch, offset) for epoch, start, end in missing(one, other) for offset in range(start, end)}
+            assert gone == _records(one) - _records(other)
+
+
+@given(histories())
+def test_the_best_log_has_the_newest_epoch_and_nobody_ahead_of_it(logs: list[ReplicaLog]) -> None:
+    known = KnownLogs({log.replica: log for log in logs})
+    best = known.best
+    assert best is not None
+    for log in logs:
+        assert _standing(log) <= _standing(best)
+        behind = known.behind_best(log.replica)
+        assert behind is None or behind == len(_records(best) - _records(log))
+
+
+def _standing(log: ReplicaLog) -> tuple[int, int]:
+    return (-1 if log.last_epoch is None else log.last_epoch, log.log_end)
