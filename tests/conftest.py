@@ -8,6 +8,13 @@ from pathlib import Path
 import pytest
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of single directories; pytest takes them only from here when it is called without a path."""
+    parser.addoption("--rewrite", action="store_true", help="write what the scenarios print into their files")
+    parser.addoption("--steps", type=int, default=5_000, help="random controller runs compared with each Kafka")
+    parser.addoption("--seed", type=int, default=966, help="seed of the random controller runs")
+
+
 @pytest.fixture(autouse=True)
 def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Tests do not depend on the KELR_* variables, the contexts or the terminal of whoever runs them."""

@@ -1,14 +1,11 @@
-"""The option that rewrites what scenarios expect."""
+"""What the scenarios take from the command line."""
 
 from __future__ import annotations
 
 import pytest
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--rewrite", action="store_true", help="write what the scenarios print into their files")
-
-
 @pytest.fixture
 def rewrite(request: pytest.FixtureRequest) -> bool:
-    return bool(request.config.getoption("--rewrite", default=False))
+    """Whether to write what the scenarios print into their files: ``pytest --rewrite``."""
+    return bool(request.config.getoption("--rewrite"))
