@@ -314,9 +314,9 @@ def _leader_not_live(case: Case, _found: Findings) -> Advice:
     )
     if not case.rules.last_known_leader_must_be_live:
         text += (
-            f" If this stays, Kafka 4.0 elected it although it is dead (KAFKA-19522): bring {leader} back. If that cannot"
-            " be, put another replica first in the assignment (the same replicas, reordered): that takes the leadership"
-            " off it, and only then is an unclean election not refused as not needed."
+            f" If this stays, Kafka 4.0 elected it although it is dead (KAFKA-19522): bring {leader} back. If it cannot"
+            " come back, put another replica first in the assignment (the same replicas, reordered): that takes the"
+            " leadership off it, and only then is an unclean election not refused as not needed."
         )
     return Advice(AdviceAction.WAIT, text, leader, command=_look_again(case))
 
