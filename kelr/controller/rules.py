@@ -51,7 +51,8 @@ RULE_SETS: Mapping[str, RuleSet] = {rules.name: rules for rules in (KRAFT, ELR_4
 _ALIASES = {"elr": NEWEST.name}
 
 # The highest metadata.version that each release's software supports (MetadataVersion.LATEST_PRODUCTION), oldest first.
-_SOFTWARE_BY_METADATA_VERSION = ((25, ELR_4_0), (29, ELR_4_1))
+_SOFTWARE_BY_METADATA_VERSION = ((25, ELR_4_0), (27, ELR_4_1), (29, ELR_4_1))
+_KAFKA_4_1 = 27
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,11 @@ def choose_rules(features: Features) -> ChosenRules:
         return ChosenRules(NEWEST, "ELR is on; the software's version is not known", certain=False)
     reason = f"ELR is on; the brokers' software supports metadata.version up to {newest}"
     for last, rules in _SOFTWARE_BY_METADATA_VERSION:
+        if newest <= last == _KAFKA_4_1:
+            unsure = f"{reason}: 4.1.0 cannot be told from 4.1.1 by that, and 4.1.0 keeps LastKnownELR otherwise"
+            return ChosenRules(rules, unsure, certain=False)
         if newest <= last:
-            return ChosenRules(rules, reason, certain=rules is not ELR_4_1)
+            return ChosenRules(rules, reason, certain=True)
     return ChosenRules(ELR_4_3, reason, certain=True)
 
 

@@ -38,6 +38,10 @@ class Source(Protocol):
     def name(self) -> str:
         """``live``, or the file's name."""
 
+    @property
+    def taken_at_ms(self) -> int | None:
+        """When what it answers was read, in milliseconds since 1970 UTC; None for a source that reads when asked."""
+
     def cluster(self) -> Cluster:
         """Brokers, features and how they were learnt. Read once, then remembered."""
 

@@ -44,7 +44,7 @@ def decide_partitions(
     """Decide the selected partitions, one page at a time.
 
     Args:
-        clock_ms: the time in milliseconds since 1970 UTC, asked for once a page.
+        clock_ms: the time in milliseconds since 1970 UTC, asked for once a page where the source reads as it goes.
         rules: the rule set; None takes the one that the cluster runs.
         only_unsafe: leave healthy partitions out; their logs are not asked for.
         progress: told of the replicas' logs as they arrive.
@@ -53,7 +53,8 @@ def decide_partitions(
         KelrError: the cluster cannot be reached at all; everything less is a value in the snapshot.
     """
     for page in source.pages(selection):
-        snapshot = _read_logs(source, _page_snapshot(source, page, clock_ms()), only_unsafe, progress)
+        taken_at_ms = source.taken_at_ms if source.taken_at_ms is not None else clock_ms()
+        snapshot = _read_logs(source, _page_snapshot(source, page, taken_at_ms), only_unsafe, progress)
         for _ in range(MAX_READINGS - 1):
             moved = _moved_on(snapshot)
             if not moved:

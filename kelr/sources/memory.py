@@ -35,6 +35,10 @@ class MemorySource:
     def name(self) -> str:
         return self._snapshot.source
 
+    @property
+    def taken_at_ms(self) -> int | None:
+        return self._snapshot.taken_at_ms
+
     def cluster(self) -> Cluster:
         return self._open().cluster
 

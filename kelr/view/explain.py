@@ -98,23 +98,20 @@ class Explanation:
 
     def _block(self, row: Explained) -> Iterator[Text]:
         decision = row.decision
-        yield from self._heading(row)
-        yield plain("")
-        yield from self._table(_CANDIDATE_COLUMNS, decision.candidates)
-        yield plain("")
-        yield from self._by_itself(decision)
-        yield from self._forecasts(decision)
-        if decision.leader is None:
-            yield plain("")
-            yield from self._table(_OUTCOME_COLUMNS, [o for o in decision.elections if _worth_a_line(decision, o)])
-        if self.election is not None:
-            yield from self._election_steps(decision, self.election)
-        for note in decision.notes:
-            yield plain("")
-            yield from self._paragraph("Note: ", note, Style.NOTICE)
-        yield plain("")
-        yield from self._advice(decision)
-        yield plain("")
+        for part in (
+            self._heading(row),
+            self._table(_CANDIDATE_COLUMNS, decision.candidates),
+            self._by_itself(decision),
+            self._forecasts(decision),
+            self._elections(decision),
+            self._election_steps(decision),
+            self._notes(decision),
+            self._advice(decision),
+        ):
+            lines = list(part)
+            yield from lines
+            if lines:
+                yield plain("")
 
     def _heading(self, row: Explained) -> Iterator[Text]:
         about = f"{RULE_SETS[row.decision.rules].title} · rules {row.decision.rules} · read {_time(row.taken_at_ms)}"
@@ -130,18 +127,23 @@ class Explanation:
 
     def _forecasts(self, decision: Decision) -> Iterator[Text]:
         if decision.forecasts:
-            yield plain("")
             yield from self._table(_FORECAST_COLUMNS, _merged(decision.forecasts), header=False)
 
-    def _election_steps(self, decision: Decision, kind: ElectionType) -> Iterator[Text]:
+    def _elections(self, decision: Decision) -> Iterator[Text]:
+        if decision.leader is None:
+            yield from self._table(_OUTCOME_COLUMNS, [o for o in decision.elections if _worth_a_line(o)])
+
+    def _election_steps(self, decision: Decision) -> Iterator[Text]:
         for outcome in decision.elections:
-            if outcome.election is kind:
-                yield plain("")
+            if outcome.election is self.election:
                 yield styled(f"{_name(outcome)}, step by step:", Style.HEADING)
-                if outcome.steps:
-                    yield from self._table(self._step_columns, outcome.steps, header=False)
-                else:
+                yield from self._table(self._step_columns, outcome.steps, header=False) if outcome.steps else ()
+                if outcome.note:
                     yield plain(f" {outcome.note}")
+
+    def _notes(self, decision: Decision) -> Iterator[Text]:
+        for note in decision.notes:
+            yield from self._paragraph("Note: ", note, Style.NOTICE)
 
     def _advice(self, decision: Decision) -> Iterator[Text]:
         advice = decision.advice
@@ -337,9 +339,9 @@ _FORECAST_COLUMNS: tuple[Column[_Return], ...] = (
 # What an election would give.
 
 
-def _worth_a_line(decision: Decision, outcome: Outcome) -> bool:
-    """A preferred election that elects nobody is not a choice; of many designations all are shown."""
-    return outcome.election is not ElectionType.PREFERRED or outcome.elected is not None or bool(decision.leader)
+def _worth_a_line(outcome: Outcome) -> bool:
+    """A preferred election of a leaderless partition that elects nobody is not a choice."""
+    return outcome.election is not ElectionType.PREFERRED or outcome.elected is not None
 
 
 def _name(outcome: Outcome) -> str:

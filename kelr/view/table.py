@@ -170,7 +170,7 @@ def _floors(columns: Sequence[Column[RowT]], cells: Sequence[Sequence[Text]]) ->
     """
     widest = [max([0, *map(_text_width, column)]) for column in cells]
     words = [_longest_word(column, hyphens=columns[index].hyphenated) for index, column in enumerate(cells)]
-    titles = [max(map(width_of, column.title.split())) for column in columns]
+    titles = [max(map(width_of, column.title.split()), default=0) for column in columns]
     whole = [max(width_of(column.title), cell) for column, cell in zip(columns, widest, strict=True)]
     by_title = [max(title, cell) for title, cell in zip(titles, widest, strict=True)]
     own_line = [min(by_title[0], max(titles[0], _OWN_LINE_FROM)), *by_title[1:]]

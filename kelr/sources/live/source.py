@@ -71,6 +71,10 @@ class LiveSource:
     def name(self) -> str:
         return "live"
 
+    @property
+    def taken_at_ms(self) -> int | None:
+        return None
+
     def cluster(self) -> Cluster:
         if self._cluster is None:
             _, brokers = self._reached()
