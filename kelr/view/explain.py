@@ -199,8 +199,9 @@ def show_decisions(
     if not rows and not errors:
         output.note("Every partition is led and has min ISR: nothing to explain.")
     if rows and not full:
-        worst = max(rows, key=lambda row: list(Situation).index(row.decision.situation)).decision
-        output.next(["explain", f"{worst.topic}:{worst.partition}"])
+        # The first that nobody leads, else the first.
+        telling = min(rows, key=lambda row: row.decision.leader is not None).decision
+        output.next(["explain", f"{telling.topic}:{telling.partition}"])
     note_errors(output, errors)
 
 

@@ -1,0 +1,152 @@
+"""``kelr explain``: whole outputs in every format, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kelr.model import Snapshot
+from tests.commands.conftest import Kelr
+from tests.incident import INCIDENT
+
+pytestmark = pytest.mark.usefixtures("incident")
+
+FULL = Path(__file__).with_name("expected").joinpath("explain-orders-1.txt").read_text()
+
+SHORT = """\
+PARTITION   SITUATION                      WAITS FOR  BEST LOG (END)  UNCLEAN TAKES  ADVICE
+orders:1    waiting-for-elr                1          2 (135)         3, -19         bring-back 1
+orders:2    waiting-for-last-known-leader  4          -               2, ?           bring-back 4
+payments:0  under-min-isr                  -          3 (50)          -              restore-replication
+secret:0    unknown                        -          -               -              get-more-information
+"""
+
+CSV = """\
+topic,partition,rules,situation,leader,leader_epoch,elected,elected_by,waits_for,best_replica,best_log_end,unclean_elects,unclean_loses_at_least,advice_action,advice_replica
+orders,1,elr-4.1,waiting-for-elr,,2,,,1,2,135,3,19,bring-back,1
+orders,2,elr-4.1,waiting-for-last-known-leader,,7,,,4,,,2,,bring-back,4
+payments,0,elr-4.1,under-min-isr,3,1,3,leader-stays,-,3,50,3,,restore-replication,
+secret,0,elr-4.1,unknown,3,1,3,leader-stays,-,,,3,,get-more-information,
+"""
+
+
+def test_one_partition_is_explained_in_full(kelr: Kelr) -> None:
+    ran = kelr("explain", "orders:1", "-b", "kafka:9092")
+    assert (ran.code, ran.out) == (0, FULL)
+
+
+def test_without_a_target_every_partition_that_is_not_healthy_gets_a_line(kelr: Kelr) -> None:
+    ran = kelr("explain", "-b", "kafka:9092")
+    assert (ran.code, ran.out) == (0, SHORT)
+    assert ran.err == "  next: kelr explain orders:1 -b kafka:9092\n"
+
+
+def test_full_and_short_are_a_matter_of_choice(kelr: Kelr) -> None:
+    assert FULL in kelr("explain", "--full", "-b", "kafka:9092").out
+    header, line = kelr("explain", "orders:1", "--short").out.splitlines()
+    assert header.split("  ")[0] == "PARTITION"
+    assert line.split() == ["orders:1", "waiting-for-elr", "1", "2", "(135)", "3,", "-19", "bring-back", "1"]
+
+
+def test_csv(kelr: Kelr) -> None:
+    assert kelr("explain", "-o", "csv").out.replace("\r\n", "\n") == CSV
+
+
+def test_json_has_everything_that_the_text_says(kelr: Kelr) -> None:
+    document = json.loads(kelr("explain", "orders:1", "-o", "json", "-b", "kafka:9092").out)
+    assert (document["kind"], document["version"], document["complete"]) == ("kelr/explain", 1, True)
+    (item,) = document["items"]
+    assert {key: item[key] for key in ("topic", "partition", "rules", "situation", "leader", "leader_epoch")} == {
+        "topic": "orders",
+        "partition": 1,
+        "rules": "elr-4.1",
+        "situation": "waiting-for-elr",
+        "leader": None,
+        "leader_epoch": 2,
+    }
+    assert (item["elected"], item["elected_by"], item["waits_for"]) == (None, None, [1])
+    assert (item["isr"], item["elr"], item["last_known_elr"], item["min_isr"]) == ([], [1], [1], 2)
+    assert [set(step) for step in item["steps"]] == [{"rule", "holds", "text", "evidence", "source"}] * 4
+    assert {
+        "replica", "live", "in_isr", "in_elr", "last_known", "broker_epoch", "last_epoch", "log_end", "high_watermark",
+        "log_start", "source", "behind_best", "eligible", "reason",
+    } <= set(item["candidates"][0])  # fmt: skip
+    assert item["elections"]["unclean"]["elected"] == 3
+    assert item["elections"]["unclean"]["loss"]["committed"] == {"at_least": 4, "at_most": None}
+    assert item["elections"]["designation"]["elected"] == 2
+    assert [outcome["designate"] for outcome in item["elections"]["designations"]] == [3, 2]
+    assert item["elections"]["longest_log_balanced"]["waits_for"] == [1]
+    assert item["advice"]["action"] == "bring-back"
+    assert item["advice"]["command"] == "kelr explain orders:1 -b kafka:9092"
+    assert all("kafka:9092" in line for line in item["advice"]["by_hand"])
+
+
+def test_an_explanation_carries_the_time_of_its_snapshot(kelr: Kelr) -> None:
+    assert json.loads(kelr("explain", "orders:1", "-o", "ndjson").out)["taken_at_ms"] == INCIDENT.taken_at_ms
+
+
+def test_the_snapshot_file_gives_the_same_explanation(kelr: Kelr, snapshot_file: str) -> None:
+    live = json.loads(kelr("explain", "orders:1", "-o", "ndjson").out)
+    saved = json.loads(kelr("explain", "orders:1", "-o", "ndjson", "--snapshot", snapshot_file).out)
+    for item in (live, saved):
+        del item["advice"]
+    assert saved == live
+
+
+def test_other_rules_are_asked_for_by_name(kelr: Kelr) -> None:
+    item = json.loads(kelr("explain", "orders:2", "--rules", "elr-4.0", "-o", "ndjson").out)
+    assert (item["rules"], item["elected"], item["elected_by"]) == ("elr-4.0", 4, "last-known-leader")
+    item = json.loads(kelr("explain", "orders:2", "--rules", "kraft", "-o", "ndjson").out)
+    assert (item["rules"], item["elected"], item["waits_for"]) == ("kraft", None, [])
+
+
+@pytest.mark.parametrize("name", ["longest_log_balanced", "Longest-Log-Balanced", "balanced"])
+def test_an_elections_steps_are_shown_by_any_of_its_names(kelr: Kelr, name: str) -> None:
+    out = kelr("explain", "orders:1", "--election", name).out
+    assert "longest_log_balanced, step by step:\n no  every member of the recovery quorum was heard" in out
+
+
+def test_sources_of_the_rules_are_in_the_wide_form(kelr: Kelr) -> None:
+    assert "PartitionChangeBuilder" not in FULL
+    assert "PartitionChangeBuilder.canElectLastKnownLeader" in kelr("explain", "orders:1", "-o", "wide").out
+
+
+def test_a_healthy_cluster_has_nothing_to_explain(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    cluster(replace(INCIDENT, partitions=INCIDENT.partitions[:1]))
+    ran = kelr("explain")
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err == "Every partition is led and has min ISR: nothing to explain.\n"
+
+
+def test_a_healthy_partition_that_is_named_is_explained(kelr: Kelr) -> None:
+    assert (
+        "orders:0 is led by broker 2 (leader epoch 5): min ISR is met; 1 not in sync."
+        in kelr("explain", "orders:0").out
+    )
+
+
+def test_an_unknown_topic_beside_a_known_one_is_done_in_part(kelr: Kelr) -> None:
+    ran = kelr("explain", "orders:1", "nope")
+    assert ran.code == 7
+    assert ran.out.startswith("orders:1 has no leader")
+    assert "nope: UNKNOWN_TOPIC_OR_PARTITION" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("explain", "nope"), 2, "1 topic could not be described: nope"),
+        (("explain", "orders:x"), 2, "target 'orders:x': 'x' is not a partition number or a range such as 4-7"),
+        (("explain", "--rules", "zk"), 2, "there is no rule set 'zk'; there are kraft, elr-4.0"),
+        (("explain", "--election", "random"), 2, "there is no election type 'random'; there are preferred, unclean"),
+    ],
+)
+def test_bad_input_is_named(kelr: Kelr, arguments: tuple[str, ...], code: int, words: str) -> None:
+    ran = kelr(*arguments)
+    assert ran.code == code
+    assert words in ran.err
+    assert "next:" in ran.err
