@@ -109,6 +109,16 @@ def all_of(lab_id: str, node: int | None = None) -> list[psutil.Process]:
     return _matching(lambda words: wanted <= set(words))
 
 
+def is_node(process: psutil.Process, node: int) -> bool:
+    """Whether a process of a lab is this node; one that has ended is none."""
+    import psutil  # noqa: PLC0415
+
+    try:
+        return node_property(node) in process.cmdline()
+    except psutil.Error:
+        return False
+
+
 def all_under(directory: Path) -> list[psutil.Process]:
     """Every running process of any lab whose files are in this directory: for a lab whose lab.json is lost."""
     inside = f"{directory}{os.sep}"

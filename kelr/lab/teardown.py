@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from kelr.errors import LabError
 from kelr.lab import processes
+from kelr.lab.spec import CONTROLLER_ID
 from kelr.lab.state import STATE_FILE, load_state
 
 if TYPE_CHECKING:
@@ -36,8 +37,12 @@ def down(directory: Path, *, keep_data: bool = False, force: bool = False) -> No
 
 def take_down(directory: Path, running: Sequence[psutil.Process], *, keep_data: bool) -> None:
     """End these processes, and delete the directory unless `keep_data`."""
-    # Data that will be deleted needs no clean shutdown, only a short chance for one.
-    processes.end(running, ask_first_s=20 if keep_data else 1)
+    # A broker's clean shutdown needs the controller, which therefore goes last. Data that will be deleted needs no
+    # clean shutdown, only a short chance for one.
+    ask_first_s = 30 if keep_data else 1
+    controllers = [process for process in running if processes.is_node(process, CONTROLLER_ID)]
+    processes.end([process for process in running if process not in controllers], ask_first_s=ask_first_s)
+    processes.end(controllers, ask_first_s=ask_first_s)
     with file_errors(directory):
         if keep_data:
             (directory / STATE_FILE).rename(directory / "ended-lab.json")
