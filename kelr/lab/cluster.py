@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import time
@@ -14,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kelr.errors import LabError, UsageError
-from kelr.lab import archive, processes, watch, wire
+from kelr.lab import archive, jvm, processes, watch, wire
 from kelr.lab.jars import Progress, cache_directory, obtain_jars
 from kelr.lab.java import Java, find_java
 from kelr.lab.locks import load_lock
@@ -32,7 +31,6 @@ from kelr.lab.state import (
 from kelr.lab.status import LabStatus, NodeStatus
 from kelr.lab.tail import CutTail, cut_log
 from kelr.lab.teardown import file_errors, take_down
-from kelr.lab.tools import STOCK_TOOLS
 from kelr.model import PartitionState, TopicPartition
 
 if TYPE_CHECKING:
@@ -41,9 +39,6 @@ if TYPE_CHECKING:
 Report = Callable[[str], None]
 START_TIMEOUT_S = 60.0
 OBSTACLE = "lost+found"
-_QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xlog:disable")
-"""Several JVMs start at once on few cores: no parallel collector, and only the quick compiler. Java says nothing of its
-own, such as that an archive of classes does not fit, into the output of a tool."""
 
 
 class Lab:
@@ -322,7 +317,7 @@ class Lab:
 
     def down(self, *, keep_data: bool = False) -> None:
         """End every process of the lab, and delete its directory unless `keep_data`."""
-        take_down(self.directory, processes.all_of(self._state.lab_id), keep_data=keep_data)
+        take_down(self.directory, lambda: processes.all_of(self.lab_id), keep_data=keep_data)
 
     def stock_tool(self, tool: str, *arguments: str, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
         """Run one of Kafka's own command line tools, such as ``kafka-topics.sh``, from the jars.
@@ -331,15 +326,7 @@ class Lab:
             UsageError: no such tool is known.
             LabError: it did not end in time.
         """
-        if tool not in STOCK_TOOLS:
-            raise UsageError(f"no stock tool {tool!r}", next_step=f"one of {', '.join(sorted(STOCK_TOOLS))}")
-        command = [*self._java, "-Xmx256m", "-cp", self._class_path, STOCK_TOOLS[tool], *arguments]
-        try:
-            return subprocess.run(
-                command, capture_output=True, text=True, timeout=timeout_s, check=False, stdin=subprocess.DEVNULL
-            )
-        except subprocess.TimeoutExpired as error:
-            raise LabError(f"{tool} did not end in {timeout_s:.0f} s") from error
+        return jvm.run_tool(self._state, tool, arguments, timeout_s=timeout_s)
 
     def _watch(self, owner_pid: int | None) -> None:
         if owner_pid is not None:
@@ -372,31 +359,13 @@ class Lab:
             raise LabError(f"formatting the controller failed: {(done.stderr or done.stdout).strip()[-2000:]}")
 
     def _spawn(self, node: int) -> None:
-        paths = NodePaths.of(self.directory, node)
-        heap_mb = 256 if node == CONTROLLER_ID else self.spec.heap_mb
-        command = (
-            *self._java,
-            f"-Xmx{heap_mb}m",
-            f"-XX:ErrorFile={paths.home}/crash-%p.log",
-            processes.lab_property(self._state.lab_id),
-            processes.node_property(node),
-            f"-Dlog4j2.configurationFile={paths.log4j}",
-            "-cp",
-            self._class_path,
-            "kafka.Kafka",
-            str(paths.properties),
-        )
-        started = processes.spawn(command, paths.output)
-        self._change(lambda state: state.with_process(node, started))
-
-    @property
-    def _java(self) -> tuple[str, ...]:
-        shared = (f"-XX:SharedArchiveFile={self._state.archive}",) if Path(self._state.archive).exists() else ()
-        return (self._state.java, *_QUICK_JVM, *shared)
-
-    @property
-    def _class_path(self) -> str:
-        return os.pathsep.join(self._state.jars)
+        """Start a node and write down its process, in one go as far as another kelr can see."""
+        command = jvm.node_command(self._state, NodePaths.of(self.directory, node), node)
+        with file_errors(self.directory), locked(self.directory):
+            state = load_state(self.directory)
+            started = processes.spawn(command, NodePaths.of(self.directory, node).output)
+            self._state = state.with_process(node, started)
+            save_state(self.directory, self._state)
 
     def _change(self, change: Callable[[LabState], LabState]) -> None:
         """Change lab.json as it is on disk now: another kelr may have started a broker since this one looked."""
@@ -423,7 +392,7 @@ class Lab:
         if self._process(broker) is None:
             raise LabError(f"broker {broker} ended while starting{self._log_tail(broker)}")
         if self._process(CONTROLLER_ID) is None:
-            raise LabError(f"the controller has ended{self._log_tail(CONTROLLER_ID)}")
+            raise LabError(f"the controller has ended{self._log_tail(CONTROLLER_ID)}", next_step="kelr lab restore")
 
     def _log_tail(self, node: int) -> str:
         try:
