@@ -79,7 +79,11 @@ def _situation(case: Case) -> Situation:
     if case.state.leader is not None or not case.live:
         return situation
     change = change_partition(case.state, case.around, election=case.around.normal_election)
-    return situation if change.after.leader is None else Situation.LEADER_PENDING
+    if change.after.leader is not None:
+        return Situation.LEADER_PENDING
+    # With rules that the cluster does not run (asked for by name) the last known leader may count for nothing.
+    by_last_known = {Situation.LEADER_PENDING, Situation.WAITING_FOR_LAST_KNOWN_LEADER}
+    return Situation.NEEDS_UNCLEAN_RECOVERY if situation in by_last_known and not case.rules.elr else situation
 
 
 def _waits_for(case: Case, by_itself: int | None, forecasts: tuple[Forecast, ...]) -> tuple[int, ...]:

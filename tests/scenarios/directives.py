@@ -19,7 +19,7 @@
 | ``log [T:P] N end= [epoch= hw= start= lineage=E:END,... current=]`` | what is known of a replica's log |
 | ``log [T:P] N unheard=REASON`` | nothing is known of it |
 | ``state`` | prints every partition |
-| ``decide [T:P]`` | prints the engine's decision |
+| ``decide [T:P] [rules=R]`` | prints the engine's decision, by the cluster's rules or others |
 """
 
 from __future__ import annotations
@@ -277,8 +277,10 @@ def _state(world: World, _directive: Directive) -> Result:
 
 
 def _decide(world: World, directive: Directive) -> Result:
+    directive.allow("rules")
     state = world.partitions[_address(world, directive)]
-    return world, list(decision_lines(decide(world.snapshot(), state, world.rules)))
+    rules = _rule_set(directive, directive.options["rules"]) if "rules" in directive.options else world.rules
+    return world, list(decision_lines(decide(world.snapshot(), state, rules)))
 
 
 def _event(handler: Callable[[PartitionState, int, Circumstances], Change], broker: int) -> Handler:

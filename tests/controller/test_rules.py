@@ -1,0 +1,55 @@
+"""Which rule set a cluster runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from kelr.controller import ELR_4_0, ELR_4_1, ELR_4_3, NEWEST, RULE_SETS, RuleSet, choose_rules, rule_set
+from kelr.model import ELR_FEATURE, METADATA_FEATURE, Features
+
+
+def features(elr: int, newest: int | None) -> Features:
+    supported = None if newest is None else {METADATA_FEATURE: newest}
+    return Features(finalized={ELR_FEATURE: elr}, supported=supported)
+
+
+@pytest.mark.parametrize(
+    ("newest", "rules", "certain"),
+    [
+        (25, ELR_4_0, True),  # 4.0: metadata.version 4.0-IV3
+        (27, ELR_4_1, False),  # 4.1: 4.1.0 is not told from 4.1.1
+        (29, ELR_4_1, True),  # 4.2
+        (30, ELR_4_3, True),
+        (99, ELR_4_3, True),
+        (None, NEWEST, False),
+    ],
+)
+def test_elr_rules_go_by_the_newest_metadata_version_of_the_software(
+    newest: int | None, rules: RuleSet, certain: bool
+) -> None:
+    chosen = choose_rules(features(1, newest))
+    assert (chosen.rules, chosen.certain) == (rules, certain)
+
+
+@pytest.mark.parametrize(("newest", "every_target"), [(25, True), (29, True), (30, False), (None, False)])
+def test_with_elr_off_only_the_end_of_a_reassignment_goes_by_the_software(
+    newest: int | None, every_target: bool
+) -> None:
+    """KAFKA-19975 changed it for all, whether ELR is on or not."""
+    chosen = choose_rules(features(0, newest))
+    assert (chosen.rules.name, chosen.rules.elr, chosen.certain) == ("kraft", False, True)
+    assert chosen.rules.reassignment_needs_every_target is every_target
+
+
+def test_unknown_features_mean_the_newest_rules_and_say_so() -> None:
+    chosen = choose_rules(Features())
+    assert (chosen.rules, chosen.certain) == (NEWEST, False)
+    assert "not known" in chosen.reason
+
+
+def test_rule_sets_by_name() -> None:
+    assert {name: rule_set(name).name for name in RULE_SETS} == {name: name for name in RULE_SETS}
+    assert rule_set(" ELR-4.0 ") is ELR_4_0
+    assert rule_set("elr") is NEWEST
+    with pytest.raises(ValueError, match=r"no rule set 'zab'; there are kraft, elr-4\.0"):
+        rule_set("zab")
