@@ -21,7 +21,7 @@ from kelr.errors import LabError
 from kelr.lab import processes, wire
 from kelr.lab.java import Java
 from kelr.lab.locks import Lock
-from kelr.lab.nodes import HOST, new_kafka_uuid
+from kelr.lab.nodes import HOST, new_kafka_uuid, properties_text
 from kelr.lab.ports import free_ports
 
 _BROKER, _CONTROLLER = 1, 2
@@ -68,13 +68,11 @@ def _run_once(draft: Path, java: Java, jars: Sequence[Path], home: Path, marks: 
     ports = free_ports((_BROKER, _CONTROLLER))
     properties = _write_properties(home, ports)
     class_path = ("-cp", os.pathsep.join(map(str, jars)))
-    quick = (str(java.executable), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m")
+    quick = (str(java.executable), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", *marks)
     formatting = ("kafka.tools.StorageTool", "format", "-t", new_kafka_uuid(), "-c", str(properties), "--standalone")
     subprocess.run([*quick, *class_path, *formatting], capture_output=True, timeout=_TIMEOUT_S, check=True)
     writing = f"-XX:ArchiveClassesAtExit={draft}"
-    record = processes.spawn(
-        (*quick, writing, *marks, *class_path, "kafka.Kafka", str(properties)), home / "server.log"
-    )
+    record = processes.spawn((*quick, writing, *class_path, "kafka.Kafka", str(properties)), home / "server.log")
     deadline = time.monotonic() + _TIMEOUT_S
     while processes.runs(record) and not _answers(ports[_BROKER]) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -94,7 +92,7 @@ def _write_properties(home: Path, ports: dict[int, int]) -> Path:
     }
     home.mkdir(parents=True)
     file = home / "server.properties"
-    file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()), encoding="utf-8")
+    file.write_text(properties_text(properties), encoding="ascii")
     return file
 
 

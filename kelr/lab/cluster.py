@@ -328,6 +328,10 @@ class Lab:
         """
         return jvm.run_tool(self._state, tool, arguments, timeout_s=timeout_s)
 
+    def stock_command(self, tool: str, *arguments: str) -> tuple[str, ...]:
+        """What `stock_tool` runs, for whoever runs it otherwise. Raises UsageError where no such tool is known."""
+        return jvm.tool_command(self._state, tool, arguments)
+
     def _watch(self, owner_pid: int | None) -> None:
         if owner_pid is not None:
             watch.spawn_watch(self.directory, self._state.lab_id, owner_pid)

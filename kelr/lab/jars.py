@@ -34,7 +34,7 @@ def cache_directory() -> Path:
     """``KELR_CACHE_DIR``, else the platform's cache directory for kelr."""
     chosen = os.environ.get("KELR_CACHE_DIR")
     if chosen:
-        return Path(chosen)
+        return Path(chosen).absolute()
     from platformdirs import user_cache_path  # noqa: PLC0415
 
     return user_cache_path("kelr")

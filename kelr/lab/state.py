@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from kelr.errors import LabError
+from kelr.errors import LabError, UsageError
 from kelr.lab.spec import CONTROLLER_ID, LabSpec
 
 STATE_FORMAT = 1
@@ -74,8 +74,11 @@ def claim_directory(directory: Path, state: LabState) -> None:
     """Make the directory this lab's own by creating lab.json in it, which only one kelr can do.
 
     Raises:
+        UsageError: the path has a comma in it.
         LabError: a lab is there already, or the directory holds something else.
     """
+    if "," in str(directory):
+        raise UsageError(f"Kafka splits paths at commas, and {directory} has one", next_step="give another --dir")
     if (directory / STATE_FILE).exists():
         raise _taken(directory)
     directory.mkdir(parents=True, exist_ok=True)

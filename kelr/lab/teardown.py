@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,16 +30,18 @@ def down(directory: Path, *, keep_data: bool = False, force: bool = False) -> No
     processes.require_psutil()
     directory = directory.absolute()
     if force and (directory / STATE_FILE).exists():
-        take_down(directory, processes.all_under(directory), keep_data=keep_data)
+        take_down(directory, lambda: processes.all_under(directory), keep_data=keep_data)
     else:
-        take_down(directory, processes.all_of(load_state(directory).lab_id), keep_data=keep_data)
+        lab_id = load_state(directory).lab_id
+        take_down(directory, lambda: processes.all_of(lab_id), keep_data=keep_data)
 
 
-def take_down(directory: Path, running: Sequence[psutil.Process], *, keep_data: bool) -> None:
-    """End these processes, and delete the directory unless `keep_data`."""
+def take_down(directory: Path, find: Callable[[], list[psutil.Process]], *, keep_data: bool) -> None:
+    """End the processes that `find` finds, and delete the directory unless `keep_data`."""
     # A broker's clean shutdown needs the controller, which therefore goes last. Data that will be deleted needs no
     # clean shutdown, only a short chance for one.
     ask_first_s = 30 if keep_data else 1
+    running = find()
     controllers = [process for process in running if processes.is_node(process, CONTROLLER_ID)]
     processes.end([process for process in running if process not in controllers], ask_first_s=ask_first_s)
     processes.end(controllers, ask_first_s=ask_first_s)
@@ -48,6 +50,8 @@ def take_down(directory: Path, running: Sequence[psutil.Process], *, keep_data: 
             (directory / STATE_FILE).rename(directory / "ended-lab.json")
         elif directory.exists():
             shutil.rmtree(directory)
+    # Whoever was starting a node meanwhile finds no lab.json any more; what it had started by then is ended here.
+    processes.end(find(), ask_first_s=0)
 
 
 @contextmanager

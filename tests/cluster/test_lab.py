@@ -204,6 +204,18 @@ def test_what_a_killed_kelr_left_behind_is_ended_by_down(tmp_path: Path) -> None
     assert not directory.exists()
 
 
+def test_a_lab_that_is_interrupted_while_starting_cleans_up(tmp_path: Path) -> None:
+    directory = tmp_path / "lab"
+    command = [sys.executable, "-m", "kelr", "lab", "up", "--dir", str(directory)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as up:
+        wait_for("nodes are being started", lambda: len(processes_under(directory)) >= 2)
+        up.send_signal(signal.SIGINT)
+        up.communicate()
+    assert up.returncode == 130
+    assert processes_under(directory) == []
+    assert not directory.exists()
+
+
 def test_a_lab_ends_with_its_owner(tmp_path: Path) -> None:
     directory = tmp_path / "lab"
     script = (
@@ -241,8 +253,8 @@ def test_a_directory_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
         Lab.up(ONE_BROKER, tmp_path / "file" / "lab")
 
 
-def test_data_can_be_kept(tmp_path: Path) -> None:
-    lab = Lab.up(ONE_BROKER, tmp_path / "lab", owner_pid=os.getpid())
+def test_data_can_be_kept_wherever_it_is(tmp_path: Path) -> None:
+    lab = Lab.up(ONE_BROKER, tmp_path / "läb 1 ✓", owner_pid=os.getpid())
     create_topic(lab, "kept", [[1]], {})
     produce(lab.bootstrap_servers, "kept", [0], batches=1, records=3, acks=Acks.ALL, label="x")
     lab.down(keep_data=True)

@@ -6,7 +6,7 @@ import re
 import socket
 from pathlib import Path
 
-from kelr.lab.nodes import HOST, NodePaths, new_kafka_uuid, node_properties, write_nodes
+from kelr.lab.nodes import HOST, NodePaths, new_kafka_uuid, node_properties, properties_text, write_nodes
 from kelr.lab.ports import FIRST_PORT, LAST_PORT, free_ports
 from kelr.lab.spec import CONTROLLER_ID, LabSpec
 
@@ -39,6 +39,12 @@ def test_a_small_lab_has_internal_topics_that_it_can_hold(tmp_path: Path) -> Non
     assert one["transaction.state.log.min.isr"] == "1"
     three = node_properties(LabSpec(), 1, PORTS, tmp_path)
     assert three["offsets.topic.replication.factor"] == "3"
+
+
+def test_a_properties_file_holds_any_path_as_java_reads_it() -> None:
+    assert properties_text({"log.dirs": "/home/jörg/läb 1/✓\\x"}) == (
+        "log.dirs=/home/j\\u00f6rg/l\\u00e4b 1/\\u2713\\\\x\n"
+    )
 
 
 def test_brokers_are_formatted_for_their_cluster(tmp_path: Path) -> None:

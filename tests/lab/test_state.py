@@ -61,6 +61,12 @@ def test_somebody_elses_directory_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "thesis.txt").exists()
 
 
+def test_a_path_that_kafka_cannot_take_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="splits paths at commas"):
+        claim_directory(tmp_path / "a,b", STATE)
+    assert not (tmp_path / "a,b").exists()
+
+
 def test_a_disk_without_room_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_arguments: object, **_options: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -1,0 +1,74 @@
+"""The command lines of a lab's Java processes: its nodes, and Kafka's own command line tools."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from kelr.errors import LabError, UsageError
+from kelr.lab import processes
+from kelr.lab.nodes import NodePaths
+from kelr.lab.spec import CONTROLLER_ID
+from kelr.lab.state import LabState
+from kelr.lab.tools import STOCK_TOOLS
+
+_QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xlog:disable")
+"""Several JVMs start at once on few cores: no parallel collector, and only the quick compiler. Java says nothing of its
+own, such as that an archive of classes does not fit, into the output of a tool."""
+_CONTROLLER_HEAP_MB = 256
+
+
+def node_command(state: LabState, paths: NodePaths, node: int) -> tuple[str, ...]:
+    """What starts a node."""
+    heap_mb = _CONTROLLER_HEAP_MB if node == CONTROLLER_ID else state.spec.heap_mb
+    options = (
+        f"-Xmx{heap_mb}m",
+        f"-XX:ErrorFile={paths.home}/crash-%p.log",
+        f"-Dlog4j2.configurationFile={paths.log4j.as_uri()}",
+        processes.node_property(node),
+    )
+    return (*_java(state), *options, *_class_path(state), "kafka.Kafka", str(paths.properties))
+
+
+def run_tool(
+    state: LabState, tool: str, arguments: Sequence[str], *, timeout_s: float
+) -> subprocess.CompletedProcess[str]:
+    """Run one of Kafka's own command line tools to its end.
+
+    Raises:
+        UsageError: no such tool is known.
+        LabError: it did not end in time.
+    """
+    try:
+        return subprocess.run(
+            tool_command(state, tool, arguments),
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise LabError(f"{tool} did not end in {timeout_s:.0f} s") from error
+
+
+def tool_command(state: LabState, tool: str, arguments: Sequence[str]) -> tuple[str, ...]:
+    """What runs one of Kafka's own command line tools.
+
+    Raises:
+        UsageError: no such tool is known.
+    """
+    if tool not in STOCK_TOOLS:
+        raise UsageError(f"no stock tool {tool!r}", next_step=f"one of {', '.join(sorted(STOCK_TOOLS))}")
+    return (*_java(state), "-Xmx256m", *_class_path(state), STOCK_TOOLS[tool], *arguments)
+
+
+def _java(state: LabState) -> tuple[str, ...]:
+    shared = (f"-XX:SharedArchiveFile={state.archive}",) if Path(state.archive).exists() else ()
+    return (state.java, *_QUICK, *shared, processes.lab_property(state.lab_id))
+
+
+def _class_path(state: LabState) -> tuple[str, str]:
+    return "-cp", os.pathsep.join(state.jars)
