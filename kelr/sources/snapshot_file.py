@@ -110,7 +110,10 @@ def save_snapshot(
 
 
 class SnapshotFileSource:
-    """A snapshot file as a `Source`; reads the file anew for each question, and holds none of it but the header.
+    """A snapshot file as a `Source`; holds none of it but the header and what stands beside the page being read.
+
+    Questions about the partitions of the page that `pages` gave last are answered from what was read with it; any
+    other question reads the file anew.
 
     Raises:
         BadInputError: here, if this is no snapshot file, or of a newer version, or cut short; later, if a line is
@@ -121,6 +124,8 @@ class SnapshotFileSource:
         self._reader = SnapshotReader(path)
         self._reader.check_whole()
         self._closed = False
+        self._configs_read: dict[str, TopicConfig] = {}
+        self._logs_read: dict[TopicPartition, tuple[LogAnswer, ...]] = {}
 
     @property
     def name(self) -> str:
@@ -144,13 +149,18 @@ class SnapshotFileSource:
         def partitions() -> Iterator[PartitionState]:
             for line in reader.body():
                 if line.partition is not None:
+                    if selection.matches(line.partition.topic, line.partition.partition):
+                        self._logs_read[line.partition.address] = line.logs or ()
                     yield line.partition
-                elif line.topic is not None and line.first_partition_replicas is not None:
+                    continue
+                if line.topic is not None and selection.matches_topic(line.topic):
+                    self._configs_read[line.topic] = line.config or TopicConfig(error=NOT_IN_SNAPSHOT)
+                if line.topic is not None and line.first_partition_replicas is not None:
                     first_replicas[line.topic] = line.first_partition_replicas
                 elif line.error is not None:
                     errors.append(line.error)
 
-        return paginate(
+        for page in paginate(
             partitions(),
             selection,
             topic_errors=errors,
@@ -158,9 +168,21 @@ class SnapshotFileSource:
             page_size=page_size,
             start=start,
             where="this snapshot",
-        )
+        ):
+            yield page
+            self._forget(page)
+
+    def _forget(self, page: Page) -> None:
+        """Let go of what belongs to a page that is done with; the file has been read a little further already."""
+        if page.partitions:
+            last = page.partitions[-1].address
+            self._configs_read = {topic: kept for topic, kept in self._configs_read.items() if topic >= last.topic}
+            self._logs_read = {address: kept for address, kept in self._logs_read.items() if address > last}
 
     def topic_configs(self, topics: Collection[str]) -> Mapping[str, TopicConfig]:
+        if self._configs_read.keys() >= set(topics):
+            self._open()
+            return {topic: self._configs_read[topic] for topic in topics}
         wanted = set(topics)
         found: dict[str, TopicConfig] = {}
         for line in self._open().body():
@@ -174,11 +196,14 @@ class SnapshotFileSource:
         """The answers that the file holds; `lineage` cannot add to them, so epochs not saved stay unknown."""
         del lineage
         wanted = {partition.address for partition in partitions}
-        saved = {
-            line.partition.address: line.logs
-            for line in self._open().body()
-            if line.partition is not None and line.logs is not None and line.partition.address in wanted
-        }
+        reader = self._open()
+        saved = self._logs_read
+        if not saved.keys() >= wanted:
+            saved = {
+                line.partition.address: line.logs
+                for line in reader.body()
+                if line.partition is not None and line.logs is not None and line.partition.address in wanted
+            }
         if progress is not None:
             progress(len(partitions), len(partitions))
         return {partition.address: answers_for(partition, saved.get(partition.address, ())) for partition in partitions}

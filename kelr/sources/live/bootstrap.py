@@ -89,7 +89,12 @@ def _explain(server: str, failure: Failure, probe: Probe, settings: ConnectionSe
             f"{server} speaks Kafka without TLS, and kelr was told security.protocol={settings.security_protocol}",
             f"Set security.protocol={wanted}, or give the port of the TLS listener.",
         )
-    if probe.speaks is PortSpeaks.TLS and failure.kind is not FailureKind.TIMED_OUT:
+    if probe.speaks is PortSpeaks.TLS and "SSL" in failure.detail and "ALERT" in failure.detail:
+        return (
+            f"{server} did not accept kelr's certificate, or lack of one: {failure.detail}",
+            "If brokers want client certificates, set ssl.keystore.type=PEM and ssl.keystore.location.",
+        )
+    if probe.speaks is PortSpeaks.TLS and "SSL" in failure.detail:
         return (
             f"no secure connection to {server}: {failure.detail}",
             "Check the trusted certificates (ssl.truststore.location or ssl.ca.location, PEM) and the host name.",
@@ -98,20 +103,21 @@ def _explain(server: str, failure: Failure, probe: Probe, settings: ConnectionSe
 
 
 def _explain_odd(server: str, failure: Failure, probe: Probe, settings: ConnectionSettings) -> tuple[str, str]:
-    if probe.speaks in {PortSpeaks.SILENCE, PortSpeaks.TLS}:
+    if probe.speaks is PortSpeaks.SILENCE or failure.kind is FailureKind.TIMED_OUT:
         return (
             f"{server} accepts the connection but did not answer within {settings.timeout_s:g} s",
             "Check that this is a Kafka broker's port; if the broker is only slow, give a longer --timeout.",
         )
-    if probe.speaks is PortSpeaks.KAFKA_PLAINTEXT and settings.uses_sasl:
+    if probe.speaks in {PortSpeaks.KAFKA_PLAINTEXT, PortSpeaks.TLS} and settings.uses_sasl:
         return (
-            f"{server} speaks Kafka, but the SASL login did not come about: {failure.detail}",
+            f"{server} can be reached, but the SASL login did not come about: {failure.detail}",
             "Check that the listener wants SASL, and with this sasl.mechanism.",
         )
-    if probe.speaks is PortSpeaks.KAFKA_PLAINTEXT:
+    if probe.speaks in {PortSpeaks.KAFKA_PLAINTEXT, PortSpeaks.TLS}:
+        spoken, wanted = ("TLS", "SASL_SSL") if probe.speaks is PortSpeaks.TLS else ("Kafka", "SASL_PLAINTEXT")
         return (
-            f"{server} speaks Kafka, but hung up on the request: {failure.detail}",
-            "If the listener wants a login, set security.protocol=SASL_PLAINTEXT in a --command-config file.",
+            f"{server} speaks {spoken}, but hung up on the request: {failure.detail}",
+            f"If the listener wants a login, set security.protocol={wanted} in a --command-config file.",
         )
     return (
         f"{server} does not speak Kafka: {failure.detail}" + (f"; {probe.detail}" if probe.detail else ""),

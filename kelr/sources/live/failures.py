@@ -29,7 +29,7 @@ def failure_of(error: Exception) -> Failure:
     if isinstance(error, errors.SaslAuthenticationFailedError | errors.UnsupportedSaslMechanismError):
         return Failure(FailureKind.AUTHENTICATION, text)
     if isinstance(error, errors.IllegalSaslStateError):
-        return Failure(FailureKind.AUTHENTICATION, f"the listener expects no SASL, or another kind: {text}")
+        return Failure(FailureKind.AUTHENTICATION, "the listener expects no SASL login, or another kind")
     if isinstance(error, errors.IncompatibleBrokerVersion | errors.UnsupportedVersionError):
         return Failure(FailureKind.UNSUPPORTED, text)
     if isinstance(error, errors.KafkaTimeoutError | errors.RequestTimedOutError | TimeoutError):
@@ -43,6 +43,7 @@ def failure_of(error: Exception) -> Failure:
 def _words(error: Exception) -> str:
     """The error's own words, without kafka-python's class names and numbers around them."""
     text = str(error.args[0]) if len(error.args) == 1 else str(error)
+    text = text.removeprefix("SaslAuthenticationFailedError: ")
     for name, words in _ERRNO_WORDS.items():
         if name in text:
             return words

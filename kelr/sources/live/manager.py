@@ -45,7 +45,7 @@ class ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]  # kafka-
                 )
                 await self._shake_hands(sock, timeout_at)
                 return _ConnectedTls(self._net, sock, host=node.host)
-            return KafkaTCPTransport(self._net, sock, host=node.host)
+            return _Connected(self._net, sock, host=node.host)
         except BaseException:
             sock.close()
             raise
@@ -90,7 +90,23 @@ class ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]  # kafka-
                 raise errors.KafkaConnectionError(f"TLS handshake failed: {error}") from error
 
 
-class _ConnectedTls(KafkaSSLTransport):  # type: ignore[misc]  # kafka-python has no types
+class _KeepsLastWords:
+    """Hands on what came right before the other side hung up.
+
+    kafka-python's transports drop it, and with it a broker's words about refused credentials, where answer and end
+    arrive in one piece. The end is seen again by the next read.
+    """
+
+    def _sock_recv(self) -> tuple[bytes, Exception | None]:
+        received, failure = super()._sock_recv()  # type: ignore[misc]  # from the transport that this is mixed into
+        return received, None if received else failure
+
+
+class _Connected(_KeepsLastWords, KafkaTCPTransport):  # type: ignore[misc]  # kafka-python has no types
+    """A transport over a connected socket."""
+
+
+class _ConnectedTls(_KeepsLastWords, KafkaSSLTransport):  # type: ignore[misc]  # kafka-python has no types
     """A TLS transport over a socket whose handshake is done; kafka-python's would wrap the socket itself."""
 
     def __init__(self, net: NetworkSelector, sock: ssl.SSLSocket, host: str) -> None:
