@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kelr.sources.snapshot_file import read_snapshot
+from kelr.sources.snapshot_reader import Body, SnapshotReader
 from tests.commands.conftest import Kelr
 from tests.incident import INCIDENT
 
@@ -57,3 +59,20 @@ def test_the_file_answers_as_the_cluster_does(
     kelr("snapshot", str(path))
     monkeypatch.undo()
     assert kelr(*command, "-o", format, "--snapshot", str(path)).out == live.out
+
+
+@pytest.mark.parametrize("command", [("describe",), ("log-info", "orders", "payments")])
+def test_the_file_is_read_once_however_many_pages(
+    kelr: Kelr, snapshot_file: str, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    readings = []
+    body = SnapshotReader.body
+
+    def counted(reader: SnapshotReader) -> Iterator[Body]:
+        readings.append(reader)
+        return body(reader)
+
+    monkeypatch.setattr(SnapshotReader, "body", counted)
+    monkeypatch.setattr("kelr.sources.paging.DEFAULT_PAGE_SIZE", 1)
+    assert kelr(*command, "--snapshot", snapshot_file).code == 0
+    assert len(readings) == 1
