@@ -8,6 +8,140 @@ from pathlib import Path
 import pytest
 
 from kelr.commands.main import main
+from kelr.lab import Acks, Action, CutTail, IncidentReport, LabStatus, NodeStatus, Produced, StepDone
+from kelr.lab.cluster import Report
+
+STATUS = LabStatus(
+    directory=Path("lab"),
+    kafka="4.3.1",
+    cluster_id="cluster",
+    bootstrap_servers="127.0.0.1:20001,127.0.0.1:20002",
+    elr=True,
+    min_isr=2,
+    ready=True,
+    nodes=(
+        NodeStatus(100, "controller", 20100, None, 4000, None),
+        NodeStatus(1, "broker 1", 20001, "az1", 4001, False),
+        NodeStatus(2, "broker 2", 20002, "az2", None, True),
+    ),
+)
+REPORT = IncidentReport(
+    incident="lossy-restart",
+    topic="orders",
+    partitions=1,
+    steps=(
+        StepDone(Action.KILL, "killed broker 2 (SIGKILL)", (2,)),
+        StepDone(Action.PRODUCE, "produced", produced=(Produced(0, Acks.LEADER, 10, 40, 5, "NOT_ENOUGH_REPLICAS"),)),
+        StepDone(Action.CUT_TAIL, "cut", (2,), cuts=(CutTail(2, "orders", 0, 10, 40, 6),)),
+    ),
+    live=(1, 3),
+    absent=(2,),
+    awaited=(2,),
+    try_next=("kelr explain orders", "kelr lab start 2"),
+)
+
+
+class LabOnPaper:
+    """What the commands ask of a lab."""
+
+    bootstrap_servers = STATUS.bootstrap_servers
+
+    def status(self) -> LabStatus:
+        return STATUS
+
+
+@pytest.fixture
+def lab(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lab that says what `STATUS` and `REPORT` hold."""
+
+    def incident(_lab: LabOnPaper, name: str, *, topic: str, partitions: int, report: Report) -> IncidentReport:
+        assert (name, topic, partitions) == (REPORT.incident, REPORT.topic, REPORT.partitions)
+        for step in REPORT.steps:
+            report(step.text)
+        return REPORT
+
+    monkeypatch.setattr("kelr.lab.Lab.open", lambda _directory: LabOnPaper())
+    monkeypatch.setattr("kelr.lab.run_incident", incident)
+
+
+@pytest.mark.usefixtures("lab")
+def test_status_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "status") == (
+        0,
+        "Kafka 4.3.1, ELR on, min ISR 2, in lab\n"
+        "bootstrap servers: 127.0.0.1:20001,127.0.0.1:20002\n"
+        "NODE         ID   PORT  RACK  PROCESS  STATE\n"
+        "controller  100  20100  -        4000  -\n"
+        "broker 1      1  20001  az1      4001  live\n"
+        "broker 2      2  20002  az2      down  fenced\n",
+        "",
+    )
+
+
+@pytest.mark.usefixtures("lab")
+def test_status_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "status", "-o", "json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == {
+        "kind": "kelr/lab-status",
+        "version": 1,
+        "directory": "lab",
+        "kafka": "4.3.1",
+        "cluster_id": "cluster",
+        "bootstrap_servers": "127.0.0.1:20001,127.0.0.1:20002",
+        "elr": True,
+        "min_isr": 2,
+        "ready": True,
+        "items": [
+            {"name": "controller", "node": 100, "port": 20100, "rack": None, "pid": 4000, "fenced": None},
+            {"name": "broker 1", "node": 1, "port": 20001, "rack": "az1", "pid": 4001, "fenced": False},
+            {"name": "broker 2", "node": 2, "port": 20002, "rack": "az2", "pid": None, "fenced": True},
+        ],
+        "complete": True,
+    }
+
+
+@pytest.mark.usefixtures("lab")
+def test_an_incident_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "incident", "lossy-restart", "--topic", "orders", "--partitions", "1") == (
+        0,
+        "topic orders; live: 1, 3; down: 2. Try:\n  kelr explain orders\n  kelr lab start 2\n",
+        "killed broker 2 (SIGKILL)\nproduced\ncut\n",
+    )
+
+
+@pytest.mark.usefixtures("lab")
+def test_an_incident_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "incident", "lossy-restart", "--topic", "orders", "--partitions", "1", "-o", "json")
+    assert code == 0
+    produced = {
+        "partition": 0,
+        "acks": "1",
+        "acknowledged": 10,
+        "first_offset": 40,
+        "refused": 5,
+        "error": "NOT_ENOUGH_REPLICAS",
+    }
+    cut = {"broker": 2, "partition": 0, "from_offset": 10, "to_offset": 40, "batches": 6}
+    kill_text = "killed broker 2 (SIGKILL)"
+    assert json.loads(out) == {
+        "kind": "kelr/lab-incident",
+        "version": 1,
+        "incident": "lossy-restart",
+        "bootstrap_servers": "127.0.0.1:20001,127.0.0.1:20002",
+        "topic": "orders",
+        "partitions": 1,
+        "items": [
+            {"action": "kill", "text": kill_text, "brokers": [2], "produced": [], "cuts": []},
+            {"action": "produce", "text": "produced", "brokers": [], "produced": [produced], "cuts": []},
+            {"action": "cut-tail", "text": "cut", "brokers": [2], "produced": [], "cuts": [cut]},
+        ],
+        "live": [1, 3],
+        "absent": [2],
+        "awaited": [2],
+        "next": ["kelr explain orders", "kelr lab start 2"],
+        "complete": True,
+    }
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
