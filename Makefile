@@ -55,6 +55,7 @@ demo: $(DEMO_READY)  ## Show a real incident on a Kafka cluster that kelr starts
 	$(UNSET) $(DEMO_VENV)/bin/kelr demo $(DEMO_ARGS)
 
 bench: $(READY)  ## Measure; needs a few minutes and a quiet machine
+	$(UNSET) $(BIN)/python benchmarks/snapshots.py
 	$(UNSET) $(BIN)/python benchmarks/run.py
 
 completions: $(READY)  ## Generate the shell completions again

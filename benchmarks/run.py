@@ -2,8 +2,8 @@
 
     python benchmarks/run.py [--partitions 3000] [--rounds 5]
 
-Starts a lab of its own and prints a Markdown table. Times are of whole processes, start-up included; the peer's JVM gets
-flags that start it faster than its own script does. Memory is the largest resident set of the process.
+Starts a lab of its own and prints a Markdown table. Times are of whole processes, start-up included; the peer's JVM
+gets flags that start it faster than its own script does. Memory is the largest resident set of the process.
 """
 
 from __future__ import annotations
