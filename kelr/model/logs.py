@@ -26,8 +26,8 @@ class ReplicaLog:
     replica: int
     log_end: int
     last_epoch: int | None = None
-    """Last written leader epoch: that of the log's last record; None for an empty log, or where it is not known
-    (`last_epoch_error` tells which)."""
+    """Last written leader epoch: that of the log's last record, also where retention has taken it since; None for a log
+    that never held one, or where it is not known (`last_epoch_error` tells which)."""
     current_leader_epoch: int | None = None
     """The partition's leader epoch as this broker knows it: older than the controller's means a stale answer."""
     high_watermark: int | None = None

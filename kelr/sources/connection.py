@@ -95,11 +95,11 @@ class ConnectionSettings:
         if not servers:
             raise UsageError(
                 "no cluster was named",
-                next_step="Give --bootstrap-server HOST:PORT, or bootstrap.servers in the --command-config file.",
+                next_step="give --bootstrap-server HOST:PORT, or bootstrap.servers in the --command-config file",
             )
         if timeout_s <= 0:
             raise UsageError(
-                f"the timeout of {timeout_s} s leaves no time at all", next_step="Give more than 0 seconds."
+                f"the timeout of {timeout_s} s leaves no time at all", next_step="give more than 0 seconds"
             )
         protocol = reader.one_of("security.protocol", PROTOCOLS, default="PLAINTEXT")
         uses_sasl = protocol.startswith("SASL_")
@@ -175,7 +175,7 @@ def parse_servers(text: str) -> tuple[tuple[str, int], ...]:
     """
     servers = [_parse_server(entry.strip()) for entry in text.split(",") if entry.strip()]
     if not servers:
-        raise UsageError(f"{text!r} names no server", next_step="Give --bootstrap-server HOST:PORT.")
+        raise UsageError(f"{text!r} names no server", next_step="give --bootstrap-server HOST:PORT")
     return tuple(dict.fromkeys(servers))
 
 
@@ -189,7 +189,7 @@ def _parse_server(entry: str) -> tuple[str, int]:
     if match is None or not 0 < port < 65536:
         raise UsageError(
             f"{entry!r} is not the address of a server",
-            next_step="Write HOST:PORT, and an IPv6 address in brackets: [::1]:9092.",
+            next_step="write HOST:PORT, and an IPv6 address in brackets: [::1]:9092",
         )
     return match["six"] or match["host"], port
 

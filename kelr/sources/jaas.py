@@ -32,14 +32,14 @@ def credentials(reader: PropertyReader, mechanism: str) -> Credentials:
     module = _MODULES[mechanism]
     example = f'{_KEY}=org.apache.kafka.common.security...{module} required username="..." password="...";'
     if text is None:
-        raise reader.error(_KEY, f"{_KEY} is missing, and {mechanism} needs it", next_step=f"Write {example}")
+        raise reader.error(_KEY, f"{_KEY} is missing, and {mechanism} needs it", next_step=f"write {example}")
     name = text.split(maxsplit=1)[0].rsplit(".", 1)[-1]
     if name != module:
-        raise reader.error(_KEY, f"{_KEY} is not for {module}, which {mechanism} uses", next_step=f"Write {example}")
+        raise reader.error(_KEY, f"{_KEY} is not for {module}, which {mechanism} uses", next_step=f"write {example}")
     options = {match["name"]: _value(match) for match in _OPTION.finditer(text)}
     missing = [key for key in ("username", "password") if not options.get(key)]
     if missing:
-        raise reader.error(_KEY, f"{_KEY} has no {' and no '.join(missing)}", next_step=f"Write {example}")
+        raise reader.error(_KEY, f"{_KEY} has no {' and no '.join(missing)}", next_step=f"write {example}")
     return Credentials(options["username"], options["password"])
 
 

@@ -39,17 +39,17 @@ def read_properties(path: Path) -> Mapping[str, Property]:
         if path.stat().st_size > _MAX_SIZE_BYTES:
             raise BadInputError(
                 f"{path} is larger than {_MAX_SIZE_BYTES} bytes: not a client properties file",
-                next_step="Name the properties file that Kafka's own tools take as --command-config.",
+                next_step="name the properties file that Kafka's own tools take as --command-config",
             )
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise BadInputError(
-            f"cannot read {path}: {error.strerror or error}", next_step="Check the path and its permissions."
+            f"cannot read {path}: {error.strerror or error}", next_step="check the path and its permissions"
         ) from error
     except UnicodeDecodeError as error:
         raise BadInputError(
             f"{path} is not a text file (byte {error.start} is not UTF-8)",
-            next_step="Name the properties file that Kafka's own tools take as --command-config.",
+            next_step="name the properties file that Kafka's own tools take as --command-config",
         ) from error
     return parse_properties(text, name=str(path))
 
@@ -122,7 +122,7 @@ def _unicode(digits: str, name: str, line: int) -> str:
     except ValueError:
         raise BadInputError(
             f"{name}, line {line}: \\u must be followed by four hexadecimal digits",
-            next_step="Write a backslash in a value as two backslashes.",
+            next_step="write a backslash in a value as two backslashes",
         ) from None
 
 
@@ -152,7 +152,7 @@ class PropertyReader:
         value = (self.text(key) or default).upper()
         if value not in allowed:
             given = f"{key}={value}" if self.text(key) else f"{key} is not set, which means {default}; that"
-            raise self.error(key, f"{given} is not among what kelr can do", next_step=f"Use {', '.join(allowed)}.")
+            raise self.error(key, f"{given} is not among what kelr can do", next_step=f"use {', '.join(allowed)}")
         return value
 
     def path(self, key: str) -> Path | None:
@@ -162,7 +162,7 @@ class PropertyReader:
             return None
         path = Path(value).expanduser()
         if not path.is_file():
-            raise self.error(key, f"{key} names {value}, which is not a file", next_step="Check the path.")
+            raise self.error(key, f"{key} names {value}, which is not a file", next_step="check the path")
         return path
 
     def error(self, key: str, message: str, *, next_step: str) -> BadInputError:

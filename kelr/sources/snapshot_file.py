@@ -303,7 +303,7 @@ def _atomic(path: Path, *, overwrite: bool) -> Iterator[gzip.GzipFile]:
     except OSError as error:
         raise UsageError(
             f"cannot write the snapshot {path}: {error.strerror or error}",
-            next_step="Give a file in a directory that exists, can be written and has space.",
+            next_step="give a file in a directory that exists, can be written and has space",
         ) from error
     finally:
         with contextlib.suppress(OSError):
@@ -326,4 +326,4 @@ def _put_in_place(part: Path, path: Path, *, overwrite: bool) -> None:
 
 
 def _exists(path: Path) -> UsageError:
-    return UsageError(f"{path} exists already", next_step="Give another name, or ask for it to be overwritten.")
+    return UsageError(f"{path} exists already", next_step="give another name, or --overwrite to replace it")

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """A longer line is refused before it is read: a header of 10,000 brokers and a lineage of 100,000 epochs fit."""
 MAX_LINES = 100_000_000
-_NOT_A_SNAPSHOT = "Name a file that `kelr snapshot` wrote."
-_TAKE_AGAIN = "Take the snapshot again, or copy the file again: what is left of it is not used."
+_NOT_A_SNAPSHOT = "name a file that `kelr snapshot` wrote"
+_TAKE_AGAIN = "take the snapshot again, or copy the file again: what is left of it is not used"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class SnapshotReader:
         except OSError as error:
             raise BadInputError(
                 f"cannot read the snapshot {self.path}: {error.strerror or error}",
-                next_step="Check the path and its permissions.",
+                next_step="check the path and its permissions",
             ) from error
 
     def _header(self, text: bytes) -> HeaderLine:
@@ -125,7 +125,7 @@ class SnapshotReader:
         if isinstance(version, int) and version > FORMAT_VERSION:
             raise BadInputError(
                 f"{self.path} is of format version {version}, and this kelr reads up to {FORMAT_VERSION}",
-                next_step="Install a newer kelr.",
+                next_step="install a newer kelr",
             )
         try:
             return HeaderLine.model_validate_json(text)

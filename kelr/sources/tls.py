@@ -60,7 +60,7 @@ class TlsFiles:
         except (ssl.SSLError, OSError) as error:
             raise BadInputError(
                 f"the trusted certificates in {self.ca_path or 'ssl.truststore.certificates'} cannot be used: {error}",
-                next_step="Give certificates in PEM form (-----BEGIN CERTIFICATE-----).",
+                next_step="give certificates in PEM form (-----BEGIN CERTIFICATE-----)",
             ) from error
 
     def _identify(self, context: ssl.SSLContext) -> None:
@@ -73,7 +73,7 @@ class TlsFiles:
         except (ssl.SSLError, OSError) as error:
             raise BadInputError(
                 f"the certificate and key in {self.key_store_path or 'ssl.keystore.key'} cannot be used: {error}",
-                next_step="Give key and certificate chain in PEM form, and ssl.key.password if the key has one.",
+                next_step="give key and certificate chain in PEM form, and ssl.key.password if the key has one",
             ) from error
 
 
@@ -90,7 +90,7 @@ def tls_files(reader: PropertyReader) -> TlsFiles:
         raise reader.error(
             "ssl.keystore.key",
             "ssl.keystore.certificate.chain and ssl.keystore.key belong together, and only one is given",
-            next_step="Give both, or ssl.keystore.location with both in one PEM file.",
+            next_step="give both, or ssl.keystore.location with both in one PEM file",
         )
     return TlsFiles(
         ca_path=trust_path,
@@ -135,7 +135,7 @@ def _conversion(prefix: str, path: Path, kind: str) -> str:
                 f"keytool -importkeystore -srckeystore {path} -destkeystore {p12} -deststoretype PKCS12,"
                 f" then: openssl pkcs12 -in {p12} -out {target}"
             )
-    return f"Convert it once: {words}; then set {prefix}.type=PEM and {prefix}.location={target}."
+    return f"convert it once: {words}; then set {prefix}.type=PEM and {prefix}.location={target}"
 
 
 def _load_chain_from_text(context: ssl.SSLContext, pem: str, password: str) -> None:

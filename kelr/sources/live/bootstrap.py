@@ -48,10 +48,10 @@ def _error(
     if failure.kind is FailureKind.AUTHENTICATION:
         return AuthenticationError(
             f"{server} refused the credentials: {failure.detail}{also}",
-            next_step="Check user name, password and sasl.mechanism in the --command-config file.",
+            next_step="check user name, password and sasl.mechanism in the --command-config file",
         )
     if failure.detail.startswith(_NAME_FAILURES):
-        return ConnectError(f"{failure.detail}{also}", next_step="Check the name in --bootstrap-server.")
+        return ConnectError(f"{failure.detail}{also}", next_step="check the name in --bootstrap-server")
     probe = probe_port(address, timeout_s=left_s)
     message, next_step = _explain(server, failure, probe, settings)
     return ConnectError(message + also, next_step=next_step)
@@ -70,34 +70,34 @@ def _explain(server: str, failure: Failure, probe: Probe, settings: ConnectionSe
     if probe.speaks is PortSpeaks.NOTHING:
         return (
             f"nobody accepts connections at {server}: {failure.detail}",
-            "Check host and port, and that the broker runs and its firewall lets you in.",
+            "check host and port, and that the broker runs and its firewall lets you in",
         )
     if probe.speaks is PortSpeaks.HTTP:
         return (
             f"{server} is not a Kafka broker: it speaks HTTP ({probe.detail})",
-            "Give the port of a Kafka listener (9092 by default), not of a web page or metrics endpoint.",
+            "give the port of a Kafka listener (9092 by default), not of a web page or metrics endpoint",
         )
     if probe.speaks is PortSpeaks.TLS and not settings.uses_tls:
         wanted = "SASL_SSL" if settings.uses_sasl else "SSL"
         return (
             f"{server} speaks TLS, and kelr was told security.protocol={settings.security_protocol}",
-            f"Set security.protocol={wanted} in a client properties file and give it with --command-config.",
+            f"set security.protocol={wanted} in a client properties file and give it with --command-config",
         )
     if probe.speaks is PortSpeaks.KAFKA_PLAINTEXT and settings.uses_tls:
         wanted = "SASL_PLAINTEXT" if settings.uses_sasl else "PLAINTEXT"
         return (
             f"{server} speaks Kafka without TLS, and kelr was told security.protocol={settings.security_protocol}",
-            f"Set security.protocol={wanted}, or give the port of the TLS listener.",
+            f"set security.protocol={wanted}, or give the port of the TLS listener",
         )
     if probe.speaks is PortSpeaks.TLS and "SSL" in failure.detail and "ALERT" in failure.detail:
         return (
             f"{server} did not accept kelr's certificate, or lack of one: {failure.detail}",
-            "If brokers want client certificates, set ssl.keystore.type=PEM and ssl.keystore.location.",
+            "if brokers want client certificates, set ssl.keystore.type=PEM and ssl.keystore.location",
         )
     if probe.speaks is PortSpeaks.TLS and "SSL" in failure.detail:
         return (
             f"no secure connection to {server}: {failure.detail}",
-            "Check the trusted certificates (ssl.truststore.location or ssl.ca.location, PEM) and the host name.",
+            "check the trusted certificates (ssl.truststore.location or ssl.ca.location, PEM) and the host name",
         )
     return _explain_odd(server, failure, probe, settings)
 
@@ -106,18 +106,18 @@ def _explain_odd(server: str, failure: Failure, probe: Probe, settings: Connecti
     if probe.speaks is PortSpeaks.SILENCE or failure.kind is FailureKind.TIMED_OUT:
         return (
             f"{server} accepts the connection but did not answer within {settings.timeout_s:g} s",
-            "Check that this is a Kafka broker's port; if the broker is only slow, give a longer --timeout.",
+            "check that this is a Kafka broker's port; if the broker is only slow, give a longer --timeout",
         )
     if probe.speaks in {PortSpeaks.KAFKA_PLAINTEXT, PortSpeaks.TLS} and settings.uses_sasl:
         return (
             f"{server} can be reached, but the SASL login did not come about: {failure.detail}",
-            "Check that the listener wants SASL, and with this sasl.mechanism.",
+            "check that the listener wants SASL, and with this sasl.mechanism",
         )
     if probe.speaks in {PortSpeaks.KAFKA_PLAINTEXT, PortSpeaks.TLS}:
         spoken, wanted = ("TLS", "SASL_SSL") if probe.speaks is PortSpeaks.TLS else ("Kafka", "SASL_PLAINTEXT")
         return (
             f"{server} speaks {spoken}, but hung up on the request: {failure.detail}",
-            f"If the listener wants a login, set security.protocol={wanted} in a --command-config file.",
+            f"if the listener wants a login, set security.protocol={wanted} in a --command-config file",
         )
     return (
         f"{server} does not speak Kafka: {failure.detail}" + (f"; {probe.detail}" if probe.detail else ""),

@@ -82,7 +82,7 @@ def _metadata_brokers(ask: AskAny) -> BrokerList:
         if answer.kind is FailureKind.UNSUPPORTED:
             raise UnsupportedError(
                 f"these brokers cannot be listed: {answer.detail}",
-                next_step="Give the address of a broker; a KRaft controller's port does not answer Metadata.",
+                next_step="give the address of a broker; a KRaft controller's port does not answer Metadata",
             )
         raise NotAuthorizedError(f"the brokers cannot be listed: {answer.detail}")
     brokers = tuple(

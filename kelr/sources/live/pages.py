@@ -55,7 +55,7 @@ class Reader:
         if isinstance(answer, Failure):
             raise UnsupportedError(
                 f"these brokers know no request that tells of partitions and their leader epochs: {answer.detail}",
-                next_step="Kafka 2.1 is the oldest that kelr can read.",
+                next_step="Kafka 2.1 is the oldest that kelr can read",
             )
         described = metadata_partitions(answer)
         kept = tuple(partition for partition in described.partitions if cursor is None or partition.address >= cursor)
@@ -162,7 +162,7 @@ def _paged(
         if described.next_cursor is not None and cursor is not None and described.next_cursor <= cursor:
             raise ConnectError(
                 f"the broker's cursor went back from {cursor} to {described.next_cursor}: pages would never end",
-                next_step="A proxy may garble DescribeTopicPartitions; ask a broker directly.",
+                next_step="a proxy may garble DescribeTopicPartitions; ask a broker directly",
             )
         yield described, described.next_cursor
         if described.next_cursor is None:
