@@ -51,7 +51,7 @@ def make_archive(archive: Path, java: Java, jars: Sequence[Path], *, home: Path,
         marks: arguments that make the process known as the lab's.
     """
     archive.parent.mkdir(parents=True, exist_ok=True)
-    draft = archive.with_suffix(f".{os.getpid()}")
+    draft = archive.with_suffix(f".{new_kafka_uuid()}")
     try:
         with suppress(OSError, LabError, subprocess.SubprocessError):
             _run_once(draft, java, jars, home, marks)

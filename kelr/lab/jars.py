@@ -147,9 +147,9 @@ class _JarCache:
     def _write_marker(self) -> None:
         stamps = {jar.path: _stamp(self.place(jar)) for jar in self._lock.jars}
         self._marker.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self._marker.with_name(f"{self._marker.name}.{os.getpid()}")
-        temporary.write_text(json.dumps(stamps), encoding="utf-8")
-        temporary.replace(self._marker)
+        with tempfile.NamedTemporaryFile("w", dir=self._marker.parent, delete=False, encoding="utf-8") as draft:
+            draft.write(json.dumps(stamps))
+        Path(draft.name).replace(self._marker)
 
 
 def _with_retries(jar: LockedJar, staging: Path, download: Download) -> Path:
@@ -175,10 +175,13 @@ def _stamp(file: Path) -> list[int] | None:
 
 def _fault(file: Path, jar: LockedJar) -> str | None:
     """Why the file is not the locked jar, or None where it is."""
-    size = file.stat().st_size
-    if size != jar.size:
-        return f"has {size} bytes where the lock has {jar.size}"
-    digest = _sha256(file)
+    try:
+        size = file.stat().st_size
+        if size != jar.size:
+            return f"has {size} bytes where the lock has {jar.size}"
+        digest = _sha256(file)
+    except FileNotFoundError:
+        return "is gone (another kelr removed it)"
     return None if digest == jar.sha256 else f"has SHA-256 {digest} where the lock has {jar.sha256}"
 
 
@@ -202,7 +205,7 @@ def _jgo_download(jar: LockedJar, staging: Path) -> Path:
     from jgo.maven import MavenContext  # noqa: PLC0415
 
     group, artifact, version = jar.coordinates.split(":")
-    context = MavenContext(repo_cache=staging, timeout=30)
+    context = MavenContext(repo_cache=staging, timeout=15)
     return Path(context.project(group, artifact).at_version(version).artifact().resolve())
 
 

@@ -103,7 +103,9 @@ def _settings(servers: str, acks: Acks, records: int, timeout_s: float, once: bo
         "acks": acks.value,
         "enable.idempotence": False,
         "batch.num.messages": records,
-        "linger.ms": 200,
+        # A full batch is sent at once, and a flush waits for nothing: this only keeps a batch whole while this process
+        # is held up in the middle of filling it.
+        "linger.ms": 3000,
         "max.in.flight.requests.per.connection": 1,
         "message.timeout.ms": int(timeout_s * 1000),
         "retries": 0 if once else 100,
