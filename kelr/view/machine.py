@@ -123,9 +123,8 @@ def _members(fields: Mapping[str, Json]) -> str:
 def _yaml(value: Json) -> str:
     import yaml  # noqa: PLC0415 - only where it is asked for
 
-    text: str = yaml.safe_dump(
-        _listed(value), sort_keys=False, allow_unicode=True, width=2**20, default_flow_style=False
-    )
+    # Escaped beyond ASCII: PyYAML would write a next-line character as it is, and read it back as a space.
+    text: str = yaml.safe_dump(_listed(value), sort_keys=False, width=2**20, default_flow_style=False)
     return text
 
 

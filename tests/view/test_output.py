@@ -82,7 +82,7 @@ def test_yaml_says_what_json_says(rows: list[Row]) -> None:
     assert yaml.safe_load(listed(OutputFormat.YAML, [rows])) == expected(rows)
 
 
-@pytest.mark.parametrize("text", ["no", "1:20", "~", "2026-01-01", "a: b", "- x", "é"])
+@pytest.mark.parametrize("text", ["no", "1:20", "~", "2026-01-01", "a: b", "- x", "é", "\x85", "a\u2028b"])
 def test_yaml_keeps_text_that_looks_like_something_else(text: str) -> None:
     assert yaml.safe_load(listed(OutputFormat.YAML, [[Row(text)]]))["items"][0]["text"] == text
 
