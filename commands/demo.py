@@ -37,9 +37,11 @@ Directory = Annotated[
 def demo(output: Output, *, keep: Keep = False, kafka: Kafka = None, directory: Directory = None) -> None:
     """Show a real incident from start to end on a cluster of its own.
 
-    Starts real Apache Kafka on this machine (the jars are fetched once), kills brokers until partitions have lost
-    their leader, and shows what kelr makes of it: describe, log-info, explain, and a table of what the stock unclean
-    election would elect and lose against what kelr recommends. Then it cleans up.
+    Starts real Apache Kafka on this machine (the jars are fetched once), kills
+    brokers until partitions have lost their leader, and shows what kelr makes
+    of it: describe, log-info, explain, and a table of what the stock unclean
+    election would elect and lose against what kelr recommends. Then it cleans
+    up.
 
     Examples:
       kelr demo

@@ -49,7 +49,8 @@ def up(
 ) -> None:
     """Start a cluster: one controller and some brokers, on free ports of 127.0.0.1.
 
-    Kafka's jars are fetched once and verified. The lab outlives this shell; `kelr lab down` ends it.
+    Kafka's jars are fetched once and verified. The lab outlives this shell;
+    `kelr lab down` ends it.
 
     Examples:
       kelr lab up
@@ -89,7 +90,7 @@ def incident(
     partitions: Annotated[int, typer.Option("--partitions", metavar="N", help="How many it has.")] = 6,
     directory: Directory = None,
 ) -> None:
-    """Make an incident happen on the lab: brokers die, records are produced in between, logs are cut.
+    """Make an incident happen: brokers die, records are produced, logs are cut.
 
     The lab is brought back to health first, and the incident gets a fresh topic.
 

@@ -78,7 +78,7 @@ complete -c kelr -n '__fish_seen_subcommand_from explain' -l debug -d 'Show the 
 complete -c kelr -n '__fish_seen_subcommand_from explain' -l help -d 'Show this message and exit.'
 complete -c kelr -n '__fish_seen_subcommand_from lab; and not __fish_seen_subcommand_from up status incident kill stop start restore env down' -a up -d 'Start a cluster: one controller and some brokers, on free ports of 127.0.0.1'
 complete -c kelr -n '__fish_seen_subcommand_from lab; and not __fish_seen_subcommand_from up status incident kill stop start restore env down' -a status -d 'Show the lab'\''s nodes: which run, and which the cluster holds to be fenced'
-complete -c kelr -n '__fish_seen_subcommand_from lab; and not __fish_seen_subcommand_from up status incident kill stop start restore env down' -a incident -d 'Make an incident happen on the lab: brokers die, records are produced in between, logs are cut'
+complete -c kelr -n '__fish_seen_subcommand_from lab; and not __fish_seen_subcommand_from up status incident kill stop start restore env down' -a incident -d 'Make an incident happen: brokers die, records are produced, logs are cut'
 complete -c kelr -n '__fish_seen_subcommand_from lab; and not __fish_seen_subcommand_from up status incident kill stop start restore env down' -a kill -d 'Kill brokers with SIGKILL'
 complete -c kelr -n '__fish_seen_subcommand_from lab; and not __fish_seen_subcommand_from up status incident kill stop start restore env down' -a stop -d 'Shut brokers down cleanly with SIGTERM, one after the other'
 complete -c kelr -n '__fish_seen_subcommand_from lab; and not __fish_seen_subcommand_from up status incident kill stop start restore env down' -a start -d 'Start brokers that are down, and wait until they are unfenced'
