@@ -98,7 +98,8 @@ def explain(
 
 def _show(session: Session, pages: list[DecidedPage], kind: ElectionType | None, full: bool | None) -> int:
     """Print the decisions; returns how many there were."""
-    from kelr.view.explain import Explained, Explanation, show_decisions  # noqa: PLC0415 - not for --help
+    from kelr.view.explain import Explanation, show_decisions  # noqa: PLC0415 - not for --help
+    from kelr.view.explain_columns import Explained  # noqa: PLC0415
 
     rows = [Explained(decision, page.snapshot.taken_at_ms) for page in pages for decision in page.decisions]
     explanation = Explanation(

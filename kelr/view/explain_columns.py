@@ -1,0 +1,298 @@
+"""What an explanation says of a replica, a step, a return and an election, cell by cell; and a line for a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from kelr.model import (
+    Bounds,
+    Candidate,
+    Decision,
+    ElectedBy,
+    ElectionType,
+    Forecast,
+    Grade,
+    Loss,
+    Outcome,
+    Situation,
+    Step,
+)
+from kelr.view.columns import Column, Json, Shown
+from kelr.view.styled import Span, Style, Text, plain, styled
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One decision with what the reader should know of its reading."""
+
+    decision: Decision
+    taken_at_ms: int
+
+
+# The replicas' table.
+
+
+def _replica(candidate: Candidate) -> Text:
+    return plain(str(candidate.replica))
+
+
+def _broker(candidate: Candidate) -> Text:
+    style = Style.GOOD if candidate.live else Style.BAD
+    rack = f" {candidate.rack}" if candidate.rack else ""
+    return [Span(candidate.status, style), Span(rack)]
+
+
+def _log(candidate: Candidate) -> Text:
+    if not candidate.heard:
+        return styled(f"not heard ({candidate.unheard_reason})", Style.NOTICE)
+    epoch = "no records" if candidate.last_epoch is None else f"epoch {candidate.last_epoch}"
+    parts = [epoch, f"start {_known(candidate.log_start)}", f"end {candidate.log_end}"]
+    parts.append(f"HW {_known(candidate.high_watermark)}")
+    if candidate.diverges_at is not None:
+        parts.append(f"parts from the best at {candidate.diverges_at}")
+    # One space inside, two between, keeps "end 116" together where the cell has to be broken.
+    return plain("  ".join(parts))
+
+
+def _known(value: int | None) -> str:
+    return "?" if value is None else str(value)
+
+
+def _behind(candidate: Candidate) -> Text:
+    if candidate.best:
+        return styled("best", Style.GOOD)
+    if candidate.behind_best is None:
+        return plain("?")
+    return styled(f"-{candidate.behind_best}", Style.BAD)
+
+
+CANDIDATE_COLUMNS: tuple[Column[Candidate], ...] = (
+    Column("replica", "REPLICA", text=_replica),
+    Column("broker", "BROKER", text=_broker),
+    Column("log", "LOG", text=_log),
+    Column("behind", "BEHIND", text=_behind, right=True),
+    Column("standing", "STANDING", text=lambda candidate: plain(candidate.reason)),
+)
+
+
+# What Kafka asks.
+
+
+def _answer(step: Step) -> Text:
+    return styled("yes", Style.GOOD) if step.holds else styled("no", Style.NOTICE)
+
+
+STEP_COLUMNS: tuple[Column[Step], ...] = (
+    Column("holds", "", text=_answer),
+    Column("text", "", text=lambda step: plain(step.text)),
+    Column("evidence", "", text=lambda step: plain(step.evidence)),
+    Column("source", "", text=lambda step: styled(step.source, Style.QUIET)),
+)
+
+
+# What happens when somebody comes back.
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnRow:
+    """What Kafka does when one broker returns, cleanly or not; one row where both come to the same."""
+
+    condition: str
+    forecast: Forecast
+
+
+def merged_returns(forecasts: Iterable[Forecast]) -> list[ReturnRow]:
+    """The forecasts as rows: one for each broker, or two where a clean return differs from an unclean one."""
+    returns: dict[int, list[Forecast]] = {}
+    for forecast in forecasts:
+        returns.setdefault(forecast.replica, []).append(forecast)
+    rows = []
+    for replica, both in returns.items():
+        if len({_consequence(forecast) for forecast in both}) == 1:
+            rows.append(ReturnRow(f"If broker {replica} returns", both[0]))
+        else:
+            rows += [ReturnRow(f"If broker {replica} returns {_how(f)}", f) for f in both]
+    return rows
+
+
+def _how(forecast: Forecast) -> str:
+    return "cleanly" if forecast.clean else "uncleanly"
+
+
+_BY = {
+    ElectedBy.ISR: "from the ISR",
+    ElectedBy.ELR: "from the ELR",
+    ElectedBy.LAST_KNOWN_LEADER: "as last known leader",
+    ElectedBy.UNCLEAN: "uncleanly",
+    ElectedBy.LEADER_STAYS: "still",
+}
+
+
+def _consequence(forecast: Forecast) -> str:
+    if forecast.elected is None:
+        return "nobody is elected"
+    by = "" if forecast.elected_by is None else f" {_BY.get(forecast.elected_by, '')}"
+    text = f"{forecast.elected} is elected{by}"
+    if forecast.loss is not None and forecast.loss.grade is Grade.PROVEN_NONE:
+        return f"{text}; nothing committed is lost"
+    return f"{text}, {forecast.warning}" if forecast.warning else text
+
+
+FORECAST_COLUMNS: tuple[Column[ReturnRow], ...] = (
+    Column("condition", "", text=lambda row: plain(row.condition)),
+    Column("consequence", "", text=lambda row: plain(_consequence(row.forecast))),
+)
+
+
+# What an election would give.
+
+
+def worth_a_line(outcome: Outcome) -> bool:
+    """A preferred election of a leaderless partition that elects nobody is not a choice."""
+    return outcome.election is not ElectionType.PREFERRED or outcome.elected is not None
+
+
+def election_name(outcome: Outcome) -> str:
+    """The election as people call it, the designated replica included."""
+    if outcome.election is ElectionType.DESIGNATION:
+        return f"designation of {outcome.designate}" if outcome.designate is not None else "designation"
+    return f"{outcome.election.value}{' (what Kafka does)' if outcome.election is ElectionType.UNCLEAN else ''}"
+
+
+def _leader(outcome: Outcome) -> Text:
+    return plain("nobody" if outcome.elected is None else str(outcome.elected))
+
+
+def _bounds(bounds: Bounds | None) -> Text:
+    if bounds is None:
+        return plain("?")
+    if bounds.at_least:
+        return styled(str(bounds), Style.BAD)
+    if bounds.exact:
+        return plain("0")
+    return plain("0 known" if bounds.at_most is None else f"0 to {bounds.at_most}")
+
+
+def _committed(outcome: Outcome) -> Text:
+    loss = outcome.loss
+    return () if loss is None else _with_ranges(loss.committed, loss.committed_ranges)
+
+
+def _total(outcome: Outcome) -> Text:
+    loss = outcome.loss
+    return () if loss is None else _with_ranges(loss.total, loss.lost_ranges)
+
+
+def _with_ranges(bounds: Bounds | None, ranges: tuple[tuple[int, int], ...]) -> Text:
+    """The bounds, and the offsets where one range holds exactly as many as are known to be lost."""
+    text = _bounds(bounds)
+    if bounds is None or not bounds.at_least or len(ranges) != 1:
+        return text
+    first, last = ranges[0]
+    return [*text, Span(f" ({first}..{last})")] if last - first + 1 == bounds.at_least else text
+
+
+def _certainty(outcome: Outcome) -> Text:
+    if outcome.note:
+        return plain(outcome.note)
+    return plain("" if outcome.loss is None else certainty_in_words(outcome.loss))
+
+
+def certainty_in_words(loss: Loss) -> str:
+    """The grade of a loss for a table cell."""
+    if loss.grade is Grade.PROVEN_NONE:
+        return "proven"
+    if loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR:
+        return "none committed, if fewer than min ISR replicas lost data"
+    if loss.grade is Grade.BOUNDED:
+        return f"{', '.join(map(str, loss.unheard))} not heard" if loss.unheard else "all logs heard"
+    return loss.reason
+
+
+OUTCOME_COLUMNS: tuple[Column[Outcome], ...] = (
+    Column("election", "IF YOU ELECT NOW", text=lambda outcome: plain(election_name(outcome))),
+    Column("leader", "LEADER", text=_leader),
+    Column("committed", "LOST, acks=all", text=_committed),
+    Column("total", "LOST IN ALL", text=_total),
+    Column("certainty", "CERTAINTY", text=_certainty),
+)
+
+
+# The short form.
+
+
+def _where(row: Explained) -> Text:
+    return plain(f"{row.decision.topic}:{row.decision.partition}")
+
+
+def situation_style(situation: Situation) -> Style:
+    """How loud a situation is."""
+    if situation is Situation.HEALTHY:
+        return Style.GOOD
+    if situation in {Situation.UNDER_MIN_ISR, Situation.LEADER_PENDING, Situation.UNKNOWN}:
+        return Style.NOTICE
+    return Style.BAD
+
+
+def _situation(row: Explained) -> Text:
+    return styled(row.decision.situation.value, situation_style(row.decision.situation))
+
+
+def _waits(row: Explained) -> Text:
+    waits = row.decision.waits_for
+    return plain(" ".join(map(str, waits))) if waits else ()
+
+
+def _best(row: Explained) -> Text:
+    best = next((c for c in row.decision.candidates if c.best), None)
+    return () if best is None else plain(f"{best.replica} ({best.log_end})")
+
+
+def _unclean(row: Explained) -> Text:
+    outcome = _unclean_outcome(row.decision)
+    if row.decision.leader is not None or outcome.elected is None:
+        return ()
+    total = outcome.loss.total if outcome.loss else None
+    cost = ", ?" if total is None else f", -{total.at_least}" if total.at_least else ""
+    return plain(f"{outcome.elected}{cost}")
+
+
+def _action(row: Explained) -> Text:
+    advice = row.decision.advice
+    return plain(advice.action.value + ("" if advice.replica is None else f" {advice.replica}"))
+
+
+def _least_lost(loss: Loss | None) -> int | None:
+    return None if loss is None or loss.total is None else loss.total.at_least
+
+
+def _fact(key: str, value: Callable[[Decision], Json]) -> Column[Explained]:
+    return Column(key, key, value=lambda row: value(row.decision), shown=Shown.MACHINE)
+
+
+def _unclean_outcome(decision: Decision) -> Outcome:
+    return next(outcome for outcome in decision.elections if outcome.election is ElectionType.UNCLEAN)
+
+
+SHORT_COLUMNS: tuple[Column[Explained], ...] = (
+    Column("name", "PARTITION", text=_where, shown=Shown.PEOPLE),
+    _fact("topic", lambda decision: decision.topic),
+    _fact("partition", lambda decision: decision.partition),
+    _fact("rules", lambda decision: decision.rules),
+    Column("situation", "SITUATION", value=lambda row: row.decision.situation.value, text=_situation),
+    _fact("leader", lambda decision: decision.leader),
+    _fact("leader_epoch", lambda decision: decision.leader_epoch),
+    _fact("elected", lambda decision: decision.elected),
+    _fact("elected_by", lambda decision: decision.elected_by),
+    Column("waits_for", "WAITS FOR", value=lambda row: row.decision.waits_for, text=_waits),
+    _fact("best_replica", lambda decision: next((c.replica for c in decision.candidates if c.best), None)),
+    _fact("best_log_end", lambda decision: next((c.log_end for c in decision.candidates if c.best), None)),
+    _fact("unclean_elects", lambda decision: _unclean_outcome(decision).elected),
+    _fact("unclean_loses_at_least", lambda decision: _least_lost(_unclean_outcome(decision).loss)),
+    Column("best", "BEST LOG (END)", text=_best, shown=Shown.PEOPLE),
+    Column("unclean", "UNCLEAN TAKES", text=_unclean, shown=Shown.PEOPLE),
+    Column("advice", "ADVICE", text=_action, shown=Shown.PEOPLE),
+    _fact("advice_action", lambda decision: decision.advice.action.value),
+    _fact("advice_replica", lambda decision: decision.advice.replica),
+)
