@@ -22,7 +22,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 # Tests are not to depend on the settings of whoever runs them.
 UNSET := env -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_COMMAND_CONFIG -u KELR_CONTEXT -u KELR_OUTPUT -u KELR_TIMEOUT
 
-.PHONY: help test lint typecheck imports pytest format demo bench completions docs lock clean
+.PHONY: help test lint typecheck imports pytest differential format demo bench completions docs lock clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -46,6 +46,9 @@ imports: $(READY) build/tree  ## Check that the layers import only what they may
 
 pytest: $(READY)  ## Run the tests; PYTEST_ARGS="-k word" chooses some
 	$(UNSET) $(BIN)/pytest $(PYTEST_ARGS)
+
+differential: $(READY)  ## Compare the controller with Apache's own classes, 200,000 runs for each Kafka version
+	$(UNSET) $(BIN)/pytest tests/differential --steps 200000
 
 format: $(READY)  ## Format the code
 	$(BIN)/ruff check --fix .

@@ -262,27 +262,45 @@ class Decision:
     """What one rule set says of one partition at one moment."""
 
     topic: str
+    """The topic's name."""
     partition: int
+    """The partition's number."""
     rules: str
+    """Name of the rule set that decided."""
     situation: Situation
+    """Where the partition stands, in one word."""
     leader: int | None
+    """The broker that leads; None: no leader."""
     leader_epoch: int
+    """Raised by one with each election."""
     replicas: tuple[int, ...]
+    """Replicas in assignment order; the first is the preferred leader."""
     isr: tuple[int, ...]
+    """In-sync replicas."""
     elr: tuple[int, ...] | None
+    """Eligible leader replicas; None: not known."""
     last_known_elr: tuple[int, ...] | None
+    """On Kafka 4.x the last known leader; None: not known."""
     min_isr: int | None
     """The effective min ISR: min(min.insync.replicas, replication factor); None where the config is not known."""
     unclean_leader_election: bool | None
+    """The topic's effective unclean.leader.election.enable; None: not known."""
     elected: int | None
+    """Whom Kafka elects by itself now; None: nobody."""
     elected_by: ElectedBy | None
+    """The rule that elects; None where nobody is elected."""
     waits_for: tuple[int, ...]
+    """Brokers of which each would be elected on its return."""
     steps: tuple[Step, ...]
+    """The rules that Kafka asks by itself now, in order, up to the one that decides."""
     candidates: tuple[Candidate, ...]
+    """Each replica's standing, in assignment order."""
     elections: tuple[Outcome, ...]
     """One outcome for each election type; for a designation one for each live replica."""
     forecasts: tuple[Forecast, ...]
+    """What Kafka does when each absent broker returns, cleanly or not; empty where a live leader leads."""
     advice: Advice
+    """What to do next."""
     summary: str = ""
     """One sentence: leader, since which epoch, what it waits for."""
     notes: tuple[str, ...] = ()

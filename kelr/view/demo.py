@@ -71,18 +71,48 @@ def _recommendation(row: Comparison) -> Text:
 COMPARISON_VIEW: View[Comparison] = View(
     "kelr/demo",
     (
-        Column("partition", "PARTITION", value=lambda row: row.name),
-        Column("replicas", "REPLICAS", value=lambda row: row.decision.replicas),
-        Column("stock_elects", "STOCK ELECTS", value=lambda row: row.stock.elected),
+        Column("partition", "PARTITION", lambda row: row.name, type="string", about="TOPIC:PARTITION."),
+        Column(
+            "replicas", "REPLICAS", lambda row: row.decision.replicas, type="integer[]", about="In assignment order."
+        ),
+        Column(
+            "stock_elects",
+            "STOCK ELECTS",
+            lambda row: row.stock.elected,
+            type="integer?",
+            about="Whom a stock unclean election would elect; null: nobody.",
+        ),
         Column(
             "stock_loses",
             "AND LOSES",
-            value=lambda row: row.stock_loss,
-            text=lambda row: _lost(row.stock.loss),
+            lambda row: row.stock_loss,
+            lambda row: _lost(row.stock.loss),
+            type="integer",
+            about="Offsets that it is known to lose.",
         ),
-        Column("kelr", "KELR RECOMMENDS", value=lambda row: row.decision.advice.action, text=_recommendation),
-        Column("else_designates", "ELSE DESIGNATE", value=lambda row: row.best.elected),
-        Column("else_loses", "AND LOSES", value=lambda row: row.best_loss, text=lambda row: _lost(row.best.loss)),
+        Column(
+            "kelr",
+            "KELR RECOMMENDS",
+            lambda row: row.decision.advice.action,
+            _recommendation,
+            type="string",
+            about="What kelr recommends.",
+        ),
+        Column(
+            "else_designates",
+            "ELSE DESIGNATE",
+            lambda row: row.best.elected,
+            type="integer?",
+            about="The live replica with the best log; null: none was heard.",
+        ),
+        Column(
+            "else_loses",
+            "AND LOSES",
+            lambda row: row.best_loss,
+            lambda row: _lost(row.best.loss),
+            type="integer",
+            about="Offsets that designating it is known to lose.",
+        ),
     ),
 )
 

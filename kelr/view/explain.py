@@ -19,7 +19,7 @@ from kelr.model import (
     TopicError,
 )
 from kelr.view.columns import Column, Json, RowT, View
-from kelr.view.describe import cluster_head, error_items, note_errors
+from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL, cluster_head, error_items, note_errors
 from kelr.view.explain_columns import (
     CANDIDATE_COLUMNS,
     FORECAST_COLUMNS,
@@ -68,11 +68,11 @@ class Explanation:
 
     def full(self) -> View[Explained]:
         """The whole explanation of each partition."""
-        return View("kelr/explain", (), block=self._block, item=self.document)
+        return explain_view(block=self._block, item=self.document)
 
     def short(self) -> View[Explained]:
         """One line for each partition."""
-        return View("kelr/explain", SHORT_COLUMNS, item=self.document)
+        return explain_view(item=self.document)
 
     def document(self, row: Explained) -> Mapping[str, Json]:
         """The decision as JSON: the fields of `Decision`, elections by type, and the advice's command as one line."""
@@ -172,6 +172,15 @@ class Explanation:
             yield [Span(" "), *line]
 
 
+def explain_view(
+    *,
+    block: Callable[[Explained], Iterable[Text]] | None = None,
+    item: Callable[[Explained], Mapping[str, Json]] | None = None,
+) -> View[Explained]:
+    """The output of `kelr explain`; with `block` people get a text for each partition instead of a line."""
+    return View("kelr/explain", SHORT_COLUMNS, block=block, item=item, head=CLUSTER_HEAD, tail=ERRORS_TAIL)
+
+
 def show_decisions(
     output: Output,
     explanation: Explanation,
@@ -186,17 +195,21 @@ def show_decisions(
     view = explanation.full() if full else explanation.short()
     if output.format is OutputFormat.CSV:
         view = explanation.short()
+    # The first that nobody leads, else the first.
+    telling = min(rows, key=lambda row: row.decision.leader is not None, default=None)
+    following = (
+        None if full or telling is None else ["explain", f"{telling.decision.topic}:{telling.decision.partition}"]
+    )
     with output.listing(view, cluster_head(cluster, source)) as listing:
         listing.add(rows)
-        listing.finish({"errors": error_items(errors)})
+        command = None if following is None else output.next_command(following)
+        listing.finish({"errors": error_items(errors), "next": command})
     if not output.format.for_people:
         return
     if not rows and not errors:
         output.note("Every partition is led and has min ISR: nothing to explain.")
-    if rows and not full:
-        # The first that nobody leads, else the first.
-        telling = min(rows, key=lambda row: row.decision.leader is not None).decision
-        output.next(["explain", f"{telling.topic}:{telling.partition}"])
+    if following is not None:
+        output.next(following)
     note_errors(output, errors)
 
 

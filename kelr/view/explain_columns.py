@@ -15,10 +15,10 @@ from kelr.model import (
     Grade,
     Loss,
     Outcome,
-    Situation,
     Step,
 )
 from kelr.view.columns import Column, Json, Shown
+from kelr.view.describe import STYLES
 from kelr.view.styled import Span, Style, Text, plain, styled
 
 
@@ -226,17 +226,8 @@ def _where(row: Explained) -> Text:
     return plain(f"{row.decision.topic}:{row.decision.partition}")
 
 
-def situation_style(situation: Situation) -> Style:
-    """How loud a situation is."""
-    if situation is Situation.HEALTHY:
-        return Style.GOOD
-    if situation in {Situation.UNDER_MIN_ISR, Situation.LEADER_PENDING, Situation.UNKNOWN}:
-        return Style.NOTICE
-    return Style.BAD
-
-
 def _situation(row: Explained) -> Text:
-    return styled(row.decision.situation.value, situation_style(row.decision.situation))
+    return styled(row.decision.situation.value, STYLES.get(row.decision.situation, Style.BAD))
 
 
 def _waits(row: Explained) -> Text:

@@ -11,11 +11,14 @@ from kelr.view.columns import Column, Fact, Json, View
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def document_schema(view: View[Any], item: Mapping[str, Json] | None = None) -> Mapping[str, Json]:
+def document_schema(
+    view: View[Any], item: Mapping[str, Json] | None = None, definitions: Mapping[str, Json] | None = None
+) -> Mapping[str, Json]:
     """The schema of a view's json and yaml document; its items alone are the lines of ndjson.
 
     Args:
         item: the schema of an item, where that holds more than the columns.
+        definitions: what `item` refers to as ``#/$defs/NAME``.
     """
     head = _properties(view.head)
     tail = _properties(view.tail)
@@ -28,7 +31,10 @@ def document_schema(view: View[Any], item: Mapping[str, Json] | None = None) -> 
         "complete": {"type": "boolean", "description": "False where the command failed before the end."},
     }
     required = [key for key in fields if key not in tail]
-    return {"$schema": _DIALECT, "title": view.kind, "type": "object", "properties": fields, "required": required}
+    schema: dict[str, Json] = {"$schema": _DIALECT, "title": view.kind, "type": "object"}
+    if definitions:
+        schema["$defs"] = definitions
+    return {**schema, "properties": fields, "required": required}
 
 
 def item_schema(columns: Iterable[Column[Any]]) -> Mapping[str, Json]:
@@ -74,6 +80,19 @@ def _log_info() -> Mapping[str, Json]:
     return document_schema(log_info_view(_NO_CLUSTER))
 
 
+def _explain() -> Mapping[str, Json]:
+    from kelr.view.explain import explain_view  # noqa: PLC0415
+    from kelr.view.explain_schema import explain_item_schema  # noqa: PLC0415
+
+    return document_schema(explain_view(), *explain_item_schema())
+
+
+def _demo() -> Mapping[str, Json]:
+    from kelr.view.demo import COMPARISON_VIEW  # noqa: PLC0415
+
+    return document_schema(COMPARISON_VIEW)
+
+
 def _snapshot() -> Mapping[str, Json]:
     from kelr.view.saved import saved_view  # noqa: PLC0415
 
@@ -101,10 +120,12 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "describe": _describe,
     "describe-summary": _summary,
     "log-info": _log_info,
+    "explain": _explain,
     "snapshot": _snapshot,
     "lab-status": _lab("status"),
     "lab-incidents": _lab("incidents"),
     "lab-incident": _lab("incident"),
     "lab-env": _lab("env"),
+    "demo": _demo,
 }
 """Output names and their schemas, made when they are asked for."""
