@@ -74,9 +74,20 @@ class Cluster:
     """The request that listed the brokers, such as ``DescribeCluster v2``."""
     partitions_source: str = "unknown"
     """The request that described the partitions, such as ``DescribeTopicPartitions v0``."""
+    reassignments_error: str | None = None
+    """Why a live cluster did not tell which reassignments are under way, such as ``CLUSTER_AUTHORIZATION_FAILED``."""
+    live: frozenset[int] = field(init=False, repr=False, compare=False)
+    """Ids of the brokers that may lead."""
+    _by_id: Mapping[int, Broker] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Asked for each replica of each partition, so worked out once.
+        live = frozenset(broker.id for broker in self.brokers if broker.status is BrokerStatus.LIVE)
+        object.__setattr__(self, "live", live)
+        object.__setattr__(self, "_by_id", {broker.id: broker for broker in self.brokers})
 
     def broker(self, broker_id: int) -> Broker | None:
-        return next((broker for broker in self.brokers if broker.id == broker_id), None)
+        return self._by_id.get(broker_id)
 
     def status(self, broker_id: int) -> BrokerStatus:
         """The broker's status; a broker that the cluster does not list is `UNREGISTERED`, or `OFFLINE` where fenced
@@ -90,11 +101,6 @@ class Cluster:
     def lists_fenced_brokers(self) -> bool:
         """Only DescribeCluster v2 (KIP-1073) and kelr's own sources list brokers that are fenced."""
         return self.brokers_source in FENCED_BROKER_SOURCES
-
-    @property
-    def live(self) -> frozenset[int]:
-        """Ids of the brokers that may lead."""
-        return frozenset(broker.id for broker in self.brokers if broker.status is BrokerStatus.LIVE)
 
 
 FENCED_BROKER_SOURCES = frozenset({"DescribeCluster v2", "metadata log", "scenario"})

@@ -67,6 +67,7 @@ class ClusterLine(_Line):
     controller: Int32 | None = None
     brokers_source: Text
     partitions_source: Text
+    reassignments_error: Text | None = None
 
     @classmethod
     def of(cls, cluster: Cluster) -> Self:
@@ -89,6 +90,7 @@ class ClusterLine(_Line):
             controller=cluster.controller,
             brokers_source=cluster.brokers_source,
             partitions_source=cluster.partitions_source,
+            reassignments_error=cluster.reassignments_error,
         )
 
     def value(self) -> Cluster:
@@ -102,6 +104,7 @@ class ClusterLine(_Line):
             controller=self.controller,
             brokers_source=self.brokers_source,
             partitions_source=self.partitions_source,
+            reassignments_error=self.reassignments_error,
         )
 
 

@@ -13,7 +13,8 @@ from typing import Any
 from uuid import UUID
 
 from kafka.protocol.admin.cluster import DescribeClusterResponse, DescribeQuorumResponse
-from kafka.protocol.admin.topics import DescribeTopicPartitionsResponse
+from kafka.protocol.admin.configs import DescribeConfigsResponse
+from kafka.protocol.admin.topics import DescribeTopicPartitionsResponse, ListPartitionReassignmentsResponse
 from kafka.protocol.consumer import FetchResponse, ListOffsetsResponse
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
 
@@ -24,8 +25,8 @@ from kelr.sources.live.transport import Ask, Dialogue, Failure, FailureKind, Nod
 Versions = Mapping[int, int]
 """API key to the newest version that the cluster knows."""
 
-MODERN: Versions = {1: 18, 2: 11, 3: 13, 18: 4, 55: 2, 60: 2, 75: 0}
-BEFORE_3_8: Versions = {1: 15, 2: 7, 3: 12, 18: 3, 55: 1, 60: 1}
+MODERN: Versions = {1: 18, 2: 11, 3: 13, 18: 4, 32: 4, 46: 0, 55: 2, 60: 2, 75: 0}
+BEFORE_3_8: Versions = {1: 15, 2: 7, 3: 12, 18: 3, 32: 4, 46: 0, 55: 1, 60: 1}
 KAFKA_2_4: Versions = {1: 11, 2: 5, 3: 9, 18: 2}
 
 
@@ -63,7 +64,11 @@ class FakeCluster:
     logs: dict[tuple[int, TopicPartition], FakeLog] = field(default_factory=dict)
     versions: Versions = field(default_factory=lambda: MODERN)
     page_limit: int = 2000
+    configs: Mapping[str, Mapping[str, tuple[str, int]]] = field(default_factory=dict)
+    """Topic to config name to (value, source) as they are on the wire."""
     unauthorized: frozenset[str] = frozenset()
+    reassignments_error: int = 0
+    """Error code of the list of reassignments; those under way are in the partitions."""
     dead: set[NodeId] = field(default_factory=set)
     failures: dict[NodeId, Failure] = field(default_factory=dict)
     before: Callable[[NodeId, str], Failure | None] = lambda _node, _name: None
@@ -162,6 +167,61 @@ class FakeCluster:
             topics=[topic(topic_name="__cluster_metadata", partitions=[partition])],
             nodes=[],
         )
+
+    def _list_partition_reassignments(self, _node: NodeId, request: Any, version: int) -> Any:
+        assert request.topics is None
+        kind = ListPartitionReassignmentsResponse.OngoingTopicReassignment
+        moving = [state for state in self.partitions.values() if state.adding or state.removing]
+        return ListPartitionReassignmentsResponse(
+            version=version,
+            throttle_time_ms=0,
+            error_code=self.reassignments_error,
+            error_message=None,
+            topics=[
+                kind(
+                    name=state.topic,
+                    partitions=[
+                        kind.OngoingPartitionReassignment(
+                            partition_index=state.partition,
+                            replicas=list(state.replicas),
+                            adding_replicas=list(state.adding or ()),
+                            removing_replicas=list(state.removing or ()),
+                        )
+                    ],
+                )
+                for state in moving
+                if not self.reassignments_error
+            ],
+        )
+
+    def _describe_configs(self, _node: NodeId, request: Any, version: int) -> Any:
+        kind = DescribeConfigsResponse.DescribeConfigsResult
+        results = []
+        for resource in request.resources:
+            assert resource.resource_type == 2
+            name = resource.resource_name
+            held = self.configs.get(name, {}) if not self._code(name) else {}
+            results.append(
+                kind(
+                    error_code=self._code(name),
+                    error_message=None,
+                    resource_type=2,
+                    resource_name=name,
+                    configs=[
+                        kind.DescribeConfigsResourceResult(
+                            name=key,
+                            value=value,
+                            read_only=False,
+                            config_source=source,
+                            is_sensitive=False,
+                            synonyms=[],
+                        )
+                        for key, (value, source) in held.items()
+                        if key in resource.configuration_keys
+                    ],
+                )
+            )
+        return DescribeConfigsResponse(version=version, throttle_time_ms=0, results=results)
 
     def _describe_topic_partitions(self, _node: NodeId, request: Any, version: int) -> Any:
         kind = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
@@ -353,6 +413,9 @@ class FakeTransport:
     def exchange(self, node: NodeId, request: Any, *, timeout_s: float | None = None) -> Any:
         assert timeout_s is None or timeout_s > 0
         return self.cluster.answer(node, request)
+
+    def exchange_all(self, node: NodeId, requests: Sequence[Any], *, timeout_s: float) -> Sequence[Any]:
+        return [self.exchange(node, request, timeout_s=timeout_s) for request in requests]
 
     def first_answer(self, nodes: Sequence[NodeId], request: Callable[[], Any], *, timeout_s: float) -> Any:
         failures = {}

@@ -49,6 +49,8 @@ def state(topic: str, partition: int, **changes: object) -> PartitionState:
         "elr": (),
         "last_known_elr": (),
         "offline_replicas": (1,),
+        "adding": (),
+        "removing": (),
         "topic_id": ORDERS_ID if topic == "orders" else PAYMENTS_ID,
     }
     return PartitionState(topic, partition, **{**fields, **changes})  # type: ignore[arg-type]
@@ -57,7 +59,7 @@ def state(topic: str, partition: int, **changes: object) -> PartitionState:
 PARTITIONS = (
     state("orders", 0),
     state("orders", 1, leader=None, leader_epoch=7, isr=(), elr=(1,), last_known_elr=(1,)),
-    state("orders", 2, replicas=(3, 1, 2), leader=3),
+    state("orders", 2, replicas=(3, 1, 2), leader=3, adding=(3,), removing=(1, 2)),
     state("payments", 0, replicas=(2, 3), isr=(2, 3), offline_replicas=()),
     state("payments", 1, replicas=(2, 3), isr=(2,), offline_replicas=()),
 )
@@ -77,7 +79,14 @@ def fake_cluster() -> FakeCluster:
     for address, partition in partitions.items():
         logs[2, address] = fake_log(partition, 20, (0, 0), (3, 10))
         logs[3, address] = fake_log(partition, 10, (0, 0))
-    return FakeCluster(cluster=CLUSTER, partitions=partitions, logs=logs, dead={1})
+    configs = {"min.insync.replicas": ("2", 3), "unclean.leader.election.enable": ("false", 5)}
+    return FakeCluster(
+        cluster=CLUSTER,
+        partitions=partitions,
+        logs=logs,
+        configs={"orders": configs, "payments": configs},
+        dead={1},
+    )
 
 
 def _answer(partition: PartitionState, replica: int, *, lineage: bool) -> LogAnswer:

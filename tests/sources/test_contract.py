@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kelr.errors import UsageError
-from kelr.model import NotHeard, PartitionState, Selection, TopicConfig, TopicPartition, Unheard, select
+from kelr.model import NotHeard, PartitionState, Selection, TopicPartition, Unheard, select
 from kelr.sources.base import Page, Source, take_snapshot
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
@@ -22,14 +22,10 @@ Open = Callable[[], Source]
 
 
 def _live() -> Source:
-    known = SNAPSHOT.configs
     return LiveSource(
         ConnectionSettings((("127.0.0.1", 1),)),
         clock_ms=lambda: NOW_MS,
         connect=lambda _settings: FakeTransport(fake_cluster()),
-        read_configs=lambda _settings, topics: {
-            topic: known.get(topic) or TopicConfig(error="UNKNOWN_TOPIC_OR_PARTITION") for topic in topics
-        },
     )
 
 

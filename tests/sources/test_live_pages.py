@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from kelr.errors import AuthenticationError, ConnectError, UnsupportedError
-from kelr.model import Broker, BrokerStatus, Features, PartitionState, TopicPartition, select
+from kelr.model import Broker, BrokerStatus, ConfigSource, Features, PartitionState, TopicConfig, TopicPartition, select
 from kelr.sources.base import Page
 from kelr.sources.connection import ConnectionSettings
-from kelr.sources.live import LiveSource, pages
+from kelr.sources.live import LiveSource, pages, topic_configs
 from kelr.sources.live.transport import Failure, FailureKind
-from tests.sources.fake_cluster import BEFORE_3_8, KAFKA_2_4, FakeCluster, FakeTransport
+from tests.sources.fake_cluster import BEFORE_3_8, KAFKA_2_4, MODERN, FakeCluster, FakeTransport
 from tests.sources.samples import CLUSTER, PARTITIONS, fake_cluster, state
 
 
@@ -231,3 +231,92 @@ def test_features_are_unknown_where_brokers_do_not_tell() -> None:
     cluster = fake_cluster()
     cluster.versions = KAFKA_2_4
     assert _source(cluster).cluster().features == Features()
+
+
+def _reassignments(cluster: FakeCluster) -> list[tuple[tuple[int, ...] | None, tuple[int, ...] | None]]:
+    return [(partition.adding, partition.removing) for partition in _partitions(_read(cluster, "orders", "payments:0"))]
+
+
+@pytest.mark.parametrize("versions", [MODERN, BEFORE_3_8])
+def test_a_reassignment_under_way_is_seen_and_one_request_asks_for_all(versions: dict[int, int]) -> None:
+    cluster = fake_cluster()
+    cluster.versions = versions
+    source = _source(cluster)
+    assert source.cluster().reassignments_error is None
+    found = _partitions([*source.pages(select([]), page_size=2), *source.pages(select(["orders"]))])
+    assert [(p.adding, p.removing) for p in found[:4]] == [((), ()), ((), ()), ((3,), (1, 2)), ((), ())]
+    assert _count(cluster, "ListPartitionReassignments") == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"reassignments_error": 31}, "CLUSTER_AUTHORIZATION_FAILED"),
+        ({"reassignments_error": 41}, "NOT_CONTROLLER"),
+        ({"versions": {key: newest for key, newest in MODERN.items() if key != 46}}, "does not support"),
+    ],
+)
+def test_where_reassignments_are_not_told_they_are_unknown_and_not_none(change: dict[str, Any], why: str) -> None:
+    cluster = replace(fake_cluster(), **change)
+    assert why in str(_source(cluster).cluster().reassignments_error)
+    assert set(_reassignments(cluster)) == {(None, None)}
+
+
+def test_a_controller_that_is_silent_costs_what_it_alone_knows() -> None:
+    """Brokers keep a request for the controller until there is one, and say nothing meanwhile."""
+    cluster = fake_cluster()
+
+    def silent(_node: object, name: str) -> Failure | None:
+        forwarded = name in {"DescribeQuorum", "ListPartitionReassignments"}
+        return Failure(FailureKind.TIMED_OUT, "no answer in time") if forwarded else None
+
+    cluster.before = silent
+    around = _source(cluster).cluster()
+    assert (around.controller, around.reassignments_error) == (None, "no answer in time")
+    assert around.live == {2, 3}
+    assert set(_reassignments(cluster)) == {(None, None)}
+
+
+def test_a_reassignment_that_changed_between_two_answers_is_unknown() -> None:
+    def moved_on(reply: Any) -> None:
+        reply.topics[0].partitions[0].replicas = [3, 1, 4]
+
+    cluster = _garbled(fake_cluster(), "ListPartitionReassignments", moved_on)
+    assert _reassignments(cluster) == [((), ()), ((), ()), (None, None), ((), ())]
+
+
+def test_configs_are_asked_for_by_name_and_each_failure_is_its_topics() -> None:
+    cluster = fake_cluster()
+    cluster.configs = {
+        "orders": {
+            "min.insync.replicas": ("1", 1),
+            "unclean.leader.election.enable": ("true", 4),
+            "cleanup.policy": ("x", 5),
+        },
+        "payments": {"min.insync.replicas": ("2", 99)},
+    }
+    cluster.unauthorized = frozenset({"secret"})
+    assert _source(cluster).topic_configs(["secret", "payments", "orders", "absent"]) == {
+        "orders": TopicConfig(1, ConfigSource.TOPIC, True, ConfigSource.STATIC),
+        "payments": TopicConfig(2, ConfigSource.UNKNOWN),
+        "secret": TopicConfig(error="TOPIC_AUTHORIZATION_FAILED"),
+        "absent": TopicConfig(error="UNKNOWN_TOPIC_OR_PARTITION"),
+    }
+
+
+def test_configs_of_many_topics_go_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_configs, "TOPICS_A_REQUEST", 1)
+    cluster = fake_cluster()
+    configs = _source(cluster).topic_configs(["orders", "payments", "absent"])
+    assert (configs["orders"].error, configs["payments"].error) == (None, None)
+    assert _count(cluster, "DescribeConfigs") == 3
+
+
+def test_configs_that_nobody_tells_any_more_are_errors_and_not_the_end() -> None:
+    cluster = fake_cluster()
+    source = _source(cluster)
+    source.cluster()
+    cluster.before = lambda _node, name: Failure(FailureKind.UNREACHABLE, "gone") if name == "DescribeConfigs" else None
+    assert source.topic_configs(["orders"]) == {"orders": TopicConfig(error="REQUEST_TIMED_OUT")}
+    cluster.before = lambda _node, _name: Failure(FailureKind.UNSUPPORTED, "no such request")
+    assert source.topic_configs(["orders"]) == {"orders": TopicConfig(error="UNSUPPORTED_VERSION")}

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from kelr.errors import AuthenticationError, ConnectError
 from kelr.sources.live.transport import Failure, FailureKind, Message, NodeId, Transport
 
+CONTROLLER_TIMEOUT_S = 3.0
+"""How long to wait for what only the controller knows, where `timeout_s` does not say less."""
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 
@@ -67,6 +69,19 @@ class AnyBroker:
                 failures.clear()
                 self._transport.pause(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    def ask_controller(self, *requests: Message) -> list[Message | Failure]:
+        """The answers to requests that brokers pass on to the controller, sent together; Failures where it is silent.
+
+        A broker keeps such a request until a controller is elected, for a minute if need be, and answers nothing else
+        on that connection meanwhile. What the controller alone knows is not worth that wait: one attempt, at one
+        broker.
+        """
+        return list(
+            self._transport.exchange_all(
+                self.favourite, requests, timeout_s=min(CONTROLLER_TIMEOUT_S, self._timeout_s / 2)
+            )
+        )
 
     def _share(self, left_s: float, failed: int) -> float:
         """A broker that hangs must leave time for the others."""

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from kelr.model import PartitionState, TopicError, TopicPartition
 from kelr.sources.live.failures import NONE, error_name
+from kelr.sources.live.reassignments import NOT_ASKED, Reassignments
 from kelr.sources.live.transport import Message
 
 NO_LEADER = -1
@@ -26,7 +27,9 @@ class Described:
     next_cursor: TopicPartition | None = None
 
 
-def described_partitions(answer: Message, *, elr_enabled: bool | None) -> Described:
+def described_partitions(
+    answer: Message, *, elr_enabled: bool | None, reassignments: Reassignments = NOT_ASKED
+) -> Described:
     """A DescribeTopicPartitions answer.
 
     Partition error codes are left out on purpose: they say only that the leader is none (LEADER_NOT_AVAILABLE) or has
@@ -34,6 +37,7 @@ def described_partitions(answer: Message, *, elr_enabled: bool | None) -> Descri
 
     Args:
         elr_enabled: whether the controller keeps ELR, None where that is unknown; decides what an empty list means.
+        reassignments: what is under way, which the answer does not tell.
     """
     partitions: list[PartitionState] = []
     errors: list[TopicError] = []
@@ -43,7 +47,9 @@ def described_partitions(answer: Message, *, elr_enabled: bool | None) -> Descri
             errors.append(TopicError(topic.name or "", error))
             continue
         topic_id = topic_id_text(topic.topic_id)
-        partitions.extend(_described(topic.name, topic_id, partition, elr_enabled) for partition in topic.partitions)
+        partitions.extend(
+            _described(topic.name, topic_id, partition, elr_enabled, reassignments) for partition in topic.partitions
+        )
     cursor = answer.next_cursor
     return Described(
         tuple(sorted(partitions, key=_address)),
@@ -52,7 +58,7 @@ def described_partitions(answer: Message, *, elr_enabled: bool | None) -> Descri
     )
 
 
-def metadata_partitions(answer: Message) -> Described:
+def metadata_partitions(answer: Message, *, reassignments: Reassignments = NOT_ASKED) -> Described:
     """A Metadata answer (v7 or newer): the same, with ELR and last known leader unknown."""
     partitions: list[PartitionState] = []
     errors: list[TopicError] = []
@@ -62,11 +68,16 @@ def metadata_partitions(answer: Message) -> Described:
             errors.append(TopicError(topic.name or "", error))
             continue
         topic_id = topic_id_text(topic.topic_id) if answer.API_VERSION >= 10 else None
-        partitions.extend(_from_metadata(topic.name, topic_id, partition) for partition in topic.partitions)
+        partitions.extend(
+            _from_metadata(topic.name, topic_id, partition, reassignments) for partition in topic.partitions
+        )
     return Described(tuple(sorted(partitions, key=_address)), tuple(errors))
 
 
-def _described(topic: str, topic_id: str | None, partition: Message, elr_enabled: bool | None) -> PartitionState:
+def _described(
+    topic: str, topic_id: str | None, partition: Message, elr_enabled: bool | None, reassignments: Reassignments
+) -> PartitionState:
+    adding, removing = reassignments.members(topic, partition.partition_index, partition.replica_nodes)
     return PartitionState(
         topic=topic,
         partition=partition.partition_index,
@@ -77,11 +88,16 @@ def _described(topic: str, topic_id: str | None, partition: Message, elr_enabled
         elr=_elr(partition.eligible_leader_replicas, elr_enabled),
         last_known_elr=_elr(partition.last_known_elr, elr_enabled),
         offline_replicas=tuple(partition.offline_replicas),
+        adding=adding,
+        removing=removing,
         topic_id=topic_id,
     )
 
 
-def _from_metadata(topic: str, topic_id: str | None, partition: Message) -> PartitionState:
+def _from_metadata(
+    topic: str, topic_id: str | None, partition: Message, reassignments: Reassignments
+) -> PartitionState:
+    adding, removing = reassignments.members(topic, partition.partition_index, partition.replica_nodes)
     return PartitionState(
         topic=topic,
         partition=partition.partition_index,
@@ -90,6 +106,8 @@ def _from_metadata(topic: str, topic_id: str | None, partition: Message) -> Part
         replicas=tuple(partition.replica_nodes),
         isr=tuple(partition.isr_nodes),
         offline_replicas=tuple(partition.offline_replicas),
+        adding=adding,
+        removing=removing,
         topic_id=topic_id,
     )
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kelr.errors import NotAuthorizedError, UnsupportedError
 from kelr.model import Broker, BrokerStatus, Cluster, Features
 from kelr.sources.live import requests
+from kelr.sources.live.any_broker import CONTROLLER_TIMEOUT_S
 from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED, NONE, error_name
+from kelr.sources.live.reassignments import Reassignments, reassignments_of
 from kelr.sources.live.transport import Failure, FailureKind, Message
 
 AskAny = Callable[[Callable[[], Message]], Message | Failure]
 """Sends a fresh request to any broker; a Failure only where the request itself cannot be answered."""
+
+
+AskController = Callable[..., Sequence[Message | Failure]]
+"""Sends requests that only the controller can answer; a Failure for each that it did not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +45,13 @@ def knows_request(versions: Message, key: int) -> bool:
     return any(api.api_key == key for api in versions.api_keys)
 
 
-def describe_cluster(ask: AskAny, versions: Message) -> Cluster:
-    """The whole cluster.
+def describe_cluster(ask: AskAny, ask_controller: AskController, versions: Message) -> tuple[Cluster, Reassignments]:
+    """The whole cluster, and the reassignments under way in it.
+
+    Args:
+        ask: asks any broker.
+        ask_controller: asks what only the controller knows.
+        versions: a broker's ApiVersions answer.
 
     Raises:
         NotAuthorizedError: not even the list of brokers may be read.
@@ -48,14 +59,20 @@ def describe_cluster(ask: AskAny, versions: Message) -> Cluster:
     """
     listed = _describe_cluster(ask, fenced=True) or _describe_cluster(ask, fenced=False) or _metadata_brokers(ask)
     pages = knows_request(versions, requests.DESCRIBE_TOPIC_PARTITIONS_KEY)
-    return Cluster(
+    quorum, moves = ask_controller(
+        requests.describe_quorum(), requests.list_reassignments(timeout_s=CONTROLLER_TIMEOUT_S)
+    )
+    reassignments = reassignments_of(moves)
+    cluster = Cluster(
         cluster_id=listed.cluster_id,
         brokers=tuple(sorted(listed.brokers, key=lambda broker: broker.id)),
         features=features_of(versions),
-        controller=_controller(ask),
+        controller=_controller(quorum),
         brokers_source=listed.source,
         partitions_source="DescribeTopicPartitions v0" if pages else "Metadata",
+        reassignments_error=reassignments.error,
     )
+    return cluster, reassignments
 
 
 def _describe_cluster(ask: AskAny, *, fenced: bool) -> BrokerList | None:
@@ -93,13 +110,12 @@ def _metadata_brokers(ask: AskAny) -> BrokerList:
     return BrokerList(cluster_id or None, brokers, f"Metadata v{answer.API_VERSION}")
 
 
-def _controller(ask: AskAny) -> int | None:
-    """The active controller, from DescribeQuorum; None where that is unknown or not allowed.
+def _controller(answer: Message | Failure) -> int | None:
+    """The active controller, from a DescribeQuorum answer; None where there is none, or it is not allowed.
 
     The controller id of DescribeCluster and Metadata is no help: under KRaft brokers put a live broker there at random
     (MetadataCache.getAliveBroker stands in for the controller), so that old clients send their requests somewhere.
     """
-    answer = ask(requests.describe_quorum)
     if isinstance(answer, Failure) or error_name(answer.error_code) in {CLUSTER_UNAUTHORIZED}:
         return None
     for topic in answer.topics:

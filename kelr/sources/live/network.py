@@ -95,6 +95,9 @@ class KafkaTransport:
     def exchange(self, node: NodeId, request: Message, *, timeout_s: float | None = None) -> Answer:
         return self._manager.run(self._exchange, node, request, timeout_s or self._settings.timeout_s)
 
+    def exchange_all(self, node: NodeId, requests: Sequence[Message], *, timeout_s: float) -> Sequence[Answer]:
+        return self._manager.run(self._exchange_all, node, requests, timeout_s)  # type: ignore[no-any-return]
+
     def first_answer(
         self, nodes: Sequence[NodeId], request: Callable[[], Message], *, timeout_s: float
     ) -> tuple[NodeId, Message] | Mapping[NodeId, Failure]:
@@ -138,6 +141,10 @@ class KafkaTransport:
             if failure.kind is FailureKind.TIMED_OUT and connection is not None and not connection.closed:
                 connection.close(error)
             return failure
+
+    async def _exchange_all(self, node: NodeId, requests: Sequence[Message], timeout_s: float) -> Sequence[Answer]:
+        answers = [self._loop.call_soon_with_future(self._exchange, node, request, timeout_s) for request in requests]
+        return [await answer for answer in answers]
 
     async def _first_answer(
         self, nodes: Sequence[NodeId], request: Callable[[], Message], timeout_s: float

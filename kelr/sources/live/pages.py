@@ -16,6 +16,7 @@ from kelr.sources.live import requests
 from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.decode import Described, described_partitions, metadata_partitions
 from kelr.sources.live.failures import RETRIABLE, UNKNOWN_TOPIC, error_name
+from kelr.sources.live.reassignments import Reassignments
 from kelr.sources.live.transport import Failure, Message
 from kelr.sources.paging import DEFAULT_PAGE_SIZE, NamedTracker
 
@@ -31,6 +32,7 @@ class Reader:
     brokers: AnyBroker
     elr_enabled: bool | None
     has_key_75: bool
+    reassignments: Reassignments
 
     def describe(self, topics: Sequence[str], cursor: TopicPartition | None, limit: int) -> Described:
         """One page by the best request that the brokers know.
@@ -47,7 +49,7 @@ class Reader:
         if isinstance(answer, Failure):
             # A broker of an older version in a cluster that is being upgraded, or behind a proxy.
             return self._from_metadata(topics, cursor)
-        return described_partitions(answer, elr_enabled=self.elr_enabled)
+        return described_partitions(answer, elr_enabled=self.elr_enabled, reassignments=self.reassignments)
 
     def _from_metadata(self, topics: Sequence[str], cursor: TopicPartition | None) -> Described:
         """Metadata has no pages: one answer for these topics, from the cursor on."""
@@ -57,7 +59,7 @@ class Reader:
                 f"these brokers know no request that tells of partitions and their leader epochs: {answer.detail}",
                 next_step="Kafka 2.1 is the oldest that kelr can read",
             )
-        described = metadata_partitions(answer)
+        described = metadata_partitions(answer, reassignments=self.reassignments)
         kept = tuple(partition for partition in described.partitions if cursor is None or partition.address >= cursor)
         return Described(kept, described.errors)
 

@@ -17,6 +17,7 @@ FAR_OFFSET = 2**62
 """An offset beyond the end of every log, so that a Fetch with an epoch is always answered by that epoch's end."""
 _LATEST = -1
 _DEBUGGING_REPLICA = -2
+_TOPIC_RESOURCE = 2
 _METADATA_LOG = "__cluster_metadata"
 
 
@@ -45,6 +46,29 @@ def describe_quorum() -> Message:
     topic = DescribeQuorumRequest.TopicData
     return DescribeQuorumRequest(
         topics=[topic(topic_name=_METADATA_LOG, partitions=[topic.PartitionData(partition_index=0)])]
+    )
+
+
+def list_reassignments(*, timeout_s: float) -> Message:
+    """ListPartitionReassignments: every reassignment that is under way in the cluster."""
+    from kafka.protocol.admin.topics import ListPartitionReassignmentsRequest  # noqa: PLC0415
+
+    return ListPartitionReassignmentsRequest(timeout_ms=int(timeout_s * 1000), topics=None)
+
+
+def describe_configs(topics: Sequence[str], names: Sequence[str]) -> Message:
+    """DescribeConfigs of these configs of these topics, without synonyms."""
+    from kafka.protocol.admin.configs import DescribeConfigsRequest  # noqa: PLC0415
+
+    resource = DescribeConfigsRequest.DescribeConfigsResource
+    return DescribeConfigsRequest(
+        resources=[
+            resource(resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=list(names))
+            for topic in topics
+        ],
+        include_synonyms=False,
+        include_documentation=False,
+        min_version=1,
     )
 
 

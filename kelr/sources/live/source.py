@@ -25,11 +25,10 @@ from kelr.sources.live.describe import describe_cluster, knows_request
 from kelr.sources.live.logs import LogReader
 from kelr.sources.live.network import KafkaTransport
 from kelr.sources.live.pages import Reader, read_pages
+from kelr.sources.live.reassignments import NOT_ASKED
 from kelr.sources.live.requests import DESCRIBE_TOPIC_PARTITIONS_KEY
 from kelr.sources.live.topic_configs import read_topic_configs
 from kelr.sources.live.transport import Message, NodeAddress, Transport
-
-ReadConfigs = Callable[[ConnectionSettings, Collection[str]], Mapping[str, TopicConfig]]
 
 
 def _now_ms() -> int:
@@ -43,7 +42,6 @@ class LiveSource:
         settings: where the cluster is, and how long to wait.
         clock_ms: milliseconds since 1970 UTC, for the time that each log answer carries.
         connect: makes the transport; the network's unless a test or a simulation brings its own.
-        read_configs: reads topic configs; confluent-kafka's DescribeConfigs likewise.
 
     Raises (every method but `close`):
         ConnectError, AuthenticationError: no broker can be reached within the timeout.
@@ -55,16 +53,15 @@ class LiveSource:
         *,
         clock_ms: Callable[[], int] = _now_ms,
         connect: Callable[[ConnectionSettings], Transport] = KafkaTransport,
-        read_configs: ReadConfigs = read_topic_configs,
     ) -> None:
         self._settings = settings
         self._clock_ms = clock_ms
         self._connect = connect
-        self._read_configs = read_configs
         self._transport: Transport | None = None
         self._brokers: AnyBroker | None = None
         self._versions: Message = None
         self._cluster: Cluster | None = None
+        self._reassignments = NOT_ASKED
         self._closed = False
 
     @property
@@ -78,7 +75,7 @@ class LiveSource:
     def cluster(self) -> Cluster:
         if self._cluster is None:
             _, brokers = self._reached()
-            self._cluster = describe_cluster(brokers.ask, self._versions)
+            self._cluster, self._reassignments = describe_cluster(brokers.ask, brokers.ask_controller, self._versions)
             self._learn(self._cluster.brokers)
         self._check_open()
         return self._cluster
@@ -92,12 +89,13 @@ class LiveSource:
             brokers=brokers,
             elr_enabled=cluster.features.elr_enabled,
             has_key_75=knows_request(self._versions, DESCRIBE_TOPIC_PARTITIONS_KEY),
+            reassignments=self._reassignments,
         )
         return read_pages(reader, selection, page_size=page_size, start=start)
 
     def topic_configs(self, topics: Collection[str]) -> Mapping[str, TopicConfig]:
-        self._check_open()
-        return self._read_configs(self._settings, topics)
+        _, brokers = self._reached()
+        return read_topic_configs(brokers, topics)
 
     def replica_logs(
         self, partitions: Sequence[PartitionState], *, lineage: bool = False, progress: Progress | None = None

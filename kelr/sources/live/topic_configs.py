@@ -1,19 +1,24 @@
-"""The two topic configs that elections depend on, through confluent-kafka's DescribeConfigs."""
+"""The two topic configs that elections depend on, through DescribeConfigs.
+
+librdkafka's DescribeConfigs has no way to name configs and fetches all of them, some forty a topic, over a connection
+of its own. Asked for by name on the connection that is there, they are a small answer.
+"""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Mapping
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from kelr.errors import ConnectError
 from kelr.model import ConfigSource, TopicConfig
-from kelr.sources.connection import ConnectionSettings
+from kelr.sources.live.any_broker import AnyBroker
+from kelr.sources.live.failures import NONE, error_name
+from kelr.sources.live.requests import describe_configs
+from kelr.sources.live.transport import Failure
 
 MIN_ISR = "min.insync.replicas"
 UNCLEAN = "unclean.leader.election.enable"
-TOPICS_A_CALL = 100
+TOPICS_A_REQUEST = 500
 _SOURCES = {
     1: ConfigSource.TOPIC,
     2: ConfigSource.BROKER,
@@ -24,41 +29,36 @@ _SOURCES = {
 """DescribeConfigsResponse ConfigSource: 1 topic, 2 dynamic broker, 3 dynamic cluster default, 4 static, 5 default."""
 
 
-def read_topic_configs(settings: ConnectionSettings, topics: Collection[str]) -> Mapping[str, TopicConfig]:
+def read_topic_configs(brokers: AnyBroker, topics: Collection[str]) -> Mapping[str, TopicConfig]:
     """One `TopicConfig` for each topic; where it could not be read, with `error` set to Kafka's name of the reason."""
-    if not topics:
-        return {}
-    from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # noqa: PLC0415
-
-    client = AdminClient(settings.confluent())
-    deadline = time.monotonic() + settings.timeout_s
     wanted, found = sorted(set(topics)), dict[str, TopicConfig]()
-    for at in range(0, len(wanted), TOPICS_A_CALL):
-        resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in wanted[at : at + TOPICS_A_CALL]]
-        left_s = deadline - time.monotonic()
-        if left_s <= 0:
-            found.update({resource.name: TopicConfig(error="REQUEST_TIMED_OUT") for resource in resources})
-            continue
-        futures = client.describe_configs(resources, request_timeout=left_s)
-        found.update({resource.name: _outcome(future, deadline) for resource, future in futures.items()})
+    for at in range(0, len(wanted), TOPICS_A_REQUEST):
+        names = wanted[at : at + TOPICS_A_REQUEST]
+        answered = _answered(brokers, names)
+        found.update({name: answered.get(name, TopicConfig(error="UNKNOWN_SERVER_ERROR")) for name in names})
     return found
 
 
-def _outcome(future: Future[Any], deadline: float) -> TopicConfig:
-    from confluent_kafka import KafkaException  # noqa: PLC0415
-
+def _answered(brokers: AnyBroker, topics: list[str]) -> Mapping[str, TopicConfig]:
     try:
-        # librdkafka keeps its own time; the second is for it to say so itself.
-        return _config(future.result(timeout=max(0.0, deadline - time.monotonic()) + 1.0))
-    except FutureTimeout:
-        return TopicConfig(error="REQUEST_TIMED_OUT")
-    except KafkaException as error:
-        return TopicConfig(error=_name(error))
+        answer = brokers.ask(lambda: describe_configs(topics, (MIN_ISR, UNCLEAN)))
+    except ConnectError:
+        # The partitions are known by now, and worth showing.
+        return dict.fromkeys(topics, TopicConfig(error="REQUEST_TIMED_OUT"))
+    if isinstance(answer, Failure):
+        return dict.fromkeys(topics, TopicConfig(error="UNSUPPORTED_VERSION"))
+    return {result.resource_name: _outcome(result) for result in answer.results}
 
 
-def _config(entries: Mapping[str, Any]) -> TopicConfig:
+def _outcome(result: Any) -> TopicConfig:
+    error = error_name(result.error_code)
+    return _config(result.configs) if error == NONE else TopicConfig(error=error)
+
+
+def _config(configs: Iterable[Any]) -> TopicConfig:
     """Each value is text on the wire; a missing one (hidden, or a broker that has no such config) stays unknown."""
-    min_isr, unclean = entries.get(MIN_ISR), entries.get(UNCLEAN)
+    by_name = {config.name: config for config in configs}
+    min_isr, unclean = by_name.get(MIN_ISR), by_name.get(UNCLEAN)
     return TopicConfig(
         min_insync_replicas=int(min_isr.value) if min_isr is not None and min_isr.value else None,
         min_insync_replicas_source=_source(min_isr),
@@ -67,13 +67,5 @@ def _config(entries: Mapping[str, Any]) -> TopicConfig:
     )
 
 
-def _source(entry: Any) -> ConfigSource:
-    return ConfigSource.UNKNOWN if entry is None else _SOURCES.get(int(entry.source), ConfigSource.UNKNOWN)
-
-
-def _name(error: Any) -> str:
-    """Kafka's name of an error; librdkafka's own (a leading underscore) say what happened on this side."""
-    name = str(error.args[0].name()) if error.args else "UNKNOWN_SERVER_ERROR"
-    return {"_TIMED_OUT": "REQUEST_TIMED_OUT", "UNKNOWN_TOPIC_OR_PART": "UNKNOWN_TOPIC_OR_PARTITION"}.get(
-        name, name.lstrip("_")
-    )
+def _source(config: Any) -> ConfigSource:
+    return ConfigSource.UNKNOWN if config is None else _SOURCES.get(config.config_source, ConfigSource.UNKNOWN)

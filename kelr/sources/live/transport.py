@@ -81,6 +81,9 @@ class Transport(Protocol):
     def exchange(self, node: NodeId, request: Message, *, timeout_s: float | None = None) -> Answer:
         """One request to one node, and its answer."""
 
+    def exchange_all(self, node: NodeId, requests: Sequence[Message], *, timeout_s: float) -> Sequence[Answer]:
+        """All requests to one node without waiting for an answer in between; the answers in the same order."""
+
     def first_answer(
         self, nodes: Sequence[NodeId], request: Callable[[], Message], *, timeout_s: float
     ) -> tuple[NodeId, Message] | Mapping[NodeId, Failure]:
