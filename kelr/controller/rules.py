@@ -83,8 +83,22 @@ def choose_rules(features: Features) -> ChosenRules:
     """Which rule set a cluster runs, from its finalized features and its software's newest metadata.version.
 
     Kafka does not tell its version, but the highest metadata.version that its software supports changes with each
-    minor release. Patch releases share it: 4.1.0 cannot be told from 4.1.1.
+    minor release. Patch releases share it: 4.1.0 cannot be told from 4.1.1. That is the software of the broker that
+    answered; the controllers, which elect, may run an older one as long as metadata.version is not raised to it.
     """
+    chosen = _by_software(features)
+    newest, finalized = (features.supported or {}).get(METADATA_FEATURE), features.metadata_version
+    if newest is None or finalized is None or finalized >= newest or not chosen.rules.elr:
+        return chosen
+    older = _by_software(replace(features, supported={METADATA_FEATURE: finalized}))
+    if older.certain and older.rules == chosen.rules:
+        return chosen
+    reason = f"{chosen.reason}, but it is {finalized}: controllers may still run older software ({older.rules.name})"
+    return ChosenRules(chosen.rules, reason, certain=False)
+
+
+def _by_software(features: Features) -> ChosenRules:
+    """The rules if controllers and brokers run what the answering broker runs."""
     if features.elr_enabled is None:
         return ChosenRules(NEWEST, "feature levels are not known; the newest rules are assumed", certain=False)
     newest = (features.supported or {}).get(METADATA_FEATURE)

@@ -129,12 +129,26 @@ def _led(case: Case, found: Findings) -> str:
     return "healthy" if not missing else f"min ISR is met; {joined(missing)} not in sync"
 
 
+def _reassignment(snapshot: Snapshot, case: Case) -> Iterator[str]:
+    """A reassignment under way; unknown where a live cluster was asked and did not tell."""
+    adding, removing = case.state.adding, case.state.removing
+    why = snapshot.cluster.reassignments_error
+    if adding is None or removing is None:
+        if why is not None:
+            yield f"whether a reassignment is under way is not known ({why})"
+        return
+    parts = [f"adds {brokers(adding)}"] * bool(adding) + [f"removes {brokers(removing)}"] * bool(removing)
+    if parts:
+        yield f"a reassignment is under way: it {joined(parts)}, and may complete within an election"
+
+
 def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules) -> Iterator[str]:
     """What weakens the decision."""
     if not chosen.certain:
         yield f"rules {chosen.rules.name}: {chosen.reason}; name others with --rules"
     if case.state.elr is None and case.rules.elr:
         yield f"ELR and LastKnownELR are not known ({snapshot.cluster.partitions_source}): they are taken as empty"
+    yield from _reassignment(snapshot, case)
     if case.config.error:
         yield f"configs of topic {case.state.topic} could not be read ({case.config.error})"
     elif case.min_isr is None or case.config.unclean_leader_election is None:

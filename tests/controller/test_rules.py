@@ -41,6 +41,28 @@ def test_with_elr_off_only_the_end_of_a_reassignment_goes_by_the_software(
     assert chosen.rules.reassignment_needs_every_target is every_target
 
 
+@pytest.mark.parametrize(
+    ("finalized", "newest", "rules", "older"),
+    [
+        (25, 30, ELR_4_3, "elr-4.0"),
+        (29, 30, ELR_4_3, "elr-4.1"),
+        (27, 29, ELR_4_1, "elr-4.1"),  # controllers may be of 4.1.0, which is not told from 4.1.1
+        (25, 27, ELR_4_1, "elr-4.0"),
+        (30, 30, ELR_4_3, None),
+        (30, 31, ELR_4_3, None),
+        (24, 25, ELR_4_0, None),
+    ],
+)
+def test_while_metadata_version_is_not_raised_controllers_may_be_older(
+    finalized: int, newest: int, rules: RuleSet, older: str | None
+) -> None:
+    """A broker tells of its own software; in a rolling upgrade the controllers may be yet to come."""
+    chosen = choose_rules(Features({ELR_FEATURE: 1, METADATA_FEATURE: finalized}, {METADATA_FEATURE: newest}))
+    assert (chosen.rules, chosen.certain) == (rules, older is None)
+    says = f", but it is {finalized}: controllers may still run older software ({older})"
+    assert chosen.reason.endswith(says) is (older is not None)
+
+
 def test_unknown_features_mean_the_newest_rules_and_say_so() -> None:
     chosen = choose_rules(Features())
     assert (chosen.rules, chosen.certain) == (NEWEST, False)

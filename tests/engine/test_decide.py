@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kelr.controller import ELR_4_0, ELR_4_3, KRAFT
@@ -287,3 +289,28 @@ def test_min_isr_is_never_above_the_replication_factor() -> None:
     assert effective_min_isr(4, 3) == 3
     assert effective_min_isr(1, 3) == 1
     assert effective_min_isr(None, 3) is None
+
+
+@pytest.mark.parametrize(
+    ("adding", "removing", "note"),
+    [
+        ((4,), (1, 2), "a reassignment is under way: it adds broker 4 and removes brokers 1 and 2,"),
+        ((4,), (), "a reassignment is under way: it adds broker 4,"),
+        ((), (3,), "a reassignment is under way: it removes broker 3,"),
+        ((), (), None),
+        (None, None, "whether a reassignment is under way is not known (CLUSTER_AUTHORIZATION_FAILED)"),
+    ],
+)
+def test_a_reassignment_under_way_is_named_and_an_unknown_one_is_said_to_be(
+    adding: tuple[int, ...] | None, removing: tuple[int, ...] | None, note: str | None
+) -> None:
+    why = "CLUSTER_AUTHORIZATION_FAILED" if adding is None else None
+    cluster = replace(cluster_of(live=[1, 2, 3, 4]), reassignments_error=why)
+    state = PartitionState("orders", 0, 1, 5, (1, 2, 3, 4), (1, 2, 3), (), (), adding=adding, removing=removing)
+    found = [text for text in decision(state, cluster).notes if "reassignment" in text]
+    assert len(found) == (note is not None)
+    assert note is None or found[0].startswith(note)
+
+
+def test_a_state_that_nobody_asked_a_live_cluster_for_says_nothing_of_reassignments() -> None:
+    assert not [text for text in decision(leaderless(), cluster_of(live=[1])).notes if "reassignment" in text]
