@@ -11,12 +11,13 @@ import typer.core
 import typer.main
 
 from kelr import __version__
+from kelr.commands.coercion import PlainValues
 from kelr.commands.help import block, option_blocks
 from kelr.commands.options import EXIT_MEANINGS, OUTPUT, RunState, settings_from, shared_parameters
 from kelr.commands.registry import COMMANDS, LazyCommands
 
 
-class RootGroup(typer.core.TyperGroup):
+class RootGroup(PlainValues, typer.core.TyperGroup):
     """``kelr`` itself."""
 
     def get_help(self, ctx: Any) -> str:

@@ -8,13 +8,14 @@ from typing import Any
 
 import typer.core
 
+from kelr.commands.coercion import PlainValues
 from kelr.errors import ExitCode
 
 _WIDTH = 80
 _LEFT = 28
 
 
-class KelrCommand(typer.core.TyperCommand):
+class KelrCommand(PlainValues, typer.core.TyperCommand):
     """A command whose help is its docstring as written, its options by group, and its exit codes."""
 
     def get_help(self, ctx: Any) -> str:
@@ -26,7 +27,7 @@ class KelrCommand(typer.core.TyperCommand):
         return "\n\n".join(block for block in blocks if block)
 
 
-class KelrGroup(typer.core.TyperGroup):
+class KelrGroup(PlainValues, typer.core.TyperGroup):
     """A command with commands of its own."""
 
     def get_help(self, ctx: Any) -> str:

@@ -148,4 +148,24 @@ def test_what_the_help_loads() -> None:
     assert "kelr.commands.main" in loaded
     assert loaded.isdisjoint(FORBIDDEN), sorted(loaded & set(FORBIDDEN))
     commands = {name for name in loaded if name.startswith("kelr.commands.")}
-    assert commands == {f"kelr.commands.{name}" for name in ("app", "help", "main", "options", "registry", "session")}
+    expected = ("app", "coercion", "help", "main", "options", "registry", "session")
+    assert commands == {f"kelr.commands.{name}" for name in expected}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["-b", "127.0.0.1:1", "--timeout", "0.2", "-o", "json"], ["--situation", "healthy", "--broker", "1"]],
+)
+def test_a_command_with_plain_values_goes_without_pydantic_and_librdkafka(arguments: list[str]) -> None:
+    """Loading them takes longer than asking a small cluster."""
+    program = (
+        "import sys\n"
+        "from kelr.commands.main import main\n"
+        f"main(['describe', '--timeout', '0.2', '-b', '127.0.0.1:1', *{arguments!r}])\n"
+        "sys.stdout.write('\\n'.join(sorted(sys.modules)))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    loaded = set(ran.stdout.split())
+    assert "no broker answered" in ran.stderr or "refused" in ran.stderr, ran.stderr
+    assert "kelr.sources.live.source" in loaded
+    assert loaded.isdisjoint({"pydantic", "confluent_kafka", "rich", "httpx", "jgo"})
