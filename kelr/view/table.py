@@ -173,7 +173,8 @@ def _floors(columns: Sequence[Column[RowT]], cells: Sequence[Sequence[Text]]) ->
     titles = [max(map(width_of, column.title.split()), default=0) for column in columns]
     whole = [max(width_of(column.title), cell) for column, cell in zip(columns, widest, strict=True)]
     by_title = [max(title, cell) for title, cell in zip(titles, widest, strict=True)]
-    own_line = [min(by_title[0], max(titles[0], _OWN_LINE_FROM)), *by_title[1:]]
+    names = all(len(list(_words(cell))) <= 1 for cell in cells[0])
+    own_line = [min(by_title[0], max(titles[0], _OWN_LINE_FROM)) if names else by_title[0], *by_title[1:]]
     by_word = [own_line[0], *(max(title, word) for title, word in zip(titles[1:], words[1:], strict=True))]
     return whole, by_title, own_line, by_word
 
