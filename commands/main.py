@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import sys
 import traceback
@@ -22,6 +23,9 @@ INTERRUPTED = 130
 PIPE_CLOSED = 141
 """Exit code when the reader of stdout went away: 128 and SIGPIPE, as for a program that does not catch it."""
 
+_GC_THRESHOLD = 100_000
+"""Objects made and not freed before Python looks for cycles: more than a page of partitions has."""
+
 _CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 
 # Typer does not export Click's base classes, and newer versions carry Click under a private name.
@@ -31,6 +35,8 @@ _CLICK_ERROR: type[Exception] = next(cls for cls in typer.BadParameter.__mro__ i
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run kelr and return its exit code. Errors are printed here and nowhere else."""
+    # Pages come and go without cycles; looking for garbage among all that is loaded takes a tenth of a short run.
+    gc.set_threshold(_GC_THRESHOLD)
     _replace_closed_streams()
     state = [RunState()]
     try:

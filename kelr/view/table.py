@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic
 
 from kelr.view.columns import Column, RowT
@@ -48,7 +48,26 @@ class Table(Generic[RowT]):
 
     def lines(self, rows: Sequence[RowT]) -> Iterator[str]:
         """The rows as lines without line ends; the first batch is preceded by the header."""
+        if self._width is None and not self._color:
+            return self._for_pipe(rows)
         return (written(text, color=self._color) for text in self.texts(rows))
+
+    def _for_pipe(self, rows: Sequence[RowT]) -> Iterator[str]:
+        """Nothing is wrapped, left out or coloured here: a cell is its text, and long listings go quickly."""
+        cells = [[written(cell_text(column, row), color=False) for column in self._columns] for row in rows]
+        if not self.started:
+            shown = ([width_of(row[index]) for row in cells] for index in range(len(self._columns)))
+            self._widths = _whole_widths(self._columns, shown)
+        if self._header:
+            self._header = False
+            cells.insert(0, [column.title for column in self._columns])
+        rights = [column.right for column in self._columns]
+        for row_cells in cells:
+            padded = [
+                " " * (width - width_of(cell)) + cell if right else cell + " " * (width - width_of(cell))
+                for cell, width, right in zip(row_cells, self._widths, rights, strict=True)
+            ]
+            yield _GAP.join(padded).rstrip()
 
     def texts(self, rows: Sequence[RowT]) -> Iterator[Text]:
         """The same lines before they are written, for views that put a table among other text."""
@@ -64,7 +83,7 @@ class Table(Generic[RowT]):
     def _fit(self, cells: list[list[Text]]) -> list[list[Text]]:
         shown = [[row[index] for row in cells] for index in range(len(self._columns))]
         if self._width is None:
-            self._widths = _floors(self._columns, shown)[0]
+            self._widths = _whole_widths(self._columns, (map(_text_width, column) for column in shown))
             return cells
         keep = list(range(len(self._columns)))
         if self._may_leave_out:
@@ -171,12 +190,17 @@ def _floors(columns: Sequence[Column[RowT]], cells: Sequence[Sequence[Text]]) ->
     widest = [max([0, *map(_text_width, column)]) for column in cells]
     words = [_longest_word(column, hyphens=columns[index].hyphenated) for index, column in enumerate(cells)]
     titles = [max(map(width_of, column.title.split()), default=0) for column in columns]
-    whole = [max(width_of(column.title), cell) for column, cell in zip(columns, widest, strict=True)]
+    whole = _whole_widths(columns, ([cell] for cell in widest))
     by_title = [max(title, cell) for title, cell in zip(titles, widest, strict=True)]
     names = all(len(list(_words(cell))) <= 1 for cell in cells[0])
     own_line = [min(by_title[0], max(titles[0], _OWN_LINE_FROM)) if names else by_title[0], *by_title[1:]]
     by_word = [own_line[0], *(max(title, word) for title, word in zip(titles[1:], words[1:], strict=True))]
     return whole, by_title, own_line, by_word
+
+
+def _whole_widths(columns: Sequence[Column[RowT]], cells: Iterable[Iterable[int]]) -> list[int]:
+    """How wide each column is where nothing is wrapped, from the widths of its cells."""
+    return [max([width_of(column.title), *widths]) for column, widths in zip(columns, cells, strict=True)]
 
 
 def _squeezed(floors: tuple[list[int], ...], width: int) -> list[int]:

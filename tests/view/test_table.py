@@ -135,3 +135,11 @@ def test_columns_by_format() -> None:
     assert [column.key for column in view.table_columns(wide=False)] == ["b", "d"]
     assert [column.key for column in view.table_columns(wide=True)] == ["b", "c", "d", "e"]
     assert list(view.as_item(Row("x"))) == ["a", "b", "c"]
+
+
+@given(
+    st.lists(st.builds(Row, st.text(), st.lists(st.integers(0, 99)).map(tuple), st.none() | st.integers()), max_size=5)
+)
+def test_a_pipe_gets_the_lines_that_the_general_way_lays_out(rows: list[Row]) -> None:
+    general = [written(text, color=False) for text in Table(COLUMNS, width=None).texts(rows)]
+    assert table(*rows) == general
