@@ -75,8 +75,13 @@ def _machine_columns(cluster: Cluster) -> tuple[Column[Described], ...]:
         *_config_columns(fact),
         fact("topic_id", "string?", lambda row: row.state.topic_id, "Topic id."),
         fact("partition_epoch", "integer?", lambda row: row.state.partition_epoch, "Null for a live cluster."),
-        fact("adding", "integer[]?", lambda row: row.state.adding, "Being added; null: not asked."),
-        fact("removing", "integer[]?", lambda row: row.state.removing, "Being removed; null: not asked."),
+        fact("adding", "integer[]?", lambda row: row.state.adding, "Being added by a reassignment; null: not known."),
+        fact(
+            "removing",
+            "integer[]?",
+            lambda row: row.state.removing,
+            "Being removed by a reassignment; null: not known.",
+        ),
         fact("recovering", "boolean?", lambda row: row.state.recovering, "Leader recovery after an unclean election."),
     )
 
