@@ -2,14 +2,16 @@
 
     python benchmarks/run.py [--partitions 3000] [--rounds 5]
 
-Starts a lab of its own and prints a Markdown table. Times are of whole processes, start-up included; the peer's JVM
-gets flags that start it faster than its own script does. Memory is the largest resident set of the process.
+Starts a lab of its own and prints a Markdown table. Times are of whole processes, start-up included. The peer is
+started with the flags of its own script (but without the shell), and once more with the lab's: the quick compiler only,
+the serial collector, and an archive of its classes. Memory is the largest resident set of the process.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import platform
 import statistics
 import subprocess
 import sys
@@ -30,7 +32,28 @@ from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
 
 PARTITIONS_OF_A_TOPIC = 100
+SCRIPT_FLAGS = (
+    "-Xmx256M",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+)
+"""KAFKA_HEAP_OPTS of kafka-topics.sh and KAFKA_JVM_PERFORMANCE_OPTS of kafka-run-class.sh where nobody sets them."""
 ResultT = TypeVar("ResultT")
+
+_MEASURE = """
+import os, sys, time
+nowhere = os.open(os.devnull, os.O_RDWR)
+actions = [(os.POSIX_SPAWN_DUP2, nowhere, stream) for stream in (0, 1, 2)]
+began = time.perf_counter()
+pid = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ, file_actions=actions)
+_, status, usage = os.wait4(pid, 0)
+print(time.perf_counter() - began, usage.ru_maxrss, os.waitstatus_to_exitcode(status))
+"""
+"""Runs a command from a small process of its own: a child's peak memory counts what its parent held when it was
+started. Prints seconds, KiB and the exit code."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +73,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory, _lab(Path(directory), chosen.partitions) as lab:
         rows = list(_against_stock(lab, chosen.rounds))
         rows += _inside(lab)
+    memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     print(
-        f"\n{chosen.partitions} partitions, 3 replicas each, Kafka {lab.spec.kafka}, median of {chosen.rounds} rounds\n"
+        f"\n{chosen.partitions} partitions, 3 replicas each, Kafka {lab.spec.kafka}, median of {chosen.rounds} rounds;"
+        f" {os.cpu_count()} cores, {memory_gib:.0f} GiB, Python {platform.python_version()}\n"
     )
-    print("| what | kelr | peer | ratio kelr / peer |\n|---|---|---|---|")
+    print("| what | kelr / kafka-topics.sh | kelr / the same, quick | kelr | kafka-topics.sh | the same, quick |")
+    print("|---|---|---|---|---|---|")
     for row in rows:
         print(f"| {' | '.join(row)} |")
 
@@ -74,40 +100,46 @@ def _against_stock(lab: Lab, rounds: int) -> Iterator[Sequence[str]]:
     servers = lab.bootstrap_servers
     kelr = [sys.executable, "-m", "kelr"]
     stock = [*lab.stock_command("kafka-topics.sh"), "--bootstrap-server", servers, "--describe"]
+    topic = f"topic-{0:05d}"
     everything = [*kelr, "describe", "-b", servers, "-o", "ndjson"]
     yield from _compared("describe, every partition", everything, stock, rounds)
     yield from _compared("describe, as a table", [*kelr, "describe", "-b", servers], stock, rounds)
     leaderless = [*kelr, "describe", "--leaderless", "-b", servers]
     yield from _compared("describe --leaderless", leaderless, [*stock, "--unavailable-partitions"], rounds)
+    one = [*kelr, "describe", topic, "-b", servers]
+    yield from _compared("describe, one topic", one, [*stock, "--topic", topic], rounds)
     yield from _compared("--help", [*kelr, "--help"], lab.stock_command("kafka-topics.sh", "--help"), rounds)
 
 
+def _as_its_script_starts_it(command: Sequence[str]) -> Sequence[str]:
+    """A stock tool's command with the flags of its own script, for the lab's that make it start faster."""
+    return [command[0], *SCRIPT_FLAGS, *command[command.index("-cp") :]]
+
+
 def _compared(what: str, mine: Sequence[str], theirs: Sequence[str], rounds: int) -> Iterator[Sequence[str]]:
-    """The two commands in turn, after one round that does not count."""
-    pairs = [(_run(mine), _run(theirs)) for _ in range(rounds + 1)][1:]
-    walls = [(a.wall_s, b.wall_s) for a, b in pairs]
-    peaks = [(a.peak_mib, b.peak_mib) for a, b in pairs]
-    yield _row(f"{what}: wall", walls, "s", 2)
-    yield _row(f"{what}: peak memory", peaks, "MiB", 0)
+    """The commands in turn, after one round that does not count."""
+    commands = (mine, _as_its_script_starts_it(theirs), theirs)
+    runs = [tuple(map(_run, commands)) for _ in range(rounds + 1)][1:]
+    yield _row(f"{what}: wall", [[run.wall_s for run in once] for once in runs], "s", 2)
+    yield _row(f"{what}: peak memory", [[run.peak_mib for run in once] for once in runs], "MiB", 0)
     _say(f"measured {what}")
 
 
-def _row(what: str, pairs: Sequence[tuple[float, float]], unit: str, digits: int) -> Sequence[str]:
-    mine, theirs = (statistics.median(side) for side in zip(*pairs, strict=True))
-    ratio = statistics.median(a / b for a, b in pairs)
-    return what, f"{mine:.{digits}f} {unit}", f"{theirs:.{digits}f} {unit}", f"{ratio:.2f}"
+def _row(what: str, rounds: Sequence[Sequence[float]], unit: str, digits: int) -> Sequence[str]:
+    """The ratios, each the median over the rounds, then the medians themselves."""
+    ratios = [statistics.median(once[0] / once[peer] for once in rounds) for peer in (1, 2)]
+    values = [statistics.median(side) for side in zip(*rounds, strict=True)]
+    return what, *(f"{ratio:.2f}" for ratio in ratios), *(f"{value:.{digits}f} {unit}" for value in values)
 
 
 def _run(command: Sequence[str]) -> Run:
-    started = time.perf_counter()
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    wall_s = time.perf_counter() - started
-    process.returncode = os.waitstatus_to_exitcode(status)
+    measured = subprocess.run(
+        [sys.executable, "-S", "-c", _MEASURE, *command], capture_output=True, text=True, check=True
+    ).stdout.split()
     # kafka-topics.sh --help ends with 1.
-    if process.returncode not in {0, 1}:
-        raise RuntimeError(f"{' '.join(command[:4])} ... ended with {process.returncode}")
-    return Run(wall_s, usage.ru_maxrss / 1024)
+    if int(measured[2]) not in {0, 1}:
+        raise RuntimeError(f"{' '.join(command[:4])} ... ended with {measured[2]}")
+    return Run(float(measured[0]), int(measured[1]) / 1024)
 
 
 def _inside(lab: Lab) -> Iterator[Sequence[str]]:
@@ -120,9 +152,9 @@ def _inside(lab: Lab) -> Iterator[Sequence[str]]:
     finally:
         source.close()
     replicas = sum(map(len, snapshot.logs.values()))
-    yield "log-info with lineage, all replicas", f"{replicas} replicas in {seconds:.2f} s", "none", "-"
+    yield "log-info with lineage, all replicas", "-", "-", f"{replicas} replicas in {seconds:.2f} s", "-", "-"
     seconds, _ = _timed(lambda: [decide(snapshot, state) for state in snapshot.partitions])
-    yield "decisions, one core", f"{len(snapshot.partitions) / seconds:,.0f} a second", "none", "-"
+    yield "decisions, one core", "-", "-", f"{len(snapshot.partitions) / seconds:,.0f} a second", "-", "-"
 
 
 def _timed(work: Callable[[], ResultT]) -> tuple[float, ResultT]:
