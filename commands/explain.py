@@ -123,17 +123,28 @@ def _show(session: Session, pages: list[DecidedPage], kind: ElectionType | None,
 
 
 def _public_tools(session: Session) -> dict[str, str]:
-    """The connection as Kafka's own tools and kafka-python take it; empty for a snapshot."""
+    """The connection as Kafka's own tools and kafka-python take it; empty for a snapshot.
+
+    kafka-python's command line cannot read a properties file: where there is one, it gets the flags that a reader has
+    to fill in, and fails as long as nobody did.
+    """
     settings = session.settings
-    if settings.bootstrap_server is None:
+    if settings.snapshot is not None or not (settings.bootstrap_server or settings.command_config):
         return {}
-    stock = ["--bootstrap-server", settings.bootstrap_server]
+    from kelr.sources.connection import ConnectionSettings  # noqa: PLC0415 - not for --help
+
+    connection = ConnectionSettings.read(settings.bootstrap_server, command_config=settings.command_config)
+    stock = ["--bootstrap-server", connection.servers_text]
+    kafka_python = ["-b", connection.servers_text]
     if settings.command_config is not None:
         stock += ["--command-config", str(settings.command_config)]
-    return {
-        "stock_connection": shlex.join(stock),
-        "kafka_python_connection": shlex.join(["-b", settings.bootstrap_server]),
-    }
+    if connection.security_protocol != "PLAINTEXT":
+        kafka_python += ["-S", connection.security_protocol]
+    if connection.uses_sasl:
+        kafka_python += ["-M", str(connection.sasl_mechanism), "-U", "USER", "-P", "PASSWORD"]
+    if connection.uses_tls:
+        kafka_python += ["-C", "ssl_cafile=CA_FILE"]
+    return {"stock_connection": shlex.join(stock), "kafka_python_connection": shlex.join(kafka_python)}
 
 
 def _rules(name: str) -> RuleSet | None:

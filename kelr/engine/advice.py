@@ -11,6 +11,7 @@ from kelr.engine.words import agree, brokers, ids, joined, plural
 from kelr.model import (
     Advice,
     AdviceAction,
+    BrokerStatus,
     ElectedBy,
     ElectionType,
     Forecast,
@@ -18,6 +19,7 @@ from kelr.model import (
     Loss,
     Outcome,
     Situation,
+    Unheard,
 )
 
 STOCK_CONNECTION = "{stock}"
@@ -72,7 +74,9 @@ def designation_by_hand(case: Case, replica: int) -> tuple[str, ...]:
     )
     if case.live[:1] == (replica,):
         return (election,)
-    return (_reorder(case, (replica, *without(state.replicas, replica))), election, _reorder(case, state.replicas))
+    # Without the reordering the election would take the first live replica: it must not run when that failed.
+    reordered = _reorder(case, (replica, *without(state.replicas, replica)))
+    return (f"{reordered} &&", election, _reorder(case, state.replicas))
 
 
 def _reorder(case: Case, replicas: Sequence[int]) -> str:
@@ -113,6 +117,27 @@ def _hold_down(case: Case, designated: int) -> str:
     return f" When {brokers(away)} return, they truncate to {designated}'s log: save what their disks hold first."
 
 
+def silent_leader(case: Case) -> str | None:
+    """Why the leader was not heard, where it was asked and did not answer: its broker may hang or be gone, and the
+    controller not know it before the session expires (broker.session.timeout.ms)."""
+    answer = case.logs.unheard.get(case.state.leader) if case.state.leader is not None else None
+    if answer is None or answer.reason not in {Unheard.UNREACHABLE, Unheard.TIMED_OUT}:
+        return None
+    return answer.detail or answer.reason.value
+
+
+def _led(case: Case, found: Findings) -> Advice:
+    """It has a leader that the controller holds to be live."""
+    silence = silent_leader(case)
+    if silence is not None:
+        text = (
+            f"The leader, broker {case.state.leader}, did not answer ({silence}): it may hang or be gone, and the"
+            " controller does not know before its session expires. Look again in a few seconds, and at that broker."
+        )
+        return Advice(AdviceAction.WAIT, text, case.state.leader, command=_look_again(case))
+    return (_restore_replication if found.situation is Situation.UNDER_MIN_ISR else _nothing)(case, found)
+
+
 def _nothing(case: Case, _found: Findings) -> Advice:
     away = [replica for replica in case.state.replicas if replica not in case.state.isr]
     if not away:
@@ -143,7 +168,13 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
     shut_out = [replica for replica in case.live if replica in case.elr]
     if shut_out:
         return _elect_shut_out(case, shut_out[0])
-    awaited = found.waits_for or (case.elr or case.state.isr)
+    # A broker that is registered and not fenced is stopping, or has lost this log's directory: rather another one.
+    awaited = tuple(
+        sorted(
+            found.waits_for or case.elr or case.state.isr,
+            key=lambda replica: case.cluster.status(replica) is BrokerStatus.LIVE,
+        )
+    )
     lacking = [replica for replica in awaited if _lacks_committed(found, replica)]
     held_back = _hold(case, found, lacking[0]) if len(lacking) == len(awaited) else None
     if held_back is not None:
@@ -153,7 +184,7 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
     where = "ISR" if case.state.isr else "ELR"
     any_of = brokers(awaited) if len(awaited) == 1 else f"one of {brokers(awaited)}"
     text = f"Bring {any_of} back first: in the {where}, so after a clean shutdown nothing committed is lost."
-    if found.forecast(first, clean=True) is None:
+    if case.cluster.status(first) is BrokerStatus.UNREGISTERED:
         text = f"Start {any_of}: not registered, so the return counts as unclean and ends the place in the ELR."
     unclean = found.forecast(first, clean=False)
     if (
@@ -225,7 +256,7 @@ def _wait_for_last_known_leader(case: Case, found: Findings) -> Advice:
 
 def _unclean_recovery(case: Case, found: Findings) -> Advice:
     best = found.best_designation
-    missing = tuple(case.logs.unheard)
+    missing = case.logs.unranked
     if best is None or best.designate is None:
         return _blocked(case)
     designate = best.designate
@@ -241,7 +272,7 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
         f"Bring {brokers(missing)} back, or read {agree(len(missing), 'its log', 'their logs')}, before you choose:"
         " nobody is elected by that, so all logs can be compared at leisure."
     )
-    alternative, stock = _or_designate(case, found, f"If that cannot be done: {joined(missing)} stay away")
+    alternative, stock = _or_designate(case, found, "If that cannot be done")
     return Advice(AdviceAction.GET_MORE_INFORMATION, text, None, alternative, _look_again(case), stock)
 
 
@@ -253,8 +284,10 @@ def _blocked(case: Case) -> Advice:
             " write another min.insync.replicas to the topic (it clears ELR and LastKnownElr of all its partitions),"
             " then elect again."
         )
-    elif not case.logs.epochs_known:
-        text = "Logs were heard but not their leader epochs, so they cannot be ranked: grant READ on the topic."
+    elif case.logs.heard and not case.logs.ranked:
+        why = sorted({log.last_epoch_error or "no epoch known" for log in case.logs.heard.values()})
+        grant = ": grant READ on the topic" if any("AUTHORIZATION" in reason for reason in why) else ""
+        text = f"Logs were heard but not their leader epochs ({joined(why)}), so they cannot be ranked{grant}."
     else:
         text = "No live replica's log could be read: make one readable before you choose."
     return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=("log-info", case.name))
@@ -272,9 +305,13 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
     sure = clean is not None and clean.loss is not None and clean.loss.grade is Grade.PROVEN_NONE
     others = without(case.state.replicas, first)
     text = f"Start broker {first} first" + (": after a clean shutdown nothing committed is lost." if sure else ".")
-    text += f" It is elected the moment it is back; {joined(others)} then truncate to its log where they differ."
-    text += f" If the machine of {first} crashed, start the others first and compare."
-    if case.config.unclean_leader_election:
+    text += " It is elected the moment it is back"
+    if others:
+        truncate = agree(len(others), "truncates", "truncate")
+        text += f"; {joined(others)} then {truncate} to its log where they differ. If the machine of {first} crashed,"
+        text += f" start {joined(others)} first and compare"
+    text += "."
+    if case.unclean_election:
         text += " Mind that unclean.leader.election.enable is true: whoever returns first is elected."
     return Advice(AdviceAction.BRING_BACK, text, first, command=_look_again(case))
 
@@ -328,8 +365,8 @@ def _unknown(case: Case, _found: Findings) -> Advice:
 
 
 _TABLE: dict[Situation, Callable[[Case, Findings], Advice]] = {
-    Situation.HEALTHY: _nothing,
-    Situation.UNDER_MIN_ISR: _restore_replication,
+    Situation.HEALTHY: _led,
+    Situation.UNDER_MIN_ISR: _led,
     Situation.LEADER_NOT_LIVE: _leader_not_live,
     Situation.WAITING_FOR_ISR: _wait_for_member,
     Situation.WAITING_FOR_ELR: _wait_for_member,

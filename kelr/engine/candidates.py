@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kelr.engine.case import Case
 from kelr.engine.logs import diverges_at
-from kelr.model import Candidate, ReplicaLog
+from kelr.model import Candidate, NotHeard, ReplicaLog
 
 
 def candidates_of(case: Case, elected: int | None) -> tuple[Candidate, ...]:
@@ -37,14 +37,21 @@ def _candidate(case: Case, replica: int, elected: int | None) -> Candidate:
         current_leader_epoch=log.current_leader_epoch if log else None,
         source=log.source if log else None,
         heard=log is not None,
-        unheard_reason=None if unheard is None else unheard.detail or unheard.reason.value,
+        unheard_reason=_why_not(log, unheard),
         behind_best=logs.behind_best(replica),
-        diverges_at=diverges_at(logs.best, log) if log and logs.best and logs.epochs_known else None,
-        best=log is not None and logs.epochs_known and logs.is_best(replica),
+        diverges_at=diverges_at(log, logs.best) if log and logs.best and replica in logs.ranked else None,
+        best=logs.is_best(replica),
         longest=log is not None and longest is not None and log.log_end == longest.log_end,
         eligible=replica == elected,
         reason=_standing(case, replica),
     )
+
+
+def _why_not(log: ReplicaLog | None, unheard: NotHeard | None) -> str | None:
+    """Why the log, or its epochs, are not known."""
+    if unheard is not None:
+        return unheard.detail or unheard.reason.value
+    return None if log is None else log.last_epoch_error
 
 
 def _broker_epoch(log: ReplicaLog | None, registered: int | None) -> int | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kelr.controller import Circumstances, RuleSet, electable_replicas
 from kelr.engine.logs import KnownLogs, rank_logs
 from kelr.engine.situation import effective_min_isr
-from kelr.model import BrokerStatus, Cluster, PartitionState, Snapshot, TopicConfig
+from kelr.model import BrokerStatus, Cluster, ConfigSource, PartitionState, Snapshot, TopicConfig, Unheard
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +28,30 @@ class Case:
         return str(self.state.address)
 
     @property
+    def unclean_election(self) -> bool | None:
+        """unclean.leader.election.enable as the controller has it; None where that is not known.
+
+        The controller takes the topic's value, else the cluster-wide dynamic one, else that of its own file. A value
+        from a broker's file or a broker's dynamic config is that broker's, and no request to a broker tells the
+        controller's. Where a broker has false, or Kafka's default of false, the controller is taken to have it too:
+        a controller that elects uncleanly leaves no partition leaderless beside live replicas.
+        """
+        config = self.config
+        of_a_broker = config.unclean_leader_election_source in {ConfigSource.STATIC, ConfigSource.BROKER}
+        return None if of_a_broker and config.unclean_leader_election else config.unclean_leader_election
+
+    @property
     def around(self) -> Circumstances:
         """The circumstances for the controller's rules.
 
-        An unknown min ISR counts as 1 and an unknown unclean.leader.election.enable as false: neither changes who is
-        elected on a partition whose ISR is empty, and `Decision.notes` says so.
+        An unknown min ISR counts as 1, which does not change who is elected on a partition whose ISR is empty, and an
+        unknown unclean.leader.election.enable as false; `Decision.notes` says so.
         """
         return Circumstances(
             electable=self.electable,
             min_isr=self.min_isr if self.min_isr is not None else 1,
             rules=self.rules,
-            unclean_leader_election=bool(self.config.unclean_leader_election),
+            unclean_leader_election=bool(self.unclean_election),
         )
 
     @property
@@ -76,10 +89,16 @@ class Case:
         return known if enough else state.replicas
 
     def status(self, broker: int) -> str:
-        """The broker's status in words; a live broker whose replica is offline has lost its log directory."""
+        """The broker's status in words.
+
+        A broker that is not fenced while its replica is offline is in controlled shutdown, or its log directory failed:
+        DescribeCluster tells neither.
+        """
         status = self.cluster.status(broker)
         if status is BrokerStatus.LIVE and broker in (self.state.offline_replicas or ()):
-            return "log directory offline"
+            answer = self.logs.unheard.get(broker)
+            failed = answer is not None and answer.reason is Unheard.STORAGE_ERROR
+            return "live with its log directory offline" if failed else "shutting down, or its log directory failed"
         return {BrokerStatus.SHUTTING_DOWN: "shutting down", BrokerStatus.UNREGISTERED: "not registered"}.get(
             status, status.value
         )

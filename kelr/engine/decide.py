@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kelr.controller import ChosenRules, RuleSet, change_partition, choose_rules
-from kelr.engine.advice import Findings, advise
+from kelr.engine.advice import Findings, advise, silent_leader
 from kelr.engine.candidates import candidates_of
 from kelr.engine.case import Case, case_of
 from kelr.engine.elections import elected_by, outcomes_of
 from kelr.engine.forecast import forecasts_of
 from kelr.engine.situation import situation_of
 from kelr.engine.steps import steps_of
-from kelr.engine.words import brokers, joined
+from kelr.engine.words import brokers, ids, joined
 from kelr.model import BrokerStatus, Decision, Forecast, PartitionState, Situation, Snapshot
 
 
@@ -49,7 +49,7 @@ def decide(snapshot: Snapshot, state: PartitionState, rules: RuleSet | None = No
         elr=state.elr,
         last_known_elr=state.last_known_elr,
         min_isr=case.min_isr,
-        unclean_leader_election=case.config.unclean_leader_election,
+        unclean_leader_election=case.unclean_election,
         elected=by_itself,
         elected_by=by,
         waits_for=waits_for,
@@ -112,6 +112,9 @@ def _summary(case: Case, found: Findings) -> str:
         return f"{head}; none of its replicas is live, and none would be elected by itself on its return."
     if found.situation is Situation.UNKNOWN:
         return f"{head}; whom it waits for is not known."
+    if found.situation is not Situation.NEEDS_UNCLEAN_RECOVERY:
+        named = case.state.isr or case.elr
+        return f"{head} and waits for its {'ISR' if case.state.isr else 'ELR'}, {ids(named)}."
     return f"{head} and waits for nobody: only an unclean election brings it back."
 
 
@@ -125,6 +128,9 @@ def _led(case: Case, found: Findings) -> str:
         return f"but that broker is {case.status(case.state.leader or 0)}"
     if found.situation is Situation.UNDER_MIN_ISR:
         return f"under min ISR, {in_sync} in sync of {min_isr} needed"
+    silence = silent_leader(case)
+    if silence is not None:
+        return f"healthy by the cluster's own account, but the leader did not answer ({silence})"
     missing = [replica for replica in case.state.replicas if replica not in case.state.isr]
     return "healthy" if not missing else f"min ISR is met; {joined(missing)} not in sync"
 
@@ -153,13 +159,19 @@ def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules) -> Iterator[str]
         yield f"configs of topic {case.state.topic} could not be read ({case.config.error})"
     elif case.min_isr is None or case.config.unclean_leader_election is None:
         yield f"configs of topic {case.state.topic} are not known: unclean.leader.election.enable is taken as false"
+    elif case.unclean_election is None:
+        yield (
+            "unclean.leader.election.enable is true in the file of the broker that answered, and set neither on the"
+            " topic nor cluster-wide: the controller decides by its own file, which no broker tells; taken as false. If"
+            " the controller has true, too, it elects the first live replica by itself"
+        )
     if case.logs.newer_leader_epoch is not None:
         yield (
             f"a broker already knows leader epoch {case.logs.newer_leader_epoch}; this state is of epoch"
             f" {case.state.leader_epoch}: read again"
         )
     best, longest = case.logs.best, case.logs.longest
-    if best and longest and case.logs.epochs_known and longest.log_end > best.log_end:
+    if best and longest and longest.log_end > best.log_end:
         yield (
             f"{longest.replica} has the longest log (end {longest.log_end}, last epoch {longest.last_epoch}) and"
             f" {best.replica} the newest (end {best.log_end}, last epoch {best.last_epoch}): the newest is the better"

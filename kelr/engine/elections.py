@@ -111,7 +111,7 @@ def _nobody_to_designate(case: Case) -> Outcome:
 def _balanced(case: Case) -> Outcome:
     """Longest log among the recovery quorum; elects nobody before the whole quorum was heard."""
     quorum = case.recovery_quorum
-    missing = tuple(replica for replica in quorum if replica not in case.logs.heard)
+    missing = tuple(replica for replica in quorum if replica not in case.logs.ranked)
     named = {*case.state.isr, *case.elr, *(case.state.last_known_elr or ())} & set(case.state.replicas)
     if set(quorum) == named:
         which = f"recovery quorum {ids(quorum)}"
@@ -137,7 +137,7 @@ def _aggressive(case: Case) -> Outcome:
 
 def _longest(case: Case, kind: ElectionType, steps: tuple[Step, ...], *, must_be_best: bool) -> Outcome:
     best, best_live = case.logs.best, case.logs.best_of(case.live)
-    if not case.logs.epochs_known:
+    if case.logs.heard and not case.logs.ranked:
         note = "the logs cannot be ranked: their leader epochs are not known"
         ranked = Step("logs-can-be-ranked", False, "the logs can be ranked", note, _MANAGER)
         return Outcome(kind, None, steps=(*steps, ranked), note=note)

@@ -14,12 +14,7 @@ def forecasts_of(case: Case) -> tuple[Forecast, ...]:
     state = case.state
     if state.leader is not None and state.leader in case.electable:
         return ()
-    return tuple(
-        _forecast(case, replica, clean)
-        for replica in case.absent
-        if case.cluster.status(replica) is not BrokerStatus.LIVE
-        for clean in _shutdowns(case, replica)
-    )
+    return tuple(_forecast(case, replica, clean) for replica in case.absent for clean in _shutdowns(case, replica))
 
 
 def _shutdowns(case: Case, replica: int) -> tuple[bool, ...]:

@@ -49,21 +49,33 @@ def segments(log: ReplicaLog) -> tuple[Segment, ...] | None:
 def agreement(one: ReplicaLog, other: ReplicaLog) -> int | None:
     """The offset up to which (exclusive) two logs hold the same records; None where that is not known.
 
-    It is where a follower with one log truncates when a leader has the other: the lower of both ends of the newest
-    epoch that both hold.
+    It is where Kafka truncates a follower with log `one` when the leader has log `other`: the lower of both ends of the
+    newest epoch that both hold. Where retention has left no epoch in common, starts stand in for the ends that are
+    gone, as in LeaderEpochFileCache.endOffsetFor; the order of the two logs may matter then.
     """
     if one.is_empty or other.is_empty:
         return min(one.log_end, other.log_end)
-    ours, theirs = _ends(one), _ends(other)
-    common = ours.keys() & theirs.keys()
-    if not common:
+    if one.last_epoch is None or other.last_epoch is None:
         return None
-    newest = max(common)
-    return min(ours[newest], theirs[newest])
+    asked = one.last_epoch
+    while True:
+        answer = _end_of_epoch(other, asked)
+        own = None if answer is None else _end_of_epoch(one, answer[0])
+        if answer is None or own is None:
+            return None
+        if own[0] == answer[0]:
+            return min(own[1], answer[1])
+        asked = own[0]
 
 
-def _ends(log: ReplicaLog) -> Mapping[int, int]:
-    return {segment.epoch: segment.end for segment in segments(log) or ()}
+def _end_of_epoch(log: ReplicaLog, epoch: int) -> tuple[int, int] | None:
+    """The newest epoch of the log that is not above `epoch`, with its end; `epoch` itself, ending where the log begins,
+    where all that the log still holds is newer; None where that takes a lineage that is not known."""
+    parts = segments(log) or ()
+    floor = next((segment for segment in reversed(parts) if segment.epoch <= epoch), None)
+    if floor is not None:
+        return floor.epoch, floor.end
+    return (epoch, parts[0].start) if parts and log.lineage is not None else None
 
 
 def diverges_at(one: ReplicaLog, other: ReplicaLog) -> int | None:
@@ -109,32 +121,39 @@ class KnownLogs:
     """A leader epoch above the partition state's, seen by a broker: then the state is the older of the two."""
 
     @property
-    def epochs_known(self) -> bool:
-        """Whether every heard log that holds records tells its last epoch, so that logs can be ranked at all."""
-        return all(log.is_empty or log.last_epoch is not None for log in self.heard.values())
+    def ranked(self) -> Mapping[int, ReplicaLog]:
+        """The heard logs that can be compared: those that tell their last epoch, or hold no records."""
+        return {replica: log for replica, log in self.heard.items() if log.is_empty or log.last_epoch is not None}
+
+    @property
+    def unranked(self) -> tuple[int, ...]:
+        """Replicas whose log was not heard, or tells no epochs: each may hold more than the best log that is known."""
+        ranked = self.ranked
+        return tuple(sorted(replica for replica in {*self.heard, *self.unheard} if replica not in ranked))
 
     @property
     def best(self) -> ReplicaLog | None:
-        """The best heard log: highest last epoch, then highest log end, then lowest replica id."""
-        return max(self.heard.values(), key=_rank, default=None)
+        """The best log that can be ranked: highest last epoch, then highest log end, then lowest replica id."""
+        return max(self.ranked.values(), key=_rank, default=None)
 
     def best_of(self, replicas: Iterable[int]) -> ReplicaLog | None:
-        return max((self.heard[replica] for replica in replicas if replica in self.heard), key=_rank, default=None)
+        ranked = self.ranked
+        return max((ranked[replica] for replica in replicas if replica in ranked), key=_rank, default=None)
 
     @property
     def longest(self) -> ReplicaLog | None:
-        """The heard log with the highest log end, whatever its epochs."""
-        return max(self.heard.values(), key=lambda log: (log.log_end, -log.replica), default=None)
+        """The ranked log with the highest log end, whatever its epochs."""
+        return max(self.ranked.values(), key=lambda log: (log.log_end, -log.replica), default=None)
 
     def is_best(self, replica: int) -> bool:
         """Whether this replica's log is as good as the best one."""
-        best, log = self.best, self.heard.get(replica)
+        best, log = self.best, self.ranked.get(replica)
         return best is not None and log is not None and _rank(log)[:2] == _rank(best)[:2]
 
     def behind_best(self, replica: int) -> int | None:
-        """Offsets of the best heard log that this replica's log does not hold; None where that is not known."""
-        best, log = self.best, self.heard.get(replica)
-        if best is None or log is None or not self.epochs_known:
+        """Offsets of the best log that this replica's log does not hold; None where that is not known."""
+        best, log = self.best, self.ranked.get(replica)
+        if best is None or log is None:
             return None
         return None if agreement(best, log) is None else count_distinct(missing(best, log))
 

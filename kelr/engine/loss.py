@@ -43,13 +43,14 @@ def loss_of_electing(case: Case, replica: int, *, holds_all_committed: bool | No
             takes it from its membership in ISR or ELR.
     """
     guaranteed = _guaranteed(case, replica) if holds_all_committed is None else holds_all_committed
-    log = case.logs.heard.get(replica)
-    unheard = tuple(other for other in case.state.replicas if other in case.logs.unheard)
+    ranked = case.logs.ranked
+    unheard = tuple(other for other in case.state.replicas if other not in ranked)
+    log = ranked.get(replica)
     if log is None:
         return _loss_unheard(case, replica, guaranteed, unheard)
     best = case.logs.best
-    agreements = {other: agreement(held, log) for other, held in case.logs.heard.items()}
-    if not case.logs.epochs_known or None in agreements.values():
+    agreements = {other: agreement(held, log) for other, held in ranked.items()}
+    if None in agreements.values():
         return _loss_uncounted(case, replica, guaranteed, unheard)
     count = _count(case, log)
     agrees_to = agreements[best.replica] if best is not None else None
@@ -88,34 +89,28 @@ def _loss_unheard(case: Case, replica: int, guaranteed: bool, unheard: tuple[int
     if guaranteed:
         reason = f"{replica} is in the ISR or ELR, so it holds all that was committed; its log was not read"
         return Loss(Grade.PROVEN_NONE, committed=Bounds(0, 0), unheard=unheard, reason=reason)
-    reason = f"the log of {replica} was not read"
+    blind = replica in case.logs.heard
+    reason = f"the log of {replica} {'tells no epochs, so it cannot be compared' if blind else 'was not read'}"
     return Loss(Grade.UNKNOWN, unheard=unheard, best=None if best is None else best.replica, reason=reason)
 
 
 def _loss_uncounted(case: Case, replica: int, guaranteed: bool, unheard: tuple[int, ...]) -> Loss:
     """Logs were heard, but where they part is not known."""
     best = case.logs.best
-    known = None if best is None or not case.logs.epochs_known else best.replica
+    known = None if best is None else best.replica
     if guaranteed:
         reason = f"{replica} is in the ISR or ELR, so it holds all that was committed"
         return Loss(Grade.PROVEN_NONE, committed=Bounds(0, 0), unheard=unheard, best=known, reason=reason)
-    if not case.logs.epochs_known:
-        silent = [held.replica for held in case.logs.heard.values() if not held.is_empty and held.last_epoch is None]
-        return Loss(
-            Grade.UNKNOWN,
-            unheard=unheard,
-            reason=f"the leader epochs in the log of {brokers(silent)} are not known, so logs cannot be compared",
-        )
     return Loss(
         Grade.UNKNOWN,
         unheard=unheard,
         best=known,
-        reason="the logs end in different leader epochs and where they part is not known; ask with --lineage",
+        reason="the logs end in different leader epochs, and where they part was not asked for",
     )
 
 
 def _count(case: Case, elected: ReplicaLog) -> _Count:
-    others = [held for replica, held in case.logs.heard.items() if replica != elected.replica]
+    others = [held for replica, held in case.logs.ranked.items() if replica != elected.replica]
     lost = {part for held in others for part in missing(held, elected)}
     committed = frozenset(
         part
@@ -149,7 +144,7 @@ def _grade(case: Case, replica: int, guaranteed: bool, unheard: tuple[int, ...],
     if guaranteed:
         return Grade.PROVEN_NONE, f"{replica} is in the ISR or ELR, so it holds all that was committed"
     quorum = case.recovery_quorum
-    if case.logs.is_best(replica) and all(member in case.logs.heard for member in quorum):
+    if case.logs.is_best(replica) and all(member in case.logs.ranked for member in quorum):
         fewer = (
             "fewer than min ISR replicas" if case.min_isr is None else f"fewer than {case.min_isr} (min ISR) replicas"
         )
@@ -172,7 +167,7 @@ def _truncations(case: Case, elected: ReplicaLog) -> tuple[Truncation, ...]:
     """What each other heard log gives up when it follows the elected one."""
     found = []
     for replica in case.state.replicas:
-        held = case.logs.heard.get(replica)
+        held = case.logs.ranked.get(replica)
         if held is None or replica == elected.replica:
             continue
         agreed = agreement(held, elected)

@@ -110,10 +110,11 @@ def _last_known(case: Case, ballot: Ballot, choice: int | None) -> str:
 
 def _unclean(case: Case, ballot: Ballot, choice: int | None, asked_for: bool) -> str:
     if ballot.election is not Election.UNCLEAN:
-        value = case.config.unclean_leader_election
         source = case.config.unclean_leader_election_source
-        if value is None:
+        if case.config.unclean_leader_election is None:
             return "unclean.leader.election.enable could not be read; taken as false"
+        if case.unclean_election is None:
+            return f"unclean.leader.election.enable is true in a {source.value}, not known of the controller's"
         return f"unclean.leader.election.enable is false ({source.value})"
     why = "asked for" if asked_for else "unclean.leader.election.enable is true"
     if choice is None:

@@ -133,8 +133,8 @@ class Truncation:
 class Loss:
     """What electing one replica would lose, in offsets (not records: compaction and markers leave gaps).
 
-    `committed` counts offsets that acks=all producers may rely on: below the high watermark. `uncommitted` counts the
-    rest: acknowledged with acks=1 at most, or not yet known to be committed. `None` where nothing can be counted.
+    `committed` counts offsets below the high watermark: at least those that some replica knows to be below it, at most
+    all that are lost. `uncommitted` counts the rest. `None` where nothing can be counted.
     """
 
     grade: Grade
@@ -143,7 +143,7 @@ class Loss:
     total: Bounds | None = None
     """Both together: the offsets of the best heard log that are lost."""
     unheard: tuple[int, ...] = ()
-    """Replicas whose logs nobody could read: each may hold more than the best log that was heard."""
+    """Replicas whose logs nobody could read, or compare for want of epochs: each may hold more than the best one."""
     behind_best: int | None = None
     """Offsets of the best heard log that the elected one does not hold."""
     best: int | None = None

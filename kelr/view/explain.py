@@ -207,7 +207,7 @@ def show_decisions(
     if not output.format.for_people:
         return
     if not rows and not errors:
-        output.note("Every partition is led and has min ISR: nothing to explain.")
+        output.note("By the cluster's own account every partition is led and has min ISR: nothing to explain.")
     if following is not None:
         output.next(following)
     note_errors(output, errors)

@@ -46,9 +46,12 @@ def _broker(candidate: Candidate) -> Text:
 def _log(candidate: Candidate) -> Text:
     if not candidate.heard:
         return styled(f"not heard ({candidate.unheard_reason})", Style.NOTICE)
-    epoch = "no records" if candidate.last_epoch is None else f"epoch {candidate.last_epoch}"
+    empty = candidate.log_end == candidate.log_start
+    epoch = f"epoch {_known(candidate.last_epoch)}" if candidate.last_epoch is not None or not empty else "no records"
     parts = [epoch, f"start {_known(candidate.log_start)}", f"end {candidate.log_end}"]
     parts.append(f"HW {_known(candidate.high_watermark)}")
+    if candidate.last_epoch is None and not empty:
+        parts.append(f"epochs not known ({candidate.unheard_reason})")
     if candidate.diverges_at is not None:
         parts.append(f"parts from the best at {candidate.diverges_at}")
     # One space inside, two between, keeps "end 116" together where the cell has to be broken.
@@ -213,7 +216,7 @@ def certainty_in_words(loss: Loss) -> str:
 OUTCOME_COLUMNS: tuple[Column[Outcome], ...] = (
     Column("election", "IF YOU ELECT NOW", text=lambda outcome: plain(election_name(outcome))),
     Column("leader", "LEADER", text=_leader),
-    Column("committed", "LOST, acks=all", text=_committed),
+    Column("committed", "LOST, COMMITTED", text=_committed),
     Column("total", "LOST IN ALL", text=_total),
     Column("certainty", "CERTAINTY", text=_certainty),
 )

@@ -34,13 +34,13 @@ class LogRow:
 
     @property
     def is_best(self) -> bool:
-        return self.log is not None and self.logs.epochs_known and self.logs.is_best(self.replica)
+        return self.logs.is_best(self.replica)
 
     @property
     def parts_at(self) -> int | None:
         """The first offset at which this log and the best one hold different records."""
         best = self.logs.best
-        if self.log is None or best is None or not self.logs.epochs_known:
+        if self.replica not in self.logs.ranked or self.log is None or best is None:
             return None
         return diverges_at(best, self.log)
 

@@ -151,7 +151,7 @@ def _designate_as_advised(lab: Lab, decisions: Sequence[Decision]) -> None:
 def _run_lines(lab: Lab, lines: Sequence[str]) -> None:
     assert lines, "a leaderless partition with a best live log has commands to designate it"
     for line in lines:
-        placed = line.replace("{stock}", f"--bootstrap-server {lab.bootstrap_servers}")
+        placed = line.removesuffix(" &&").replace("{stock}", f"--bootstrap-server {lab.bootstrap_servers}")
         tool, *arguments = shlex.split(placed.replace("{kafka-python}", f"-b {lab.bootstrap_servers}"))
         if tool == "kafka-python":
             command = [str(Path(sys.executable).with_name(tool)), *arguments]

@@ -119,7 +119,7 @@ def test_a_healthy_cluster_has_nothing_to_explain(kelr: Kelr, cluster: Callable[
     cluster(replace(INCIDENT, partitions=INCIDENT.partitions[:1]))
     ran = kelr("explain")
     assert (ran.code, ran.out) == (0, "")
-    assert ran.err == "Every partition is led and has min ISR: nothing to explain.\n"
+    assert ran.err == "By the cluster's own account every partition is led and has min ISR: nothing to explain.\n"
 
 
 def test_a_healthy_partition_that_is_named_is_explained(kelr: Kelr) -> None:

@@ -7,22 +7,26 @@ from dataclasses import replace
 import pytest
 
 from kelr.controller import ELR_4_0, ELR_4_3, KRAFT
-from kelr.engine import effective_min_isr, situation_of
+from kelr.engine import decide, effective_min_isr, situation_of
 from kelr.model import (
     AdviceAction,
     Bounds,
+    ConfigSource,
     Decision,
     ElectedBy,
     ElectionType,
     Forecast,
     Grade,
+    NotHeard,
     Outcome,
     PartitionState,
     ReplicaLog,
     Situation,
+    TopicConfig,
     Truncation,
+    Unheard,
 )
-from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent
+from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent, snapshot_of
 
 
 def outcome(of: Decision, kind: ElectionType, designate: int | None = None) -> Outcome:
@@ -98,7 +102,7 @@ def test_the_advice_brings_the_elr_member_back_or_designates_the_best(incident: 
         "kafka-leader-election.sh",
         "kafka-python",
     ]
-    assert incident.advice.by_hand[0].endswith("-r orders:0=2,3,1")
+    assert incident.advice.by_hand[0].endswith("-r orders:0=2,3,1 &&")
     assert incident.advice.by_hand[2].endswith("-r orders:0=3,1,2")
 
 
@@ -149,17 +153,27 @@ def test_contradictory_evidence_about_an_elr_member_is_never_proven() -> None:
     assert "contradictory" in loss.reason
 
 
-def test_nothing_is_claimed_where_epochs_are_not_known() -> None:
-    blind = ReplicaLog(
-        2, 100, current_leader_epoch=5, log_start=0, last_epoch_error="TOPIC_AUTHORIZATION_FAILED (READ)"
-    )
-    decided = decision(leaderless((1, 2)), cluster_of(live=(1, 2)), [log_of(1, (0, 120)), blind])
+BLIND = ReplicaLog(2, 100, current_leader_epoch=5, log_start=0, last_epoch_error="TOPIC_AUTHORIZATION_FAILED (READ)")
+
+
+def test_a_log_that_tells_no_epochs_counts_as_one_that_may_hold_more() -> None:
+    decided = decision(leaderless((1, 2)), cluster_of(live=(1, 2)), [log_of(1, (0, 120)), BLIND])
+    known, blind = (outcome(decided, ElectionType.DESIGNATION, replica).loss for replica in (1, 2))
+    assert known is not None
+    assert (known.grade, known.unheard, known.total) == (Grade.BOUNDED, (2,), Bounds(0, None))
+    assert blind is not None
+    assert (blind.grade, blind.total) == (Grade.UNKNOWN, None)
+    assert outcome(decided, ElectionType.LONGEST_LOG_BALANCED).waits_for == (2,)
+
+
+def test_nothing_is_claimed_where_no_log_tells_its_epochs() -> None:
+    decided = decision(leaderless((1, 2)), cluster_of(live=(1, 2)), [replace(BLIND, replica=1), BLIND])
     assert outcome(decided, ElectionType.LONGEST_LOG_AGGRESSIVE).elected is None
     loss = outcome(decided, ElectionType.UNCLEAN).loss
     assert loss is not None
-    assert loss.grade is Grade.UNKNOWN
-    assert loss.total is None
+    assert (loss.grade, loss.total) == (Grade.UNKNOWN, None)
     assert decided.advice.action is AdviceAction.GET_MORE_INFORMATION
+    assert "grant READ" in decided.advice.text
 
 
 def test_the_last_known_leader_with_a_worse_log_is_held_down() -> None:
@@ -314,3 +328,49 @@ def test_a_reassignment_under_way_is_named_and_an_unknown_one_is_said_to_be(
 
 def test_a_state_that_nobody_asked_a_live_cluster_for_says_nothing_of_reassignments() -> None:
     assert not [text for text in decision(leaderless(), cluster_of(live=[1])).notes if "reassignment" in text]
+
+
+def test_a_brokers_own_unclean_setting_is_not_the_controllers() -> None:
+    """Seen on 4.3.1: true in the brokers' files, false in the controller's: Kafka elects nobody."""
+    state = leaderless((3, 1, 2), elr=(1,), last_known=(1,))
+    cluster = cluster_of(live=(2, 3), fenced=(1,))
+    snapshot = snapshot_of(state, cluster, [log_of(3, (0, 20)), silent(1), log_of(2, (0, 40))])
+    of_a_broker = TopicConfig(2, ConfigSource.CLUSTER_DEFAULT, True, ConfigSource.STATIC)
+    decided = decide(replace(snapshot, configs={"orders": of_a_broker}), state, ELR_4_3)
+    assert (decided.elected, decided.unclean_leader_election) == (None, None)
+    assert decided.situation is Situation.WAITING_FOR_ELR
+    assert decided.advice.action is AdviceAction.BRING_BACK
+    assert any("the controller decides by its own file" in note for note in decided.notes)
+    cluster_wide = replace(of_a_broker, unclean_leader_election_source=ConfigSource.CLUSTER_DEFAULT)
+    assert decide(replace(snapshot, configs={"orders": cluster_wide}), state, ELR_4_3).elected == 3
+
+
+def test_a_broker_in_controlled_shutdown_is_awaited_like_one_that_is_gone() -> None:
+    """DescribeCluster calls it unfenced, DescribeTopicPartitions calls its replica offline (seen on 4.3.1)."""
+    state = replace(leaderless((2, 3, 4), elr=(4,), last_known=(4,)), offline_replicas=(4,))
+    decided = decision(state, cluster_of(live=(2, 3, 4)), [log_of(2, (0, 5)), log_of(3, (0, 5)), silent(4)])
+    assert decided.waits_for == (4,)
+    assert decided.summary.endswith("waits for broker 4.")
+    assert forecast(decided, 4, clean=True).elected_by is ElectedBy.ELR
+    assert decided.candidates[2].status == "shutting down, or its log directory failed"
+    assert decided.advice.text.startswith("Bring broker 4 back first")
+    assert "not registered" not in decided.advice.text
+
+
+def test_a_single_replica_has_no_others_to_compare_with() -> None:
+    decided = decision(
+        leaderless((1,), elr=(1,), last_known=(1,)), cluster_of(live=(), fenced=(1,)), [silent(1)], min_isr=1
+    )
+    assert decided.advice.text == (
+        "Start broker 1 first: after a clean shutdown nothing committed is lost. It is elected the moment it is back."
+    )
+
+
+def test_a_leader_that_does_not_answer_is_not_called_healthy_without_a_word() -> None:
+    state = PartitionState("orders", 0, 1, 5, (1, 2), (1, 2), (), ())
+    hung = NotHeard(1, Unheard.TIMED_OUT, "no answer in time")
+    decided = decision(state, cluster_of(live=(1, 2)), [hung, log_of(2, (0, 9))])
+    assert decided.summary.endswith("but the leader did not answer (no answer in time).")
+    assert (decided.advice.action, decided.advice.replica) == (AdviceAction.WAIT, 1)
+    not_asked = decision(state, cluster_of(live=(1, 2)))
+    assert not_asked.advice.action is AdviceAction.NOTHING

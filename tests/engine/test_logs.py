@@ -40,8 +40,22 @@ def test_an_empty_log_agrees_with_everything_up_to_its_end() -> None:
     assert agreement(log_of(1, start=30), log_of(2, (4, 50), start=30)) == 30
 
 
-def test_lineages_that_retention_left_nothing_in_common_cannot_be_compared() -> None:
-    assert agreement(log_of(1, (0, 10)), log_of(2, (7, 90), start=50)) is None
+def test_lineages_that_retention_left_nothing_in_common_part_where_kafka_truncates() -> None:
+    """Seen on 4.3.1: logs of epoch 0, offsets 0..20, and of epoch 1, offsets 30..40; a leader with the first makes the
+    other truncate to 20, and 30 to 39 are gone."""
+    old, new = log_of(3, (0, 20)), log_of(2, (1, 40), start=30)
+    assert agreement(new, old) == agreement(old, new) == 20
+    assert missing(new, old) == {(1, 30, 40)}
+    assert missing(old, new) == frozenset()
+    overlapping = log_of(3, (0, 50))
+    assert agreement(overlapping, new) == 30
+    assert missing(overlapping, new) == {(0, 30, 50)}
+
+
+def test_where_a_lineage_was_not_asked_for_other_epochs_stay_unknown() -> None:
+    blind, other = ReplicaLog(1, 100, last_epoch=3, log_start=0), log_of(2, (0, 40), (2, 80))
+    assert agreement(blind, other) is None
+    assert agreement(log_of(2, (0, 40), (3, 80)), blind) == 80
 
 
 def test_the_newest_epoch_beats_the_longer_log() -> None:
@@ -65,13 +79,15 @@ def test_a_stale_answer_is_not_heard_and_a_newer_one_says_that_the_state_is_old(
     assert logs.newer_leader_epoch == 6
 
 
-def test_a_log_without_known_epochs_stops_the_ranking() -> None:
+def test_a_log_without_known_epochs_is_not_ranked_and_the_others_are() -> None:
     blind = ReplicaLog(
         1, 100, current_leader_epoch=5, log_start=0, last_epoch_error="TOPIC_AUTHORIZATION_FAILED (READ)"
     )
     logs = rank_logs(leaderless(), [blind, log_of(2, (0, 80)), silent(3)])
-    assert not logs.epochs_known
-    assert logs.behind_best(2) is None
+    assert list(logs.ranked) == [2]
+    assert logs.unranked == (1, 3)
+    assert logs.behind_best(1) is None
+    assert logs.behind_best(2) == 0
 
 
 @pytest.mark.parametrize(

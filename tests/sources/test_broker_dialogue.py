@@ -56,7 +56,7 @@ def test_records_without_an_epoch_are_said_to_have_none() -> None:
     answer = _one(FakeLog(leader_epoch=5, log_end=9, high_watermark=9))
     assert isinstance(answer, ReplicaLog)
     assert (answer.log_end, answer.high_watermark, answer.last_epoch) == (9, 9, None)
-    assert answer.last_epoch_error == "the log's records carry no leader epoch"
+    assert answer.last_epoch_error == "its epoch history names none"
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ _AGAIN = RETRIABLE | {UNKNOWN_TOPIC}
 """A broker that has just started may not know its replicas yet."""
 
 
-_NO_EPOCHS = "the log's records carry no leader epoch"
+_NO_EPOCHS = "its epoch history names none"
 _SENT_ELSEWHERE = "the broker did not answer for its own log (it sends consumers to another replica)"
 
 
