@@ -112,8 +112,8 @@ def _compare(lab: Lab) -> list[Comparison]:
 
 
 def _most_telling(compared: list[Comparison]) -> Comparison:
-    """The partition where the stock election loses most against the best log."""
-    return max(compared, key=lambda row: row.stock_loss)
+    """The partition where the stock election loses most against the best log, as far as that is known."""
+    return max(compared, key=lambda row: row.gain or 0)
 
 
 def _closing_table(output: Output, compared: list[Comparison]) -> None:

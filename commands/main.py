@@ -15,6 +15,7 @@ import typer
 from kelr.commands.app import build
 from kelr.commands.options import RunState
 from kelr.errors import ExitCode, KelrError
+from kelr.view.streams import prepare_streams
 
 INTERNAL_ERROR = 70
 """Exit code of a defect in kelr itself (EX_SOFTWARE of sysexits)."""
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run kelr and return its exit code. Errors are printed here and nowhere else."""
     # Pages come and go without cycles; looking for garbage among all that is loaded takes a tenth of a short run.
     gc.set_threshold(_GC_THRESHOLD)
-    _replace_closed_streams()
+    prepare_streams()
     state = [RunState()]
     try:
         code = _run(sys.argv[1:] if arguments is None else list(arguments), state)
@@ -122,13 +123,6 @@ def _say(lines: Iterable[str], error: BaseException | None = None) -> None:
         sys.stderr.flush()
     except OSError:
         pass
-
-
-def _replace_closed_streams() -> None:
-    """With a descriptor closed (``>&-``) Python has None for a stream; writing to nowhere is what was asked for."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - it lives as long as the process
 
 
 def _give_up_stdout() -> None:

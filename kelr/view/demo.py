@@ -30,25 +30,33 @@ class Comparison:
         return self._outcome(ElectionType.LONGEST_LOG_AGGRESSIVE)
 
     @property
-    def stock_loss(self) -> int:
-        """Offsets known to be lost by the stock election."""
+    def stock_loss(self) -> int | None:
+        """Offsets known to be lost by the stock election; None where nothing could be counted."""
         return _least(self.stock.loss)
 
     @property
-    def stock_committed_loss(self) -> int:
+    def stock_committed_loss(self) -> int | None:
+        """Those of them that some replica knows to be committed; None where nothing could be counted."""
         loss = self.stock.loss
-        return 0 if loss is None or loss.committed is None else loss.committed.at_least
+        return None if loss is None or loss.committed is None else loss.committed.at_least
 
     @property
-    def best_loss(self) -> int:
+    def best_loss(self) -> int | None:
+        """Offsets known to be lost by designating the best log; None where nothing could be counted."""
         return _least(self.best.loss)
+
+    @property
+    def gain(self) -> int | None:
+        """How many offsets the best log keeps that the stock election loses; None where either is not known."""
+        stock, best = self.stock_loss, self.best_loss
+        return None if stock is None or best is None else stock - best
 
     def _outcome(self, kind: ElectionType) -> Outcome:
         return next(outcome for outcome in self.decision.elections if outcome.election is kind)
 
 
-def _least(loss: Loss | None) -> int:
-    return 0 if loss is None or loss.total is None else loss.total.at_least
+def _least(loss: Loss | None) -> int | None:
+    return None if loss is None or loss.total is None else loss.total.at_least
 
 
 def _lost(loss: Loss | None) -> Text:
@@ -87,8 +95,8 @@ COMPARISON_VIEW: View[Comparison] = View(
             "AND LOSES",
             lambda row: row.stock_loss,
             lambda row: _lost(row.stock.loss),
-            type="integer",
-            about="Offsets that it is known to lose.",
+            type="integer?",
+            about="Offsets that it is known to lose; null: not known, or nobody is elected.",
         ),
         Column(
             "kelr",
@@ -110,8 +118,8 @@ COMPARISON_VIEW: View[Comparison] = View(
             "AND LOSES",
             lambda row: row.best_loss,
             lambda row: _lost(row.best.loss),
-            type="integer",
-            about="Offsets that designating it is known to lose.",
+            type="integer?",
+            about="Offsets that designating it is known to lose; null: not known, or none was heard.",
         ),
     ),
 )
@@ -119,13 +127,14 @@ COMPARISON_VIEW: View[Comparison] = View(
 
 def comparison_in_words(rows: Sequence[Comparison]) -> str:
     """The table's sum in a sentence or two."""
-    worse = [row for row in rows if row.stock_loss > row.best_loss]
-    lost = sum(row.stock_loss for row in rows)
-    committed = sum(row.stock_committed_loss for row in rows)
-    kept = lost - sum(row.best_loss for row in rows)
+    gains = [row.gain or 0 for row in rows]
+    lost = sum(row.stock_loss or 0 for row in rows)
+    committed = sum(row.stock_committed_loss or 0 for row in rows)
+    unknown = sum(row.gain is None for row in rows)
+    uncounted = f" What {unknown} of them would lose is not known, and not in these numbers." if unknown else ""
     return (
-        f"On {len(worse)} of {len(rows)} partitions the stock election takes a replica that is not the best. It would"
-        f" lose {lost} offsets that a live replica holds, {committed} of them known to be committed (acks=all)."
-        f" Designating the best log keeps {kept} of them; bringing the awaited broker back keeps what only its disk"
-        " has, too."
+        f"On {sum(gain > 0 for gain in gains)} of {len(rows)} partitions the stock election takes a replica that is not"
+        f" the best. It would lose {lost} offsets that a live replica holds, {committed} of them known to be committed."
+        f" Designating the best log keeps {sum(gains)} of them; bringing the awaited broker back keeps what only its"
+        f" disk has, too.{uncounted}"
     )

@@ -1,10 +1,15 @@
-"""Output for machines: json, ndjson, yaml and csv, written item by item so that memory stays flat."""
+"""Output for machines: json, ndjson, yaml and csv, written item by item so that memory stays flat.
+
+What goes into a format has gone through `plain_values`, so that all formats say the same of the same row. All but csv
+write ASCII alone, so that no locale and no stray byte of a file's name can hinder or change them.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
 from collections.abc import Iterable, Mapping
+from enum import Enum
 from typing import Generic, Protocol, TextIO, TypeVar
 
 from kelr.view.columns import Json, RowT, View
@@ -92,10 +97,27 @@ class CsvWriter(Generic[RowT]):
 
     def items(self, rows: Iterable[RowT]) -> None:
         for row in rows:
-            self._csv.writerow([_field(column.value(row)) for column in self._columns if column.value is not None])
+            values = (column.value(row) for column in self._columns if column.value is not None)
+            self._csv.writerow([_field(plain_values(value)) for value in values])
 
     def end(self, tail: Mapping[str, Json]) -> None:
         """Nothing: every line after the header is an item."""
+
+
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
+def plain_values(value: Json) -> Json:
+    """The same without types of Python's own: an enum's member is its value, a tuple a list, a mapping a dict."""
+    if type(value) in _SCALARS:
+        return value
+    if isinstance(value, Enum):
+        return plain_values(value.value)
+    if isinstance(value, Mapping):
+        return {str(key): plain_values(member) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_values(member) for member in value]
+    return value
 
 
 def _field(value: Json) -> str:
@@ -113,7 +135,7 @@ def _field(value: Json) -> str:
 
 
 def _dumped(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(plain_values(value))
 
 
 def _members(fields: Mapping[str, Json]) -> str:
@@ -124,14 +146,5 @@ def _yaml(value: Json) -> str:
     import yaml  # noqa: PLC0415 - only where it is asked for
 
     # Escaped beyond ASCII: PyYAML would write a next-line character as it is, and read it back as a space.
-    text: str = yaml.safe_dump(_listed(value), sort_keys=False, width=2**20, default_flow_style=False)
+    text: str = yaml.safe_dump(plain_values(value), sort_keys=False, width=2**20, default_flow_style=False)
     return text
-
-
-def _listed(value: Json) -> Json:
-    """The same with lists for tuples, which YAML would tag as Python's."""
-    if isinstance(value, Mapping):
-        return {key: _listed(member) for key, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [_listed(member) for member in value]
-    return value

@@ -17,6 +17,8 @@ from typing import Generic, Self, TextIO
 from kelr.view.columns import Json, RowT, View
 from kelr.view.formats import OutputFormat
 from kelr.view.machine import CsvWriter, JsonWriter, NdjsonWriter, Writer, YamlWriter
+from kelr.view.progress import ProgressLine
+from kelr.view.streams import write_utf8
 from kelr.view.styled import Style, Text, plain, styled, written
 from kelr.view.table import Table
 
@@ -37,6 +39,10 @@ class Output:
     color: bool = False
     stderr_color: bool = False
     connection_flags: tuple[str, ...] = field(default=())
+    _counted: ProgressLine = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_counted", ProgressLine(self.stderr))
 
     @classmethod
     def for_streams(
@@ -48,7 +54,12 @@ class Output:
         environ: Mapping[str, str] | None = None,
         connection_flags: tuple[str, ...] = (),
     ) -> Output:
-        """Decide width and colour: none in a pipe, none with NO_COLOR set or on a dumb terminal."""
+        """Decide width and colour: none in a pipe, none with NO_COLOR set or on a dumb terminal.
+
+        Makes stdout write UTF-8 where the format is one for machines.
+        """
+        if not format.for_people:
+            write_utf8(stdout)
         variables = os.environ if environ is None else environ
         may_color = not variables.get("NO_COLOR") and variables.get("TERM") != "dumb"
         return cls(
@@ -67,10 +78,12 @@ class Output:
 
     def line(self, text: Text | str = "") -> None:
         """A line of data for people."""
+        self.end_progress()
         self.stdout.write(written(plain(text) if isinstance(text, str) else text, color=self.color) + "\n")
 
     def note(self, text: Text | str) -> None:
         """A line beside the data, to stderr."""
+        self.end_progress()
         self.stdout.flush()
         self.stderr.write(written(plain(text) if isinstance(text, str) else text, color=self.stderr_color) + "\n")
 
@@ -83,19 +96,15 @@ class Output:
         self.note([*styled("  next:", Style.HEADING), *plain(" " + self.next_command(arguments))])
 
     def progress(self, done: int, total: int, *, what: str = "") -> None:
-        """Count on a line of the terminal that stderr is; nothing in a pipe."""
-        if self.stderr.isatty():
-            label = f"{what}: " if what else ""
-            self.stderr.write(f"\r\x1b[K{label}{done:,} of {total:,}")
-            if done >= total:
-                self.end_progress()
-            self.stderr.flush()
+        """Count on a line of the terminal that stderr is; nothing in a pipe. Whatever is written next clears it."""
+        if done < total:
+            self._counted.show(done, total, what=what)
+        else:
+            self.end_progress()
 
     def end_progress(self) -> None:
-        """Clear the line that counts."""
-        if self.stderr.isatty():
-            self.stderr.write("\r\x1b[K")
-            self.stderr.flush()
+        """Clear the line that counts, if it is there."""
+        self._counted.clear()
 
 
 class Listing(Generic[RowT]):
@@ -140,6 +149,7 @@ class Listing(Generic[RowT]):
         if not batch:
             return
         self.rows += len(batch)
+        self._output.end_progress()
         if self._writer is not None:
             self._writer.items(batch)
         else:
@@ -149,6 +159,7 @@ class Listing(Generic[RowT]):
     def finish(self, tail: Mapping[str, Json] | None = None) -> None:
         """End the listing; `tail` holds what a document says after its items."""
         self._finished = True
+        self._output.end_progress()
         if self._writer is not None:
             self._writer.end({**(tail or {}), "complete": True})
             self._output.stdout.flush()

@@ -7,12 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kelr import __version__
+from kelr.sources.snapshot_file import write_snapshot
 from tests.commands.conftest import Kelr
+from tests.incident import INCIDENT
 
 
 def run(*arguments: str, shell_tail: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -51,10 +54,59 @@ def test_a_reader_that_goes_away_is_no_error(snapshot_file: str, tmp_path: Path)
     assert (process.returncode, err) == (141, "")
 
 
-def test_a_closed_stdout_is_no_error(snapshot_file: str, tmp_path: Path) -> None:
-    ran = run("describe", "orders:0", "--snapshot", snapshot_file, shell_tail=">&-", cwd=tmp_path)
-    assert (ran.returncode, ran.stdout) == (0, "")
+@pytest.mark.parametrize("format", ["table", "json"])
+def test_a_closed_stdout_is_said(snapshot_file: str, tmp_path: Path, format: str) -> None:
+    ran = run("describe", "orders:0", "--snapshot", snapshot_file, "-o", format, shell_tail=">&-", cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (7, "")
+    assert ran.stderr.endswith("kelr: error: the output could not be written to its end: Bad file descriptor\n")
     assert "Traceback" not in ran.stderr
+
+
+def test_a_closed_stdout_does_not_hinder_what_writes_nothing_to_it(snapshot_file: str, tmp_path: Path) -> None:
+    ran = run("describe", "nope", "--snapshot", snapshot_file, shell_tail=">&-", cwd=tmp_path)
+    assert ran.returncode == 2
+
+
+def test_a_closed_stderr_is_no_error(snapshot_file: str, tmp_path: Path) -> None:
+    ran = run("describe", "orders:1", "--snapshot", snapshot_file, shell_tail="2>&-", cwd=tmp_path)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith("PARTITION")
+
+
+C_LOCALE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+"""Where Python writes ASCII."""
+
+
+def in_ascii(*arguments: str, cwd: Path) -> bytes:
+    """What kelr writes to stdout where the locale has ASCII alone."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    ran = subprocess.run(
+        [sys.executable, "-m", "kelr", *arguments],
+        capture_output=True,
+        timeout=60,
+        check=False,
+        cwd=cwd,
+        env={**variables, **C_LOCALE},
+    )
+    assert (ran.returncode, ran.stderr.isascii()) == (0, True), ran.stderr
+    return ran.stdout
+
+
+def test_no_locale_makes_output_fail(tmp_path: Path) -> None:
+    brokers = tuple(replace(broker, rack="k\u00f8benhavn") for broker in INCIDENT.cluster.brokers)
+    write_snapshot(replace(INCIDENT, cluster=replace(INCIDENT.cluster, brokers=brokers)), tmp_path / "a.kelr")
+    explained = in_ascii("explain", "orders:1", "--snapshot", "a.kelr", cwd=tmp_path).decode("ascii")
+    assert " - rules elr-" in explained
+    assert "k\\xf8benhavn" in explained
+    racks = {}
+    for format in ("json", "yaml", "ndjson", "csv"):
+        raw = in_ascii("log-info", "orders:1", "-o", format, "--snapshot", "a.kelr", cwd=tmp_path)
+        assert raw.isascii() is (format != "csv")
+        racks[format] = raw.decode("utf-8")
+    assert {item["rack"] for item in json.loads(racks["json"])["items"]} == {"k\u00f8benhavn"}
+    assert "k\u00f8benhavn" in racks["csv"]
+    assert "\\xF8" in racks["yaml"]
+    assert "\\u00f8" in racks["ndjson"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, which only Linux has")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -175,3 +175,37 @@ def test_progress_only_on_a_terminal() -> None:
     Output(io.StringIO(), terminal).progress(1, 2000, what="logs")
     assert pipe.getvalue() == ""
     assert terminal.getvalue() == "\r\x1b[Klogs: 1 of 2,000"
+
+
+def test_progress_stays_narrower_than_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line that wraps could not be cleared."""
+    for columns, shown in ((40, "logs that were asked for: 1 of 9"), (32, "1 of 9"), (4, "1 o")):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        terminal = Terminal()
+        Output(io.StringIO(), terminal).progress(1, 9, what="logs that were asked for")
+        assert terminal.getvalue() == "\r\x1b[K" + shown
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda output: output.line("x"),
+        lambda output: output.note("x"),
+        lambda output: output.listing(VIEW).__enter__().add([Row("x")]),
+        lambda output: output.listing(VIEW).__enter__().finish(),
+        lambda output: output.progress(9, 9),
+        lambda output: output.end_progress(),
+    ],
+)
+def test_whatever_is_written_next_clears_the_count_once(written: Callable[[Output], None]) -> None:
+    terminal = Terminal()
+    output = Output(io.StringIO(), terminal)
+    written(output)
+    assert "\x1b[K" not in terminal.getvalue()
+    output.progress(1, 9)
+    counted = len(terminal.getvalue())
+    written(output)
+    assert terminal.getvalue()[counted:].startswith("\r\x1b[K")
+    cleared = len(terminal.getvalue())
+    written(output)
+    assert "\x1b[K" not in terminal.getvalue()[cleared:]

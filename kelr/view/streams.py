@@ -1,0 +1,57 @@
+"""This process's stdout and stderr, made fit to be written to whatever the shell and the locale made of them."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import sys
+from typing import TextIO
+
+_ERRORS = "kelr-readable"
+_STAND_INS = {"\N{MIDDLE DOT}": "-"}
+"""What is written for kelr's own signs where the stream cannot hold them; all else is escaped."""
+
+
+def prepare_streams() -> None:
+    """Replace streams that are closed, and let no character fail on a stream's encoding."""
+    _replace_closed()
+    codecs.register_error(_ERRORS, _readable)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_ERRORS)
+
+
+def write_utf8(stream: TextIO) -> None:
+    """Data for machines is UTF-8 whatever the locale says: who reads it need not know where it was written."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def _readable(error: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    characters = error.object[error.start : error.end]
+    shown = (_STAND_INS.get(one) or one.encode("ascii", "backslashreplace").decode() for one in characters)
+    return "".join(shown), error.end
+
+
+def _replace_closed() -> None:
+    """With a descriptor closed (``>&-``) Python has None for a stream.
+
+    Data that nobody can get is an error, as on a full disk: stdout becomes a descriptor that cannot be written to. Its
+    number is taken before a file or a socket gets it. Notes on a closed stderr go to nowhere.
+    """
+    if sys.stdout is None:
+        _occupy(1, os.O_RDONLY)
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - it lives as long as the process
+    if sys.stderr is None:
+        _occupy(2, os.O_WRONLY)
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+
+
+def _occupy(descriptor: int, flags: int) -> None:
+    opened = os.open(os.devnull, flags)
+    if opened != descriptor:
+        os.dup2(opened, descriptor)
+        os.close(opened)

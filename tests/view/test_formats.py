@@ -1,0 +1,119 @@
+"""Every output in every format: all of them can be read back, and say the same."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kelr.commands.main import main
+from kelr.engine import decide
+from kelr.lab.incidents import INCIDENTS
+from kelr.lab.produce import Acks, Produced
+from kelr.lab.status import NodeStatus
+from kelr.lab.story import Action, StepDone
+from kelr.lab.tail import CutTail
+from kelr.sources.memory import MemorySource
+from kelr.view import lab
+from kelr.view.columns import View
+from kelr.view.demo import COMPARISON_VIEW, Comparison
+from kelr.view.formats import OutputFormat
+from kelr.view.output import Output
+from kelr.view.schema import SCHEMAS
+from tests.incident import INCIDENT
+from tests.view.test_schema import COMMANDS, violations
+
+STEPS = (
+    StepDone(
+        Action.PRODUCE, "produced", (1, 2), produced=(Produced(0, Acks.ALL, 5, 0), Produced(1, Acks.LEADER, 0, None))
+    ),
+    StepDone(Action.CUT_TAIL, "cut", (1,), cuts=(CutTail(1, "orders", 0, 5, 10, 1),)),
+)
+NODES = (
+    NodeStatus(100, "controller", 1, None, 17, None),
+    NodeStatus(1, "broker 1", 2, "az1", None, False),
+    NodeStatus(2, "broker 2", 3, "az\u00e9", 18, True),
+)
+LEADERLESS = [state for state in INCIDENT.partitions if state.leader is None]
+HEAD = {"directory": "d", "kafka": "4.3.1", "cluster_id": "c", "bootstrap_servers": "b:1", "elr": True}
+VIEWS: Mapping[str, tuple[View[Any], Sequence[Any], Mapping[str, Any]]] = {
+    "demo": (COMPARISON_VIEW, [Comparison(decide(INCIDENT, state)) for state in LEADERLESS], {}),
+    "lab-status": (lab.status_view(), NODES, {**HEAD, "min_isr": 2, "ready": False}),
+    "lab-incidents": (lab.incidents_view(), list(INCIDENTS.values()), {}),
+    "lab-incident": (
+        lab.incident_view(),
+        STEPS,
+        {"incident": "i", "bootstrap_servers": "b:1", "topic": "t", "partitions": 2},
+    ),
+    "lab-env": (lab.environment_view(), [("A", "1 2"), ("B", "")], {}),
+}
+
+
+@pytest.fixture
+def written(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """Writes the output of this name in a format: what came to stdout."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("kelr.commands.session.open_source", lambda _: MemorySource(INCIDENT))
+    monkeypatch.setattr("kelr.commands.snapshot.now_ms", lambda: INCIDENT.taken_at_ms)
+
+    def write(name: str, format: OutputFormat) -> str:
+        if name in COMMANDS:
+            code = main([*COMMANDS[name], "-o", format, *(["--overwrite"] if name == "snapshot" else [])])
+            captured = capsys.readouterr()
+            assert code == 0, captured.err
+            return captured.out
+        view, rows, head = VIEWS[name]
+        stdout = io.StringIO(newline="")
+        with Output(stdout, io.StringIO(), format=format).listing(view, head) as listing:
+            listing.add(rows)
+        return stdout.getvalue()
+
+    return write
+
+
+def test_every_output_is_here() -> None:
+    assert {*COMMANDS, *VIEWS} == set(SCHEMAS)
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_all_formats_say_the_same(name: str, written: Any) -> None:
+    document = json.loads(written(name, OutputFormat.JSON))
+    assert document["items"]
+    assert violations(document, name) == []
+    assert yaml.safe_load(written(name, OutputFormat.YAML)) == document
+    assert list(map(json.loads, written(name, OutputFormat.NDJSON).splitlines())) == document["items"]
+    header, *lines = csv.reader(io.StringIO(written(name, OutputFormat.CSV), newline=""))
+    assert len(lines) == len(document["items"])
+    for line, item in zip(lines, document["items"], strict=True):
+        fields = dict(zip(header, line, strict=True))
+        if name != "explain":  # whose items hold decisions, and its csv the line for each
+            assert {key: as_field(value) for key, value in item.items()} == fields
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.parametrize("format", [OutputFormat.TABLE, OutputFormat.WIDE])
+def test_people_get_something(name: str, format: OutputFormat, written: Any) -> None:
+    assert len(written(name, format).splitlines()) >= 2
+
+
+def as_field(value: Any) -> str:
+    """A value of a document as docs/output.md says that csv has it."""
+    if value is None:
+        return ""
+    if value == []:
+        return "-"
+    if isinstance(value, bool) or (isinstance(value, list) and isinstance(value[0], dict)) or isinstance(value, dict):
+        return json.dumps(value)
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def test_all_but_csv_is_ascii(written: Any) -> None:
+    for format in (OutputFormat.JSON, OutputFormat.YAML, OutputFormat.NDJSON):
+        assert written("lab-status", format).isascii()
+    assert "azé" in written("lab-status", OutputFormat.CSV)
