@@ -172,5 +172,5 @@ def _truncations(case: Case, elected: ReplicaLog) -> tuple[Truncation, ...]:
             continue
         agreed = agreement(held, elected)
         if agreed is not None and agreed < held.log_end:
-            found.append(Truncation(replica, agreed, held.log_end - agreed))
+            found.append(Truncation(replica, agreed, held.log_end - max(agreed, held.log_start or 0)))
     return tuple(found)

@@ -122,7 +122,8 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """What a replica's log gives up when it follows the elected leader: `[from_offset, from_offset + offsets)`."""
+    """What a replica's log gives up when it follows the elected leader: so many offsets, from `from_offset` (or from
+    where the log starts, if that is later) up to its end."""
 
     replica: int
     from_offset: int
