@@ -160,7 +160,7 @@ def election_name(outcome: Outcome) -> str:
     """The election as people call it, the designated replica included."""
     if outcome.election is ElectionType.DESIGNATION:
         return f"designation of {outcome.designate}" if outcome.designate is not None else "designation"
-    return f"{outcome.election.value}{' (what Kafka does)' if outcome.election is ElectionType.UNCLEAN else ''}"
+    return f"{outcome.election.value}{' (stock)' if outcome.election is ElectionType.UNCLEAN else ''}"
 
 
 def _leader(outcome: Outcome) -> Text:
