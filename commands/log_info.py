@@ -54,31 +54,25 @@ def log_info(
 
 
 def _show(session: Session, selection: Selection, lineage: bool) -> tuple[list[TopicError], int]:
-    from kelr.sources.survey import read_logs  # noqa: PLC0415 - not for --help
+    from kelr.sources.log_pages import read_logs  # noqa: PLC0415 - not for --help
     from kelr.view.describe import cluster_head, explain_command, note_errors  # noqa: PLC0415
-    from kelr.view.log_info import (  # noqa: PLC0415
-        LogRow,
-        log_info_tail,
-        log_info_view,
-        log_rows,
-        note_newer_epochs,
-    )
+    from kelr.view.log_info import LogNotes, log_info_tail, log_info_view, log_rows  # noqa: PLC0415
 
     source, output = session.source(), session.output
     errors: list[TopicError] = []
-    moved: list[LogRow] = []
+    notes = LogNotes()
     view = log_info_view(source.cluster(), lineage=lineage)
     with output.listing(view, cluster_head(source.cluster(), source.name)) as listing:
         with session.progress("logs read") as progress:
             for page, logs in read_logs(source, selection, lineage=lineage, progress=progress):
                 rows = [row for state in page.partitions for row in log_rows(state, logs.get(state.address, ()))]
                 listing.add(rows)
-                moved.extend(row for row in rows if row.logs.newer_leader_epoch is not None)
+                notes.add(rows)
                 errors.extend(page.topic_errors)
         command = explain_command([str(target) for target in selection.targets], errors) if listing.rows else None
         listing.finish(log_info_tail(errors, None if command is None else output.next_command(command)))
     if not output.format.is_document:
-        note_newer_epochs(output, moved)
+        notes.show(output)
         note_errors(output, errors)
         if command is not None:
             output.next(command)

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
 from kelr.engine import effective_min_isr, situation_of
-from kelr.model import Cluster, LogAnswer, PartitionState, Selection, Situation, TopicConfig, TopicError, TopicPartition
+from kelr.model import Cluster, PartitionState, Selection, Situation, TopicConfig, TopicError, TopicPartition
 from kelr.model.described import Described
-from kelr.sources.base import Page, Progress, Source
+from kelr.sources.base import Page, Source
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
 """Kafka's own topics (Topic.java)."""
@@ -93,19 +93,6 @@ def survey(
         if result.cut_at is not None:
             return
         left = None if left is None else left - len(result.partitions)
-
-
-def read_logs(
-    source: Source,
-    selection: Selection,
-    *,
-    lineage: bool = False,
-    page_size: int | None = None,
-    progress: Progress | None = None,
-) -> Iterator[tuple[Page, Mapping[TopicPartition, tuple[LogAnswer, ...]]]]:
-    """Each page of the selected partitions with what every replica of its partitions answered."""
-    for page in source.pages(selection, page_size=page_size):
-        yield page, source.replica_logs(page.partitions, lineage=lineage, progress=progress)
 
 
 def _configs_of(

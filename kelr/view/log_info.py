@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kelr.engine import KnownLogs, diverges_at, rank_logs, segments
@@ -70,12 +70,35 @@ def log_info_view(cluster: Cluster, *, lineage: bool = False) -> View[LogRow]:
     return View(KIND, columns, head=CLUSTER_HEAD, tail=ERRORS_TAIL)
 
 
-def note_newer_epochs(output: Output, rows: Sequence[LogRow]) -> None:
-    """Say where a broker knows a newer leader epoch than the partition's state has: the state is the older one."""
-    for row in rows:
-        newer = row.logs.newer_leader_epoch
-        if newer is not None and row.replica == row.state.replicas[0]:
-            output.note(f"{row.state.address} moved on while it was read: a broker knows leader epoch {newer}")
+class LogNotes:
+    """What is to be said beside the rows, gathered while they go by."""
+
+    def __init__(self) -> None:
+        self._newer: list[str] = []
+        self._not_compared: dict[str, None] = {}
+
+    def add(self, rows: Iterable[LogRow]) -> None:
+        """Look at a batch of rows."""
+        for row in rows:
+            newer = row.logs.newer_leader_epoch
+            if newer is not None and row.replica == row.state.replicas[0]:
+                # The state is the older one.
+                self._newer.append(
+                    f"{row.state.address} moved on while it was read: a broker knows leader epoch {newer}"
+                )
+            if row.log is not None and _behind_best(row) is None:
+                self._not_compared[_NO_LINEAGE if row.replica in row.logs.ranked else _NO_EPOCHS] = None
+
+    def show(self, output: Output) -> None:
+        """Print them; why BEHIND is not known only to those who see a ``?``."""
+        for text in self._newer:
+            output.note(text)
+        if self._not_compared and output.format.for_people:
+            output.note(f"BEHIND is not known for some logs that were heard: {'; '.join(self._not_compared)}")
+
+
+_NO_EPOCHS = "a log whose epochs are not known (LEARNT BY says why) cannot be compared"
+_NO_LINEAGE = "logs that end in different epochs are compared by all their epochs, and those are not known here"
 
 
 def log_info_tail(errors: Sequence[TopicError], command: str | None) -> dict[str, Json]:
@@ -169,10 +192,6 @@ def _lineage_columns() -> tuple[Column[LogRow], ...]:
         Column("parts at", "PARTS AT", text=_parts_text, shown=Shown.PEOPLE, right=True),
         Column("epochs", "EPOCHS", text=_epochs_text, shown=Shown.PEOPLE),
     )
-
-
-def _replica(row: LogRow, marks: ReplicaMarks) -> Text:
-    return (marks.one(row.replica, failed=row.replica in (row.state.offline_replicas or ())),)
 
 
 def _behind_best(row: LogRow) -> int | None:

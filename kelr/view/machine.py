@@ -10,7 +10,7 @@ import csv
 import json
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import Generic, Protocol, TextIO, TypeVar
+from typing import Any, Generic, Protocol, TextIO, TypeVar
 
 from kelr.view.columns import Json, RowT, View
 
@@ -107,17 +107,18 @@ class CsvWriter(Generic[RowT]):
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
-def plain_values(value: Json) -> Json:
+def plain_values(value: Any) -> Json:
     """The same without types of Python's own: an enum's member is its value, a tuple a list, a mapping a dict."""
     if type(value) in _SCALARS:
-        return value
+        scalar: Json = value
+        return scalar
     if isinstance(value, Enum):
         return plain_values(value.value)
     if isinstance(value, Mapping):
         return {str(key): plain_values(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
         return [plain_values(member) for member in value]
-    return value
+    raise TypeError(f"{type(value).__name__} has no place in a document")
 
 
 def _field(value: Json) -> str:
@@ -135,7 +136,8 @@ def _field(value: Json) -> str:
 
 
 def _dumped(value: Json) -> str:
-    return json.dumps(plain_values(value))
+    # json knows tuples and enumerated strings and numbers by itself, and quickly; it asks for the rest.
+    return json.dumps(value, default=plain_values)
 
 
 def _members(fields: Mapping[str, Json]) -> str:

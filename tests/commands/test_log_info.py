@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from kelr.model import ReplicaLog, Snapshot, TopicPartition
+from kelr.model import LogAnswer, ReplicaLog, Snapshot, TopicPartition
 from tests.commands.conftest import Kelr
 from tests.incident import INCIDENT
+from tests.sources.test_log_pages import LiveLike
 
 pytestmark = pytest.mark.usefixtures("incident")
 
@@ -96,6 +97,34 @@ def test_an_epoch_that_could_not_be_read_is_said_in_its_row(kelr: Kelr, cluster:
     cluster(replace(INCIDENT, logs={address: (refused, *INCIDENT.logs[address][1:])}))
     row = kelr("log-info", "orders:1").out.splitlines()[1]
     assert row.endswith("?      ?  116    ?       ?  ListOffsets; epochs: TOPIC_AUTHORIZATION_FAILED (READ)")
+    assert (
+        "a log whose epochs are not known (LEARNT BY says why) cannot be compared\n" in kelr("log-info", "orders:1").err
+    )
+
+
+def test_behind_is_known_without_asking_for_lineage(kelr: Kelr, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kelr.commands.session.open_source", lambda _: LiveLike())
+    ran = kelr("log-info", "payments")
+    assert [line.split()[-4:-1] for line in ran.out.splitlines()[1:3]] == [["50", "40", "best"], ["45", "40", "-20"]]
+    assert "EPOCHS" not in ran.out
+    assert ran.err == "  next: kelr explain payments\n"
+
+
+def test_why_behind_is_not_known_is_said_to_people(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    unknown = {address: tuple(map(without_lineage, logs)) for address, logs in INCIDENT.logs.items()}
+    cluster(replace(INCIDENT, logs=unknown))
+    ran = kelr("log-info", "payments")
+    assert ran.out.splitlines()[2].split()[-2] == "?"
+    assert ran.err.splitlines()[0] == (
+        "BEHIND is not known for some logs that were heard: logs that end in different epochs are compared by all their"
+        " epochs, and those are not known here"
+    )
+    assert kelr("log-info", "payments", "-o", "csv").err == "  next: kelr explain payments\n"
+    assert "BEHIND" not in kelr("log-info", "orders:1").err
+
+
+def without_lineage(answer: LogAnswer) -> LogAnswer:
+    return replace(answer, lineage=None) if isinstance(answer, ReplicaLog) else answer
 
 
 def test_targets_are_required(kelr: Kelr) -> None:
