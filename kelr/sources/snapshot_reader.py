@@ -46,6 +46,11 @@ class SnapshotReader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        if path.exists() and not path.is_file():
+            raise BadInputError(
+                f"{path} is not a regular file: kelr reads a snapshot more than once, and a pipe cannot be",
+                next_step="save it to a file first",
+            )
         lines = self._lines()
         header = self._header(next(lines, (1, b""))[1])
         lines.close()

@@ -56,8 +56,8 @@ class Table(Generic[RowT]):
         """Nothing is wrapped, left out or coloured here: a cell is its text, and long listings go quickly."""
         cells = [[written(cell_text(column, row), color=False) for column in self._columns] for row in rows]
         if not self.started:
-            shown = ([width_of(row[index]) for row in cells] for index in range(len(self._columns)))
-            self._widths = _whole_widths(self._columns, shown)
+            shown = [[width_of(row[index]) for row in cells] for index in range(len(self._columns))]
+            self._widths = _pipe_widths(self._columns, shown)
         if self._header:
             self._header = False
             cells.insert(0, [column.title for column in self._columns])
@@ -83,7 +83,7 @@ class Table(Generic[RowT]):
     def _fit(self, cells: list[list[Text]]) -> list[list[Text]]:
         shown = [[row[index] for row in cells] for index in range(len(self._columns))]
         if self._width is None:
-            self._widths = _whole_widths(self._columns, (map(_text_width, column) for column in shown))
+            self._widths = _pipe_widths(self._columns, [list(map(_text_width, column)) for column in shown])
             return cells
         keep = list(range(len(self._columns)))
         if self._may_leave_out:
@@ -177,6 +177,8 @@ def _columns_that_fit(columns: Sequence[Column[RowT]], widths: Sequence[int], wi
     return keep
 
 
+_NEVER_STICKS_OUT = 40
+"""The width up to which names in a pipe always widen their column."""
 _OWN_LINE_FROM = 8
 """The width below which the first column is not squeezed: names that are longer get a line of their own."""
 
@@ -201,6 +203,16 @@ def _floors(columns: Sequence[Column[RowT]], cells: Sequence[Sequence[Text]]) ->
 def _whole_widths(columns: Sequence[Column[RowT]], cells: Iterable[Iterable[int]]) -> list[int]:
     """How wide each column is where nothing is wrapped, from the widths of its cells."""
     return [max([width_of(column.title), *widths]) for column, widths in zip(columns, cells, strict=True)]
+
+
+def _pipe_widths(columns: Sequence[Column[RowT]], cells: Sequence[Sequence[int]]) -> list[int]:
+    """How wide each column is in a pipe: as its widest cell, but that one long name does not pad all other rows.
+
+    Names far above the usual length stick out of the first column and push the rest of their own rows aside.
+    """
+    names = sorted(cells[0])
+    usual = max(_NEVER_STICKS_OUT, 2 * names[len(names) // 2]) if names else 0
+    return _whole_widths(columns, [[width for width in names if width <= usual], *cells[1:]])
 
 
 def _squeezed(floors: tuple[list[int], ...], width: int) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kelr.errors import BadInputError, KelrError, UsageError
+from kelr.errors import BadInputError, ExitCode, KelrError, UsageError
 from kelr.model import (
     Broker,
     BrokerStatus,
@@ -393,3 +394,12 @@ def test_a_snapshot_of_a_snapshot_file(tmp_path: Path, path: Path) -> None:
     assert again.source == str(path)
     assert again.logs[TopicPartition("orders", 0)] == SNAPSHOT.logs[TopicPartition("orders", 0)]
     assert replace(read_snapshot(tmp_path / "again"), source=str(path)) == again
+
+
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for path in (fifo, tmp_path, Path(os.devnull)):
+        with pytest.raises(BadInputError, match="is not a regular file") as refused:
+            SnapshotFileSource(path)
+        assert refused.value.exit_code == ExitCode.USAGE

@@ -143,3 +143,19 @@ def test_columns_by_format() -> None:
 def test_a_pipe_gets_the_lines_that_the_general_way_lays_out(rows: list[Row]) -> None:
     general = [written(text, color=False) for text in Table(COLUMNS, width=None).texts(rows)]
     assert table(*rows) == general
+
+
+def test_one_long_name_in_a_pipe_sticks_out_and_pads_no_other_row() -> None:
+    long = "x" * 249
+    assert table(Row("orders", (1, 2), 12), Row(long, (3,), 4), Row("a", (5,), 6)) == [
+        "NAME    MEMBERS  COUNT",
+        "orders  1 2         12",
+        f"{long}  3            4",
+        "a       5            6",
+    ]
+    assert table(Row(long, (1,), 2)) == [f"NAME{' ' * 245}  MEMBERS  COUNT", f"{long}  1            2"]
+
+
+def test_names_of_forty_characters_in_a_pipe_are_aligned() -> None:
+    lines = table(Row("a"), Row("b"), Row("x" * 40))
+    assert len({line.index("-") for line in lines[1:]}) == 1
