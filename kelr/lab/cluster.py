@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -13,21 +13,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kelr.errors import LabError, UsageError
-from kelr.lab import archive, jvm, processes, watch, wire
+from kelr.lab import archive, disk, jvm, processes, watch, wire
 from kelr.lab.jars import Progress, cache_directory, obtain_jars
 from kelr.lab.java import Java, find_java
 from kelr.lab.locks import load_lock
 from kelr.lab.nodes import NodePaths, new_kafka_uuid, write_nodes
 from kelr.lab.ports import free_ports
 from kelr.lab.spec import CONTROLLER_ID, LabSpec
-from kelr.lab.state import (
-    LabState,
-    claim_directory,
-    load_state,
-    locked,
-    node_name,
-    save_state,
-)
+from kelr.lab.state import LabState, claim_directory, load_state, locked, node_name, save_state
 from kelr.lab.status import LabStatus, NodeStatus
 from kelr.lab.tail import CutTail, cut_log
 from kelr.lab.teardown import file_errors, take_down
@@ -38,7 +31,6 @@ if TYPE_CHECKING:
 
 Report = Callable[[str], None]
 START_TIMEOUT_S = 60.0
-OBSTACLE = "lost+found"
 
 
 class Lab:
@@ -187,7 +179,7 @@ class Lab:
         """
         deadline = time.monotonic() + timeout_s
         for broker in brokers:
-            while not self._says_unfenced(broker):
+            while wire.fenced_as_seen_by(self.port(broker)).get(broker) is not False:
                 self._check_alive(broker)
                 if time.monotonic() > deadline:
                     raise LabError(f"broker {broker} was not unfenced in {timeout_s:.0f} s{self._log_tail(broker)}")
@@ -199,7 +191,7 @@ class Lab:
         Raises:
             LabError: no broker answers.
         """
-        for seen in self._views(topics):
+        for seen in wire.views(map(self.port, self.brokers), topics):
             return seen
         raise LabError("no broker of the lab answers", next_step="start one, or look at 'kelr lab status'")
 
@@ -214,7 +206,7 @@ class Lab:
         seen: list[Mapping[TopicPartition, PartitionState]] = []
 
         def all_hold() -> bool:
-            seen[:] = self._views((topic,))
+            seen[:] = wire.views(map(self.port, self.brokers), (topic,))
             return bool(seen) and all(view and all(map(holds, view.values())) for view in seen)
 
         try:
@@ -245,7 +237,7 @@ class Lab:
             LabError: a broker does not come back.
         """
         for node in (CONTROLLER_ID, *self.brokers):
-            _clear_obstacle(self.data_directory(node))
+            disk.clear_obstacle(self.data_directory(node))
             if self._process(node) is None:
                 self._spawn(node)
         self.wait_unfenced(*self.brokers, timeout_s=timeout_s)
@@ -261,12 +253,7 @@ class Lab:
 
     def saved_high_watermarks(self, broker: int, topic: str) -> Mapping[int, int]:
         """Partition to high watermark, as the broker last saved it on disk (replication-offset-checkpoint)."""
-        try:
-            lines = (self.data_directory(broker) / "replication-offset-checkpoint").read_text().splitlines()[2:]
-        except FileNotFoundError:
-            return {}
-        fields = (line.rsplit(" ", 2) for line in lines)
-        return {int(partition): int(offset) for name, partition, offset in fields if name == topic}
+        return disk.saved_high_watermarks(self.data_directory(broker), topic)
 
     def cut_tail(self, broker: int, topic: str, partition: int, *, batches: int) -> CutTail:
         """While the broker is down, cut its log's last record batches off, as a machine crash loses unflushed data.
@@ -282,20 +269,21 @@ class Lab:
     def obstruct(self, broker: int) -> None:
         """Keep a broker that is down from coming back: started, it registers and then dies while it loads its logs.
 
-        What is put into its log directory is a ``lost+found``, as a file system check leaves one at a mount point.
-        `restore` and `clear` take it away.
+        `restore` and `clear` take the obstacle away.
         """
         self._check(broker)
-        (self.data_directory(broker) / OBSTACLE).mkdir(exist_ok=True)
+        disk.put_obstacle(self.data_directory(broker))
 
     def clear(self, broker: int) -> None:
         """Undo `obstruct`."""
         self._check(broker)
-        _clear_obstacle(self.data_directory(broker))
+        disk.clear_obstacle(self.data_directory(broker))
 
     def status(self) -> LabStatus:
         """What runs, and what the cluster says of each broker."""
-        fenced = self._fenced()
+        views = map(wire.fenced_as_seen_by, map(self.port, self.brokers))
+        # As the first broker that answers has it.
+        fenced = next(filter(None, views), {})
         nodes = []
         for node in (CONTROLLER_ID, *self.brokers):
             process = self._process(node)
@@ -399,35 +387,4 @@ class Lab:
             raise LabError(f"the controller has ended{self._log_tail(CONTROLLER_ID)}", next_step="kelr lab restore")
 
     def _log_tail(self, node: int) -> str:
-        try:
-            text = NodePaths.of(self.directory, node).output.read_text(errors="replace")
-        except OSError:
-            return ""
-        lines = [line for line in text.splitlines() if not line.startswith("\tat ")]
-        return "".join(f"\n  | {line[:300]}" for line in lines[-15:])
-
-    def _says_unfenced(self, broker: int) -> bool:
-        return self._fenced_as_seen_by(broker).get(broker) is False
-
-    def _views(self, topics: tuple[str, ...]) -> Iterator[Mapping[TopicPartition, PartitionState]]:
-        for broker in self.brokers:
-            with suppress(OSError):
-                yield wire.partitions(self.port(broker), topics)
-
-    def _fenced(self) -> Mapping[int, bool]:
-        """Broker id to whether it is fenced, as the first broker that answers has it; registered brokers only."""
-        for broker in self.brokers:
-            if answer := self._fenced_as_seen_by(broker):
-                return answer
-        return {}
-
-    def _fenced_as_seen_by(self, broker: int) -> Mapping[int, bool]:
-        try:
-            return wire.fenced_brokers(self.port(broker))
-        except OSError:
-            return {}
-
-
-def _clear_obstacle(data: Path) -> None:
-    with suppress(FileNotFoundError):
-        (data / OBSTACLE).rmdir()
+        return disk.last_words(NodePaths.of(self.directory, node).output)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from kelr.errors import LabError
 from kelr.lab import processes
-from kelr.lab.state import ProcessRecord
+from kelr.lab.state import ProcessRecord, load_state
+from kelr.lab.teardown import down
 
 LOOK_EVERY_S = 0.5
 
@@ -34,15 +35,12 @@ def spawn_watch(directory: Path, lab_id: str, owner_pid: int) -> None:
 
 def main(directory: str, owner_pid: str, owner_started: str, lab_property: str) -> None:
     """Wait for the owner's end, then end the lab with this id, if it is there still."""
-    from kelr.lab.cluster import Lab  # noqa: PLC0415
-
     owner = ProcessRecord(int(owner_pid), float(owner_started))
     while processes.runs(owner):
         time.sleep(LOOK_EVERY_S)
     with suppress(LabError):
-        lab = Lab.open(Path(directory))
-        if processes.lab_property(lab.lab_id) == lab_property:
-            lab.down()
+        if processes.lab_property(load_state(Path(directory)).lab_id) == lab_property:
+            down(Path(directory))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ broker believes, the lab has to ask it.
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from kelr.lab.nodes import HOST
@@ -72,6 +73,20 @@ def partitions(port: int, topics: Sequence[str] = ()) -> Mapping[TopicPartition,
         cursor = DescribeTopicPartitionsRequest.Cursor(
             topic_name=after.topic_name, partition_index=after.partition_index
         )
+
+
+def fenced_as_seen_by(port: int) -> Mapping[int, bool]:
+    """As `fenced_brokers`; empty where nobody answers on this port."""
+    with suppress(OSError):
+        return fenced_brokers(port)
+    return {}
+
+
+def views(ports: Iterable[int], topics: Sequence[str] = ()) -> Iterator[Mapping[TopicPartition, PartitionState]]:
+    """As `partitions`, from one broker after the other; those that do not answer are left out."""
+    for port in ports:
+        with suppress(OSError):
+            yield partitions(port, topics)
 
 
 def _state(topic: str, answer: Any) -> PartitionState:
