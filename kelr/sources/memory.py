@@ -65,13 +65,7 @@ class MemorySource:
     ) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
         """The answers that the snapshot holds; `lineage` cannot add to them, so epochs not saved stay unknown."""
         del lineage
-        logs = self._open().logs
-        answers = {
-            partition.address: answers_for(partition, logs.get(partition.address, ())) for partition in partitions
-        }
-        if progress is not None:
-            progress(len(partitions), len(partitions))
-        return answers
+        return saved_answers(self._open().logs, partitions, progress)
 
     def close(self) -> None:
         self._closed = True
@@ -90,8 +84,19 @@ class MemorySource:
         return self._snapshot
 
 
-def answers_for(partition: PartitionState, saved: Sequence[LogAnswer]) -> tuple[LogAnswer, ...]:
-    """One answer for each replica, in assignment order; a replica that was not saved is `NOT_ASKED`."""
+def saved_answers(
+    saved: Mapping[TopicPartition, Sequence[LogAnswer]],
+    partitions: Sequence[PartitionState],
+    progress: Progress | None = None,
+) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
+    """One answer for each replica of each partition, in assignment order; one that was not saved is `NOT_ASKED`."""
+    answers = {partition.address: _answers_for(partition, saved.get(partition.address, ())) for partition in partitions}
+    if progress is not None:
+        progress(len(partitions), len(partitions))
+    return answers
+
+
+def _answers_for(partition: PartitionState, saved: Sequence[LogAnswer]) -> tuple[LogAnswer, ...]:
     by_replica = {answer.replica: answer for answer in saved}
     return tuple(
         by_replica.get(replica) or NotHeard(replica, Unheard.NOT_ASKED, NOT_IN_SNAPSHOT)

@@ -18,7 +18,7 @@ from kelr import __version__
 from kelr.errors import UsageError
 from kelr.model import Cluster, LogAnswer, PartitionState, Selection, Snapshot, TopicConfig, TopicError, TopicPartition
 from kelr.sources.base import LogFilter, Page, Progress, Source
-from kelr.sources.memory import NOT_IN_SNAPSHOT, answers_for
+from kelr.sources.memory import NOT_IN_SNAPSHOT, saved_answers
 from kelr.sources.paging import paginate
 from kelr.sources.snapshot_reader import Body, SnapshotReader
 
@@ -204,9 +204,7 @@ class SnapshotFileSource:
                 for line in reader.body()
                 if line.partition is not None and line.logs is not None and line.partition.address in wanted
             }
-        if progress is not None:
-            progress(len(partitions), len(partitions))
-        return {partition.address: answers_for(partition, saved.get(partition.address, ())) for partition in partitions}
+        return saved_answers(saved, partitions, progress)
 
     def close(self) -> None:
         self._closed = True
