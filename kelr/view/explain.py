@@ -111,7 +111,7 @@ class Explanation:
     def _heading(self, row: Explained) -> Iterator[Text]:
         about = f"{RULE_SETS[row.decision.rules].title} · rules {row.decision.rules} · read {_time(row.taken_at_ms)}"
         yield from wrap(styled(row.decision.summary, Style.HEADING), self._line_width)
-        yield styled(about, Style.QUIET)
+        yield from wrap(styled(about, Style.QUIET), self._line_width)
 
     def _by_itself(self, decision: Decision) -> Iterator[Text]:
         if decision.leader is not None and decision.elected == decision.leader:

@@ -18,7 +18,8 @@ class Table(Generic[RowT]):
     """Lays out rows in columns whose widths the first batch decides, so that rows can be printed as they come.
 
     On a terminal that is too narrow, columns that yield are left out (and named in `left_out`); what still does not
-    fit is wrapped between words, and a first cell that is too long gets a line of its own.
+    fit is wrapped between words, and a first cell that is too long gets a line of its own. Where not even the longest
+    words fit side by side, the cells of a row come below each other, each with its title.
 
     Args:
         width: columns of the terminal; None for a pipe, where nothing is wrapped or left out.
@@ -35,7 +36,8 @@ class Table(Generic[RowT]):
         header: bool = True,
     ) -> None:
         self._columns = tuple(columns)
-        self._header = header
+        self._header = self._titled = header
+        self._stacked = False
         self._may_leave_out = may_leave_out
         self._width = width
         self._color = color
@@ -74,6 +76,10 @@ class Table(Generic[RowT]):
         cells = [[cell_text(column, row) for column in self._columns] for row in rows]
         if not self.started:
             cells = self._fit(cells)
+        if self._stacked:
+            for row_cells in cells:
+                yield from self._below_each_other(row_cells)
+            return
         if self._header:
             self._header = False
             yield from self._laid_out([_title(column) for column in self._columns])
@@ -88,9 +94,13 @@ class Table(Generic[RowT]):
         keep = list(range(len(self._columns)))
         if self._may_leave_out:
             keep = _columns_that_fit(self._columns, _floors(self._columns, shown)[2], self._width)
+        kept = tuple(self._columns[index] for index in keep)
+        self._widths = _squeezed(_floors(kept, [shown[index] for index in keep]), self._width)
+        self._stacked = len(keep) > 1 and sum(self._widths) + len(_GAP) * (len(keep) - 1) > self._width
+        if self._stacked:
+            return cells
         self.left_out = tuple(column.title for index, column in enumerate(self._columns) if index not in keep)
-        self._columns = tuple(self._columns[index] for index in keep)
-        self._widths = _squeezed(_floors(self._columns, [shown[index] for index in keep]), self._width)
+        self._columns = kept
         return [[row[index] for index in keep] for row in cells]
 
     def _laid_out(self, cells: Sequence[Text]) -> Iterator[Text]:
@@ -106,6 +116,20 @@ class Table(Generic[RowT]):
             wrapped[0] = [()]
         for number in range(max(len(lines) for lines in wrapped)):
             yield self._line([lines[number] if number < len(lines) else () for lines in wrapped])
+
+    def _below_each_other(self, cells: Sequence[Text]) -> Iterator[Text]:
+        """A row as a paragraph for each cell, or as one paragraph where the columns have no titles."""
+        width = self._width or 0
+        paragraphs = [[*_title(column), Span(": "), *cell] for column, cell in zip(self._columns, cells, strict=True)]
+        if not self._titled:
+            paragraphs = [[span for cell in cells for span in (*cell, Span(_GAP))]]
+        for number, paragraph in enumerate(paragraphs):
+            indent = [Span(_GAP)] * (number > 0)
+            text = _trimmed(paragraph)
+            fits = _text_width(text) + len(_GAP) * len(indent) <= width
+            lines = [text] if fits else wrap(text, width - 2 * len(_GAP))
+            yield [*indent, *lines[0]]
+            yield from ([Span(_GAP * 2), *line] for line in lines[1:])
 
     def _line(self, cells: Sequence[Text]) -> Text:
         line: list[Span] = []

@@ -159,3 +159,24 @@ def test_one_long_name_in_a_pipe_sticks_out_and_pads_no_other_row() -> None:
 def test_names_of_forty_characters_in_a_pipe_are_aligned() -> None:
     lines = table(Row("a"), Row("b"), Row("x" * 40))
     assert len({line.index("-") for line in lines[1:]}) == 1
+
+
+def test_where_not_even_the_words_fit_cells_come_below_each_other() -> None:
+    made = Table(COLUMNS, width=14, color=False)
+    assert list(made.lines([Row("orders", (100, 200, 300, 400), 12), Row("a")])) == [
+        "NAME: orders",
+        "  MEMBERS:",
+        "    100 200",
+        "    300 400",
+        "  COUNT: 12",
+        "NAME: a",
+        "  MEMBERS: -",
+        "  COUNT: -",
+    ]
+    assert made.left_out == ()
+    assert list(made.lines([Row("b", (1,), 2)])) == ["NAME: b", "  MEMBERS: 1", "  COUNT: 2"]
+
+
+def test_cells_without_titles_come_behind_each_other_there() -> None:
+    made = Table(COLUMNS, width=16, color=False, header=False, may_leave_out=False)
+    assert list(made.lines([Row("orders", (1000, 2000), 123456)])) == ["orders  1000", "    2000  123456"]
