@@ -1,3 +1,79 @@
-"""kelr shows, explains and repairs Kafka partitions that lost their leader (KIP-966)."""
+"""kelr shows, explains and repairs Kafka partitions that lost their leader (KIP-966).
+
+The library that the commands stand on::
+
+    from kelr import ConnectionSettings, LiveSource, decide_partitions, select
+
+    with LiveSource(ConnectionSettings.read("kafka-1:9092")) as source:
+        for page in decide_partitions(source, select(["orders"]), clock_ms=lambda: 0):
+            for decision in page.decisions:
+                print(decision.summary, decision.advice.text)
+
+Names are loaded when they are first used, so that importing kelr costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kelr.controller import RuleSet, choose_rules, rule_set
+    from kelr.engine import decide, decide_all
+    from kelr.errors import ExitCode, KelrError
+    from kelr.model import Decision, Selection, Situation, Snapshot, TopicPartition, select
+    from kelr.sources.base import Source, take_snapshot
+    from kelr.sources.connection import ConnectionSettings
+    from kelr.sources.decisions import decide_partitions
+    from kelr.sources.live import LiveSource
+    from kelr.sources.memory import MemorySource
+    from kelr.sources.snapshot_file import SnapshotFileSource, read_snapshot, save_snapshot, write_snapshot
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "ConnectionSettings",
+    "Decision",
+    "ExitCode",
+    "KelrError",
+    "LiveSource",
+    "MemorySource",
+    "RuleSet",
+    "Selection",
+    "Situation",
+    "Snapshot",
+    "SnapshotFileSource",
+    "Source",
+    "TopicPartition",
+    "__version__",
+    "choose_rules",
+    "decide",
+    "decide_all",
+    "decide_partitions",
+    "read_snapshot",
+    "rule_set",
+    "save_snapshot",
+    "select",
+    "take_snapshot",
+    "write_snapshot",
+]
+
+_HOMES = {
+    "kelr.controller": ("RuleSet", "choose_rules", "rule_set"),
+    "kelr.engine": ("decide", "decide_all"),
+    "kelr.errors": ("ExitCode", "KelrError"),
+    "kelr.model": ("Decision", "Selection", "Situation", "Snapshot", "TopicPartition", "select"),
+    "kelr.sources.base": ("Source", "take_snapshot"),
+    "kelr.sources.connection": ("ConnectionSettings",),
+    "kelr.sources.decisions": ("decide_partitions",),
+    "kelr.sources.live": ("LiveSource",),
+    "kelr.sources.memory": ("MemorySource",),
+    "kelr.sources.snapshot_file": ("SnapshotFileSource", "read_snapshot", "save_snapshot", "write_snapshot"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module 'kelr' has no attribute {name!r}")
