@@ -206,7 +206,12 @@ def test_what_a_killed_kelr_left_behind_is_ended_by_down(tmp_path: Path) -> None
 
 def test_a_lab_that_is_interrupted_while_starting_cleans_up(tmp_path: Path) -> None:
     directory = tmp_path / "lab"
-    command = [sys.executable, "-m", "kelr", "lab", "up", "--dir", str(directory)]
+    # Whatever a shell starts in the background inherits an ignored SIGINT, a test run and its children too.
+    heeding = (
+        "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "runpy.run_module('kelr', run_name='__main__')"
+    )
+    command = [sys.executable, "-c", heeding, "lab", "up", "--dir", str(directory)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as up:
         wait_for("nodes are being started", lambda: len(processes_under(directory)) >= 2)
         up.send_signal(signal.SIGINT)
