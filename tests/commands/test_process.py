@@ -123,6 +123,8 @@ def test_ctrl_c() -> None:
         "import os, signal, sys\n"
         "import kelr.commands.session as session\n"
         "from kelr.commands.main import main\n"
+        # A run in the background of a shell inherits an ignored SIGINT.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "session.open_source = lambda settings: os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.exit(main(['describe', '-b', 'x:1']))\n"
     )
