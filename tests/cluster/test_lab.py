@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,11 +17,19 @@ import pytest
 from kelr.errors import LabError, UsageError
 from kelr.lab import Action, Lab, LabSpec, down, run_incident
 from kelr.lab.processes import all_under as processes_under
+from kelr.lab.processes import signal_all
 from kelr.lab.produce import Acks, produce
 from kelr.lab.story import create_topic
 from kelr.lab.tail import CLEAN_SHUTDOWN_FILE, read_batches
 
 ONE_BROKER = LabSpec(brokers=1, min_isr=1, racks=1)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_running(tmp_path: Path) -> Iterator[None]:
+    """A test that fails half way leaves no node of its labs behind."""
+    yield
+    signal_all(processes_under(tmp_path), signal.SIGKILL)
 
 
 def kelr(*arguments: str, directory: Path) -> subprocess.CompletedProcess[str]:
