@@ -374,3 +374,10 @@ def test_a_leader_that_does_not_answer_is_not_called_healthy_without_a_word() ->
     assert (decided.advice.action, decided.advice.replica) == (AdviceAction.WAIT, 1)
     not_asked = decision(state, cluster_of(live=(1, 2)))
     assert not_asked.advice.action is AdviceAction.NOTHING
+
+
+def test_an_unknown_loss_is_said_in_a_whole_sentence() -> None:
+    """Logs of other epochs whose lineages nobody asked for: the best may be designated, its cost is not known."""
+    logs = [ReplicaLog(1, 50, 1, 5, 50, 0), ReplicaLog(2, 40, 2, 5, 40, 0)]
+    decided = decision(leaderless((1, 2, 3), elr=(3,)), cluster_of(live=(1, 2), fenced=(3,)), [*logs, silent(3)])
+    assert "designate 2, which loses an unknown number of offsets." in decided.advice.alternative
