@@ -29,8 +29,12 @@ class Circumstances:
 
     @property
     def normal_election(self) -> Election:
-        """The election that most events run (ReplicationControlManager.generateLeaderAndIsrUpdates)."""
-        return Election.UNCLEAN if self.unclean_leader_election else Election.ONLINE
+        """The election that most events run (ReplicationControlManager.generateLeaderAndIsrUpdates).
+
+        With the whole of KIP-966 unclean.leader.election.enable only stands for a recovery strategy.
+        """
+        unclean = self.unclean_leader_election and not self.rules.kip966
+        return Election.UNCLEAN if unclean else Election.ONLINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,7 @@ def change_partition(
     target_removing: tuple[int, ...] | None = None,
     target_recovering: bool | None = None,
     unclean_shutdown: frozenset[int] = frozenset(),
+    recovered: int | None = None,
 ) -> Change:
     """One run of the controller on one partition.
 
@@ -69,35 +74,42 @@ def change_partition(
         target_removing: the replicas that a reassignment removes from now on; None leaves them as they are.
         target_recovering: the recovery state that the event asks for; None leaves it as it is.
         unclean_shutdown: brokers that came back from an unclean shutdown: they may not stay in the ELR.
+        recovered: the replica that the Unclean Recovery Manager chose (`Ballot.recovered`).
     """
     isr = state.isr if target_isr is None else target_isr
     replicas = state.replicas if target_replicas is None else target_replicas
     adding = state.adding if target_adding is None else target_adding
     removing = state.removing if target_removing is None else target_removing
-    completed = _complete_reassignment(replicas, isr, adding or (), removing or (), around.rules)
+    completed = _complete_reassignment(replicas, isr, adding or (), removing or (), around)
     if completed is not None:
         replicas, isr = completed
         adding, removing = (), ()
-    elr = _target_elr(state, isr, around, unclean_shutdown)
+    sets = _target_sets(state, replicas, isr, around, unclean_shutdown)
     ballot = Ballot(
         replicas=replicas,
         isr=isr,
-        elr=elr,
+        elr=sets.elr,
         leader=state.leader,
         last_known=state.last_known_elr or (),
         electable=around.electable,
         election=election,
         rules=around.rules,
+        recovered=recovered,
     )
     elected = elect(ballot)
     asked = replace(state, adding=adding, removing=removing)
-    return Change(state, _write(state, asked, ballot, elected, target_recovering), elected, ballot)
+    return Change(state, _write(state, asked, ballot, elected, sets, target_recovering), elected, ballot)
 
 
 def _complete_reassignment(
-    replicas: tuple[int, ...], isr: tuple[int, ...], adding: tuple[int, ...], removing: tuple[int, ...], rules: RuleSet
+    replicas: tuple[int, ...],
+    isr: tuple[int, ...],
+    adding: tuple[int, ...],
+    removing: tuple[int, ...],
+    around: Circumstances,
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """The (replicas, ISR) after a reassignment that this run completes, or None (maybeCompleteReassignment)."""
+    rules = around.rules
     if not adding and not removing:
         return None
     new_isr = tuple(replica for replica in isr if replica not in removing)
@@ -108,20 +120,51 @@ def _complete_reassignment(
         return None
     if not rules.reassignment_needs_every_target and not set(adding) <= set(new_isr):
         return None
+    if rules.kip966 and len(new_isr) < around.min_isr:
+        # KIP-966: removing replicas may not stay in the ELR, so that fewer in sync would be left than min ISR asks for.
+        return None
     return new_replicas, new_isr
 
 
-def _target_elr(
-    state: PartitionState, isr: tuple[int, ...], around: Circumstances, unclean_shutdown: frozenset[int]
-) -> tuple[int, ...]:
-    """KIP-966 "ELR update" (PartitionChangeBuilder.maybePopulateTargetElr)."""
-    elr = state.elr or ()
+@dataclass(frozen=True, slots=True)
+class _Sets:
+    """ELR and LastKnownELR as an event leaves them, before anybody is elected."""
+
+    elr: tuple[int, ...]
+    last_known: tuple[int, ...]
+    """The KIP's set of members that may still be complete; released Kafka keeps the last known leader instead, and
+    writes that after the election (`_last_known_leader`)."""
+
+
+def _target_sets(
+    state: PartitionState,
+    replicas: tuple[int, ...],
+    isr: tuple[int, ...],
+    around: Circumstances,
+    unclean_shutdown: frozenset[int],
+) -> _Sets:
+    """KIP-966 "ELR update" (PartitionChangeBuilder.maybePopulateTargetElr).
+
+    Whoever was in sync when the ISR fell below min ISR is in the ISR, in the ELR or, since it restarted uncleanly, in
+    LastKnownELR, until min ISR is met again.
+    """
+    elr, last_known = state.elr or (), state.last_known_elr or ()
     if not around.rules.elr:
-        return elr
+        return _Sets(elr, last_known)
     if len(isr) >= around.min_isr:
-        return ()
+        return _Sets((), ())
     candidates = hash_set_order(elr, state.isr)
-    return tuple(broker for broker in candidates if broker not in isr and broker not in unclean_shutdown)
+    target = tuple(broker for broker in candidates if broker not in isr and broker not in unclean_shutdown)
+    known = hash_set_order(elr, (*state.isr, *last_known))
+    rest = tuple(broker for broker in known if broker not in isr and broker not in target)
+    if around.rules.kip966:
+        # A completed reassignment leaves only replicas of the final assignment behind.
+        return _Sets(_within(target, replicas), _within(rest, replicas))
+    return _Sets(target, rest)
+
+
+def _within(brokers: tuple[int, ...], replicas: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(broker for broker in brokers if broker in replicas)
 
 
 def _write(
@@ -129,6 +172,7 @@ def _write(
     asked: PartitionState,
     ballot: Ballot,
     elected: Elected,
+    sets: _Sets,
     target_recovering: bool | None,
 ) -> PartitionState:
     """The state that the run's record leaves behind (PartitionChangeBuilder.build).
@@ -144,13 +188,17 @@ def _write(
     if not ballot.rules.elr:
         # Without ELR the ISR never becomes empty: its last member stays, and the partition waits for it.
         isr, elr = isr or state.isr, ()
+    if ballot.rules.kip966:
+        last_known = _unless_unknown(state.last_known_elr, () if unclean else sets.last_known)
+    else:
+        last_known = _last_known_leader(state, elected.leader, leader_written, isr, ballot.rules)
     after = replace(
         asked,
         leader=elected.leader,
         replicas=ballot.replicas,
         isr=isr,
-        elr=elr if state.elr is not None or elr else None,
-        last_known_elr=_last_known(state, elected.leader, leader_written, isr, ballot.rules),
+        elr=_unless_unknown(state.elr, elr),
+        last_known_elr=last_known,
         recovering=_recovering(state.recovering, unclean, target_recovering),
     )
     if after == state and not leader_written:
@@ -160,6 +208,11 @@ def _write(
         leader_epoch=state.leader_epoch + leader_written,
         partition_epoch=None if state.partition_epoch is None else state.partition_epoch + 1,
     )
+
+
+def _unless_unknown(before: tuple[int, ...] | None, after: tuple[int, ...]) -> tuple[int, ...] | None:
+    """What was not known does not become known to be empty."""
+    return after if before is not None or after else None
 
 
 def _sets_after_election(ballot: Ballot, elected: Elected) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -179,7 +232,7 @@ def _recovering(before: bool | None, unclean: bool, target: bool | None) -> bool
     return True if unclean else before
 
 
-def _last_known(
+def _last_known_leader(
     state: PartitionState, leader: int | None, leader_written: bool, isr: tuple[int, ...], rules: RuleSet
 ) -> tuple[int, ...] | None:
     """LastKnownElr after the run; Kafka 4.x keeps the last known leader in it (maybeUpdateLastKnownLeader)."""

@@ -1,5 +1,8 @@
 """Who is elected: the one place that says so.
 
+An election looks at a `Ballot`; what an election does not know (logs, above all) it cannot use. Where the whole of
+KIP-966 chooses by logs, the ballot brings the choice along (`Ballot.recovered`).
+
 `elect` asks the rules one after the other and takes the first that names somebody; `walk` asks the same rules and
 keeps every answer, so that an explanation cannot differ from the decision.
 
@@ -44,6 +47,8 @@ class Ballot:
     """Brokers that are live, not in controlled shutdown, and whose log directory for this partition is online."""
     election: Election
     rules: RuleSet
+    recovered: int | None = None
+    """The replica that the KIP's Unclean Recovery Manager chose by its log; None where it chose none (yet)."""
 
     def valid(self, replica: int | None) -> bool:
         """Whether a replica may lead cleanly: a member of the ISR or, while the ISR is empty, of the ELR."""
@@ -139,12 +144,30 @@ UNCLEAN = ElectionRule(
     clean=False,
 )
 
-_ORDER = {
-    Election.PREFERRED: (PREFERRED_REPLICA, LEADER_STAYS, LIVE_ISR_MEMBER, LIVE_ELR_MEMBER, LAST_KNOWN_LEADER),
-    Election.ONLINE: (LEADER_STAYS, LIVE_ISR_MEMBER, LIVE_ELR_MEMBER, LAST_KNOWN_LEADER, UNCLEAN),
-    Election.UNCLEAN: (LEADER_STAYS, LIVE_ISR_MEMBER, LIVE_ELR_MEMBER, LAST_KNOWN_LEADER, UNCLEAN),
+UNCLEAN_RECOVERY = ElectionRule(
+    id="unclean-recovery",
+    by=ElectedBy.LONGEST_LOG,
+    question="the best log that the Unclean Recovery Manager heard",
+    source="KIP-966, unclean recovery",
+    doc="Only with the whole of KIP-966, in place of the last known leader and of the unclean election: the controller "
+    "asks the replicas for their logs and elects the one with the highest last written leader epoch, then the highest "
+    "log end offset. Balanced waits for every member of LastKnownELR; aggressive takes the best answer of its window.",
+    pick=lambda ballot: ballot.recovered if ballot.recovered in ballot.electable else None,
+    clean=False,
+)
+
+_CLEAN = (LEADER_STAYS, LIVE_ISR_MEMBER, LIVE_ELR_MEMBER)
+_RELEASED = {
+    Election.PREFERRED: (PREFERRED_REPLICA, *_CLEAN, LAST_KNOWN_LEADER),
+    Election.ONLINE: (*_CLEAN, LAST_KNOWN_LEADER, UNCLEAN),
+    Election.UNCLEAN: (*_CLEAN, LAST_KNOWN_LEADER, UNCLEAN),
 }
-ELECTION_RULES = (PREFERRED_REPLICA, LEADER_STAYS, LIVE_ISR_MEMBER, LIVE_ELR_MEMBER, LAST_KNOWN_LEADER, UNCLEAN)
+_KIP966 = {
+    Election.PREFERRED: (PREFERRED_REPLICA, *_CLEAN),
+    Election.ONLINE: (*_CLEAN, UNCLEAN_RECOVERY),
+    Election.UNCLEAN: (*_CLEAN, UNCLEAN_RECOVERY),
+}
+ELECTION_RULES = (PREFERRED_REPLICA, *_CLEAN, LAST_KNOWN_LEADER, UNCLEAN, UNCLEAN_RECOVERY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +185,7 @@ class Elected:
 
 def rules_in_order(ballot: Ballot) -> tuple[ElectionRule, ...]:
     """The rules that this kind of election asks, in the order in which it asks them."""
-    return _ORDER[ballot.election]
+    return (_KIP966 if ballot.rules.kip966 else _RELEASED)[ballot.election]
 
 
 def elect(ballot: Ballot) -> Elected:

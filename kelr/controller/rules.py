@@ -1,14 +1,28 @@
-"""The election rule sets of released Kafka: what differs between versions, and which one a cluster runs.
+"""The election rule sets: what differs between Kafka's versions, the whole of KIP-966, and which set a cluster runs.
 
-Four classes of behaviour were measured on the released jars (`docs/election-rules.md`); a rule set names one of them.
+Four classes of behaviour with ELR were measured on the released jars (`docs/election-rules.md`), one without. The
+kip966-* sets are what the KIP describes and no release has: a set of last known ELR members, and unclean recovery by
+inspection of logs in place of an election that does not look at them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from kelr.model import METADATA_FEATURE, Features
+
+
+class RecoveryStrategy(StrEnum):
+    """unclean.recovery.strategy of KIP-966: what the Unclean Recovery Manager does for a partition without leader."""
+
+    NONE = "none"
+    """Nothing: the partition waits for an ELR member, or for an operator."""
+    BALANCED = "balanced"
+    """Once ISR and ELR are empty and all last known ELR members are back and have told their logs: the best log."""
+    AGGRESSIVE = "aggressive"
+    """As soon as no live replica may lead cleanly: the best log of those that answer within a short time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +39,13 @@ class RuleSet:
     """False before apache/kafka PR 20629: it is overwritten when the ISR empties again, also with "no leader"."""
     reassignment_needs_every_target: bool = False
     """True before KAFKA-19975: a reassignment completes only when every target replica is in the ISR."""
+    recovery: RecoveryStrategy | None = None
+    """The KIP's unclean.recovery.strategy; None on released Kafka, which elects uncleanly without looking at logs."""
+
+    @property
+    def kip966(self) -> bool:
+        """Whether this is the whole KIP: LastKnownELR is a set, and unclean recovery replaces unclean election."""
+        return self.recovery is not None
 
 
 KRAFT = RuleSet("kraft", "KRaft with ELR off", elr=False)
@@ -46,9 +67,37 @@ ELR_4_1_0 = RuleSet(
 ELR_4_1 = RuleSet("elr-4.1", "Kafka 4.1.1 to 4.2 with ELR on", elr=True, reassignment_needs_every_target=True)
 ELR_4_3 = RuleSet("elr-4.3", "Kafka 4.3.0 and newer with ELR on", elr=True)
 
+KIP966_NONE = RuleSet(
+    "kip966-none",
+    "The whole of KIP-966, unclean.recovery.strategy none (no release has it)",
+    elr=True,
+    recovery=RecoveryStrategy.NONE,
+)
+KIP966_BALANCED = RuleSet(
+    "kip966-balanced",
+    "The whole of KIP-966, unclean.recovery.strategy balanced (no release has it)",
+    elr=True,
+    recovery=RecoveryStrategy.BALANCED,
+)
+KIP966_AGGRESSIVE = RuleSet(
+    "kip966-aggressive",
+    "The whole of KIP-966, unclean.recovery.strategy aggressive (no release has it)",
+    elr=True,
+    recovery=RecoveryStrategy.AGGRESSIVE,
+)
+
 NEWEST = ELR_4_3
-RULE_SETS: Mapping[str, RuleSet] = {rules.name: rules for rules in (KRAFT, ELR_4_0, ELR_4_1_0, ELR_4_1, ELR_4_3)}
-_ALIASES = {"elr": NEWEST.name}
+RULE_SETS: Mapping[str, RuleSet] = {
+    rules.name: rules
+    for rules in (KRAFT, ELR_4_0, ELR_4_1_0, ELR_4_1, ELR_4_3, KIP966_NONE, KIP966_BALANCED, KIP966_AGGRESSIVE)
+}
+_ALIASES = {
+    "elr": NEWEST.name,
+    # The KIP's default strategy, and the names of its older texts.
+    "kip966": KIP966_BALANCED.name,
+    "kip966-manual": KIP966_NONE.name,
+    "kip966-proactive": KIP966_AGGRESSIVE.name,
+}
 
 # The highest metadata.version that each release's software supports (MetadataVersion.LATEST_PRODUCTION), oldest first.
 _SOFTWARE_BY_METADATA_VERSION = ((25, ELR_4_0), (27, ELR_4_1), (29, ELR_4_1))
@@ -77,6 +126,14 @@ def rule_set(name: str) -> RuleSet:
     except KeyError:
         names = ", ".join([*RULE_SETS, *_ALIASES])
         raise ValueError(f"there is no rule set {name!r}; there are {names}, and auto") from None
+
+
+def kip966_rules(unclean_leader_election: bool) -> RuleSet:
+    """The KIP's rules for a topic that still has only unclean.leader.election.enable.
+
+    Source: KIP-966, "Compatibility": true maps to the strategy aggressive, false to balanced.
+    """
+    return KIP966_AGGRESSIVE if unclean_leader_election else KIP966_BALANCED
 
 
 def choose_rules(features: Features) -> ChosenRules:
