@@ -119,7 +119,7 @@ class ConfigSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
-    """The two topic configs that elections depend on; None where they could not be read."""
+    """The topic configs that an election and its damage depend on; None where they could not be read."""
 
     min_insync_replicas: int | None = None
     min_insync_replicas_source: ConfigSource = ConfigSource.UNKNOWN
@@ -127,3 +127,18 @@ class TopicConfig:
     unclean_leader_election_source: ConfigSource = ConfigSource.UNKNOWN
     error: str | None = None
     """Why the configs could not be read, such as ``TOPIC_AUTHORIZATION_FAILED``."""
+    cleanup_policy: tuple[str, ...] | None = None
+    """``delete``, ``compact``, or both; empty (from Kafka 4.1 on) keeps everything. Elections do not look at it; what
+    they cost depends on it."""
+
+    @property
+    def unclean_leader_election_of_the_controller(self) -> bool | None:
+        """unclean.leader.election.enable as the controller has it; None where that is not known.
+
+        The controller takes the topic's value, else the cluster-wide dynamic one, else that of its own file. A value
+        from a broker's file or a broker's dynamic config is that broker's, and no request to a broker tells the
+        controller's. Where a broker has false, or Kafka's default of false, the controller is taken to have it too:
+        a controller that elects uncleanly leaves no partition leaderless beside live replicas.
+        """
+        of_a_broker = self.unclean_leader_election_source in {ConfigSource.STATIC, ConfigSource.BROKER}
+        return None if of_a_broker and self.unclean_leader_election else self.unclean_leader_election

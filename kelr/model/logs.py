@@ -41,6 +41,9 @@ class ReplicaLog:
     """When the answer arrived, in milliseconds since 1970 UTC."""
     last_epoch_error: str | None = None
     """Why the epochs are not known although the log end is, such as ``TOPIC_AUTHORIZATION_FAILED (READ)``."""
+    last_stable_offset: int | None = None
+    """The LSO: the high watermark, or where the oldest transaction starts that this replica does not know to be ended
+    below its high watermark. Consumers with isolation.level read_committed get nothing from there on."""
 
     @property
     def is_empty(self) -> bool:

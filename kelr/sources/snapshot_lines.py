@@ -2,6 +2,7 @@
 
 The format is described in docs/snapshot-format.md. A field that is not known, is missing, or is out of range is an
 error: whoever adds a field raises `FORMAT_VERSION`, so that an older kelr never decides on half of what was saved.
+(Until the first release of kelr version 1 may still grow by optional fields.)
 """
 
 from __future__ import annotations
@@ -129,6 +130,7 @@ class TopicLine(_Line):
     unclean_leader_election: bool | None = None
     unclean_leader_election_source: ConfigSource | None = None
     config_error: Text | None = None
+    cleanup_policy: tuple[Text, ...] | None = None
     has_config: bool = True
 
     @classmethod
@@ -143,6 +145,7 @@ class TopicLine(_Line):
             unclean_leader_election=config.unclean_leader_election,
             unclean_leader_election_source=config.unclean_leader_election_source,
             config_error=config.error,
+            cleanup_policy=config.cleanup_policy,
         )
 
     def config(self) -> TopicConfig | None:
@@ -154,6 +157,7 @@ class TopicLine(_Line):
             self.unclean_leader_election,
             self.unclean_leader_election_source or ConfigSource.UNKNOWN,
             self.config_error,
+            self.cleanup_policy,
         )
 
 
@@ -172,6 +176,7 @@ class LogLine(_Line):
     source: Text | None = None
     read_at_ms: Offset | None = None
     last_epoch_error: Text | None = None
+    last_stable_offset: Offset | None = None
     unheard: Unheard | None = None
     detail: Text | None = None
 
@@ -194,6 +199,7 @@ class LogLine(_Line):
             source=answer.source,
             read_at_ms=answer.read_at_ms,
             last_epoch_error=answer.last_epoch_error,
+            last_stable_offset=answer.last_stable_offset,
         )
 
     def value(self) -> LogAnswer:
@@ -214,6 +220,7 @@ class LogLine(_Line):
             source=self.source or "unknown",
             read_at_ms=self.read_at_ms,
             last_epoch_error=self.last_epoch_error,
+            last_stable_offset=self.last_stable_offset,
         )
 
 

@@ -145,6 +145,7 @@ def _log_facts() -> tuple[Column[LogRow], ...]:
         of_log("log_start", "integer?", lambda log: log.log_start, "First offset in the log."),
         of_log("log_end", "integer?", lambda log: log.log_end, "Log end offset (LEO)."),
         of_log("high_watermark", "integer?", lambda log: log.high_watermark, "As this replica knows it."),
+        of_log("last_stable_offset", "integer?", lambda log: log.last_stable_offset, "LSO, as this replica knows it."),
         _fact("behind_best", "integer?", _behind_best, "Offsets of the best heard log that this one lacks."),
         _fact("best", "boolean", lambda row: row.is_best, "Newest last epoch, then highest log end, of all heard."),
         _fact("parts_at", "integer?", lambda row: row.parts_at, "First offset that differs from the best log."),

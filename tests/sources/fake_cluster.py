@@ -38,6 +38,8 @@ class FakeLog:
     log_end: int = 0
     log_start: int = 0
     high_watermark: int = 0
+    open_from: int | None = None
+    """First offset of the oldest transaction without an end."""
     leader_epoch: int = 0
     error: int = 0
     """Error code of every answer about this log."""
@@ -347,6 +349,9 @@ class FakeCluster:
             reply.error_code = 1
             return reply
         reply.high_watermark, reply.log_start_offset = log.high_watermark, log.log_start
+        reply.last_stable_offset = min(
+            log.high_watermark, log.high_watermark if log.open_from is None else log.open_from
+        )
         if end is not None:
             reply.diverging_epoch = kind.PartitionData.EpochEndOffset(epoch=end[0], end_offset=end[1])
         return reply

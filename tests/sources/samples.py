@@ -36,7 +36,7 @@ CLUSTER = Cluster(
     brokers_source="DescribeCluster v2",
     partitions_source="DescribeTopicPartitions v0",
 )
-CONFIG = TopicConfig(2, ConfigSource.CLUSTER_DEFAULT, False, ConfigSource.DEFAULT)
+CONFIG = TopicConfig(2, ConfigSource.CLUSTER_DEFAULT, False, ConfigSource.DEFAULT, cleanup_policy=("delete",))
 
 
 def state(topic: str, partition: int, **changes: object) -> PartitionState:
@@ -79,7 +79,11 @@ def fake_cluster() -> FakeCluster:
     for address, partition in partitions.items():
         logs[2, address] = fake_log(partition, 20, (0, 0), (3, 10))
         logs[3, address] = fake_log(partition, 10, (0, 0))
-    configs = {"min.insync.replicas": ("2", 3), "unclean.leader.election.enable": ("false", 5)}
+    configs = {
+        "min.insync.replicas": ("2", 3),
+        "unclean.leader.election.enable": ("false", 5),
+        "cleanup.policy": ("delete", 5),
+    }
     return FakeCluster(
         cluster=CLUSTER,
         partitions=partitions,
@@ -104,6 +108,7 @@ def _answer(partition: PartitionState, replica: int, *, lineage: bool) -> LogAns
         lineage=ends if lineage else None,
         source="ListOffsets+Fetch",
         read_at_ms=NOW_MS,
+        last_stable_offset=17 if newer else 7,
     )
 
 

@@ -42,7 +42,33 @@ def test_a_log_as_the_broker_has_it() -> None:
         log_start=0,
         source="ListOffsets+Fetch",
         read_at_ms=NOW_MS,
+        last_stable_offset=17,
     )
+
+
+@pytest.mark.parametrize("epochs", [[(0, 0), (3, 10)], []])
+@pytest.mark.parametrize(("open_from", "last_stable_offset"), [(None, 17), (12, 12), (18, 17)])
+def test_the_last_stable_offset_comes_with_the_answers_that_are_asked_for_anyway(
+    epochs: list[tuple[int, int]], open_from: int | None, last_stable_offset: int
+) -> None:
+    """Without an epoch in the log's history, it comes with the position."""
+    log = FakeLog(epochs, log_end=20, high_watermark=17, open_from=open_from, leader_epoch=5)
+    answer = _one(log)
+    assert isinstance(answer, ReplicaLog)
+    assert (answer.high_watermark, answer.last_stable_offset) == (17, last_stable_offset)
+
+
+def test_a_broker_that_leaves_the_last_stable_offset_out_leaves_it_unknown() -> None:
+    fetched = broker_dialogue._fetched(_Nothing())
+    assert fetched == broker_dialogue.Position(None, None, None)
+
+
+class _Nothing:
+    """A partition of a Fetch answer in which every offset is left at "not known"."""
+
+    error_code = 0
+    high_watermark = last_stable_offset = log_start_offset = -1
+    diverging_epoch = None
 
 
 def test_an_empty_log_has_no_epoch_and_no_error() -> None:

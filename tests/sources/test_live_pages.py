@@ -291,14 +291,15 @@ def test_configs_are_asked_for_by_name_and_each_failure_is_its_topics() -> None:
         "orders": {
             "min.insync.replicas": ("1", 1),
             "unclean.leader.election.enable": ("true", 4),
-            "cleanup.policy": ("x", 5),
+            "cleanup.policy": ("compact, delete", 1),
+            "retention.ms": ("9", 1),
         },
-        "payments": {"min.insync.replicas": ("2", 99)},
+        "payments": {"min.insync.replicas": ("2", 99), "cleanup.policy": ("", 5)},
     }
     cluster.unauthorized = frozenset({"secret"})
     assert _source(cluster).topic_configs(["secret", "payments", "orders", "absent"]) == {
-        "orders": TopicConfig(1, ConfigSource.TOPIC, True, ConfigSource.STATIC),
-        "payments": TopicConfig(2, ConfigSource.UNKNOWN),
+        "orders": TopicConfig(1, ConfigSource.TOPIC, True, ConfigSource.STATIC, cleanup_policy=("compact", "delete")),
+        "payments": TopicConfig(2, ConfigSource.UNKNOWN, cleanup_policy=()),
         "secret": TopicConfig(error="TOPIC_AUTHORIZATION_FAILED"),
         "absent": TopicConfig(error="UNKNOWN_TOPIC_OR_PARTITION"),
     }

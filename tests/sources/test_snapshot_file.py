@@ -77,6 +77,7 @@ replica_logs = st.builds(
     source=texts.filter(bool),
     read_at_ms=st.none() | offsets,
     last_epoch_error=st.none() | texts,
+    last_stable_offset=st.none() | offsets,
 )
 answers = replica_logs | st.builds(NotHeard, ids, st.sampled_from(Unheard), texts, st.none() | offsets)
 states = st.builds(
@@ -103,6 +104,7 @@ configs = st.builds(
     st.none() | st.booleans(),
     st.sampled_from(ConfigSource),
     st.none() | texts,
+    st.none() | st.lists(texts, max_size=2).map(tuple),
 )
 clusters = st.builds(
     Cluster,
@@ -151,6 +153,21 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
 def test_nothing_is_lost(tmp_path: Path, snapshot: Snapshot) -> None:
     assert _saved(tmp_path / "any.kelr", snapshot) == snapshot
+
+
+def test_a_file_from_before_optional_fields_is_read_with_those_unknown(path: Path) -> None:
+    _saved(path)
+    lines = _lines(path)
+    for line in lines:
+        assert line.get("topic", {}).pop("cleanup_policy", ["delete"]) == ["delete"]
+        for log in line.get("partition", {}).get("logs") or ():
+            assert log.pop("last_stable_offset", None) is not None or "unheard" in log
+    _rewrite(path, lines)
+    older = read_snapshot(path)
+    assert {config.cleanup_policy for config in older.configs.values()} == {None}
+    logs = [log for answers in older.logs.values() for log in answers if isinstance(log, ReplicaLog)]
+    assert {log.last_stable_offset for log in logs} == {None}
+    assert older.partitions == PARTITIONS
 
 
 def test_the_same_snapshot_makes_the_same_bytes(tmp_path: Path) -> None:

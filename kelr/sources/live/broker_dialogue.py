@@ -52,6 +52,7 @@ class Position:
 
     high_watermark: int | None
     log_start: int | None
+    last_stable_offset: int | None
 
 
 Fetched = Above | Below | Position | str
@@ -230,6 +231,7 @@ class BrokerDialogue:
             source="ListOffsets+Fetch" if log_start is not None else "ListOffsets",
             read_at_ms=self._clock_ms(),
             last_epoch_error=problem if problem != TOPIC_UNAUTHORIZED else f"{problem} (READ)",
+            last_stable_offset=here.last_stable_offset if here is not None else epochs.last_stable_offset,
         )
 
     def _not_heard(self, partition: PartitionState, reason: Unheard, detail: str) -> None:
@@ -252,7 +254,7 @@ def _probe(end: _End, epoch: int) -> requests.Probe:
 
 
 def _position(end: _End) -> requests.Probe:
-    """At the log end, without an epoch: no records, but the high watermark and the log start."""
+    """At the log end, without an epoch: no records, but where the log stands."""
     return requests.Probe(end.partition.address, end.partition.topic_id, end.leader_epoch, end.log_end, last_epoch=None)
 
 
@@ -268,9 +270,14 @@ def _fetched(partition: Message) -> Fetched:
         return Above()
     if error != NONE:
         return error
-    high_watermark = partition.high_watermark if partition.high_watermark >= 0 else None
-    log_start = partition.log_start_offset if partition.log_start_offset >= 0 else None
+    high_watermark, log_start = _known(partition.high_watermark), _known(partition.log_start_offset)
+    last_stable_offset = _known(partition.last_stable_offset)
     diverging = partition.diverging_epoch
     if diverging is None or diverging.epoch < 0:
-        return Position(high_watermark, log_start)
-    return Below(EpochEnd(diverging.epoch, diverging.end_offset), high_watermark, log_start)
+        return Position(high_watermark, log_start, last_stable_offset)
+    end = EpochEnd(diverging.epoch, diverging.end_offset)
+    return Below(end, high_watermark, log_start, last_stable_offset)
+
+
+def _known(offset: int) -> int | None:
+    return offset if offset >= 0 else None

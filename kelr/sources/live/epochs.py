@@ -32,6 +32,7 @@ class Below:
     end: EpochEnd
     high_watermark: int | None
     log_start: int | None
+    last_stable_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class Epochs:
     log_end: int | None
     high_watermark: int | None
     log_start: int | None
+    last_stable_offset: int | None = None
 
 
 class EpochSearch:
@@ -141,4 +143,5 @@ class EpochSearch:
             log_end=log_end,
             high_watermark=latest.high_watermark,
             log_start=start,
+            last_stable_offset=latest.last_stable_offset,
         )

@@ -1,4 +1,4 @@
-"""The two topic configs that elections depend on, through DescribeConfigs.
+"""The topic configs that elections, and what they cost, depend on, through DescribeConfigs.
 
 librdkafka's DescribeConfigs has no way to name configs and fetches all of them, some forty a topic, over a connection
 of its own. Asked for by name on the connection that is there, they are a small answer.
@@ -18,6 +18,7 @@ from kelr.sources.live.transport import Failure
 
 MIN_ISR = "min.insync.replicas"
 UNCLEAN = "unclean.leader.election.enable"
+CLEANUP = "cleanup.policy"
 TOPICS_A_REQUEST = 500
 _SOURCES = {
     1: ConfigSource.TOPIC,
@@ -41,7 +42,7 @@ def read_topic_configs(brokers: AnyBroker, topics: Collection[str]) -> Mapping[s
 
 def _answered(brokers: AnyBroker, topics: list[str]) -> Mapping[str, TopicConfig]:
     try:
-        answer = brokers.ask(lambda: describe_configs(topics, (MIN_ISR, UNCLEAN)))
+        answer = brokers.ask(lambda: describe_configs(topics, (MIN_ISR, UNCLEAN, CLEANUP)))
     except ConnectError:
         # The partitions are known by now, and worth showing.
         return dict.fromkeys(topics, TopicConfig(error="REQUEST_TIMED_OUT"))
@@ -58,13 +59,19 @@ def _outcome(result: Any) -> TopicConfig:
 def _config(configs: Iterable[Any]) -> TopicConfig:
     """Each value is text on the wire; a missing one (hidden, or a broker that has no such config) stays unknown."""
     by_name = {config.name: config for config in configs}
-    min_isr, unclean = by_name.get(MIN_ISR), by_name.get(UNCLEAN)
+    min_isr, unclean, cleanup = by_name.get(MIN_ISR), by_name.get(UNCLEAN), by_name.get(CLEANUP)
     return TopicConfig(
         min_insync_replicas=int(min_isr.value) if min_isr is not None and min_isr.value else None,
         min_insync_replicas_source=_source(min_isr),
         unclean_leader_election=unclean.value == "true" if unclean is not None and unclean.value else None,
         unclean_leader_election_source=_source(unclean),
+        cleanup_policy=None if cleanup is None else _policies(cleanup.value),
     )
+
+
+def _policies(value: str | None) -> tuple[str, ...] | None:
+    """A list as Kafka writes it; unlike other values, an empty one says something."""
+    return None if value is None else tuple(part.strip() for part in value.split(",") if part.strip())
 
 
 def _source(config: Any) -> ConfigSource:
