@@ -98,7 +98,9 @@ def change_partition(
     )
     elected = elect(ballot)
     asked = replace(state, adding=adding, removing=removing)
-    return Change(state, _write(state, asked, ballot, elected, sets, target_recovering), elected, ballot)
+    return Change(
+        state, _write(state, asked, ballot, elected, sets, target_recovering=target_recovering), elected, ballot
+    )
 
 
 def _complete_reassignment(
@@ -173,6 +175,7 @@ def _write(
     ballot: Ballot,
     elected: Elected,
     sets: _Sets,
+    *,
     target_recovering: bool | None,
 ) -> PartitionState:
     """The state that the run's record leaves behind (PartitionChangeBuilder.build).
@@ -189,7 +192,8 @@ def _write(
         # Without ELR the ISR never becomes empty: its last member stays, and the partition waits for it.
         isr, elr = isr or state.isr, ()
     if ballot.rules.kip966:
-        last_known = _unless_unknown(state.last_known_elr, () if unclean else sets.last_known)
+        forgotten = unclean or not ballot.rules.elr
+        last_known = _unless_unknown(state.last_known_elr, () if forgotten else sets.last_known)
     else:
         last_known = _last_known_leader(state, elected.leader, leader_written, isr, ballot.rules)
     after = replace(

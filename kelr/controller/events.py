@@ -1,144 +1,183 @@
-"""Events that reach a partition, each as a function from state to `Change`.
+"""What can happen to a cluster, as the controller sees it: one frozen value for each kind of event.
 
-Source: ReplicationControlManager of Apache Kafka; the table of events in `docs/election-rules.md`.
+`kelr.controller.machine.handle` says what each does. Events that a broker or an operator asks for may be refused; the
+answer then has Kafka's name of the error.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from kelr.controller.change import Change, Circumstances, change_partition
 from kelr.controller.election import Election
-from kelr.model import PartitionState
-
-
-def without(replicas: tuple[int, ...], broker: int) -> tuple[int, ...]:
-    return tuple(replica for replica in replicas if replica != broker)
-
-
-def _unchanged(state: PartitionState, around: Circumstances) -> Change:
-    """No run reaches this partition; the ballot says what one would have looked at."""
-    change = change_partition(state, around, election=around.normal_election)
-    return replace(change, after=state)
-
-
-def broker_fenced(state: PartitionState, broker: int, around: Circumstances) -> Change:
-    """A broker's session expired, or it went into controlled shutdown (handleBrokerFenced)."""
-    around = replace(around, electable=around.electable - {broker})
-    if broker not in state.isr:
-        return _unchanged(state, around)
-    return change_partition(state, around, election=around.normal_election, target_isr=without(state.isr, broker))
-
-
-def broker_registered(state: PartitionState, broker: int, around: Circumstances, *, clean: bool) -> Change:
-    """A broker registers again, still fenced (handleBrokerShutdown).
-
-    Args:
-        clean: its registration carried the broker epoch of its last one, so its shutdown was clean (KIP-966,
-            "Detection of an unclean shutdown").
-    """
-    if clean or not around.rules.elr:
-        return broker_fenced(state, broker, around)
-    around = replace(around, electable=around.electable - {broker})
-    if broker not in state.isr and broker not in (state.elr or ()):
-        return _unchanged(state, around)
-    return change_partition(
-        state,
-        around,
-        election=around.normal_election,
-        target_isr=without(state.isr, broker),
-        unclean_shutdown=frozenset({broker}),
-    )
-
-
-def broker_unregistered(state: PartitionState, broker: int, around: Circumstances) -> Change:
-    """An operator removed a broker's registration; the ELR keeps it (handleBrokerUnregistered)."""
-    around = replace(around, electable=around.electable - {broker})
-    if broker not in state.isr and broker not in (state.elr or ()):
-        return _unchanged(state, around)
-    return change_partition(state, around, election=around.normal_election, target_isr=without(state.isr, broker))
-
-
-def directory_failed(state: PartitionState, broker: int, around: Circumstances) -> Change:
-    """The log directory of a live broker failed that holds this partition's replica (handleDirectoriesOffline)."""
-    around = replace(around, electable=around.electable - {broker})
-    return change_partition(state, around, election=around.normal_election, target_isr=without(state.isr, broker))
-
-
-def broker_unfenced(state: PartitionState, broker: int, around: Circumstances) -> Change:
-    """A registered broker has caught up with the metadata and may lead (handleBrokerUnfenced)."""
-    around = replace(around, electable=around.electable | {broker})
-    if state.leader is not None:
-        return _unchanged(state, around)
-    return change_partition(state, around, election=around.normal_election)
-
-
-def broker_returns(state: PartitionState, broker: int, around: Circumstances, *, clean: bool) -> Change:
-    """An absent broker starts: it registers, then it is unfenced. The election is that of the last run that wrote."""
-    registered = broker_registered(state, broker, around, clean=clean)
-    unfenced = broker_unfenced(registered.after, broker, around)
-    deciding = registered if registered.written and not unfenced.written else unfenced
-    return replace(deciding, before=state, after=unfenced.after)
-
-
-def isr_altered(
-    state: PartitionState, isr: tuple[int, ...], around: Circumstances, *, recovering: bool = False
-) -> Change:
-    """The leader reports a changed ISR, and that it has recovered from an unclean election (alterPartition).
-
-    Its validation is not repeated here: a leader asks only for live members that have caught up.
-    """
-    return change_partition(
-        state, around, election=around.normal_election, target_isr=isr, target_recovering=recovering
-    )
-
-
-def min_isr_written(state: PartitionState, around: Circumstances) -> PartitionState:
-    """Another min.insync.replicas was written for the topic, or for all: with ELR on, that clears ELR and LastKnownElr
-    (ConfigurationControlManager.createClearElrRecordsAsNeeded, ReplicationControlManager.removeTopicElrs).
-
-    No election runs, so a partition that waited for one of these replicas waits for it no longer.
-    """
-    if not around.rules.elr or not (state.elr or state.last_known_elr):
-        return state
-    epoch = None if state.partition_epoch is None else state.partition_epoch + 1
-    return replace(state, elr=(), last_known_elr=(), partition_epoch=epoch)
+from kelr.model import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
-class ElectLeadersAnswer:
-    """What ElectLeaders answers for one partition, and what it changed."""
+class TopicCreated:
+    """A topic with its assignment; the first live replica of each partition leads, all live ones are in sync."""
 
-    error: str
-    """Kafka's name of the error; ``NONE`` means that a record was written, not that the wanted replica leads."""
-    change: Change
-
-
-def elect_leaders(state: PartitionState, election: Election, around: Circumstances) -> ElectLeadersAnswer:
-    """An ElectLeaders request of type PREFERRED or UNCLEAN (ReplicationControlManager.electLeader)."""
-    not_needed = (
-        state.leader is not None and state.leader == state.replicas[0]
-        if election is Election.PREFERRED
-        else state.leader is not None
-    )
-    change = change_partition(state, around, election=election)
-    if not_needed:
-        return ElectLeadersAnswer("ELECTION_NOT_NEEDED", replace(change, after=state))
-    if change.written:
-        return ElectLeadersAnswer("NONE", change)
-    preferred = election is Election.PREFERRED
-    error = "PREFERRED_LEADER_NOT_AVAILABLE" if preferred else "ELIGIBLE_LEADERS_NOT_AVAILABLE"
-    return ElectLeadersAnswer(error, change)
+    topic: str
+    replicas: tuple[tuple[int, ...], ...]
+    """The assignment of partition 0, 1, 2 and so on."""
 
 
-def replicas_reordered(state: PartitionState, first: int, around: Circumstances) -> Change:
-    """AlterPartitionReassignments with the same replicas and `first` put first: completes at once, always ONLINE."""
-    return replicas_in_order(state, (first, *without(state.replicas, first)), around)
+@dataclass(frozen=True, slots=True)
+class TopicDeleted:
+    topic: str
 
 
-def replicas_in_order(state: PartitionState, order: tuple[int, ...], around: Circumstances) -> Change:
-    """AlterPartitionReassignments with the same replicas in another order (changePartitionReassignment).
+@dataclass(frozen=True, slots=True)
+class BrokerRegistered:
+    """A broker's new incarnation registers; it stays fenced until it has caught up with the metadata."""
 
-    A reassignment that is under way stays so: Kafka sets adding and removing replicas only where there are new ones.
+    broker: int
+    clean: bool
+    """Whether the request carries the broker epoch of the last registration (KIP-966, CleanShutdownFile)."""
+    rack: str | None = None
+    lost_directories: frozenset[TopicPartition] = frozenset()
+    """Partitions whose log directory on this broker is missing in the registration."""
+    epoch: int | None = None
+    """The new broker epoch; None takes the next free one."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFenced:
+    """The broker's session expired: no heartbeat came for broker.session.timeout.ms."""
+
+    broker: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerUnfenced:
+    """The broker's heartbeat says that it has caught up with the metadata."""
+
+    broker: int
+
+
+@dataclass(frozen=True, slots=True)
+class ControlledShutdown:
+    """The broker's heartbeat asks to shut down; it may stop once it leads nothing any more."""
+
+    broker: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerUnregistered:
+    """An operator removed a broker's registration (UnregisterBroker)."""
+
+    broker: int
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryFailed:
+    """A live broker reports a log directory offline."""
+
+    broker: int
+    partitions: frozenset[TopicPartition] | None = None
+    """The partitions whose replicas are in it; None for all of the broker's."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionAltered:
+    """AlterPartition from a partition's leader (KIP-497, KIP-903)."""
+
+    address: TopicPartition
+    leader: int
+    """The broker that sends it."""
+    isr: tuple[int, ...]
+    member_epochs: Mapping[int, int] = field(default_factory=dict)
+    """Broker epochs of the members as the leader knows them from their fetches; a member that is missing is not checked
+    (an epoch of -1 on the wire)."""
+    recovering: bool = False
+    leader_broker_epoch: int | None = None
+    """The sender's own broker epoch; None for the right one."""
+    leader_epoch: int | None = None
+    """The leader epoch that the sender goes by; None for the right one."""
+    partition_epoch: int | None = None
+    """The partition epoch that the sender goes by; None for the right one."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeadersElected:
+    """ElectLeaders for some partitions, or for all."""
+
+    election: Election
+    """PREFERRED or UNCLEAN."""
+    partitions: tuple[TopicPartition, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UncleanElectionTask:
+    """The periodic unclean elections of topics that allow them (unclean.leader.election.interval.ms)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredElectionTask:
+    """The periodic preferred elections (auto.leader.rebalance.enable)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reassigned:
+    """AlterPartitionReassignments for one partition: another assignment, or None to cancel the one under way."""
+
+    address: TopicPartition
+    replicas: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryAssigned:
+    """A broker tells in which log directory it has put its replica (AssignReplicasToDirs)."""
+
+    broker: int
+    address: TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigWritten:
+    """min.insync.replicas or unclean.leader.election.enable written for a topic or, without one, cluster-wide.
+
+    A config that is None is not written at all.
     """
-    return change_partition(state, around, election=Election.ONLINE, target_replicas=order)
+
+    topic: str | None = None
+    min_isr: int | None = None
+    unclean_leader_election: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigDeleted:
+    """A topic's own value, or the cluster-wide dynamic one, is taken back."""
+
+    topic: str | None = None
+    min_isr: bool = False
+    unclean_leader_election: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ElrFeature:
+    """eligible.leader.replicas.version is set to 1 (on) or 0."""
+
+    on: bool
+
+
+Event: TypeAlias = (
+    TopicCreated
+    | TopicDeleted
+    | BrokerRegistered
+    | BrokerFenced
+    | BrokerUnfenced
+    | ControlledShutdown
+    | BrokerUnregistered
+    | DirectoryFailed
+    | PartitionAltered
+    | LeadersElected
+    | UncleanElectionTask
+    | PreferredElectionTask
+    | Reassigned
+    | DirectoryAssigned
+    | ConfigWritten
+    | ConfigDeleted
+    | ElrFeature
+)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kelr.controller import Circumstances, RuleSet, electable_replicas
 from kelr.engine.logs import KnownLogs, rank_logs
 from kelr.engine.situation import effective_min_isr
-from kelr.model import BrokerStatus, Cluster, ConfigSource, PartitionState, Snapshot, TopicConfig, Unheard
+from kelr.model import BrokerStatus, Cluster, PartitionState, Snapshot, TopicConfig, Unheard
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +29,8 @@ class Case:
 
     @property
     def unclean_election(self) -> bool | None:
-        """unclean.leader.election.enable as the controller has it; None where that is not known.
-
-        The controller takes the topic's value, else the cluster-wide dynamic one, else that of its own file. A value
-        from a broker's file or a broker's dynamic config is that broker's, and no request to a broker tells the
-        controller's. Where a broker has false, or Kafka's default of false, the controller is taken to have it too:
-        a controller that elects uncleanly leaves no partition leaderless beside live replicas.
-        """
-        config = self.config
-        of_a_broker = config.unclean_leader_election_source in {ConfigSource.STATIC, ConfigSource.BROKER}
-        return None if of_a_broker and config.unclean_leader_election else config.unclean_leader_election
+        """unclean.leader.election.enable as the controller has it; None where that is not known."""
+        return self.config.unclean_leader_election_of_the_controller
 
     @property
     def around(self) -> Circumstances:

@@ -1,0 +1,282 @@
+"""Requests of leaders and operators: AlterPartition, ElectLeaders, reassignments, configs, features, topics.
+
+Source: ReplicationControlManager (alterPartition, electLeaders, alterPartitionReassignments, maybeElectUncleanLeaders,
+maybeBalancePartitionLeaders, createTopics, deleteTopics), ConfigurationControlManager (incrementalAlterConfigs,
+updateFeatures).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kelr.controller import events as ev
+from kelr.controller.change import Change, Circumstances, change_partition
+from kelr.controller.election import Election
+from kelr.controller.handlers import elect_leaders, isr_altered, min_isr_written
+from kelr.controller.reach import NONE, Handled, reach, refused, written
+from kelr.controller.state import Configs, ControllerState
+from kelr.model import PartitionState, TopicPartition
+
+UNKNOWN = "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def partition_altered(state: ControllerState, event: ev.PartitionAltered) -> Handled:
+    """The leader reports another ISR (KIP-497; broker epochs by KIP-903)."""
+    sender = state.brokers.get(event.leader)
+    if sender is None or event.leader_broker_epoch not in {None, sender.epoch}:
+        return refused(state, "STALE_BROKER_EPOCH")
+    partition = state.partitions.get(event.address)
+    if partition is None:
+        return _answer(state, event.address, UNKNOWN)
+    error = _stale(partition, event) or _malformed(partition, event) or _ineligible(state, event)
+    if error:
+        return _answer(state, event.address, error)
+
+    def handler(partition: PartitionState, around: Circumstances) -> Change:
+        return isr_altered(partition, event.isr, around, recovering=event.recovering)
+
+    handled = reach(state, (event.address,), handler)
+    moved = handled.state.partitions[event.address].leader != event.leader
+    return replace(handled, answers={event.address: "NEW_LEADER_ELECTED" if moved else NONE})
+
+
+def _stale(partition: PartitionState, event: ev.PartitionAltered) -> str | None:
+    """A sender that knows more than the controller, or less (validateAlterPartitionData, first part)."""
+    current = partition.partition_epoch or 0
+    leader_epoch = partition.leader_epoch if event.leader_epoch is None else event.leader_epoch
+    partition_epoch = current if event.partition_epoch is None else event.partition_epoch
+    if leader_epoch > partition.leader_epoch or partition_epoch > current:
+        return "NOT_CONTROLLER"
+    if leader_epoch < partition.leader_epoch:
+        return "FENCED_LEADER_EPOCH"
+    if event.leader != partition.leader:
+        return "INVALID_REQUEST"
+    return "INVALID_UPDATE_VERSION" if partition_epoch < current else None
+
+
+def _malformed(partition: PartitionState, event: ev.PartitionAltered) -> str | None:
+    """An ISR that cannot be (validateAlterPartitionData, second part)."""
+    isr = event.isr
+    wrong = (
+        len(set(isr)) < len(isr)
+        or not set(isr) <= set(partition.replicas)
+        or event.leader not in isr
+        or (event.recovering and len(isr) > 1)
+        or (event.recovering and not partition.recovering)
+    )
+    return "INVALID_REQUEST" if wrong else None
+
+
+def _ineligible(state: ControllerState, event: ev.PartitionAltered) -> str | None:
+    """A member that is gone, fenced, stopping, or was restarted since it fetched (KIP-903)."""
+    for member in event.isr:
+        registration = state.brokers.get(member)
+        if registration is None or not registration.active:
+            return "INELIGIBLE_REPLICA"
+        if event.member_epochs.get(member, registration.epoch) != registration.epoch:
+            return "INELIGIBLE_REPLICA"
+    return None
+
+
+def leaders_elected(state: ControllerState, event: ev.LeadersElected) -> Handled:
+    everything = event.partitions is None
+    addresses = sorted(state.partitions) if event.partitions is None else event.partitions
+    before, changes, answers = state, [], {}
+    for address in addresses:
+        partition = before.partitions.get(address)
+        if partition is None:
+            answers[address] = UNKNOWN
+            continue
+        answer = elect_leaders(partition, event.election, before.around(partition))
+        if answer.change.written:
+            changes.append(answer.change)
+            state = written(state, answer.change)
+        if not everything or answer.error != "ELECTION_NOT_NEEDED":
+            answers[address] = answer.error
+    return Handled(state, tuple(changes), answers=answers)
+
+
+def unclean_election_task(state: ControllerState, _event: ev.UncleanElectionTask) -> Handled:
+    def handler(partition: PartitionState, around: Circumstances) -> Change:
+        return elect_leaders(partition, Election.UNCLEAN, around).change
+
+    leaderless = (
+        address
+        for address, partition in sorted(state.partitions.items())
+        if partition.leader is None and state.config(address.topic).unclean_leader_election
+    )
+    return reach(state, leaderless, handler)
+
+
+def preferred_election_task(state: ControllerState, _event: ev.PreferredElectionTask) -> Handled:
+    def handler(partition: PartitionState, around: Circumstances) -> Change:
+        return change_partition(partition, around, election=Election.PREFERRED)
+
+    imbalanced = (
+        address for address, partition in sorted(state.partitions.items()) if partition.leader != partition.replicas[0]
+    )
+    return reach(state, imbalanced, handler)
+
+
+def reassigned(state: ControllerState, event: ev.Reassigned) -> Handled:
+    partition = state.partitions.get(event.address)
+    if partition is None:
+        return _answer(state, event.address, UNKNOWN)
+    if event.replicas is None:
+        return _cancelled(state, partition)
+    wanted = event.replicas
+    if not wanted or len(set(wanted)) < len(wanted) or not set(wanted) <= set(state.brokers):
+        return _answer(state, event.address, "INVALID_REPLICA_ASSIGNMENT")
+
+    def handler(partition: PartitionState, around: Circumstances) -> Change:
+        removing = tuple(sorted(set(partition.replicas) - set(wanted)))
+        adding = tuple(sorted(set(wanted) - set(partition.replicas)))
+        return change_partition(
+            partition,
+            around,
+            election=Election.ONLINE,
+            target_replicas=(*wanted, *removing),
+            target_adding=adding or None,
+            target_removing=removing or None,
+        )
+
+    return replace(reach(state, (event.address,), handler), answers={event.address: NONE})
+
+
+def _cancelled(state: ControllerState, partition: PartitionState) -> Handled:
+    """Back to the replicas from before the reassignment (PartitionReassignmentRevert)."""
+    adding, address = partition.adding or (), partition.address
+    if not adding and not partition.removing:
+        return _answer(state, address, "NO_REASSIGNMENT_IN_PROGRESS")
+    replicas = tuple(replica for replica in partition.replicas if replica not in adding)
+    isr = tuple(replica for replica in partition.isr if replica not in adding)
+    around = state.around(partition)
+    if not isr and not around.unclean_leader_election:
+        return _answer(state, address, "INVALID_REPLICA_ASSIGNMENT")
+    if around.rules.kip966 and len(isr) < around.min_isr:
+        # KIP-966, AlterPartitionReassignments: min ISR also counts where a reassignment is cancelled.
+        return _answer(state, address, "INVALID_REPLICA_ASSIGNMENT")
+
+    def handler(partition: PartitionState, around: Circumstances) -> Change:
+        return change_partition(
+            partition,
+            around,
+            election=around.normal_election,
+            target_isr=isr or replicas[:1],
+            target_replicas=replicas,
+            target_adding=(),
+            target_removing=(),
+        )
+
+    return replace(reach(state, (address,), handler), answers={address: NONE})
+
+
+def topic_created(state: ControllerState, event: ev.TopicCreated) -> Handled:
+    if state.of_topic(event.topic):
+        return refused(state, "TOPIC_ALREADY_EXISTS")
+    created = []
+    for number, replicas in enumerate(event.replicas):
+        isr = tuple(replica for replica in replicas if state.active(replica))
+        known = set(replicas) <= set(state.brokers) and len(set(replicas)) == len(replicas)
+        if not isr or not known or len(replicas) != len(event.replicas[0]):
+            return refused(state, "INVALID_REPLICA_ASSIGNMENT")
+        created.append(_created(event.topic, number, replicas, isr))
+    for partition in created:
+        state = state.with_partition(partition)
+    return Handled(state)
+
+
+def _created(topic: str, number: int, replicas: tuple[int, ...], isr: tuple[int, ...]) -> PartitionState:
+    return PartitionState(
+        topic=topic,
+        partition=number,
+        leader=isr[0],
+        leader_epoch=0,
+        replicas=replicas,
+        isr=isr,
+        elr=(),
+        last_known_elr=(),
+        offline_replicas=(),
+        partition_epoch=0,
+        adding=(),
+        removing=(),
+        recovering=False,
+    )
+
+
+def topic_deleted(state: ControllerState, event: ev.TopicDeleted) -> Handled:
+    if not state.of_topic(event.topic):
+        return refused(state, UNKNOWN)
+    left = {address: partition for address, partition in state.partitions.items() if address.topic != event.topic}
+    topics = {topic: configs for topic, configs in state.topics.items() if topic != event.topic}
+    cleared = frozenset((address, broker) for address, broker in state.cleared_elr if address.topic != event.topic)
+    return Handled(replace(state, partitions=left, topics=topics, cleared_elr=cleared))
+
+
+def config_written(state: ControllerState, event: ev.ConfigWritten) -> Handled:
+    if event.topic is not None and not state.of_topic(event.topic):
+        return refused(state, UNKNOWN)
+    level = _level(state, event.topic)
+    new = Configs(
+        level.min_isr if event.min_isr is None else event.min_isr,
+        level.unclean_leader_election if event.unclean_leader_election is None else event.unclean_leader_election,
+    )
+    # A value that a topic has already is not written again; a cluster-wide one is, and clears the ELR again.
+    rewritten = event.min_isr is not None and (event.topic is None or new.min_isr != level.min_isr)
+    return _min_isr_cleared(_with_level(state, event.topic, new), event.topic, rewritten)
+
+
+def config_deleted(state: ControllerState, event: ev.ConfigDeleted) -> Handled:
+    if event.topic is not None and not state.of_topic(event.topic):
+        return refused(state, UNKNOWN)
+    if event.topic is None and event.min_isr and state.rules.elr:
+        return refused(state, "INVALID_CONFIG")
+    level = _level(state, event.topic)
+    new = Configs(
+        None if event.min_isr else level.min_isr,
+        None if event.unclean_leader_election else level.unclean_leader_election,
+    )
+    rewritten = event.min_isr and (event.topic is None or level.min_isr is not None)
+    return _min_isr_cleared(_with_level(state, event.topic, new), event.topic, rewritten)
+
+
+def _min_isr_cleared(state: ControllerState, topic: str | None, rewritten: bool) -> Handled:
+    """A record of min.insync.replicas brings a ClearElrRecord with it (createClearElrRecordsAsNeeded)."""
+    if not rewritten or not state.rules.elr:
+        return Handled(state)
+    addresses = sorted(state.partitions) if topic is None else state.of_topic(topic)
+    changes = []
+    for address in addresses:
+        partition = state.partitions[address]
+        around = state.around(partition)
+        cleared = min_isr_written(partition, around)
+        if cleared != partition:
+            changes.append(replace(change_partition(partition, around, election=Election.ONLINE), after=cleared))
+            stale = {(address, broker) for broker in partition.elr or ()}
+            state = replace(state.with_partition(cleared), cleared_elr=state.cleared_elr | stale)
+    return Handled(state, tuple(changes))
+
+
+def elr_feature(state: ControllerState, event: ev.ElrFeature) -> Handled:
+    """eligible.leader.replicas.version changes; partitions keep what they have until their next change.
+
+    Turning it on pins min.insync.replicas cluster-wide (maybeGenerateElrSafetyRecords), which clears nothing.
+    """
+    after = replace(state, rules=replace(state.rules, elr=event.on))
+    if event.on and after.cluster.min_isr is None:
+        after = replace(after, cluster=replace(after.cluster, min_isr=after.static.min_isr or 1))
+    return Handled(after)
+
+
+def _level(state: ControllerState, topic: str | None) -> Configs:
+    return state.cluster if topic is None else state.topics.get(topic, Configs())
+
+
+def _with_level(state: ControllerState, topic: str | None, configs: Configs) -> ControllerState:
+    if topic is None:
+        return replace(state, cluster=configs)
+    return replace(state, topics={**state.topics, topic: configs})
+
+
+def _answer(state: ControllerState, address: TopicPartition, error: str) -> Handled:
+    return Handled(state, answers={address: error})

@@ -1,0 +1,123 @@
+"""Everything that the controller has on record: brokers, partitions, and the configs and features that rule elections.
+
+A frozen value; `kelr.controller.machine` turns it and an event into the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from kelr.controller.change import Circumstances
+from kelr.controller.rules import RuleSet
+from kelr.model import BrokerStatus, PartitionState, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A broker as it is registered (BrokerRegistration)."""
+
+    epoch: int
+    """The broker epoch: a new one with each incarnation."""
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+    rack: str | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether its replicas may lead and be in sync (ClusterControlManager.isActive)."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+    @property
+    def status(self) -> BrokerStatus:
+        if self.fenced:
+            return BrokerStatus.FENCED
+        return BrokerStatus.SHUTTING_DOWN if self.in_controlled_shutdown else BrokerStatus.LIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Configs:
+    """The two configs that elections depend on, at one level; None where that level does not set one."""
+
+    min_isr: int | None = None
+    unclean_leader_election: bool | None = None
+
+
+DEFAULTS = Configs(min_isr=1, unclean_leader_election=False)
+"""Kafka's own defaults."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerState:
+    """All that the controller's decisions about partitions stand on.
+
+    The `offline_replicas` of its partitions are replicas whose log directory failed: whether their broker lives is told
+    by `brokers`.
+    """
+
+    rules: RuleSet
+    brokers: Mapping[int, Registration] = field(default_factory=dict)
+    partitions: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
+    static: Configs = DEFAULTS
+    """The configs of the controller's own file."""
+    cluster: Configs = Configs()
+    """The cluster-wide dynamic configs."""
+    topics: Mapping[str, Configs] = field(default_factory=dict)
+    """What topics set for themselves."""
+    first_partition_replicas: Mapping[str, int] = field(default_factory=dict)
+    """Replica counts of partition 0, for topics whose partition 0 is not among `partitions`."""
+    next_epoch: int = 1
+    """The broker epoch of the next registration."""
+    cleared_elr: frozenset[tuple[TopicPartition, int]] = frozenset()
+    """Brokers that a ClearElrRecord took out of an ELR: the controller still finds the partition by them
+    (ReplicationControlManager.replay(ClearElrRecord) does not tell BrokersToElrs)."""
+
+    def min_isr(self, topic: str) -> int:
+        """The effective min ISR (ReplicationControlManager.getTopicEffectiveMinIsr).
+
+        The smaller of the config in force and the replica count of the topic's partition 0.
+        """
+        return min(self.config(topic).min_isr or 1, self._replica_count(topic))
+
+    def config(self, topic: str) -> Configs:
+        """The configs in force for a topic."""
+        levels = (self.topics.get(topic, Configs()), self.cluster, self.static, DEFAULTS)
+        return Configs(
+            next(level.min_isr for level in levels if level.min_isr is not None),
+            next(level.unclean_leader_election for level in levels if level.unclean_leader_election is not None),
+        )
+
+    def active(self, broker: int) -> bool:
+        registration = self.brokers.get(broker)
+        return registration is not None and registration.active
+
+    def electable(self, partition: PartitionState) -> frozenset[int]:
+        """Brokers named by the partition that may be elected at all (ReplicationControlManager.LeaderAcceptor)."""
+        lost = partition.offline_replicas or ()
+        named = {*partition.replicas, *(partition.elr or ()), *(partition.last_known_elr or ())}
+        return frozenset(broker for broker in named if self.active(broker) and broker not in lost)
+
+    def around(self, partition: PartitionState) -> Circumstances:
+        """The circumstances of one partition, before an event changes them."""
+        return Circumstances(
+            electable=self.electable(partition),
+            min_isr=self.min_isr(partition.topic),
+            rules=self.rules,
+            unclean_leader_election=bool(self.config(partition.topic).unclean_leader_election),
+        )
+
+    def with_broker(self, broker: int, registration: Registration | None) -> ControllerState:
+        """The state with a broker registered like this; None takes its registration away."""
+        others = {known: value for known, value in self.brokers.items() if known != broker}
+        return replace(self, brokers=others if registration is None else {**others, broker: registration})
+
+    def with_partition(self, partition: PartitionState) -> ControllerState:
+        return replace(self, partitions={**self.partitions, partition.address: partition})
+
+    def of_topic(self, topic: str) -> tuple[TopicPartition, ...]:
+        """The addresses of a topic's partitions, in order."""
+        return tuple(sorted(address for address in self.partitions if address.topic == topic))
+
+    def _replica_count(self, topic: str) -> int:
+        first = self.partitions.get(TopicPartition(topic, 0))
+        return self.first_partition_replicas[topic] if first is None else len(first.replicas)
