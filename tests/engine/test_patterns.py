@@ -1,0 +1,228 @@
+"""Patterns: what is decided once for many partitions is what `decide` says of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kelr.controller import ELR_4_3, KRAFT, RuleSet
+from kelr.engine import (
+    Pattern,
+    PatternCache,
+    PatternReader,
+    Verdict,
+    count_patterns,
+    decide,
+    pattern_of,
+    verdict_of,
+    verdicts,
+)
+from kelr.model import (
+    Broker,
+    BrokerStatus,
+    ConfigSource,
+    ElectionType,
+    PartitionState,
+    Situation,
+    Snapshot,
+    TopicConfig,
+    TopicPartition,
+)
+from tests.engine.cases import cluster_of, leaderless, log_of, silent, snapshot_of
+from tests.engine.snapshots import IDS, rule_sets, snapshots, with_brokers_called
+
+
+def decided_one_by_one(snapshot: Snapshot, rules: RuleSet | None) -> list[Verdict]:
+    return [verdict_of(decide(snapshot, state, rules)) for state in snapshot.partitions]
+
+
+@given(snapshots(), st.lists(rule_sets, min_size=1, max_size=3, unique=True))
+def test_the_batch_says_what_decide_says_of_each(snapshot: Snapshot, several: list[RuleSet | None]) -> None:
+    """Also where the cache knows the patterns from other rules, and where it knows them from the same."""
+    cache = PatternCache()
+    for rules in (*several, *several):
+        assert list(verdicts(snapshot, rules, cache=cache)) == decided_one_by_one(snapshot, rules)
+
+
+@given(snapshots(), rule_sets)
+def test_a_cache_that_forgets_all_the_time_says_the_same(snapshot: Snapshot, rules: RuleSet | None) -> None:
+    cache = PatternCache(limit=1)
+    assert list(verdicts(snapshot, rules, cache=cache)) == decided_one_by_one(snapshot, rules)
+    assert len(cache) == 1
+
+
+@given(snapshots(), rule_sets, st.permutations(IDS))
+def test_partitions_that_differ_in_their_brokers_names_only_have_one_pattern_and_one_verdict(
+    snapshot: Snapshot, rules: RuleSet | None, names: list[int]
+) -> None:
+    shuffled = dict(zip(IDS, names, strict=True)).__getitem__
+    for state in snapshot.partitions:
+        # Where logs are known, which of two brokers has the lower id can decide between equal logs.
+        rename = (lambda broker: broker + 7) if snapshot.logs.get(state.address) else shuffled
+        other = with_brokers_called(snapshot, rename)
+        place = snapshot.partitions.index(state)
+        assert pattern_of(other, other.partitions[place], rules).pattern == pattern_of(snapshot, state, rules).pattern
+        verdict = verdict_of(decide(snapshot, state, rules))
+        assert verdict_of(decide(other, other.partitions[place], rules)) == verdict.renamed(
+            lambda broker, rename=rename: broker if broker < 0 else rename(broker)
+        )
+
+
+@given(snapshots(), rule_sets)
+def test_a_pattern_that_is_recognized_is_the_pattern_itself(snapshot: Snapshot, rules: RuleSet | None) -> None:
+    """The quick way, by shapes that were seen before, leads to the pattern that the slow way finds."""
+    reader = PatternReader(snapshot, rules)
+    expected = [pattern_of(snapshot, state, rules) for state in snapshot.partitions]
+    for _ in range(2):
+        assert [reader.occurrence(state) for state in snapshot.partitions] == expected
+    counted = count_patterns(snapshot, rules)
+    assert counted == Counter(found.pattern for found in expected)
+    for found in expected:
+        assert found.tell(found.pattern.decide()) == PatternCache().verdict(found)
+
+
+@given(snapshots(), rule_sets)
+def test_a_pattern_is_its_own_pattern(snapshot: Snapshot, rules: RuleSet | None) -> None:
+    for state in snapshot.partitions:
+        pattern = pattern_of(snapshot, state, rules).pattern
+        again = pattern_of(pattern.snapshot(), pattern.state, pattern.rules)
+        assert again.pattern == pattern
+        assert again.brokers == tuple(range(len(pattern.statuses)))
+
+
+def many(count: int) -> Snapshot:
+    """Partitions of three replicas on eleven brokers, of which one is dead, in an order that repeats late."""
+    brokers = tuple(Broker(n, BrokerStatus.FENCED if n == 4 else BrokerStatus.LIVE) for n in range(1, 12))
+    states = []
+    for number in range(count):
+        first, step = number % 11, 1 + number // 11 % 5
+        replicas = tuple(1 + (first + step * place) % 11 for place in range(3))
+        live = tuple(broker for broker in replicas if broker != 4)
+        states.append(PartitionState(f"topic-{number // 50}", number % 50, live[0], number, replicas, live, (), ()))
+    config = TopicConfig(2, ConfigSource.TOPIC, False, ConfigSource.DEFAULT)
+    cluster = replace(cluster_of(live=()), brokers=brokers)
+    return Snapshot(0, cluster, tuple(states), {state.topic: config for state in states})
+
+
+def test_each_pattern_is_decided_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    decided: list[Pattern] = []
+    one = Pattern.decide
+    monkeypatch.setattr(Pattern, "decide", lambda pattern: decided.append(pattern) or one(pattern))
+    snapshot, cache = many(500), PatternCache()
+    found = list(verdicts(snapshot, cache=cache))
+    # All three live, or the first, the second or the third of them dead.
+    assert len(decided) == len(set(decided)) == len(cache) == 4
+    assert found == decided_one_by_one(snapshot, None)
+    assert list(verdicts(replace(snapshot, taken_at_ms=1), cache=cache)) == found
+    assert len(decided) == 4
+
+
+def test_partitions_are_read_as_verdicts_are_taken() -> None:
+    snapshot, read = many(20), 0
+
+    def stream() -> Iterator[PartitionState]:
+        nonlocal read
+        for state in snapshot.partitions:
+            read += 1
+            yield state
+
+    found = verdicts(replace(snapshot, partitions=()), partitions=stream())
+    assert next(found).situation is Situation.HEALTHY
+    assert read == 1
+    assert [next(found), *found] == decided_one_by_one(snapshot, None)[1:]
+
+
+def test_a_verdict_is_told_in_the_partitions_own_ids() -> None:
+    state = leaderless((30, 10, 20), elr=(10,), last_known=(10,))
+    snapshot = snapshot_of(state, cluster_of(live=(20, 30), fenced=(10,)))
+    (verdict,) = verdicts(snapshot)
+    assert (verdict.situation, verdict.elected, verdict.waits_for) == (Situation.WAITING_FOR_ELR, None, (10,))
+    elected = {(e.election, e.designate): e.elected for e in verdict.elections}
+    assert elected[ElectionType.UNCLEAN, None] == 30
+    assert elected[ElectionType.DESIGNATION, 20] == 20
+    assert {forecast.replica for forecast in verdict.forecasts} == {10}
+    assert verdict.brokers == (10, 20, 30)
+
+
+def test_a_pattern_calls_brokers_by_their_place_and_keeps_nothing_that_is_the_partitions_own() -> None:
+    state = replace(
+        leaderless((30, 10, 20), elr=(10,), last_known=(99,)), partition=7, topic_id="id", partition_epoch=4
+    )
+    found = pattern_of(snapshot_of(state, cluster_of(live=(20, 30), fenced=(10,))), state)
+    assert found.brokers == (30, 10, 20, 99)
+    assert found.pattern.state == PartitionState("topic", 0, None, 0, (0, 1, 2), (), (1,), (3,))
+    live, fenced, gone = BrokerStatus.LIVE, BrokerStatus.FENCED, BrokerStatus.UNREGISTERED
+    assert found.pattern.statuses == (live, fenced, live, gone)
+
+
+def test_of_equal_logs_the_lower_id_is_the_best_so_ids_keep_their_order() -> None:
+    """Replicas [1, 2] and [2, 1] with equal logs: 1 is designated in both, once the first replica, once the second."""
+    for replicas in ((1, 2), (2, 1)):
+        state = leaderless(replicas)
+        snapshot = snapshot_of(state, cluster_of(live=(1, 2)), [log_of(1, (0, 9)), log_of(2, (0, 9))])
+        (verdict,) = verdicts(snapshot)
+        assert verdict == verdict_of(decide(snapshot, state))
+        assert verdict.advised_replica == 1
+
+
+def test_logs_are_judged_by_their_leader_epoch() -> None:
+    """An answer of epoch 4 is stale for a partition of epoch 5, and not for one of epoch 4."""
+    logs = [log_of(1, (0, 9), leader_epoch=4), silent(2)]
+    heard, stale = (replace(leaderless((1, 2)), leader_epoch=epoch) for epoch in (4, 5))
+    found = [next(verdicts(snapshot_of(state, cluster_of(live=(1, 2)), logs))) for state in (heard, stale)]
+    best = [{e.election: e.elected for e in verdict.elections} for verdict in found]
+    assert [elected[ElectionType.LONGEST_LOG_AGGRESSIVE] for elected in best] == [1, None]
+
+
+EMPTY = leaderless((1, 2, 3))
+NEAR = (
+    replace(EMPTY, elr=None),
+    replace(EMPTY, last_known_elr=None),
+    replace(EMPTY, offline_replicas=()),
+    replace(EMPTY, offline_replicas=(2,)),
+    replace(EMPTY, adding=()),
+    replace(EMPTY, removing=()),
+    replace(EMPTY, recovering=False),
+    replace(EMPTY, recovering=True),
+    replace(EMPTY, leader=1),
+    replace(EMPTY, isr=(1, 2)),
+    replace(EMPTY, isr=(2, 1)),
+    replace(EMPTY, last_known_elr=(-1,)),
+    replace(EMPTY, last_known_elr=(9,)),
+    replace(EMPTY, replicas=(1, 2)),
+    replace(EMPTY, replicas=(1, 2, 2)),
+    replace(EMPTY, replicas=(1, 2, 4)),
+    replace(EMPTY, topic="__consumer_offsets"),
+    replace(EMPTY, topic="other-config"),
+)
+
+
+def test_what_a_decision_can_tell_apart_are_different_patterns() -> None:
+    config = TopicConfig(2, ConfigSource.TOPIC, False, ConfigSource.DEFAULT)
+    states = (EMPTY, *NEAR)
+    kinds = {state.topic: config for state in states} | {"other-config": replace(config, min_insync_replicas=1)}
+    snapshot = Snapshot(0, cluster_of(live=(1, 2, 3), fenced=(4,)), states, kinds)
+    for rules in (ELR_4_3, KRAFT):
+        counted = count_patterns(snapshot, rules)
+        assert set(counted.values()) == {1}
+        assert len(counted) == len(states)
+    assert not set(count_patterns(snapshot, ELR_4_3)) & set(count_patterns(snapshot, KRAFT))
+
+
+def test_what_a_decision_cannot_tell_apart_is_one_pattern() -> None:
+    config = TopicConfig(2, ConfigSource.TOPIC, False, ConfigSource.DEFAULT)
+    states = (
+        EMPTY,
+        replace(EMPTY, partition=1, leader_epoch=9, partition_epoch=9, topic_id="id"),
+        replace(EMPTY, partition=2, replicas=(3, 1, 2)),
+        replace(EMPTY, topic="payments"),
+    )
+    snapshot = Snapshot(0, cluster_of(live=(1, 2, 3)), states, {state.topic: config for state in states})
+    asked_for_nothing = replace(snapshot, logs={TopicPartition("orders", 1): ()})
+    for found in (snapshot, asked_for_nothing):
+        assert list(count_patterns(found).values()) == [4]
