@@ -11,7 +11,7 @@ import pytest
 
 from kelr.controller import ELR_4_0, ELR_4_1, ELR_4_1_0, ELR_4_3, RuleSet
 from tests.differential.cases import Case, answer_line, random_cases
-from tests.differential.driver import CLASSES, answers, compile_driver, javac_version
+from tests.differential.driver import CLASSES, answers, compile_drivers, javac_version
 
 VERSIONS = {"4.0.0": ELR_4_0, "4.1.0": ELR_4_1_0, "4.1.1": ELR_4_1, "4.3.1": ELR_4_3}
 BATCH = 50_000
@@ -46,9 +46,12 @@ def test_the_shipped_classes_are_those_of_the_source(tmp_path: Path) -> None:
     version = javac_version()
     if version is None or not version.startswith(SHIPPED_BY):
         pytest.skip(f"needs javac {SHIPPED_BY[:-1]} to compile as the shipped classes were; here is {version}")
-    compile_driver(tmp_path)
-    compiled = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
-    assert compiled == {file.name: file.read_bytes() for file in CLASSES.iterdir()}
+    compile_drivers(tmp_path)
+    assert _class_files(tmp_path) == _class_files(CLASSES)
+
+
+def _class_files(directory: Path) -> dict[Path, bytes]:
+    return {file.relative_to(directory): file.read_bytes() for file in directory.rglob("*.class")}
 
 
 def _batches(cases: Iterator[Case]) -> Iterator[list[Case]]:
