@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kelr.controller import Circumstances, RuleSet, electable_replicas
 from kelr.engine.logs import KnownLogs, rank_logs
 from kelr.engine.situation import effective_min_isr
-from kelr.model import BrokerStatus, Cluster, PartitionState, Snapshot, TopicConfig, Unheard
+from kelr.model import BrokerStatus, Cluster, Loss, PartitionState, Snapshot, TopicConfig, Unheard
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,8 @@ class Case:
     """Effective min ISR; None where min.insync.replicas could not be read."""
     electable: frozenset[int]
     logs: KnownLogs
+    losses: dict[tuple[int, bool], Loss] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What was counted before, by replica and by whether it holds all committed records (`loss_of_electing`)."""
 
     @property
     def name(self) -> str:

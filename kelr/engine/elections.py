@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kelr.controller import Change, Election, elect_leaders, replicas_reordered
 from kelr.engine.case import Case
 from kelr.engine.loss import loss_of_electing
 from kelr.engine.steps import standing_of, steps_of
 from kelr.engine.words import brokers, ids, joined
-from kelr.model import ElectedBy, ElectionType, Outcome, Step
+from kelr.model import BrokerStatus, ElectedBy, ElectionType, Outcome, Step
 
 _MANAGER = "KIP-966, Unclean recovery"
 
@@ -15,10 +17,11 @@ _MANAGER = "KIP-966, Unclean recovery"
 def outcomes_of(case: Case) -> tuple[Outcome, ...]:
     """One outcome for each election type, and for a designation one for each live replica, in assignment order."""
     kafka = (_kafka_election(case, Election.PREFERRED), _kafka_election(case, Election.UNCLEAN))
-    if case.state.leader is not None:
+    if case.state.leader is not None and case.cluster.status(case.state.leader) is BrokerStatus.LIVE:
         return (*kafka, *(_not_needed(case, kind) for kind in _LEADERLESS_ONLY))
-    designations = tuple(designation_of(case, replica) for replica in case.live) or (_nobody_to_designate(case),)
-    return (*kafka, *designations, _balanced(case), _aggressive(case))
+    designations = {replica: designation_of(case, replica) for replica in case.live}
+    each = tuple(designations.values()) or (_nobody_to_designate(case),)
+    return (*kafka, *each, _balanced(case, designations), _aggressive(case, designations))
 
 
 _LEADERLESS_ONLY = (
@@ -73,7 +76,11 @@ def _not_needed(case: Case, kind: ElectionType, *, leader: int | None = None) ->
 
 
 def designation_of(case: Case, replica: int) -> Outcome:
-    """Designate one replica of a leaderless partition on released Kafka: reorder, elect uncleanly, restore."""
+    """Designate one replica on released Kafka: reorder, elect uncleanly, restore.
+
+    It works on a partition without a leader, and on one whose leader is not live: an unclean election is refused there
+    as not needed, but the reordering runs an election that takes the leadership off such a leader.
+    """
     reordered = replicas_reordered(case.state, replica, case.around)
     change = reordered
     if reordered.after.leader is None:
@@ -108,7 +115,7 @@ def _nobody_to_designate(case: Case) -> Outcome:
     return Outcome(ElectionType.DESIGNATION, None, steps=(step,), note="no replica is live")
 
 
-def _balanced(case: Case) -> Outcome:
+def _balanced(case: Case, designations: Mapping[int, Outcome]) -> Outcome:
     """Longest log among the recovery quorum; elects nobody before the whole quorum was heard."""
     quorum = case.recovery_quorum
     missing = tuple(replica for replica in quorum if replica not in case.logs.ranked)
@@ -124,18 +131,25 @@ def _balanced(case: Case) -> Outcome:
     if missing:
         note = f"waits for the log of {joined(missing)}"
         return Outcome(ElectionType.LONGEST_LOG_BALANCED, None, steps=steps, waits_for=missing, note=note)
-    return _longest(case, ElectionType.LONGEST_LOG_BALANCED, steps, must_be_best=True)
+    return _longest(case, ElectionType.LONGEST_LOG_BALANCED, steps, designations, must_be_best=True)
 
 
-def _aggressive(case: Case) -> Outcome:
+def _aggressive(case: Case, designations: Mapping[int, Outcome]) -> Outcome:
     """The best log among the live replicas that were heard."""
     heard = tuple(replica for replica in case.live if replica in case.logs.heard)
     evidence = f"heard and live: {ids(heard)}" if heard else "no live replica was heard"
     steps = (Step("any-replica-heard", bool(heard), "some live replica was heard", evidence, _MANAGER),)
-    return _longest(case, ElectionType.LONGEST_LOG_AGGRESSIVE, steps, must_be_best=False)
+    return _longest(case, ElectionType.LONGEST_LOG_AGGRESSIVE, steps, designations, must_be_best=False)
 
 
-def _longest(case: Case, kind: ElectionType, steps: tuple[Step, ...], *, must_be_best: bool) -> Outcome:
+def _longest(
+    case: Case,
+    kind: ElectionType,
+    steps: tuple[Step, ...],
+    designations: Mapping[int, Outcome],
+    *,
+    must_be_best: bool,
+) -> Outcome:
     best, best_live = case.logs.best, case.logs.best_of(case.live)
     if case.logs.heard and not case.logs.ranked:
         note = "the logs cannot be ranked: their leader epochs are not known"
@@ -150,7 +164,7 @@ def _longest(case: Case, kind: ElectionType, steps: tuple[Step, ...], *, must_be
     epoch = "no epoch" if best_live.last_epoch is None else f"last epoch {best_live.last_epoch}"
     evidence = f"{best_live.replica}: {epoch}, log end {best_live.log_end}"
     chosen = Step("best-log", True, "the best log: highest last epoch, then highest log end", evidence, _MANAGER)
-    designation = designation_of(case, best_live.replica)
+    designation = designations[best_live.replica]
     by = ElectedBy.LONGEST_LOG if designation.elected == best_live.replica else designation.elected_by
     return Outcome(
         kind,

@@ -57,10 +57,11 @@ def agreement(one: ReplicaLog, other: ReplicaLog) -> int | None:
         return min(one.log_end, other.log_end)
     if one.last_epoch is None or other.last_epoch is None:
         return None
+    parts, other_parts = segments(one) or (), segments(other) or ()
     asked = one.last_epoch
     while True:
-        answer = _end_of_epoch(other, asked)
-        own = None if answer is None else _end_of_epoch(one, answer[0])
+        answer = _end_of_epoch(other, other_parts, asked)
+        own = None if answer is None else _end_of_epoch(one, parts, answer[0])
         if answer is None or own is None:
             return None
         if own[0] == answer[0]:
@@ -68,13 +69,12 @@ def agreement(one: ReplicaLog, other: ReplicaLog) -> int | None:
         asked = own[0]
 
 
-def _end_of_epoch(log: ReplicaLog, epoch: int) -> tuple[int, int] | None:
+def _end_of_epoch(log: ReplicaLog, parts: Sequence[Segment], epoch: int) -> tuple[int, int] | None:
     """The newest epoch of the log that is not above `epoch`, with its end; `epoch` itself, ending where the log begins,
     where all that the log still holds is newer; None where that takes a lineage that is not known."""
-    parts = segments(log) or ()
-    floor = next((segment for segment in reversed(parts) if segment.epoch <= epoch), None)
-    if floor is not None:
-        return floor.epoch, floor.end
+    for segment in reversed(parts):
+        if segment.epoch <= epoch:
+            return segment.epoch, segment.end
     return (epoch, parts[0].start) if parts and log.lineage is not None else None
 
 
@@ -90,12 +90,17 @@ def missing(holder: ReplicaLog, lacking: ReplicaLog, *, below: int | None = None
     Offsets before the start of a log that holds records count as deleted by retention, not as missing. Both logs must
     have a known agreement.
     """
-    agreed = agreement(holder, lacking)
-    return frozenset(
-        (segment.epoch, max(segment.start, agreed or 0), end)
-        for segment in segments(holder) or ()
-        if (end := segment.end if below is None else min(segment.end, below)) > max(segment.start, agreed or 0)
-    )
+    return _records(holder, agreement(holder, lacking) or 0, below)
+
+
+def _records(log: ReplicaLog, first: int, below: int | None) -> frozenset[tuple[int, int, int]]:
+    """What a log holds from an offset on, as (epoch, first offset, end offset)."""
+    found = []
+    for segment in segments(log) or ():
+        start, end = max(segment.start, first), segment.end if below is None else min(segment.end, below)
+        if end > start:
+            found.append((segment.epoch, start, end))
+    return frozenset(found)
 
 
 def count_distinct(ranges: Iterable[tuple[int, int, int]]) -> int:
@@ -119,43 +124,53 @@ class KnownLogs:
     unheard: Mapping[int, NotHeard] = field(default_factory=dict)
     newer_leader_epoch: int | None = None
     """A leader epoch above the partition state's, seen by a broker: then the state is the older of the two."""
+    ranked: Mapping[int, ReplicaLog] = field(init=False, repr=False, compare=False)
+    """The heard logs that can be compared: those that tell their last epoch, or hold no records."""
+    best: ReplicaLog | None = field(init=False, repr=False, compare=False)
+    """The best log that can be ranked: highest last epoch, then highest log end, then lowest replica id."""
+    longest: ReplicaLog | None = field(init=False, repr=False, compare=False)
+    """The ranked log with the highest log end, whatever its epochs."""
+    _agreements: dict[tuple[int, int], int | None] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    @property
-    def ranked(self) -> Mapping[int, ReplicaLog]:
-        """The heard logs that can be compared: those that tell their last epoch, or hold no records."""
-        return {replica: log for replica, log in self.heard.items() if log.is_empty or log.last_epoch is not None}
+    def __post_init__(self) -> None:
+        # Asked for many times in a decision, so worked out once.
+        ranked = {replica: log for replica, log in self.heard.items() if log.is_empty or log.last_epoch is not None}
+        object.__setattr__(self, "ranked", ranked)
+        object.__setattr__(self, "best", max(ranked.values(), key=_rank, default=None))
+        longest = max(ranked.values(), key=lambda log: (log.log_end, -log.replica), default=None)
+        object.__setattr__(self, "longest", longest)
 
     @property
     def unranked(self) -> tuple[int, ...]:
         """Replicas whose log was not heard, or tells no epochs: each may hold more than the best log that is known."""
-        ranked = self.ranked
-        return tuple(sorted(replica for replica in {*self.heard, *self.unheard} if replica not in ranked))
-
-    @property
-    def best(self) -> ReplicaLog | None:
-        """The best log that can be ranked: highest last epoch, then highest log end, then lowest replica id."""
-        return max(self.ranked.values(), key=_rank, default=None)
+        return tuple(sorted(replica for replica in {*self.heard, *self.unheard} if replica not in self.ranked))
 
     def best_of(self, replicas: Iterable[int]) -> ReplicaLog | None:
-        ranked = self.ranked
-        return max((ranked[replica] for replica in replicas if replica in ranked), key=_rank, default=None)
-
-    @property
-    def longest(self) -> ReplicaLog | None:
-        """The ranked log with the highest log end, whatever its epochs."""
-        return max(self.ranked.values(), key=lambda log: (log.log_end, -log.replica), default=None)
+        """The best ranked log of these replicas."""
+        return max((self.ranked[replica] for replica in replicas if replica in self.ranked), key=_rank, default=None)
 
     def is_best(self, replica: int) -> bool:
         """Whether this replica's log is as good as the best one."""
         best, log = self.best, self.ranked.get(replica)
         return best is not None and log is not None and _rank(log)[:2] == _rank(best)[:2]
 
+    def agreement(self, one: int, other: int) -> int | None:
+        """`agreement` of the ranked logs of two replicas."""
+        pair = one, other
+        if pair not in self._agreements:
+            self._agreements[pair] = agreement(self.ranked[one], self.ranked[other])
+        return self._agreements[pair]
+
+    def missing(self, holder: int, lacking: int, *, below: int | None = None) -> frozenset[tuple[int, int, int]]:
+        """`missing` of the ranked logs of two replicas."""
+        return _records(self.ranked[holder], self.agreement(holder, lacking) or 0, below)
+
     def behind_best(self, replica: int) -> int | None:
         """Offsets of the best log that this replica's log does not hold; None where that is not known."""
-        best, log = self.best, self.ranked.get(replica)
-        if best is None or log is None:
+        best = self.best
+        if best is None or replica not in self.ranked or self.agreement(best.replica, replica) is None:
             return None
-        return None if agreement(best, log) is None else count_distinct(missing(best, log))
+        return count_distinct(self.missing(best.replica, replica))
 
 
 def _rank(log: ReplicaLog) -> tuple[int, int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kelr.engine.case import Case
-from kelr.engine.logs import agreement, count_distinct, missing
+from kelr.engine.logs import count_distinct
 from kelr.engine.words import brokers, plural
 from kelr.model import Bounds, Grade, Loss, ReplicaLog, Truncation
 
@@ -43,16 +43,23 @@ def loss_of_electing(case: Case, replica: int, *, holds_all_committed: bool | No
             takes it from its membership in ISR or ELR.
     """
     guaranteed = _guaranteed(case, replica) if holds_all_committed is None else holds_all_committed
+    # Several kinds of election elect the same replica.
+    known = case.losses.get((replica, guaranteed))
+    if known is None:
+        known = case.losses[replica, guaranteed] = _loss(case, replica, guaranteed)
+    return known
+
+
+def _loss(case: Case, replica: int, guaranteed: bool) -> Loss:
     ranked = case.logs.ranked
     unheard = tuple(other for other in case.state.replicas if other not in ranked)
-    log = ranked.get(replica)
-    if log is None:
+    if replica not in ranked:
         return _loss_unheard(case, replica, guaranteed, unheard)
     best = case.logs.best
-    agreements = {other: agreement(held, log) for other, held in ranked.items()}
+    agreements = {other: case.logs.agreement(other, replica) for other in ranked}
     if None in agreements.values():
         return _loss_uncounted(case, replica, guaranteed, unheard)
-    count = _count(case, log)
+    count = _count(case, replica)
     agrees_to = agreements[best.replica] if best is not None else None
     grade, reason = _grade(case, replica, guaranteed, unheard, count)
     committed = Bounds(0, 0) if grade is Grade.PROVEN_NONE else _committed(count, unheard)
@@ -67,7 +74,7 @@ def loss_of_electing(case: Case, replica: int, *, holds_all_committed: bool | No
         agrees_to=agrees_to,
         committed_ranges=() if grade is Grade.PROVEN_NONE else count.committed_ranges,
         lost_ranges=_lost_ranges(best, agrees_to),
-        truncations=_truncations(case, log),
+        truncations=_truncations(case, replica),
         reason=reason,
     )
 
@@ -109,14 +116,14 @@ def _loss_uncounted(case: Case, replica: int, guaranteed: bool, unheard: tuple[i
     )
 
 
-def _count(case: Case, elected: ReplicaLog) -> _Count:
-    others = [held for replica, held in case.logs.ranked.items() if replica != elected.replica]
-    lost = {part for held in others for part in missing(held, elected)}
+def _count(case: Case, elected: int) -> _Count:
+    others = {replica: held.high_watermark for replica, held in case.logs.ranked.items() if replica != elected}
+    lost = {part for other in others for part in case.logs.missing(other, elected)}
     committed = frozenset(
         part
-        for held in others
-        if held.high_watermark is not None
-        for part in missing(held, elected, below=held.high_watermark)
+        for other, high_watermark in others.items()
+        if high_watermark is not None
+        for part in case.logs.missing(other, elected, below=high_watermark)
     )
     return _Count(lost=count_distinct(lost), committed_parts=committed)
 
@@ -163,14 +170,14 @@ def _lost_ranges(best: ReplicaLog | None, agrees_to: int | None) -> tuple[tuple[
     return ((max(agrees_to, best.log_start or 0), best.log_end - 1),)
 
 
-def _truncations(case: Case, elected: ReplicaLog) -> tuple[Truncation, ...]:
+def _truncations(case: Case, elected: int) -> tuple[Truncation, ...]:
     """What each other heard log gives up when it follows the elected one."""
     found = []
     for replica in case.state.replicas:
         held = case.logs.ranked.get(replica)
-        if held is None or replica == elected.replica:
+        if held is None or replica == elected:
             continue
-        agreed = agreement(held, elected)
+        agreed = case.logs.agreement(replica, elected)
         if agreed is not None and agreed < held.log_end:
             found.append(Truncation(replica, agreed, held.log_end - max(agreed, held.log_start or 0)))
     return tuple(found)

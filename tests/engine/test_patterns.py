@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kelr.controller import ELR_4_3, KRAFT, RuleSet
@@ -41,6 +41,7 @@ def decided_one_by_one(snapshot: Snapshot, rules: RuleSet | None) -> list[Verdic
     return [verdict_of(decide(snapshot, state, rules)) for state in snapshot.partitions]
 
 
+@settings(deadline=None)
 @given(snapshots(), st.lists(rule_sets, min_size=1, max_size=3, unique=True))
 def test_the_batch_says_what_decide_says_of_each(snapshot: Snapshot, several: list[RuleSet | None]) -> None:
     """Also where the cache knows the patterns from other rules, and where it knows them from the same."""
@@ -49,6 +50,7 @@ def test_the_batch_says_what_decide_says_of_each(snapshot: Snapshot, several: li
         assert list(verdicts(snapshot, rules, cache=cache)) == decided_one_by_one(snapshot, rules)
 
 
+@settings(deadline=None)
 @given(snapshots(), rule_sets)
 def test_a_cache_that_forgets_all_the_time_says_the_same(snapshot: Snapshot, rules: RuleSet | None) -> None:
     cache = PatternCache(limit=1)
@@ -56,6 +58,7 @@ def test_a_cache_that_forgets_all_the_time_says_the_same(snapshot: Snapshot, rul
     assert len(cache) == 1
 
 
+@settings(deadline=None)
 @given(snapshots(), rule_sets, st.permutations(IDS))
 def test_partitions_that_differ_in_their_brokers_names_only_have_one_pattern_and_one_verdict(
     snapshot: Snapshot, rules: RuleSet | None, names: list[int]
@@ -73,6 +76,7 @@ def test_partitions_that_differ_in_their_brokers_names_only_have_one_pattern_and
         )
 
 
+@settings(deadline=None)
 @given(snapshots(), rule_sets)
 def test_a_pattern_that_is_recognized_is_the_pattern_itself(snapshot: Snapshot, rules: RuleSet | None) -> None:
     """The quick way, by shapes that were seen before, leads to the pattern that the slow way finds."""
@@ -86,6 +90,7 @@ def test_a_pattern_that_is_recognized_is_the_pattern_itself(snapshot: Snapshot, 
         assert found.tell(found.pattern.decide()) == PatternCache().verdict(found)
 
 
+@settings(deadline=None)
 @given(snapshots(), rule_sets)
 def test_a_pattern_is_its_own_pattern(snapshot: Snapshot, rules: RuleSet | None) -> None:
     for state in snapshot.partitions:
