@@ -183,14 +183,14 @@ class Elected:
         return self.rule is not None and not self.rule.clean
 
 
-def rules_in_order(ballot: Ballot) -> tuple[ElectionRule, ...]:
-    """The rules that this kind of election asks, in the order in which it asks them."""
-    return (_KIP966 if ballot.rules.kip966 else _RELEASED)[ballot.election]
+def election_order(rules: RuleSet, election: Election) -> tuple[ElectionRule, ...]:
+    """The rules that this kind of election asks under a rule set, in the order in which it asks them."""
+    return (_KIP966 if rules.kip966 else _RELEASED)[election]
 
 
 def elect(ballot: Ballot) -> Elected:
     """Run an election: the first rule that names somebody decides."""
-    for rule in rules_in_order(ballot):
+    for rule in election_order(ballot.rules, ballot.election):
         choice = rule.pick(ballot)
         if choice is not None:
             # Kafka 4.0 elects a stored "no leader": nobody leads, and the rules behind are never asked.
@@ -200,7 +200,7 @@ def elect(ballot: Ballot) -> Elected:
 
 def walk(ballot: Ballot) -> Iterator[tuple[ElectionRule, int | None]]:
     """Each rule in order with its choice, up to and including the one that decides."""
-    for rule in rules_in_order(ballot):
+    for rule in election_order(ballot.rules, ballot.election):
         choice = rule.pick(ballot)
         yield rule, choice
         if choice is not None:

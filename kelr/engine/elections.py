@@ -7,11 +7,17 @@ from collections.abc import Mapping
 from kelr.controller import Change, Election, elect_leaders, replicas_reordered
 from kelr.engine.case import Case
 from kelr.engine.loss import loss_of_electing
+from kelr.engine.rule_docs import (
+    ANY_REPLICA_HEARD,
+    BEST_LOG,
+    BEST_LOG_IS_LIVE,
+    DESIGNATED_IS_LIVE,
+    LOGS_CAN_BE_RANKED,
+    RECOVERY_QUORUM_HEARD,
+)
 from kelr.engine.steps import standing_of, steps_of
 from kelr.engine.words import brokers, ids, joined
 from kelr.model import BrokerStatus, ElectedBy, ElectionType, Outcome, Step
-
-_MANAGER = "KIP-966, Unclean recovery"
 
 
 def outcomes_of(case: Case) -> tuple[Outcome, ...]:
@@ -87,13 +93,7 @@ def designation_of(case: Case, replica: int) -> Outcome:
         change = elect_leaders(reordered.after, Election.UNCLEAN, case.around).change
     leader = change.after.leader
     steps = (
-        Step(
-            "designated-is-live",
-            replica in case.electable,
-            "the designated replica is live",
-            f"broker {replica} is {case.status(replica)}",
-            "KIP-966, kafka-leader-election.sh",
-        ),
+        DESIGNATED_IS_LIVE.step(replica in case.electable, f"broker {replica} is {case.status(replica)}"),
         *steps_of(case, change.ballot, asked_for=True),
     )
     note = ""
@@ -105,13 +105,8 @@ def designation_of(case: Case, replica: int) -> Outcome:
 
 
 def _nobody_to_designate(case: Case) -> Outcome:
-    step = Step(
-        "designated-is-live",
-        False,
-        "a live replica to designate",
-        f"replicas are {ids(case.state.replicas)}; {standing_of(case, case.state.replicas)}",
-        "KIP-966, kafka-leader-election.sh",
-    )
+    evidence = f"replicas are {ids(case.state.replicas)}; {standing_of(case, case.state.replicas)}"
+    step = DESIGNATED_IS_LIVE.step(False, evidence, text="a live replica to designate")
     return Outcome(ElectionType.DESIGNATION, None, steps=(step,), note="no replica is live")
 
 
@@ -125,9 +120,7 @@ def _balanced(case: Case, designations: Mapping[int, Outcome]) -> Outcome:
     else:
         which = f"Kafka names {len(named)} of the recovery quorum's members, so all replicas {ids(quorum)} count"
     evidence = which + (f"; {brokers(missing)} not heard" if missing else "; all heard")
-    steps = (
-        Step("recovery-quorum-heard", not missing, "every member of the recovery quorum was heard", evidence, _MANAGER),
-    )
+    steps = (RECOVERY_QUORUM_HEARD.step(not missing, evidence),)
     if missing:
         note = f"waits for the log of {joined(missing)}"
         return Outcome(ElectionType.LONGEST_LOG_BALANCED, None, steps=steps, waits_for=missing, note=note)
@@ -138,7 +131,7 @@ def _aggressive(case: Case, designations: Mapping[int, Outcome]) -> Outcome:
     """The best log among the live replicas that were heard."""
     heard = tuple(replica for replica in case.live if replica in case.logs.heard)
     evidence = f"heard and live: {ids(heard)}" if heard else "no live replica was heard"
-    steps = (Step("any-replica-heard", bool(heard), "some live replica was heard", evidence, _MANAGER),)
+    steps = (ANY_REPLICA_HEARD.step(bool(heard), evidence),)
     return _longest(case, ElectionType.LONGEST_LOG_AGGRESSIVE, steps, designations, must_be_best=False)
 
 
@@ -153,17 +146,17 @@ def _longest(
     best, best_live = case.logs.best, case.logs.best_of(case.live)
     if case.logs.heard and not case.logs.ranked:
         note = "the logs cannot be ranked: their leader epochs are not known"
-        ranked = Step("logs-can-be-ranked", False, "the logs can be ranked", note, _MANAGER)
+        ranked = LOGS_CAN_BE_RANKED.step(False, note)
         return Outcome(kind, None, steps=(*steps, ranked), note=note)
     if best is None or best_live is None:
         return Outcome(kind, None, steps=steps, note="no live replica was heard")
     if must_be_best and not case.logs.is_best(best_live.replica):
         evidence = f"{best.replica} has the best log and is {case.status(best.replica)}"
-        live = Step("best-log-is-live", False, "the replica with the best log is live", evidence, _MANAGER)
+        live = BEST_LOG_IS_LIVE.step(False, evidence)
         return Outcome(kind, None, steps=(*steps, live), waits_for=(best.replica,), note=f"waits for {best.replica}")
     epoch = "no epoch" if best_live.last_epoch is None else f"last epoch {best_live.last_epoch}"
     evidence = f"{best_live.replica}: {epoch}, log end {best_live.log_end}"
-    chosen = Step("best-log", True, "the best log: highest last epoch, then highest log end", evidence, _MANAGER)
+    chosen = BEST_LOG.step(True, evidence)
     designation = designations[best_live.replica]
     by = ElectedBy.LONGEST_LOG if designation.elected == best_live.replica else designation.elected_by
     return Outcome(

@@ -20,6 +20,7 @@ from kelr.controller.election import (
     walk,
 )
 from kelr.engine.case import Case
+from kelr.engine.rule_docs import rule_of
 from kelr.engine.words import ids, joined
 from kelr.model import Step
 
@@ -41,7 +42,7 @@ def _step(case: Case, ballot: Ballot, rule: ElectionRule, choice: int | None, as
     evidence = (
         _unclean(case, ballot, choice, asked_for) if rule is UNCLEAN else _EVIDENCE[rule.id](case, ballot, choice)
     )
-    return Step(rule=rule.id, holds=choice is not None, text=rule.question, evidence=evidence, source=rule.source)
+    return rule_of(rule).step(choice is not None, evidence)
 
 
 def standing_of(case: Case, members: Sequence[int]) -> str:

@@ -1,0 +1,162 @@
+"""Every question that an explanation can ask, with its documentation: the one place where a `Step` is made.
+
+Kafka's own election rules come from `kelr.controller.election`; the questions that kelr asks beside them (is the
+designated replica live, was the recovery quorum heard) are declared here. A step can only be made by `Rule.step`, so
+that no explanation names a rule that `kelr explain --why` cannot explain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kelr.controller import ELECTION_RULES, RULE_SETS, Election
+from kelr.controller.election import ElectionRule, election_order
+from kelr.model import Step
+
+_ELECTION = ("docs/election-rules.md", "The election (builder, `electLeader` and what it calls)")
+_BY_LOGS = ("docs/decisions.md", "Electing by logs")
+_DESIGNATING = ("docs/decisions.md", "Designating a replica today")
+_RECOVERY = "KIP-966, unclean recovery"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A question that an explanation asks, where it comes from, and what is behind it."""
+
+    id: str
+    question: str
+    source: str
+    """KIP section or Kafka class."""
+    doc: str
+    asked: str
+    """Who asks it: Kafka's controller, or kelr for one kind of election."""
+    documented: tuple[str, str]
+    """The file and the heading under which the project's documentation has more."""
+    elects_cleanly: bool | None = None
+    """Whether a replica that it elects holds all that was committed; None for a question that elects nobody itself."""
+
+    def step(self, holds: bool, evidence: str, *, text: str | None = None) -> Step:
+        """The question with its answer.
+
+        Args:
+            text: the question in other words, where the case at hand asks for them.
+        """
+        return Step(self.id, holds, self.question if text is None else text, evidence, self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """When rule sets ask a rule, in one kind of election of theirs."""
+
+    election: Election
+    place: int
+    """1 for the rule that is asked first."""
+    after: str | None
+    """The rule that is asked before it."""
+    before: str | None
+    """The rule that is asked where this one names nobody."""
+    rule_sets: tuple[str, ...]
+
+
+def rule_of(rule: ElectionRule) -> Rule:
+    """The documented form of one of Kafka's election rules."""
+    return RULES[rule.id]
+
+
+def asked_in(rule_id: str) -> tuple[Asked, ...]:
+    """The elections that ask a rule, by kind of election and place; empty for a question of kelr's own."""
+    found: dict[tuple[Election, int, str | None, str | None], list[str]] = {}
+    for election in Election:
+        for name, rules in RULE_SETS.items():
+            order = [rule.id for rule in election_order(rules, election)]
+            if rule_id in order:
+                place = order.index(rule_id)
+                around = (order[place - 1] if place else None, order[place + 1] if place + 1 < len(order) else None)
+                found.setdefault((election, place + 1, *around), []).append(name)
+    return tuple(
+        Asked(election, place, after, before, tuple(names)) for (election, place, after, before), names in found.items()
+    )
+
+
+def _of_the_controller(rule: ElectionRule) -> Rule:
+    return Rule(
+        rule.id,
+        rule.question,
+        rule.source,
+        rule.doc,
+        asked="Kafka's controller, in each election of the kinds below",
+        documented=_ELECTION,
+        elects_cleanly=rule.clean,
+    )
+
+
+DESIGNATED_IS_LIVE = Rule(
+    "designated-is-live",
+    "the designated replica is live",
+    "KIP-966, kafka-leader-election.sh",
+    "A designation names the replica that is to lead. Only a live one can be designated: on released Kafka it is put "
+    "first in the assignment, and the unclean election that follows takes the first live replica.",
+    asked="kelr, for a designation",
+    documented=_DESIGNATING,
+)
+RECOVERY_QUORUM_HEARD = Rule(
+    "recovery-quorum-heard",
+    "every member of the recovery quorum was heard",
+    _RECOVERY,
+    "Of min ISR replicas that were in sync together at least one holds every committed record, as long as fewer than "
+    "min ISR of them lost data. So once all of them were heard, the best of their logs is complete. Kafka 4.x names "
+    "only some of the members (ISR, ELR, the last known leader); where those are fewer than min ISR, all replicas have "
+    "to be heard.",
+    asked="kelr, for an election of type longest_log_balanced",
+    documented=_BY_LOGS,
+)
+ANY_REPLICA_HEARD = Rule(
+    "any-replica-heard",
+    "some live replica was heard",
+    _RECOVERY,
+    "An aggressive election takes the best log of the live replicas that answer, however few they are: who did not "
+    "answer may hold more.",
+    asked="kelr, for an election of type longest_log_aggressive",
+    documented=_BY_LOGS,
+)
+LOGS_CAN_BE_RANKED = Rule(
+    "logs-can-be-ranked",
+    "the logs can be ranked",
+    _RECOVERY,
+    "A log end says nothing without the leader epoch in which it was written: a longer log of an older epoch may lack "
+    "committed records. Reading the epochs of a log that holds records takes READ on the topic.",
+    asked="kelr, for an election of type longest_log_balanced or longest_log_aggressive",
+    documented=_BY_LOGS,
+)
+BEST_LOG_IS_LIVE = Rule(
+    "best-log-is-live",
+    "the replica with the best log is live",
+    _RECOVERY,
+    "A balanced election waits for the replica with the best log of the recovery quorum rather than lose what only "
+    "that one holds.",
+    asked="kelr, for an election of type longest_log_balanced",
+    documented=_BY_LOGS,
+)
+BEST_LOG = Rule(
+    "best-log",
+    "the best log: highest last epoch, then highest log end",
+    _RECOVERY,
+    "The replica whose last record has the highest leader epoch; among those, the one with the highest log end offset. "
+    "The newest epoch goes first, since only records that its leader had too were committed in it.",
+    asked="kelr, for an election of type longest_log_balanced or longest_log_aggressive",
+    documented=_BY_LOGS,
+)
+
+QUESTIONS = (
+    DESIGNATED_IS_LIVE,
+    RECOVERY_QUORUM_HEARD,
+    ANY_REPLICA_HEARD,
+    LOGS_CAN_BE_RANKED,
+    BEST_LOG_IS_LIVE,
+    BEST_LOG,
+)
+"""The questions that the engine asks beside Kafka's own rules."""
+
+RULES: Mapping[str, Rule] = {rule.id: rule for rule in (*map(_of_the_controller, ELECTION_RULES), *QUESTIONS)}
+"""All rules by id, Kafka's own first, in the order in which an election asks them."""
