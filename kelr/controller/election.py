@@ -80,11 +80,36 @@ class ElectionRule:
     """Whether it elects only replicas that hold all that was committed."""
 
 
-def _pick_last_known_leader(ballot: Ballot) -> int | None:
+def _preferred_replica(ballot: Ballot) -> int | None:
+    first = ballot.replicas[0] if ballot.replicas else None
+    return first if ballot.valid(first) else None
+
+
+def _leader(ballot: Ballot) -> int | None:
+    return ballot.leader if ballot.valid(ballot.leader) else None
+
+
+def _live_isr_member(ballot: Ballot) -> int | None:
+    return ballot.first(ballot.isr)
+
+
+def _live_elr_member(ballot: Ballot) -> int | None:
+    return None if ballot.isr else ballot.first(ballot.elr)
+
+
+def _last_known_leader(ballot: Ballot) -> int | None:
     if not ballot.rules.elr or ballot.isr or ballot.elr or len(ballot.last_known) != 1:
         return None
     known = ballot.last_known[0]
     return known if known in ballot.electable or not ballot.rules.last_known_leader_must_be_live else None
+
+
+def _live_replica(ballot: Ballot) -> int | None:
+    return ballot.first() if ballot.election is Election.UNCLEAN else None
+
+
+def _recovered(ballot: Ballot) -> int | None:
+    return ballot.recovered if ballot.recovered in ballot.electable else None
 
 
 _BUILDER = "PartitionChangeBuilder"
@@ -96,7 +121,7 @@ PREFERRED_REPLICA = ElectionRule(
     source=f"{_BUILDER}.electPreferredLeader",
     doc="A preferred election moves the leadership to the first replica of the assignment if that one is live and in "
     "the ISR, or in the ELR while the ISR is empty.",
-    pick=lambda ballot: ballot.replicas[0] if ballot.replicas and ballot.valid(ballot.replicas[0]) else None,
+    pick=_preferred_replica,
 )
 LEADER_STAYS = ElectionRule(
     id="leader-stays",
@@ -104,7 +129,7 @@ LEADER_STAYS = ElectionRule(
     question="the leader it has may go on leading",
     source=f"{_BUILDER}.electAnyLeader",
     doc="A leader that is live and in the ISR is not replaced, except by a preferred election.",
-    pick=lambda ballot: ballot.leader if ballot.valid(ballot.leader) else None,
+    pick=_leader,
 )
 LIVE_ISR_MEMBER = ElectionRule(
     id="live-isr-member",
@@ -112,7 +137,7 @@ LIVE_ISR_MEMBER = ElectionRule(
     question="a live ISR member",
     source=f"KIP-966, leader election; {_BUILDER}.isValidNewLeader",
     doc="The first live replica, in assignment order, that is in the ISR: every member holds all committed records.",
-    pick=lambda ballot: ballot.first(ballot.isr),
+    pick=_live_isr_member,
 )
 LIVE_ELR_MEMBER = ElectionRule(
     id="live-elr-member",
@@ -121,7 +146,7 @@ LIVE_ELR_MEMBER = ElectionRule(
     source=f"KIP-966, leader election; {_BUILDER}.isValidNewLeader",
     doc="Asked only while the ISR is empty: the first live replica, in assignment order, that is in the ELR. It left "
     "the ISR when the high watermark could no longer advance, so it holds all committed records.",
-    pick=lambda ballot: None if ballot.isr else ballot.first(ballot.elr),
+    pick=_live_elr_member,
 )
 LAST_KNOWN_LEADER = ElectionRule(
     id="last-known-leader",
@@ -130,7 +155,7 @@ LAST_KNOWN_LEADER = ElectionRule(
     source=f"KIP-966, delivery plan; {_BUILDER}.canElectLastKnownLeader",
     doc="Asked only with ELR on and while both ISR and ELR are empty: the one replica that led last, if it is live. No "
     "config forbids it and its log is not looked at; Kafka counts it as an unclean election.",
-    pick=_pick_last_known_leader,
+    pick=_last_known_leader,
     clean=False,
 )
 UNCLEAN = ElectionRule(
@@ -140,7 +165,7 @@ UNCLEAN = ElectionRule(
     source=f"{_BUILDER}.electAnyLeader",
     doc="Only in an election of type UNCLEAN (asked for, or unclean.leader.election.enable is true): the first live "
     "replica in assignment order. Its log is not looked at; what it lacks is lost.",
-    pick=lambda ballot: ballot.first() if ballot.election is Election.UNCLEAN else None,
+    pick=_live_replica,
     clean=False,
 )
 
@@ -152,7 +177,7 @@ UNCLEAN_RECOVERY = ElectionRule(
     doc="Only with the whole of KIP-966, in place of the last known leader and of the unclean election: the controller "
     "asks the replicas for their logs and elects the one with the highest last written leader epoch, then the highest "
     "log end offset. Balanced waits for every member of LastKnownELR; aggressive takes the best answer of its window.",
-    pick=lambda ballot: ballot.recovered if ballot.recovered in ballot.electable else None,
+    pick=_recovered,
     clean=False,
 )
 
