@@ -1,0 +1,262 @@
+"""A whole cluster on paper: the controller's records, the logs of all replicas, and which broker processes run.
+
+`SimulatedCluster` is a frozen value. What the controller does is left to `kelr.controller.handle`, what logs do to
+`kelr.simulation.replication`; here the two meet: a record of the controller's reaches the replicas, and a broker that
+does not run neither leads nor fetches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from kelr.controller import Configs, ControllerState, Handled, Registration, events, handle
+from kelr.model import (
+    ELR_FEATURE,
+    Broker,
+    Cluster,
+    ConfigSource,
+    Features,
+    LogAnswer,
+    NotHeard,
+    PartitionState,
+    Snapshot,
+    TopicConfig,
+    TopicPartition,
+    Unheard,
+)
+from kelr.simulation import replication as rep
+from kelr.simulation.logs import Acks, SimulatedLog, after_power_loss, flushed
+from kelr.simulation.replication import HighWatermarkRule, Produced, Replication
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedCluster:
+    """Everything that there is: the controller's records, the replicas' logs, the processes."""
+
+    controller: ControllerState
+    replication: Mapping[TopicPartition, Replication] = field(default_factory=dict)
+    down: frozenset[int] = frozenset()
+    """Brokers whose process does not run, whatever the controller knows of it."""
+    told: Mapping[TopicPartition, Mapping[int, LogAnswer]] = field(default_factory=dict)
+    """What is said of a log by hand; it counts in place of the simulated log in a snapshot."""
+    next_record: int = 0
+    """The id of the next record that is produced."""
+    high_watermark_needs_min_isr: bool = True
+    """False for Kafka before 3.7.0 (`HighWatermarkRule.needs_min_isr`)."""
+
+    def after(self, event: events.Event) -> tuple[SimulatedCluster, Handled]:
+        """Let the controller handle an event, and its records reach the replicas."""
+        handled = handle(self.controller, event)
+        cluster = replace(self, controller=handled.state)._with_records(handled)
+        if handled.error == "NONE" and isinstance(event, events.BrokerRegistered | events.BrokerUnfenced):
+            cluster = replace(cluster, down=cluster.down - {event.broker})
+        if handled.error == "NONE" and isinstance(event, events.DirectoryFailed | events.BrokerRegistered):
+            cluster = cluster._without_lost_directories()
+        return cluster, handled
+
+    def placed(self, partition: PartitionState) -> SimulatedCluster:
+        """A partition is in this state, its logs empty; one of the same name is replaced."""
+        address = partition.address
+        counts = {**self.controller.first_partition_replicas}
+        counts.setdefault(address.topic, len(partition.replicas))
+        controller = replace(self.controller.with_partition(partition), first_partition_replicas=counts)
+        fresh = Replication({replica: SimulatedLog() for replica in partition.replicas})
+        return replace(self, controller=controller)._with_replication(address, self._led(fresh, partition))
+
+    def running(self, broker: int) -> bool:
+        """Whether a broker's process runs and the controller counts it in: only then it leads, fetches and answers."""
+        registration = self.controller.brokers.get(broker)
+        return registration is not None and not registration.fenced and broker not in self.down
+
+    def serving(self, address: TopicPartition) -> int | None:
+        """The partition's leader, if its process runs."""
+        leader = self.controller.partitions[address].leader
+        return leader if leader is not None and self.running(leader) else None
+
+    def produce(self, address: TopicPartition, count: int, acks: Acks) -> tuple[SimulatedCluster, Produced]:
+        """Producers send records; see `replication.produced` for the errors."""
+        before = self.replication[address]
+        if self.serving(address) is None:
+            return self, Produced(before, "LEADER_NOT_AVAILABLE")
+        outcome = rep.produced(before, count, acks, self._rule(address), first_id=self.next_record)
+        cluster = self._with_replication(address, outcome.replication)
+        return replace(cluster, next_record=self.next_record + len(outcome.records)), outcome
+
+    def fetch(self, address: TopicPartition, follower: int, *, limit: int | None = None) -> SimulatedCluster:
+        """A follower fetches once; nothing happens where it cannot, or where nobody leads."""
+        if self.serving(address) is None or not self._follows(address, follower):
+            return self
+        epoch = self.controller.brokers[follower].epoch
+        rule = self._rule(address)
+        after = rep.fetched(self.replication[address], follower, rule, broker_epoch=epoch, limit=limit)
+        return self._with_replication(address, after)
+
+    def replicate(self, address: TopicPartition, followers: tuple[int, ...] | None = None) -> SimulatedCluster:
+        """Followers, or all of them, fetch until they have everything and know the high watermark."""
+        if self.serving(address) is None:
+            return self
+        asked = self.controller.partitions[address].replicas if followers is None else followers
+        epochs: dict[int, int | None] = {
+            broker: self.controller.brokers[broker].epoch for broker in asked if self._follows(address, broker)
+        }
+        return self._with_replication(address, rep.settled(self.replication[address], epochs, self._rule(address)))
+
+    def propose(self, address: TopicPartition, isr: tuple[int, ...]) -> SimulatedCluster:
+        """The leader sends AlterPartition; the request is under way until `deliver`."""
+        return self._with_replication(address, rep.proposed(self.replication[address], isr))
+
+    def deliver(self, address: TopicPartition) -> tuple[SimulatedCluster, Handled]:
+        """The proposed ISR reaches the controller, with the broker epochs that the leader learnt from fetches."""
+        leadership = self.replication[address].leadership
+        if leadership is None or leadership.proposed is None:
+            return self, Handled(self.controller)
+        replicas = self.controller.partitions[address].replicas
+        ordered = tuple(replica for replica in replicas if replica in leadership.proposed)
+        cluster, handled = self.after(
+            events.PartitionAltered(address, leadership.leader, ordered, leadership.proposed_epochs)
+        )
+        withdrawn = rep.withdrawn(cluster.replication[address], cluster._rule(address))
+        return cluster._with_replication(address, withdrawn), handled
+
+    def stopped(self, broker: int, *, power_loss: bool = False) -> SimulatedCluster:
+        """A broker's process dies; the controller notices later.
+
+        Args:
+            power_loss: the machine's page cache is lost with it, so that only flushed records remain.
+        """
+        cluster = replace(self, down=self.down | {broker})
+        return cluster._each_log(broker, after_power_loss) if power_loss else cluster
+
+    def flushed(self, broker: int) -> SimulatedCluster:
+        """A broker writes everything to its disk, as it does before a clean shutdown."""
+        return self._each_log(broker, flushed)
+
+    def cut(self, address: TopicPartition, replica: int, end: int) -> SimulatedCluster:
+        """A replica's log loses its records from offset `end` on."""
+        return self._with_replication(address, rep.cut(self.replication[address], replica, end))
+
+    def delete_before(self, address: TopicPartition, offset: int) -> SimulatedCluster:
+        """Retention or DeleteRecords takes the leader's records before an offset."""
+        return self._with_replication(address, rep.deleted_before(self.replication[address], offset))
+
+    def tell(self, address: TopicPartition, answer: LogAnswer) -> SimulatedCluster:
+        """Say by hand what is known of a replica's log."""
+        answers = {**self.told.get(address, {}), answer.replica: answer}
+        return replace(self, told={**self.told, address: answers})
+
+    def as_snapshot(self) -> Snapshot:
+        """The cluster as the engine reads it: logs of brokers that do not run are not heard."""
+        states = tuple(partition for _, partition in sorted(self.controller.partitions.items()))
+        return Snapshot(
+            taken_at_ms=0,
+            cluster=self._cluster(),
+            partitions=states,
+            configs={state.topic: self._topic_config(state.topic) for state in states},
+            logs={state.address: answers for state in states if (answers := self._answers(state))},
+            first_partition_replicas={state.topic: self._first_count(state) for state in states},
+            source="simulation",
+        )
+
+    def _rule(self, address: TopicPartition) -> HighWatermarkRule:
+        # Brokers cap min.insync.replicas by the partition's own replica count, the controller by that of partition 0.
+        min_isr = self.controller.config(address.topic).min_isr or 1
+        return HighWatermarkRule(min_isr, self.high_watermark_needs_min_isr)
+
+    def _follows(self, address: TopicPartition, broker: int) -> bool:
+        partition = self.controller.partitions[address]
+        lost = broker in (partition.offline_replicas or ())
+        return broker in partition.replicas and self.running(broker) and not lost
+
+    def _with_replication(self, address: TopicPartition, after: Replication) -> SimulatedCluster:
+        return replace(self, replication={**self.replication, address: after})
+
+    def _with_records(self, handled: Handled) -> SimulatedCluster:
+        """The controller's records reach the replicas of each partition that they change."""
+        known = self.controller.partitions
+        kept = {address: logs for address, logs in self.replication.items() if address in known}
+        cluster = replace(self, replication=kept)
+        for address in sorted(known.keys() - kept.keys()):
+            fresh = Replication({replica: SimulatedLog() for replica in known[address].replicas})
+            cluster = cluster._with_replication(address, cluster._led(fresh, known[address]))
+        for change in handled.changes:
+            address = change.after.address
+            cluster = cluster._with_replication(address, cluster._led(cluster.replication[address], change.after))
+        return cluster
+
+    def _led(self, logs: Replication, partition: PartitionState) -> Replication:
+        logs = rep.assigned(logs, partition.replicas)
+        rule = self._rule(partition.address)
+        return rep.led(logs, partition.leader, partition.leader_epoch, partition.isr, rule)
+
+    def _without_lost_directories(self) -> SimulatedCluster:
+        """What was in a failed log directory is gone."""
+        cluster = self
+        for address, partition in self.controller.partitions.items():
+            for broker in partition.offline_replicas or ():
+                if broker in partition.replicas:
+                    empty = cluster.replication[address].with_log(broker, SimulatedLog())
+                    cluster = cluster._with_replication(address, empty)
+        return cluster
+
+    def _each_log(self, broker: int, change: Callable[[SimulatedLog], SimulatedLog]) -> SimulatedCluster:
+        cluster = self
+        for address, logs in self.replication.items():
+            if broker in logs.logs:
+                cluster = cluster._with_replication(address, logs.with_log(broker, change(logs.logs[broker])))
+        return cluster
+
+    def _cluster(self) -> Cluster:
+        brokers = tuple(
+            Broker(broker, known.status, rack=known.rack, broker_epoch=known.epoch)
+            for broker, known in sorted(self.controller.brokers.items())
+        )
+        features = Features(finalized={ELR_FEATURE: int(self.controller.rules.elr)})
+        return Cluster(None, brokers, features, brokers_source="scenario", partitions_source="scenario")
+
+    def _answers(self, partition: PartitionState) -> tuple[LogAnswer, ...]:
+        told, logs = self.told.get(partition.address, {}), self.replication[partition.address]
+        if not logs.written:
+            return tuple(told.values())
+        return tuple(told.get(replica) or self._answer(partition, replica) for replica in partition.replicas)
+
+    def _answer(self, partition: PartitionState, replica: int) -> LogAnswer:
+        if not self.running(replica):
+            return NotHeard(replica, Unheard.UNREACHABLE, "its broker does not run")
+        if replica in (partition.offline_replicas or ()):
+            return NotHeard(replica, Unheard.STORAGE_ERROR, "its log directory failed")
+        log = self.replication[partition.address].logs[replica]
+        epoch = self.controller.brokers[replica].epoch
+        return log.answer(replica, leader_epoch=partition.leader_epoch, broker_epoch=epoch)
+
+    def _first_count(self, partition: PartitionState) -> int:
+        first = self.controller.partitions.get(TopicPartition(partition.topic, 0))
+        return self.controller.first_partition_replicas[partition.topic] if first is None else len(first.replicas)
+
+    def _topic_config(self, topic: str) -> TopicConfig:
+        config, own = self.controller.config(topic), self.controller.topics.get(topic, Configs())
+        return TopicConfig(
+            config.min_isr,
+            _source(own.min_isr),
+            config.unclean_leader_election,
+            _source(own.unclean_leader_election),
+        )
+
+
+def started(
+    controller: ControllerState, brokers: tuple[int, ...], *, high_watermark_needs_min_isr: bool = True
+) -> SimulatedCluster:
+    """A cluster with these brokers live, and nothing in it yet.
+
+    Args:
+        controller: with the rules and configs; brokers are added to it.
+    """
+    for broker in brokers:
+        epoch = controller.next_epoch
+        controller = controller.with_broker(broker, Registration(epoch, fenced=False))
+        controller = replace(controller, next_epoch=epoch + 1)
+    return SimulatedCluster(controller, high_watermark_needs_min_isr=high_watermark_needs_min_isr)
+
+
+def _source(own: object) -> ConfigSource:
+    return ConfigSource.CLUSTER_DEFAULT if own is None else ConfigSource.TOPIC
