@@ -37,7 +37,7 @@ CLUSTER = Cluster(
     partitions_source="DescribeTopicPartitions v0",
 )
 
-KNOWN = TopicConfig(2, ConfigSource.TOPIC, False, ConfigSource.DEFAULT)
+KNOWN = TopicConfig(2, ConfigSource.TOPIC, False, ConfigSource.DEFAULT, cleanup_policy=("delete",))
 
 PARTITIONS = (
     PartitionState("orders", 0, 2, 5, (1, 2, 3), (2, 3), (), (), topic_id=ORDERS_ID),

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 
-from kelr.controller.events import without
+from kelr.controller.handlers import without
+from kelr.engine.advice_words import (
+    UNTIL_FENCED,
+    cost_in_words,
+    or_designate,
+    silent_leader,
+    until_the_outage_costs_more,
+)
+from kelr.engine.by_hand import designation_by_hand
 from kelr.engine.case import Case
+from kelr.engine.findings import Findings
 from kelr.engine.words import agree, brokers, ids, joined, plural
 from kelr.model import (
     Advice,
@@ -14,116 +23,21 @@ from kelr.model import (
     BrokerStatus,
     ElectedBy,
     ElectionType,
-    Forecast,
     Grade,
-    Loss,
-    Outcome,
     Situation,
-    Unheard,
 )
-
-STOCK_CONNECTION = "{stock}"
-"""Stands in `Advice.by_hand` where the connection flags of Kafka's own tools go."""
-KAFKA_PYTHON_CONNECTION = "{kafka-python}"
-"""Stands in `Advice.by_hand` where those of kafka-python's command line go."""
-
-
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """What the engine found out before it advises."""
-
-    situation: Situation
-    elected: int | None
-    elected_by: ElectedBy | None
-    waits_for: tuple[int, ...]
-    outcomes: tuple[Outcome, ...]
-    forecasts: tuple[Forecast, ...]
-
-    def forecast(self, replica: int, *, clean: bool) -> Forecast | None:
-        return next((f for f in self.forecasts if f.replica == replica and f.clean is clean), None)
-
-    @property
-    def best_designation(self) -> Outcome | None:
-        """Designating the live replica with the best heard log, where logs could be ranked and Kafka would obey."""
-        aggressive = next((o for o in self.outcomes if o.election is ElectionType.LONGEST_LOG_AGGRESSIVE), None)
-        if aggressive is None or aggressive.designate is None or aggressive.elected != aggressive.designate:
-            return None
-        return aggressive
 
 
 def advise(case: Case, found: Findings) -> Advice:
     """The advice for one partition."""
-    return _TABLE[found.situation](case, found)
+    advice = _TABLE[found.situation](case, found)
+    # A broker is waited for where the partition stands still; the other advice to wait says itself for how long.
+    awaited = advice.action is AdviceAction.BRING_BACK and found.elected is None and not advice.until
+    return replace(advice, until=until_the_outage_costs_more(case, found.best_designation)) if awaited else advice
 
 
 def _look_again(case: Case) -> tuple[str, ...]:
     return ("explain", case.name)
-
-
-def designation_by_hand(case: Case, replica: int) -> tuple[str, ...]:
-    """Designating a replica of a leaderless partition without kelr: reorder, elect uncleanly, restore the order.
-
-    Where the replica is the first live one anyway, an unclean election alone elects it. kafka-reassign-partitions.sh
-    refuses an assignment that names a dead broker ("Unknown broker id", seen on 4.0.0 and 4.3.1) although the request
-    itself allows it, so the reordering is done with kafka-python's command line, which is installed with kelr.
-    """
-    state = case.state
-    election = (
-        f"kafka-leader-election.sh {STOCK_CONNECTION} --election-type unclean"
-        f" --topic {state.topic} --partition {state.partition}"
-    )
-    if case.live[:1] == (replica,):
-        return (election,)
-    # Without the reordering the election would take the first live replica: it must not run when that failed.
-    reordered = _reorder(case, (replica, *without(state.replicas, replica)))
-    return (f"{reordered} &&", election, _reorder(case, state.replicas))
-
-
-def _reorder(case: Case, replicas: Sequence[int]) -> str:
-    order = ",".join(map(str, replicas))
-    return f"kafka-python admin {KAFKA_PYTHON_CONNECTION} partitions alter-reassignments -r {case.name}={order}"
-
-
-def cost_in_words(loss: Loss | None) -> str:
-    """A loss as the end of a sentence about an election: ``which loses nothing of ...``."""
-    if loss is None or loss.total is None:
-        return "loses an unknown number of offsets"
-    unheard = f"; {joined(loss.unheard)} not heard" if loss.unheard else ""
-    if loss.total.at_least == 0:
-        rest = " that was heard" if loss.unheard else ""
-        return f"loses nothing of any log{rest}{unheard}"
-    known = loss.committed.at_least if loss.committed else 0
-    committed = f", {known} of them known to be committed" if known else ""
-    return f"loses {loss.total.at_least} known offsets{committed}{unheard}"
-
-
-def _or_designate(case: Case, found: Findings, condition: str) -> tuple[str, tuple[str, ...]]:
-    """The alternative of designating the best live log, with its commands; empty where nobody can be designated."""
-    best = found.best_designation
-    if best is None or best.designate is None:
-        return "", ()
-    text = f"{condition}: designate {best.designate}, which {cost_in_words(best.loss)}."
-    text += _hold_down(case, best.designate)
-    return text, designation_by_hand(case, best.designate)
-
-
-def _hold_down(case: Case, designated: int) -> str:
-    """Whoever stays away truncates to the new leader on return: the last moment to save its tail is before."""
-    away = [replica for replica in case.absent if replica in case.logs.unheard]
-    if not away:
-        return ""
-    if len(away) == 1:
-        return f" When broker {away[0]} returns, it truncates to {designated}'s log: save what its disk holds first."
-    return f" When {brokers(away)} return, they truncate to {designated}'s log: save what their disks hold first."
-
-
-def silent_leader(case: Case) -> str | None:
-    """Why the leader was not heard, where it was asked and did not answer: its broker may hang or be gone, and the
-    controller not know it before the session expires (broker.session.timeout.ms)."""
-    answer = case.logs.unheard.get(case.state.leader) if case.state.leader is not None else None
-    if answer is None or answer.reason not in {Unheard.UNREACHABLE, Unheard.TIMED_OUT}:
-        return None
-    return answer.detail or answer.reason.value
 
 
 def _led(case: Case, found: Findings) -> Advice:
@@ -134,7 +48,7 @@ def _led(case: Case, found: Findings) -> Advice:
             f"The leader, broker {case.state.leader}, did not answer ({silence}): it may hang or be gone, and the"
             " controller does not know before its session expires. Look again in a few seconds, and at that broker."
         )
-        return Advice(AdviceAction.WAIT, text, case.state.leader, command=_look_again(case))
+        return Advice(AdviceAction.WAIT, text, case.state.leader, command=_look_again(case), until=UNTIL_FENCED)
     return (_restore_replication if found.situation is Situation.UNDER_MIN_ISR else _nothing)(case, found)
 
 
@@ -201,8 +115,8 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
         text += f" If {first} returns after an unclean shutdown, it leaves the ELR and nobody is elected."
     if lacking and first not in lacking:
         text += f" Keep {brokers(lacking)} down until then: committed records are known that are missing there."
-    alternative, stock = _or_designate(case, found, f"If {joined(awaited, 'and')} cannot come back")
-    return Advice(AdviceAction.BRING_BACK, text, first, alternative, _look_again(case), stock)
+    alternative, stock = or_designate(case, found, f"If {joined(awaited, 'and')} cannot come back")
+    return Advice(AdviceAction.BRING_BACK, text, first, alternative, command=_look_again(case), by_hand=stock)
 
 
 def _elect_shut_out(case: Case, replica: int) -> Advice:
@@ -250,8 +164,8 @@ def _wait_for_last_known_leader(case: Case, found: Findings) -> Advice:
         f" If its machine crashed or lost its disk, keep it down and look at its log first: Kafka elects it whatever"
         " the log still holds, no config forbids it, and the others truncate to it."
     )
-    alternative, stock = _or_designate(case, found, f"If {leader} cannot come back, or its log was cut")
-    return Advice(AdviceAction.BRING_BACK, text, leader, alternative, _look_again(case), stock)
+    alternative, stock = or_designate(case, found, f"If {leader} cannot come back, or its log was cut")
+    return Advice(AdviceAction.BRING_BACK, text, leader, alternative, command=_look_again(case), by_hand=stock)
 
 
 def _unclean_recovery(case: Case, found: Findings) -> Advice:
@@ -267,13 +181,20 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
             text = (
                 f"Designate {designate}: it has the best log of the live replicas, and it {cost_in_words(best.loss)}."
             )
-        return Advice(AdviceAction.DESIGNATE, text, designate, "", _look_again(case), stock)
+        return Advice(AdviceAction.DESIGNATE, text, designate, command=_look_again(case), by_hand=stock)
     text = (
         f"Bring {brokers(missing)} back, or read {agree(len(missing), 'its log', 'their logs')}, before you choose:"
         " nobody is elected by that, so all logs can be compared at leisure."
     )
-    alternative, stock = _or_designate(case, found, "If that cannot be done")
-    return Advice(AdviceAction.GET_MORE_INFORMATION, text, None, alternative, _look_again(case), stock)
+    alternative, stock = or_designate(case, found, "If that cannot be done")
+    return Advice(
+        AdviceAction.GET_MORE_INFORMATION,
+        text,
+        alternative=alternative,
+        command=_look_again(case),
+        by_hand=stock,
+        until=until_the_outage_costs_more(case, best),
+    )
 
 
 def _blocked(case: Case) -> Advice:
@@ -339,23 +260,51 @@ def _pending(case: Case, found: Findings) -> Advice:
             " partitions, and then a live replica can be designated."
         )
         return Advice(AdviceAction.BRING_BACK, text, found.elected, command=_look_again(case))
+    if found.elected_by is ElectedBy.UNCLEAN:
+        text = f"Kafka's periodic task elects {found.elected}, which has the best log that was heard: look again."
+        until = "Worth it for unclean.leader.election.interval.ms (5 minutes unless configured)."
+        return Advice(AdviceAction.WAIT, text, found.elected, command=_look_again(case), until=until)
     text = f"Kafka elects {found.elected} at its next event for this partition: look again in a few seconds."
-    return Advice(AdviceAction.WAIT, text, found.elected, command=_look_again(case))
+    return Advice(AdviceAction.WAIT, text, found.elected, command=_look_again(case), until=_or_ask_for_it(found))
 
 
-def _leader_not_live(case: Case, _found: Findings) -> Advice:
+def _or_ask_for_it(found: Findings) -> str:
+    """An election of type unclean asks the clean rules first, so where Kafka was about to elect somebody it does."""
+    unclean = found.outcome(ElectionType.UNCLEAN)
+    if unclean is None or unclean.elected != found.elected or unclean.elected_by != found.elected_by:
+        return ""
+    return (
+        f"Worth it for a minute. After that ask for it: an unclean election elects {found.elected} by the same rule"
+        f" ({found.elected_by}), which it asks first."
+    )
+
+
+def _leader_not_live(case: Case, found: Findings) -> Advice:
     leader = case.state.leader
     text = (
         f"Broker {leader} leads on paper and is {case.status(leader or 0)}. If it has just stopped, its session has not"
         " expired yet: look again in a few seconds."
     )
     if not case.rules.last_known_leader_must_be_live:
-        text += (
-            f" If this stays, Kafka 4.0 elected it although it is dead (KAFKA-19522): bring {leader} back. If it cannot"
-            " come back, put another replica first in the assignment (the same replicas, reordered): that takes the"
-            " leadership off it, and only then is an unclean election not refused as not needed."
+        text += f" If this stays, Kafka 4.0 elected it although it is dead (KAFKA-19522): bring {leader} back."
+    alternative, by_hand = "", tuple[str, ...]()
+    if found.elected is None:
+        condition = f"If this stays and {leader} cannot come back"
+        alternative, by_hand = or_designate(case, found, condition)
+    if alternative:
+        alternative += (
+            f" The reordering takes the leadership off {leader}: before that, an unclean election is refused as not"
+            " needed."
         )
-    return Advice(AdviceAction.WAIT, text, leader, command=_look_again(case))
+    return Advice(
+        AdviceAction.WAIT,
+        text,
+        leader,
+        alternative=alternative,
+        command=_look_again(case),
+        by_hand=by_hand,
+        until=UNTIL_FENCED,
+    )
 
 
 def _unknown(case: Case, _found: Findings) -> Advice:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kelr.controller import ChosenRules, RuleSet, change_partition, choose_rules
-from kelr.engine.advice import Findings, advise, silent_leader
+from kelr.engine.advice import advise
+from kelr.engine.advice_words import silent_leader
 from kelr.engine.candidates import candidates_of
 from kelr.engine.case import Case, case_of
+from kelr.engine.damage import damage_of
 from kelr.engine.elections import elected_by, outcomes_of
+from kelr.engine.findings import Findings
 from kelr.engine.forecast import forecasts_of
+from kelr.engine.metadata_log import decide_metadata_log
+from kelr.engine.purpose import METADATA_TOPIC
 from kelr.engine.situation import situation_of
 from kelr.engine.steps import steps_of
 from kelr.engine.words import brokers, ids, joined
@@ -24,9 +29,11 @@ def decide(snapshot: Snapshot, state: PartitionState, rules: RuleSet | None = No
     """
     chosen = choose_rules(snapshot.cluster.features) if rules is None else ChosenRules(rules, "asked for", certain=True)
     case = case_of(snapshot, state, chosen.rules)
+    if state.topic == METADATA_TOPIC:
+        return decide_metadata_log(case, chosen.rules)
     change = change_partition(state, case.around, election=case.around.normal_election)
     by_itself, by = change.after.leader, elected_by(change)
-    situation = _situation(case)
+    situation = _situation(case, by_itself)
     forecasts = forecasts_of(case)
     waits_for = _waits_for(case, by_itself, forecasts)
     found = Findings(
@@ -58,6 +65,7 @@ def decide(snapshot: Snapshot, state: PartitionState, rules: RuleSet | None = No
         elections=found.outcomes,
         forecasts=forecasts,
         advice=advise(case, found),
+        damage=damage_of(case, situation),
         summary=_summary(case, found),
         notes=tuple(_notes(snapshot, case, chosen)),
     )
@@ -73,13 +81,12 @@ def is_leaderless_or_unsafe(situation: Situation) -> bool:
     return situation is not Situation.HEALTHY
 
 
-def _situation(case: Case) -> Situation:
+def _situation(case: Case, by_itself: int | None) -> Situation:
     """The state's situation, refined by what the rules and configs add: an election that would find somebody."""
     situation = situation_of(case.state, case.cluster, case.min_isr)
     if case.state.leader is not None or not case.live:
         return situation
-    change = change_partition(case.state, case.around, election=case.around.normal_election)
-    if change.after.leader is not None:
+    if by_itself is not None:
         return Situation.LEADER_PENDING
     # With rules that the cluster does not run (asked for by name) the last known leader may count for nothing.
     by_last_known = {Situation.LEADER_PENDING, Situation.WAITING_FOR_LAST_KNOWN_LEADER}

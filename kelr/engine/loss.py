@@ -152,9 +152,7 @@ def _grade(case: Case, replica: int, guaranteed: bool, unheard: tuple[int, ...],
         return Grade.PROVEN_NONE, f"{replica} is in the ISR or ELR, so it holds all that was committed"
     quorum = case.recovery_quorum
     if case.logs.is_best(replica) and all(member in case.logs.ranked for member in quorum):
-        fewer = (
-            "fewer than min ISR replicas" if case.min_isr is None else f"fewer than {case.min_isr} (min ISR) replicas"
-        )
+        fewer = "no replica" if case.min_isr == 1 else f"fewer than {case.min_isr or 'min ISR'} replicas"
         return Grade.NONE_IF_FEWER_THAN_MIN_ISR, (
             f"the whole recovery quorum ({brokers(quorum)}) was heard and {replica} has the best log: nothing committed"
             f" is lost if {fewer} lost data"

@@ -128,8 +128,8 @@ class TopicConfig:
     error: str | None = None
     """Why the configs could not be read, such as ``TOPIC_AUTHORIZATION_FAILED``."""
     cleanup_policy: tuple[str, ...] | None = None
-    """``delete``, ``compact``, or both; empty (from Kafka 4.1 on) keeps everything. Elections do not look at it; what
-    they cost depends on it."""
+    """``delete``, ``compact``, or both; empty (KIP-1161) keeps everything. Elections do not look at it; what they
+    cost depends on it."""
 
     @property
     def unclean_leader_election_of_the_controller(self) -> bool | None:

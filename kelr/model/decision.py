@@ -175,6 +175,8 @@ class Candidate:
     last_epoch: int | None = None
     log_end: int | None = None
     high_watermark: int | None = None
+    last_stable_offset: int | None = None
+    """The LSO; below the high watermark where a transaction has no end below that."""
     log_start: int | None = None
     current_leader_epoch: int | None = None
     source: str | None = None
@@ -251,11 +253,41 @@ class Advice:
     replica: int | None = None
     alternative: str = ""
     """What to do where the first advice cannot be followed."""
+    until: str = ""
+    """Where the advice is to wait, or to bring a broker back: until when that is worth it, and what it costs."""
     command: tuple[str, ...] = ()
     """The next command as arguments after ``kelr``, without connection flags; the views add those that were given."""
     by_hand: tuple[str, ...] = ()
     """The designation that `text` or `alternative` speaks of, as shell lines for public tools, in order; ``{stock}``
     and ``{kafka-python}`` stand where the connection flags of each go."""
+
+
+class DamageKind(StrEnum):
+    """What makes a loss, or a missing leader, mean more here than elsewhere."""
+
+    CONSUMER_OFFSETS = "consumer-offsets"
+    TRANSACTION_STATE = "transaction-state"
+    SHARE_GROUP_STATE = "share-group-state"
+    REMOTE_LOG_METADATA = "remote-log-metadata"
+    CLUSTER_METADATA = "cluster-metadata"
+    COMPACTED = "compacted"
+    SINGLE_REPLICA = "single-replica"
+    MIN_ISR_1 = "min-isr-1"
+    OPEN_TRANSACTION = "open-transaction"
+    """A transaction without an end below the high watermark, in the best log that was heard."""
+    LOST_MARKER = "lost-marker"
+    """An election may, or would, lose the marker that ended a transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """What a loss, or the missing leader, means for this topic."""
+
+    kind: DamageKind
+    text: str
+    afterwards: str = ""
+    """What shows, after an election, what was broken, or mends it: a shell line of Kafka's own tools, with ``{stock}``
+    where their connection flags go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +334,9 @@ class Decision:
     """What Kafka does when each absent broker returns, cleanly or not; empty where a live leader leads."""
     advice: Advice
     """What to do next."""
+    damage: tuple[Damage, ...] = ()
+    """What the missing leader, or a loss, means for this topic; empty for a healthy partition and where there is nothing
+    to say beyond the offsets that are counted."""
     summary: str = ""
     """One sentence: leader, since which epoch, what it waits for."""
     notes: tuple[str, ...] = ()

@@ -10,11 +10,12 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from kelr.controller import RULE_SETS
-from kelr.engine.advice import KAFKA_PYTHON_CONNECTION, STOCK_CONNECTION
+from kelr.engine.by_hand import KAFKA_PYTHON_CONNECTION, STOCK_CONNECTION
 from kelr.model import (
     Cluster,
     Decision,
     ElectionType,
+    Situation,
     Step,
     TopicError,
 )
@@ -84,6 +85,9 @@ class Explanation:
             "command": self.next_command(decision.advice.command) if decision.advice.command else None,
             "by_hand": [self._by_hand(line) for line in decision.advice.by_hand],
         }
+        fields["damage"] = [
+            {**asdict(damage), "afterwards": self._by_hand(damage.afterwards)} for damage in decision.damage
+        ]
         return {**fields, "taken_at_ms": row.taken_at_ms}
 
     def _by_hand(self, line: str) -> str:
@@ -101,6 +105,7 @@ class Explanation:
             self._elections(decision),
             self._election_steps(decision),
             self._notes(decision),
+            self._damage(decision),
             self._advice(decision),
         ):
             lines = list(part)
@@ -114,7 +119,7 @@ class Explanation:
         yield from wrap(styled(about, Style.QUIET), self._line_width)
 
     def _by_itself(self, decision: Decision) -> Iterator[Text]:
-        if decision.leader is not None and decision.elected == decision.leader:
+        if (decision.leader is not None and decision.elected == decision.leader) or not decision.steps:
             return
         whom = "nobody" if decision.elected is None else f"broker {decision.elected}"
         yield styled(f"Kafka by itself elects {whom} now:", Style.HEADING)
@@ -125,7 +130,7 @@ class Explanation:
             yield from self._table(FORECAST_COLUMNS, merged_returns(decision.forecasts), header=False)
 
     def _elections(self, decision: Decision) -> Iterator[Text]:
-        if decision.leader is None:
+        if decision.leader is None or decision.situation is Situation.LEADER_NOT_LIVE:
             yield from self._table(OUTCOME_COLUMNS, [o for o in decision.elections if worth_a_line(o)])
 
     def _election_steps(self, decision: Decision) -> Iterator[Text]:
@@ -140,9 +145,17 @@ class Explanation:
         for note in decision.notes:
             yield from self._paragraph("Note: ", note, Style.NOTICE)
 
+    def _damage(self, decision: Decision) -> Iterator[Text]:
+        for number, damage in enumerate(decision.damage):
+            yield from self._paragraph("          " if number else "At stake: ", damage.text, Style.HEADING)
+            if damage.afterwards:
+                yield plain(f"          afterwards: {self._by_hand(damage.afterwards)}")
+
     def _advice(self, decision: Decision) -> Iterator[Text]:
         advice = decision.advice
         yield from self._paragraph("Advice: ", advice.text, Style.HEADING)
+        if advice.until:
+            yield from self._paragraph("        ", advice.until, Style.PLAIN)
         if advice.alternative:
             yield from self._paragraph("        ", advice.alternative, Style.PLAIN)
         if advice.by_hand:

@@ -50,6 +50,8 @@ def _log(candidate: Candidate) -> Text:
     epoch = f"epoch {_known(candidate.last_epoch)}" if candidate.last_epoch is not None or not empty else "no records"
     parts = [epoch, f"start {_known(candidate.log_start)}", f"end {candidate.log_end}"]
     parts.append(f"HW {_known(candidate.high_watermark)}")
+    if candidate.last_stable_offset is not None and candidate.last_stable_offset != candidate.high_watermark:
+        parts.append(f"LSO {candidate.last_stable_offset}")
     if candidate.last_epoch is None and not empty:
         parts.append(f"epochs not known ({candidate.unheard_reason})")
     if candidate.diverges_at is not None:

@@ -1,0 +1,82 @@
+"""Sentences that several pieces of advice share: what an election costs, until when waiting is worth it."""
+
+from __future__ import annotations
+
+from kelr.engine.by_hand import designation_by_hand
+from kelr.engine.case import Case
+from kelr.engine.findings import Findings
+from kelr.engine.words import brokers, joined
+from kelr.model import Loss, Outcome, Unheard
+
+UNTIL_FENCED = (
+    "Worth it for broker.session.timeout.ms (9 s unless configured): by then the controller has fenced a broker that is"
+    " gone."
+)
+
+
+def cost_in_words(loss: Loss | None) -> str:
+    """A loss as the end of a sentence about an election: ``which loses nothing of ...``."""
+    if loss is None or loss.total is None:
+        return "loses an unknown number of offsets"
+    unheard = f"; {joined(loss.unheard)} not heard" if loss.unheard else ""
+    if loss.total.at_least == 0:
+        rest = " that was heard" if loss.unheard else ""
+        return f"loses nothing of any log{rest}{unheard}"
+    known = loss.committed.at_least if loss.committed else 0
+    committed = f", {known} of them known to be committed" if known else ""
+    return f"loses {loss.total.at_least} known offsets{committed}{unheard}"
+
+
+def or_designate(case: Case, found: Findings, condition: str) -> tuple[str, tuple[str, ...]]:
+    """The alternative of designating the best live log, with its commands; empty where nobody can be designated."""
+    best = found.best_designation
+    if best is None or best.designate is None:
+        return "", ()
+    text = f"{condition}: designate {best.designate}, which {cost_in_words(best.loss)}."
+    text += _hold_down(case, best.designate)
+    return text, designation_by_hand(case, best.designate)
+
+
+def _hold_down(case: Case, designated: int) -> str:
+    """Whoever stays away truncates to the new leader on return: the last moment to save its tail is before."""
+    away = [replica for replica in case.absent if replica in case.logs.unheard]
+    if not away:
+        return ""
+    if len(away) == 1:
+        return f" When broker {away[0]} returns, it truncates to {designated}'s log: save what its disk holds first."
+    return f" When {brokers(away)} return, they truncate to {designated}'s log: save what their disks hold first."
+
+
+def silent_leader(case: Case) -> str | None:
+    """Why the leader was not heard, where it was asked and did not answer: its broker may hang or be gone, and the
+    controller not know it before the session expires (broker.session.timeout.ms)."""
+    answer = case.logs.unheard.get(case.state.leader) if case.state.leader is not None else None
+    if answer is None or answer.reason not in {Unheard.UNREACHABLE, Unheard.TIMED_OUT}:
+        return None
+    return answer.detail or answer.reason.value
+
+
+def until_the_outage_costs_more(case: Case, alternative: Outcome | None) -> str:
+    """Until when waiting for a broker is worth it.
+
+    Without a leader nothing is written and no follower fetches, so that no replica falls further behind. Retention goes
+    on at every replica all the same: it asks for no leader, and deletes whole segments below the replica's own high
+    watermark (LogManager.cleanupLogs, UnifiedLog.deletableSegments). So does compaction, up to the last stable offset.
+
+    Args:
+        alternative: the designation that would be done instead of waiting; None where there is none.
+    """
+    if alternative is None or alternative.designate is None:
+        worth = "Waiting has no alternative, and makes nothing worse"
+    else:
+        worth = f"Waiting is worth it until the outage costs more than designating {alternative.designate} loses"
+    return f"{worth}: while nobody leads, nothing is written and no log falls further behind.{_retention(case)}"
+
+
+def _retention(case: Case) -> str:
+    policies = case.config.cleanup_policy
+    if not case.live:
+        return ""
+    if policies is None:
+        return " Retention, where the topic has any, goes on."
+    return " Retention goes on: what gets too old is deleted unread." if "delete" in policies else ""

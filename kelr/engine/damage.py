@@ -1,0 +1,128 @@
+"""What a missing leader, or a loss, means for this topic: offsets are counted elsewhere, here is what hangs on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kelr.engine.by_hand import abort_transaction, find_hanging
+from kelr.engine.case import Case
+from kelr.engine.logs import agreement, missing
+from kelr.engine.purpose import METADATA_TOPIC, PURPOSES
+from kelr.engine.words import joined
+from kelr.model import Damage, DamageKind, ReplicaLog, Situation
+
+
+def damage_of(case: Case, situation: Situation) -> tuple[Damage, ...]:
+    """What is at stake; nothing for a healthy partition, and where the counted offsets say it all."""
+    if situation is Situation.HEALTHY:
+        return ()
+    if case.state.topic == METADATA_TOPIC:
+        return tuple(_purpose(case, situation))
+    return tuple(damage for find in _ALL for damage in find(case, situation))
+
+
+def _purpose(case: Case, situation: Situation) -> Iterator[Damage]:
+    """One of Kafka's own topics."""
+    purpose = PURPOSES.get(case.state.topic)
+    if purpose is None:
+        return
+    stands_still = purpose.under_min_isr if situation is Situation.UNDER_MIN_ISR else purpose.leaderless
+    yield Damage(purpose.kind, " ".join(filter(None, (stands_still, purpose.lost))), purpose.afterwards)
+
+
+def _compacted(case: Case, _situation: Situation) -> Iterator[Damage]:
+    """A topic of the cluster's users that keeps the last value of each key."""
+    if case.state.topic in PURPOSES or "compact" not in (case.config.cleanup_policy or ()):
+        return
+    yield Damage(
+        DamageKind.COMPACTED,
+        "The topic is compacted: a lost record may be the only value of its key, and a lost delete brings its key back."
+        " Offsets count more than records: some of those lost may hold none any more.",
+    )
+
+
+def _single_replica(case: Case, _situation: Situation) -> Iterator[Damage]:
+    """Replication factor 1, and the one broker is away."""
+    if len(case.state.replicas) != 1 or case.live:
+        return
+    (only,) = case.state.replicas
+    yield Damage(
+        DamageKind.SINGLE_REPLICA,
+        f"Nobody else has it: only broker {only}, or its disk in a machine that takes over its node.id, brings the"
+        " records back. No election helps, and without the disk all of them are lost.",
+    )
+
+
+def _min_isr_1(case: Case, _situation: Situation) -> Iterator[Damage]:
+    """acks=all is satisfied by one replica; with a replication factor of 1 there is no other."""
+    if case.min_isr != 1 or len(case.state.replicas) == 1:
+        return
+    yield Damage(
+        DamageKind.MIN_ISR_1,
+        "min ISR is 1: a record counts as committed when a single replica holds it. Only members of ISR and ELR are"
+        " sure to hold all of them; once any replica has lost data, the best of the logs proves nothing.",
+    )
+
+
+def _open_transaction(case: Case, _situation: Situation) -> Iterator[Damage]:
+    """The best log holds a transaction that has no end below its high watermark."""
+    best = case.logs.best
+    start = None if best is None else _open_from(best)
+    if best is None or start is None:
+        return
+    yield Damage(
+        DamageKind.OPEN_TRANSACTION,
+        f"A transaction that began at offset {start} has no end below the high watermark ({best.high_watermark}) of"
+        f" {best.replica}'s log: isolation.level read_committed gets nothing from {start} on. Once the partition is"
+        " led, its producer or its coordinator ends it, after transaction.timeout.ms at the latest.",
+        afterwards=find_hanging(case),
+    )
+
+
+def _lost_markers(case: Case, _situation: Situation) -> Iterator[Damage]:
+    """Elections that lose the marker that ended a transaction: its coordinator is done with it and sends no other."""
+    if case.state.leader is not None and case.state.leader in case.electable:
+        return
+    ends: dict[tuple[int, bool], list[int]] = {}
+    for replica in case.live:
+        log = case.logs.ranked.get(replica)
+        start = None if log is None else _open_from(log)
+        if log is None or start is None or not _ended_elsewhere(case, log, start):
+            continue
+        # Beyond its high watermark the replica may hold the marker without counting the transaction as ended.
+        ends.setdefault((start, log.high_watermark == log.log_end), []).append(replica)
+    for (start, certain), replicas in sorted(ends.items()):
+        yield Damage(
+            DamageKind.LOST_MARKER,
+            f"Electing {joined(replicas, 'or')} {'loses' if certain else 'may lose'} the marker that ended the"
+            f" transaction from offset {start} on. Then it hangs: isolation.level read_committed gets nothing from"
+            " there on until it is aborted by hand.",
+            afterwards=abort_transaction(case, start),
+        )
+
+
+def _open_from(log: ReplicaLog) -> int | None:
+    """Where the oldest transaction begins that has no end below the log's high watermark; None where there is none."""
+    stable, high_watermark = log.last_stable_offset, log.high_watermark
+    return stable if stable is not None and high_watermark is not None and stable < high_watermark else None
+
+
+def _ended_elsewhere(case: Case, log: ReplicaLog, start: int) -> bool:
+    """Whether another replica holds the same transaction, knows that it ended, and holds more than this log."""
+    return any(
+        (holder.last_stable_offset or 0) > start
+        and (agreement(holder, log) or 0) > start
+        and bool(missing(holder, log))
+        for holder in case.logs.ranked.values()
+        if holder.replica != log.replica
+    )
+
+
+_ALL: tuple[Callable[[Case, Situation], Iterator[Damage]], ...] = (
+    _purpose,
+    _single_replica,
+    _min_isr_1,
+    _compacted,
+    _open_transaction,
+    _lost_markers,
+)

@@ -1,0 +1,243 @@
+"""What a missing leader, or a loss, means for a topic: which sentences are said, and that each has its condition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from kelr.controller import ELR_4_3
+from kelr.engine import decide
+from kelr.model import (
+    AdviceAction,
+    Damage,
+    DamageKind,
+    Decision,
+    LogAnswer,
+    PartitionState,
+    ReplicaLog,
+    Situation,
+)
+from tests.engine.cases import cluster_of, leaderless, log_of, silent, snapshot_of
+
+
+def decided(
+    state: PartitionState,
+    logs: Iterable[LogAnswer] = (),
+    *,
+    policy: tuple[str, ...] | None = ("delete",),
+    min_isr: int = 2,
+    live: tuple[int, ...] = (2, 3),
+    fenced: tuple[int, ...] = (1,),
+) -> Decision:
+    snapshot = snapshot_of(state, cluster_of(live=live, fenced=fenced), logs, min_isr=min_isr)
+    configs = {topic: replace(config, cleanup_policy=policy) for topic, config in snapshot.configs.items()}
+    return decide(replace(snapshot, configs=configs), state, ELR_4_3)
+
+
+def kinds(of: Decision) -> list[DamageKind]:
+    return [damage.kind for damage in of.damage]
+
+
+def damage(of: Decision, kind: DamageKind) -> Damage:
+    (found,) = (damage for damage in of.damage if damage.kind is kind)
+    return found
+
+
+def log(replica: int, end: int, *, hw: int, stable: int | None) -> ReplicaLog:
+    return replace(log_of(replica, (0, end), hw=hw), last_stable_offset=stable)
+
+
+WAITING = leaderless((3, 1, 2), elr=(1,), last_known=(1,))
+LED = PartitionState("orders", 0, 2, 5, (1, 2, 3), (2,), (3,), ())
+
+
+def test_an_ordinary_topic_has_nothing_to_say_beyond_the_counted_offsets() -> None:
+    assert decided(WAITING, [log_of(3, (0, 9)), silent(1), log_of(2, (0, 12))]).damage == ()
+
+
+@pytest.mark.parametrize(
+    ("topic", "kind", "stands_still", "lost", "afterwards"),
+    [
+        (
+            "__consumer_offsets",
+            DamageKind.CONSUMER_OFFSETS,
+            "cannot join, rebalance or commit until it is led",
+            "auto.offset.reset",
+            "kafka-consumer-groups.sh {stock} --describe --all-groups",
+        ),
+        (
+            "__transaction_state",
+            DamageKind.TRANSACTION_STATE,
+            "can neither begin nor end a transaction until it is led",
+            "prepared commit",
+            "kafka-transactions.sh {stock} find-hanging --broker-id N",
+        ),
+        (
+            "__share_group_state",
+            DamageKind.SHARE_GROUP_STATE,
+            "cannot be stored until it is led",
+            "are delivered again",
+            "kafka-share-groups.sh {stock} --describe --group GROUP",
+        ),
+        (
+            "__remote_log_metadata",
+            DamageKind.REMOTE_LOG_METADATA,
+            "cannot be moved to remote storage until it is led",
+            "nobody finds them",
+            "",
+        ),
+    ],
+)
+def test_kafkas_own_topics_say_what_stands_still_and_what_a_loss_is(
+    topic: str, kind: DamageKind, stands_still: str, lost: str, afterwards: str
+) -> None:
+    """All of them are compacted; what that means for them is said in their own words."""
+    found = decided(replace(WAITING, topic=topic), policy=("compact",))
+    assert kinds(found) == [kind]
+    assert stands_still in found.damage[0].text
+    assert lost in found.damage[0].text
+    assert found.damage[0].afterwards == afterwards
+    assert found.advice.action is decided(WAITING).advice.action
+
+
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state", "__share_group_state"])
+def test_a_coordinator_that_is_led_but_short_of_replicas_waits_for_min_isr(topic: str) -> None:
+    found = decided(replace(LED, topic=topic))
+    assert found.situation is Situation.UNDER_MIN_ISR
+    assert "until min ISR is met" in found.damage[0].text
+    assert "until it is led" not in found.damage[0].text
+
+
+def test_a_healthy_coordinator_has_nothing_at_stake() -> None:
+    healthy = PartitionState("__consumer_offsets", 0, 2, 5, (2, 3), (2, 3), (), ())
+    found = decided(healthy)
+    assert (found.situation, found.damage) == (Situation.HEALTHY, ())
+
+
+def test_the_metadata_log_is_elected_by_no_rule_of_a_partition() -> None:
+    state = replace(WAITING, topic="__cluster_metadata")
+    found = decided(state, [log_of(3, (0, 9)), log_of(1, (0, 9)), log_of(2, (0, 9))], live=(1, 2, 3), fenced=())
+    assert (found.situation, found.elected, found.waits_for) == (Situation.UNKNOWN, None, ())
+    assert (found.steps, found.forecasts) == ((), ())
+    assert {(outcome.elected, outcome.designate) for outcome in found.elections} == {(None, None)}
+    assert all("UNKNOWN_TOPIC_OR_PARTITION" in outcome.note for outcome in found.elections)
+    assert kinds(found) == [DamageKind.CLUSTER_METADATA]
+    assert (found.advice.action, found.advice.by_hand) == (AdviceAction.GET_MORE_INFORMATION, ())
+    assert "voters" in found.advice.text
+
+
+def test_a_metadata_log_that_is_led_needs_nothing() -> None:
+    found = decided(PartitionState("__cluster_metadata", 0, 2, 5, (1, 2, 3), (2,), None, None))
+    assert (found.situation, found.elected, found.damage) == (Situation.HEALTHY, 2, ())
+    assert found.advice.action is AdviceAction.NOTHING
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [(("compact",), True), (("compact", "delete"), True), (("delete",), False), ((), False), (None, False)],
+)
+def test_a_compacted_topic_may_lose_the_only_value_of_a_key(policy: tuple[str, ...] | None, said: bool) -> None:
+    found = decided(WAITING, policy=policy)
+    assert kinds(found) == ([DamageKind.COMPACTED] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("min_isr", "replicas", "said"), [(1, (3, 1, 2), True), (2, (3, 1, 2), False), (1, (2,), False)]
+)
+def test_min_isr_1_makes_one_replica_enough_for_a_commit(min_isr: int, replicas: tuple[int, ...], said: bool) -> None:
+    found = decided(leaderless(replicas), [log_of(2, (0, 9))], min_isr=min_isr)
+    assert (DamageKind.MIN_ISR_1 in kinds(found)) is said
+
+
+def test_with_min_isr_1_the_whole_quorum_proves_nothing_once_a_replica_lost_data() -> None:
+    logs = [log_of(3, (0, 9)), log_of(1, (0, 12)), log_of(2, (0, 10))]
+    reasons = []
+    for min_isr in (1, 2):
+        found = decided(leaderless((3, 1, 2)), logs, min_isr=min_isr, live=(1, 2, 3), fenced=())
+        best = next(o for o in found.elections if o.designate == 1)
+        assert best.loss is not None
+        reasons.append(best.loss.reason)
+    assert reasons[0].endswith("nothing committed is lost if no replica lost data")
+    assert reasons[1].endswith("nothing committed is lost if fewer than 2 replicas lost data")
+
+
+def test_a_single_replica_comes_back_with_its_broker_or_not_at_all() -> None:
+    away = decided(leaderless((1,), elr=(1,), last_known=(1,)), [silent(1)], min_isr=1)
+    assert kinds(away) == [DamageKind.SINGLE_REPLICA]
+    assert "only broker 1" in away.damage[0].text
+    back = decided(leaderless((2,)), [log_of(2, (0, 9))], min_isr=1)
+    assert kinds(back) == []
+
+
+@pytest.mark.parametrize(
+    ("high_watermark", "stable", "start"), [(100, 80, 80), (100, 100, None), (100, None, None), (0, 0, None)]
+)
+def test_a_transaction_is_open_where_the_last_stable_offset_stands_below_the_high_watermark(
+    high_watermark: int, stable: int | None, start: int | None
+) -> None:
+    logs = [log(3, 90, hw=90, stable=90), silent(1), log(2, 120, hw=high_watermark, stable=stable)]
+    found = decided(WAITING, logs)
+    assert (DamageKind.OPEN_TRANSACTION in kinds(found)) is (start is not None)
+    if start is not None:
+        said = damage(found, DamageKind.OPEN_TRANSACTION)
+        assert "began at offset 80 has no end below the high watermark (100) of 2's log" in said.text
+        assert said.afterwards == "kafka-transactions.sh {stock} find-hanging --topic orders --partition 0"
+
+
+def test_only_the_best_log_tells_of_open_transactions() -> None:
+    logs = [log(3, 90, hw=90, stable=40), silent(1), log(2, 120, hw=100, stable=30)]
+    found = decided(WAITING, logs)
+    assert kinds(found) == [DamageKind.OPEN_TRANSACTION]
+    assert "offset 30" in found.damage[0].text
+
+
+def test_an_election_that_loses_the_marker_says_so() -> None:
+    """3's log ends, with all of it below the high watermark, before the marker that 2 holds."""
+    found = decided(WAITING, [log(3, 90, hw=90, stable=40), silent(1), log(2, 120, hw=110, stable=110)])
+    assert kinds(found) == [DamageKind.LOST_MARKER]
+    assert found.damage[0].text.startswith("Electing 3 loses the marker that ended the transaction from offset 40 on.")
+    assert found.damage[0].afterwards == (
+        "kafka-transactions.sh {stock} abort --topic orders --partition 0 --start-offset 40"
+    )
+
+
+def test_beyond_its_high_watermark_a_log_may_hold_the_marker() -> None:
+    found = decided(WAITING, [log(3, 90, hw=70, stable=40), silent(1), log(2, 120, hw=110, stable=110)])
+    assert found.damage[0].text.startswith("Electing 3 may lose the marker")
+
+
+@pytest.mark.parametrize(
+    ("why", "short", "long"),
+    [
+        ("3 holds no transaction that is open", log(3, 90, hw=90, stable=90), log(2, 120, hw=110, stable=110)),
+        ("3 ends where 2 ends: nothing is lost", log(3, 120, hw=90, stable=40), log(2, 120, hw=110, stable=110)),
+        ("2 does not tell", log(3, 90, hw=90, stable=40), log(2, 120, hw=110, stable=None)),
+        (
+            "another record stands at that offset",
+            log(3, 90, hw=90, stable=40),
+            replace(log_of(2, (1, 120), hw=110), last_stable_offset=110),
+        ),
+    ],
+)
+def test_no_marker_is_lost_where_none_is_known_to_be(why: str, short: ReplicaLog, long: ReplicaLog) -> None:
+    assert DamageKind.LOST_MARKER not in kinds(decided(WAITING, [short, silent(1), long])), why
+
+
+def test_replicas_that_lose_the_same_marker_share_a_sentence() -> None:
+    state = leaderless((3, 4, 2, 1), elr=(1,))
+    logs = [log(3, 90, hw=90, stable=40), log(4, 80, hw=80, stable=40), log(2, 120, hw=110, stable=110), silent(1)]
+    found = decided(state, logs, live=(2, 3, 4))
+    assert [said.text.split(" loses")[0] for said in found.damage] == ["Electing 3 or 4"]
+
+
+def test_a_partition_that_is_led_elects_nobody_and_loses_no_marker() -> None:
+    found = decided(LED, [silent(1), log(2, 120, hw=110, stable=110), log(3, 90, hw=90, stable=40)])
+    assert found.situation is Situation.UNDER_MIN_ISR
+    assert found.damage == ()
+
+
+def test_candidates_show_their_last_stable_offset() -> None:
+    found = decided(WAITING, [log(3, 90, hw=90, stable=40), silent(1), log_of(2, (0, 120))])
+    assert [candidate.last_stable_offset for candidate in found.candidates] == [40, None, None]
