@@ -19,7 +19,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kelr.controller import RuleSet, choose_rules, rule_set
-    from kelr.engine import decide, decide_all
+    from kelr.engine import (
+        Pattern,
+        PatternCache,
+        PatternReader,
+        Verdict,
+        count_patterns,
+        decide,
+        decide_all,
+        pattern_of,
+        verdict_of,
+        verdicts,
+    )
     from kelr.errors import ExitCode, KelrError
     from kelr.model import Decision, Selection, Situation, Snapshot, TopicPartition, select
     from kelr.sources.base import Source, take_snapshot
@@ -38,6 +49,9 @@ __all__ = [
     "KelrError",
     "LiveSource",
     "MemorySource",
+    "Pattern",
+    "PatternCache",
+    "PatternReader",
     "RuleSet",
     "Selection",
     "Situation",
@@ -45,22 +59,38 @@ __all__ = [
     "SnapshotFileSource",
     "Source",
     "TopicPartition",
+    "Verdict",
     "__version__",
     "choose_rules",
+    "count_patterns",
     "decide",
     "decide_all",
     "decide_partitions",
+    "pattern_of",
     "read_snapshot",
     "rule_set",
     "save_snapshot",
     "select",
     "take_snapshot",
+    "verdict_of",
+    "verdicts",
     "write_snapshot",
 ]
 
 _HOMES = {
     "kelr.controller": ("RuleSet", "choose_rules", "rule_set"),
-    "kelr.engine": ("decide", "decide_all"),
+    "kelr.engine": (
+        "Pattern",
+        "PatternCache",
+        "PatternReader",
+        "Verdict",
+        "count_patterns",
+        "decide",
+        "decide_all",
+        "pattern_of",
+        "verdict_of",
+        "verdicts",
+    ),
     "kelr.errors": ("ExitCode", "KelrError"),
     "kelr.model": ("Decision", "Selection", "Situation", "Snapshot", "TopicPartition", "select"),
     "kelr.sources.base": ("Source", "take_snapshot"),

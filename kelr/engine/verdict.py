@@ -24,7 +24,8 @@ class ElectionVerdict:
     """For a designation, and for a longest log: the replica asked for."""
 
     def renamed(self, rename: Rename) -> ElectionVerdict:
-        elected, designate = _renamed(self.elected, rename), _renamed(self.designate, rename)
+        elected = None if self.elected is None else rename(self.elected)
+        designate = None if self.designate is None else rename(self.designate)
         return ElectionVerdict(self.election, elected, self.elected_by, self.grade, designate)
 
 
@@ -40,8 +41,8 @@ class ForecastVerdict:
     """How sure the loss is; None where nobody is elected."""
 
     def renamed(self, rename: Rename) -> ForecastVerdict:
-        replica, elected = rename(self.replica), _renamed(self.elected, rename)
-        return ForecastVerdict(replica, self.clean, elected, self.elected_by, self.grade)
+        elected = None if self.elected is None else rename(self.elected)
+        return ForecastVerdict(rename(self.replica), self.clean, elected, self.elected_by, self.grade)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +80,13 @@ class Verdict:
         """The same verdict about brokers of other names."""
         return Verdict(
             self.situation,
-            _renamed(self.elected, rename),
+            None if self.elected is None else rename(self.elected),
             self.elected_by,
-            tuple(map(rename, self.waits_for)),
-            tuple(election.renamed(rename) for election in self.elections),
-            tuple(forecast.renamed(rename) for forecast in self.forecasts),
+            tuple([rename(broker) for broker in self.waits_for]),
+            tuple([election.renamed(rename) for election in self.elections]),
+            tuple([forecast.renamed(rename) for forecast in self.forecasts]),
             self.advice,
-            _renamed(self.advised_replica, rename),
+            None if self.advised_replica is None else rename(self.advised_replica),
         )
 
 
@@ -111,7 +112,3 @@ def _election(outcome: Outcome) -> ElectionVerdict:
 def _forecast(forecast: Forecast) -> ForecastVerdict:
     grade = None if forecast.loss is None else forecast.loss.grade
     return ForecastVerdict(forecast.replica, forecast.clean, forecast.elected, forecast.elected_by, grade)
-
-
-def _renamed(broker: int | None, rename: Rename) -> int | None:
-    return None if broker is None else rename(broker)

@@ -46,6 +46,7 @@ configs = st.builds(
     unclean_leader_election=st.none() | st.booleans(),
     unclean_leader_election_source=st.sampled_from(ConfigSource),
     error=st.sampled_from((None, "TOPIC_AUTHORIZATION_FAILED")),
+    cleanup_policy=st.sampled_from((None, (), ("delete",), ("compact",), ("compact", "delete"))),
 )
 
 
@@ -105,6 +106,7 @@ def answers(draw: st.DrawFn, replica: int) -> LogAnswer:
         current_leader_epoch=draw(st.none() | epochs),
         high_watermark=draw(st.none() | offsets),
         log_start=draw(st.none() | st.just(0) | offsets),
+        last_stable_offset=draw(st.none() | offsets),
         lineage=lineage if draw(st.booleans()) and not blind else None,
         broker_epoch=draw(times),
         source=draw(st.sampled_from(("ListOffsets+Fetch", "disk"))),
