@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from confluent_kafka import ElectionType
+from confluent_kafka import ElectionType, Producer
 from confluent_kafka import TopicPartition as WirePartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
@@ -258,7 +258,7 @@ def test_the_cluster_as_it_was_made(healthy_43: Lab) -> None:
 
 
 def test_configs_and_where_they_come_from(healthy_43: Lab) -> None:
-    create_topic(healthy_43, "set-here", LAYOUTS, {"min.insync.replicas": "1"})
+    create_topic(healthy_43, "set-here", LAYOUTS, {"min.insync.replicas": "1", "cleanup.policy": "compact,delete"})
     create_topic(healthy_43, "set-nowhere", LAYOUTS, {})
     admin = AdminClient({"bootstrap.servers": healthy_43.bootstrap_servers, "log_level": 0})
     change = ConfigEntry("unclean.leader.election.enable", "true", incremental_operation=AlterConfigOpType.SET)
@@ -277,7 +277,55 @@ def test_configs_and_where_they_come_from(healthy_43: Lab) -> None:
     assert (here.unclean_leader_election, here.unclean_leader_election_source) == (True, ConfigSource.TOPIC)
     assert (nowhere.min_insync_replicas, nowhere.min_insync_replicas_source) == (2, ConfigSource.CLUSTER_DEFAULT)
     assert (nowhere.unclean_leader_election, nowhere.unclean_leader_election_source) == (False, ConfigSource.STATIC)
+    assert (here.cleanup_policy, nowhere.cleanup_policy) == (("compact", "delete"), ("delete",))
     assert absent.error == "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+@contextmanager
+def transactional_producer(lab: Lab) -> Iterator[Producer]:
+    """A producer whose first transaction is open; the topic of transactions is gone again afterwards, so that no later
+    incident leaves it without a leader."""
+    settings = {"bootstrap.servers": lab.bootstrap_servers, "log_level": 0, "transactional.id": "kelr-test"}
+    producer = Producer(settings)
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    try:
+        yield producer
+    finally:
+        admin = AdminClient({"bootstrap.servers": lab.bootstrap_servers, "log_level": 0})
+        for deleted in admin.delete_topics(["__transaction_state"]).values():
+            deleted.result(10)
+
+
+def test_an_open_transaction_holds_the_last_stable_offset_back_at_every_replica(healthy_43: Lab) -> None:
+    lab, topic = healthy_43, "in-a-transaction"
+    create_topic(lab, topic, LAYOUTS[:1], {})
+    produce(lab.bootstrap_servers, topic, [0], batches=1, records=3, acks=Acks.ALL, label="r")
+    with live(lab) as source, transactional_producer(lab) as producer:
+        (state,) = partitions_of(source, topic)
+
+        def stand_at(high_watermark: int, last_stable_offset: int) -> None:
+            """Followers learn of the high watermark with their next fetch."""
+            expected = [(high_watermark, last_stable_offset)] * 3
+
+            def arrived() -> bool:
+                logs = source.replica_logs([state])[state.address]
+                return [(log.high_watermark, log.last_stable_offset) for log in map(_log, logs)] == expected
+
+            lab.wait_until(f"every replica stands at {expected[0]}", arrived)
+
+        stand_at(3, 3)
+        for value in (b"one", b"two"):
+            producer.produce(topic, value, partition=0)
+        assert producer.flush(30) == 0
+        stand_at(5, 3)
+        producer.commit_transaction(30)
+        stand_at(6, 6)  # the marker is a record too
+
+
+def _log(answer: LogAnswer) -> ReplicaLog:
+    assert isinstance(answer, ReplicaLog)
+    return answer
 
 
 def test_kafka_4_0_tells_the_same_things(lab_40: Lab) -> None:
