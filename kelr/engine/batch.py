@@ -4,6 +4,15 @@ Three memories make it quick, and each is bounded, so that a stream of partition
 the shapes seen in one snapshot (a shape is a pattern spelt in small tuples that are cheap to build and to compare),
 the patterns that were decided, and the verdicts that were told in broker ids (a healthy partition's verdict names its
 leader only, so that all partitions that a broker leads in good health share one).
+
+A job on several machines does the same in three steps: `count_patterns` on each part, `Pattern.decide` once for each
+pattern that any part has, and `Occurrence.tell` for each partition::
+
+    reader = PatternReader(snapshot)
+    decided = {pattern: pattern.decide() for pattern in count_patterns(snapshot)}
+    for state in snapshot.partitions:
+        found = reader.occurrence(state)
+        verdict = found.tell(decided[found.pattern])
 """
 
 from __future__ import annotations
@@ -19,7 +28,7 @@ from kelr.engine.verdict import Verdict
 from kelr.model import BrokerStatus, Cluster, PartitionState, Snapshot, TopicConfig
 
 DEFAULT_LIMIT = 10_000
-"""How many shapes, patterns and told verdicts are remembered, each: tens of MiB at most."""
+"""How many shapes, patterns and told verdicts are remembered, each: tens of MiB, more where lineages are long."""
 
 
 class PatternCache:
@@ -31,8 +40,8 @@ class PatternCache:
 
     def __init__(self, *, limit: int = DEFAULT_LIMIT) -> None:
         self._limit = limit
-        self._known: dict[Pattern, _Known] = {}
-        self._told: dict[tuple[_Known, Hashable], Verdict] = {}
+        self._known: dict[Pattern, Known] = {}
+        self._told: dict[tuple[Known, Hashable], Verdict] = {}
 
     def __len__(self) -> int:
         """How many patterns are remembered."""
@@ -42,14 +51,16 @@ class PatternCache:
         """The verdict about a partition, in its own broker ids."""
         return self.tell(self.known(occurrence.pattern), occurrence.brokers)
 
-    def known(self, pattern: Pattern) -> _Known:
+    def known(self, pattern: Pattern) -> Known:
+        """The one that is remembered for this pattern, decided or not."""
         known = self._known.get(pattern)
         if known is None:
             _make_room(self._known, self._limit)
-            known = self._known[pattern] = _Known(pattern)
+            known = self._known[pattern] = Known(pattern)
         return known
 
-    def tell(self, known: _Known, brokers: tuple[int, ...]) -> Verdict:
+    def tell(self, known: Known, brokers: tuple[int, ...]) -> Verdict:
+        """The verdict of a remembered pattern in broker ids (`Occurrence.brokers`)."""
         key = (known, known.named(brokers))
         told = self._told.get(key)
         if told is None:
@@ -58,8 +69,11 @@ class PatternCache:
         return told
 
 
-class _Known:
-    """A pattern, and its verdict from the first time that somebody asks for it. Equal only to itself: quick to find."""
+class Known:
+    """A pattern that a cache remembers, and its verdict from the first time that somebody asks for it.
+
+    Equal only to itself, so that it is quick to look up.
+    """
 
     __slots__ = ("_named", "_verdict", "pattern")
 
@@ -105,7 +119,7 @@ class PatternReader:
         self._status_of = _Statuses(snapshot.cluster).__getitem__
         self._kind_of = _TopicKinds(snapshot).__getitem__
         self._with_logs = {(address.topic, address.partition) for address in snapshot.logs}
-        self._seen: dict[Hashable, _Known] = {}
+        self._seen: dict[Hashable, Known] = {}
 
     def verdict(self, state: PartitionState) -> Verdict:
         """What `decide` comes to for this partition."""
@@ -124,7 +138,7 @@ class PatternReader:
             patterns[known.pattern] += count
         return patterns
 
-    def _recognize(self, state: PartitionState) -> tuple[_Known, tuple[int, ...]]:
+    def _recognize(self, state: PartitionState) -> tuple[Known, tuple[int, ...]]:
         shape = self._shape(state)
         known = None if shape is None else self._seen.get(shape)
         if known is not None:

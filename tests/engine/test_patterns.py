@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -125,6 +126,16 @@ def test_each_pattern_is_decided_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == decided_one_by_one(snapshot, None)
     assert list(verdicts(replace(snapshot, taken_at_ms=1), cache=cache)) == found
     assert len(decided) == 4
+
+
+def test_patterns_can_be_decided_elsewhere_and_joined() -> None:
+    """What the module's documentation shows, with the patterns sent to another machine and back."""
+    snapshot = many(200)
+    reader = PatternReader(snapshot)
+    sent = pickle.loads(pickle.dumps(list(count_patterns(snapshot))))
+    decided = {pattern: pattern.decide() for pattern in sent}
+    found = map(reader.occurrence, snapshot.partitions)
+    assert [one.tell(decided[one.pattern]) for one in found] == decided_one_by_one(snapshot, None)
 
 
 def test_partitions_are_read_as_verdicts_are_taken() -> None:
