@@ -109,7 +109,7 @@ def _live_replica(ballot: Ballot) -> int | None:
 
 
 def _recovered(ballot: Ballot) -> int | None:
-    return ballot.recovered if ballot.recovered in ballot.electable else None
+    return None if ballot.recovered is None else ballot.first((ballot.recovered,))
 
 
 _BUILDER = "PartitionChangeBuilder"

@@ -39,13 +39,25 @@ class RuleSet:
     """False before apache/kafka PR 20629: it is overwritten when the ISR empties again, also with "no leader"."""
     reassignment_needs_every_target: bool = False
     """True before KAFKA-19975: a reassignment completes only when every target replica is in the ISR."""
+    directory_assignment_ignores_elr: bool = False
+    """True before 4.3.0: where a replica tells its log directory (AssignReplicasToDirs), its partition is handled as if
+    ELR were off, which empties the ELR."""
     recovery: RecoveryStrategy | None = None
     """The KIP's unclean.recovery.strategy; None on released Kafka, which elects uncleanly without looking at logs."""
+    strategy_by_topic: bool = False
+    """Whether each topic's unclean.leader.election.enable stands for its strategy, in place of `recovery`."""
 
     @property
     def kip966(self) -> bool:
         """Whether this is the whole KIP: LastKnownELR is a set, and unclean recovery replaces unclean election."""
         return self.recovery is not None
+
+    def of_topic(self, unclean_leader_election: bool | None) -> RuleSet:
+        """The rules of a topic with this unclean.leader.election.enable; where it is not known, as for false."""
+        if not self.strategy_by_topic:
+            return self
+        rules = kip966_rules(bool(unclean_leader_election))
+        return rules if rules.elr is self.elr else replace(rules, elr=self.elr)
 
 
 KRAFT = RuleSet("kraft", "KRaft with ELR off", elr=False)
@@ -56,6 +68,7 @@ ELR_4_0 = RuleSet(
     last_known_leader_must_be_live=False,
     last_known_leader_set_once=False,
     reassignment_needs_every_target=True,
+    directory_assignment_ignores_elr=True,
 )
 ELR_4_1_0 = RuleSet(
     "elr-4.1.0",
@@ -63,8 +76,15 @@ ELR_4_1_0 = RuleSet(
     elr=True,
     last_known_leader_set_once=False,
     reassignment_needs_every_target=True,
+    directory_assignment_ignores_elr=True,
 )
-ELR_4_1 = RuleSet("elr-4.1", "Kafka 4.1.1 to 4.2 with ELR on", elr=True, reassignment_needs_every_target=True)
+ELR_4_1 = RuleSet(
+    "elr-4.1",
+    "Kafka 4.1.1 to 4.2 with ELR on",
+    elr=True,
+    reassignment_needs_every_target=True,
+    directory_assignment_ignores_elr=True,
+)
 ELR_4_3 = RuleSet("elr-4.3", "Kafka 4.3.0 and newer with ELR on", elr=True)
 
 KIP966_NONE = RuleSet(
@@ -85,16 +105,22 @@ KIP966_AGGRESSIVE = RuleSet(
     elr=True,
     recovery=RecoveryStrategy.AGGRESSIVE,
 )
+KIP966 = RuleSet(
+    "kip966",
+    "The whole of KIP-966, the strategy by each topic's unclean.leader.election.enable (no release has it)",
+    elr=True,
+    recovery=RecoveryStrategy.BALANCED,
+    strategy_by_topic=True,
+)
 
 NEWEST = ELR_4_3
 RULE_SETS: Mapping[str, RuleSet] = {
     rules.name: rules
-    for rules in (KRAFT, ELR_4_0, ELR_4_1_0, ELR_4_1, ELR_4_3, KIP966_NONE, KIP966_BALANCED, KIP966_AGGRESSIVE)
+    for rules in (KRAFT, ELR_4_0, ELR_4_1_0, ELR_4_1, ELR_4_3, KIP966, KIP966_NONE, KIP966_BALANCED, KIP966_AGGRESSIVE)
 }
 _ALIASES = {
     "elr": NEWEST.name,
-    # The KIP's default strategy, and the names of its older texts.
-    "kip966": KIP966_BALANCED.name,
+    # The names of the KIP's older texts.
     "kip966-manual": KIP966_NONE.name,
     "kip966-proactive": KIP966_AGGRESSIVE.name,
 }
