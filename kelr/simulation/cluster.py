@@ -111,11 +111,8 @@ class SimulatedCluster:
         leadership = self.replication[address].leadership
         if leadership is None or leadership.proposed is None:
             return self, Handled(self.controller)
-        replicas = self.controller.partitions[address].replicas
-        ordered = tuple(replica for replica in replicas if replica in leadership.proposed)
-        cluster, handled = self.after(
-            events.PartitionAltered(address, leadership.leader, ordered, leadership.proposed_epochs)
-        )
+        asked = events.PartitionAltered(address, leadership.leader, leadership.proposed, leadership.proposed_epochs)
+        cluster, handled = self.after(asked)
         withdrawn = rep.withdrawn(cluster.replication[address], cluster._rule(address))
         return cluster._with_replication(address, withdrawn), handled
 

@@ -50,7 +50,7 @@ class Leadership:
     """The leader's log end when the epoch began."""
     isr: frozenset[int]
     """The ISR as the controller committed it."""
-    proposed: frozenset[int] | None = None
+    proposed: tuple[int, ...] | None = None
     """The ISR of an AlterPartition request that is under way; None without one."""
     proposed_epochs: Mapping[int, int] = field(default_factory=dict)
     """The broker epochs in that request: those of the members' last fetches."""
@@ -64,7 +64,7 @@ class Leadership:
     @property
     def maximal_isr(self) -> frozenset[int]:
         """The ISR together with replicas that the leader has proposed to add (KIP-497)."""
-        return self.isr | (self.proposed or frozenset())
+        return self.isr.union(self.proposed or ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ def proposed(replication: Replication, isr: tuple[int, ...]) -> Replication:
     if leadership is None:
         return replication
     epochs = {member: leadership.broker_epochs[member] for member in isr if member in leadership.broker_epochs}
-    return replace(replication, leadership=replace(leadership, proposed=frozenset(isr), proposed_epochs=epochs))
+    return replace(replication, leadership=replace(leadership, proposed=isr, proposed_epochs=epochs))
 
 
 def withdrawn(replication: Replication, rule: HighWatermarkRule) -> Replication:

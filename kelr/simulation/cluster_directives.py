@@ -1,0 +1,178 @@
+"""Directives that set up a cluster, its configs and its partitions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kelr.controller import Configs, ControllerState, events
+from kelr.model import PartitionState
+from kelr.simulation.cluster import SimulatedCluster, started
+from kelr.simulation.language import Directive
+from kelr.simulation.outcome import answered_lines, outcome_lines
+from kelr.simulation.reading import (
+    MAX_PARTITIONS,
+    Result,
+    Spec,
+    address,
+    argument,
+    named,
+    rest,
+    rules,
+    topic,
+)
+from kelr.simulation.words import state_line
+
+
+def cluster(directive: Directive) -> SimulatedCluster:
+    """A new cluster, as the directive describes it; its configs are the cluster-wide ones."""
+    directive.allow("rules", "brokers", "min-isr", "unclean", "high-watermark")
+    configs = Configs(directive.number("min-isr", 1), bool(directive.flag("unclean")))
+    _positive(directive, configs.min_isr)
+    controller = ControllerState(rules(directive, directive.options.get("rules", "elr")), cluster=configs)
+    if not directive.ids("brokers"):
+        raise directive.error("a cluster has brokers", next_step="write brokers=1,2,3")
+    advance = directive.choice("high-watermark", "min-isr", "any-isr")
+    return started(controller, directive.ids("brokers"), high_watermark_needs_min_isr=advance != "any-isr")
+
+
+def _rules(cluster: SimulatedCluster, directive: Directive) -> Result:
+    directive.allow()
+    chosen = rules(directive, argument(directive, "a rule set"))
+    return replace(cluster, controller=replace(cluster.controller, rules=chosen)), ()
+
+
+def _feature(cluster: SimulatedCluster, directive: Directive) -> Result:
+    directive.allow("elr")
+    on = directive.choice("elr", "on", "off")
+    if on is None:
+        raise directive.error("say feature elr=on, or elr=off")
+    after, handled = cluster.after(events.ElrFeature(on == "on"))
+    return after, outcome_lines(handled)
+
+
+def _config(cluster: SimulatedCluster, directive: Directive) -> Result:
+    directive.allow("min-isr", "unclean")
+    name = topic(directive, directive.arguments[0]) if directive.arguments else None
+    taken_back = {option for option in directive.options if directive.options[option] == "default"}
+    if taken_back:
+        deleted = events.ConfigDeleted(name, "min-isr" in taken_back, "unclean" in taken_back)
+        if taken_back != directive.options.keys():
+            raise directive.error("take configs back in one directive, and write others in the next")
+        after, handled = cluster.after(deleted)
+        return after, outcome_lines(handled)
+    min_isr = _positive(directive, directive.optional("min-isr"))
+    after, handled = cluster.after(events.ConfigWritten(name, min_isr, directive.flag("unclean")))
+    # A value that a topic has already is not written again; otherwise it is worth saying that nothing was cleared.
+    silent = not handled.changes and (min_isr is None or after.controller == cluster.controller)
+    return after, () if silent and handled.error == "NONE" else outcome_lines(handled)
+
+
+def _topic(cluster: SimulatedCluster, directive: Directive) -> Result:
+    directive.allow("replicas")
+    name = topic(directive, argument(directive, "a name"))
+    if "replicas" not in directive.options:
+        raise directive.error(
+            "a topic has replicas", next_step="write replicas=1,2,3 or, for two partitions, 1,2,3/2,3,1"
+        )
+    groups = directive.options["replicas"].split("/", MAX_PARTITIONS)
+    assignment = tuple(directive.parsed_ids(group) for group in groups[:MAX_PARTITIONS])
+    _room(cluster, directive, len(groups))
+    after, handled = cluster.after(events.TopicCreated(name, assignment))
+    created = [state_line(after.controller.partitions[at]) for at in after.controller.of_topic(name)]
+    return after, created if handled.error == "NONE" else [handled.error]
+
+
+def _delete(cluster: SimulatedCluster, directive: Directive) -> Result:
+    directive.allow()
+    after, handled = cluster.after(events.TopicDeleted(topic(directive, argument(directive, "a topic"))))
+    return after, () if handled.error == "NONE" else [handled.error]
+
+
+def _partition(cluster: SimulatedCluster, directive: Directive) -> Result:
+    directive.allow("replicas", "leader", "isr", "elr", "last", "epoch", "adding", "removing")
+    at = named(directive, argument(directive, "a partition such as orders:0"))
+    replicas = directive.ids("replicas")
+    if not replicas:
+        raise directive.error("a partition has replicas", next_step="write replicas=1,2,3")
+    if at not in cluster.controller.partitions:
+        _room(cluster, directive, 1)
+    isr = directive.ids("isr", replicas)
+    state = PartitionState(
+        topic=at.topic,
+        partition=at.partition,
+        leader=_leader(directive, isr),
+        leader_epoch=directive.number("epoch", 0),
+        replicas=replicas,
+        isr=isr,
+        elr=directive.ids("elr"),
+        last_known_elr=directive.ids("last"),
+        partition_epoch=0,
+        adding=directive.ids("adding"),
+        removing=directive.ids("removing"),
+    )
+    return cluster.placed(state), [state_line(state)]
+
+
+def _leader(directive: Directive, isr: tuple[int, ...]) -> int | None:
+    """The leader as the directive says; without a word the first ISR member leads."""
+    word = directive.options.get("leader")
+    if word is None:
+        return isr[0] if isr else None
+    return None if word == "none" else directive.parsed_number(word)
+
+
+def _reassign(cluster: SimulatedCluster, directive: Directive) -> Result:
+    directive.allow()
+    at, (word, *_) = address(cluster, directive), rest(directive, "the new replicas, or cancel")
+    replicas = None if word == "cancel" else directive.parsed_ids(word)
+    after, handled = cluster.after(events.Reassigned(at, replicas))
+    return after, answered_lines(handled)
+
+
+def _room(cluster: SimulatedCluster, directive: Directive, more: int) -> None:
+    """Refuse more partitions than a scenario may have."""
+    if len(cluster.controller.partitions) + more > MAX_PARTITIONS:
+        raise directive.error(f"a scenario has no more than {MAX_PARTITIONS} partitions")
+
+
+def _positive(directive: Directive, min_isr: int | None) -> int | None:
+    if min_isr is not None and min_isr < 1:
+        raise directive.error("min-isr is 1 or more")
+    return min_isr
+
+
+def _cluster_again(_: SimulatedCluster, directive: Directive) -> Result:
+    return cluster(directive), ()
+
+
+SPECS = (
+    Spec(
+        "cluster",
+        "rules=RULES brokers=1,2,3 [min-isr=N] [unclean=true] [high-watermark=any-isr]",
+        "starts afresh with live brokers; the configs are the cluster-wide ones. any-isr is how Kafka before 3.7"
+        " advanced the high watermark",
+        _cluster_again,
+    ),
+    Spec("rules", "RULES", "the same cluster, run by another Kafka from now on", _rules),
+    Spec("feature", "elr=on|off", "eligible.leader.replicas.version is set to 1, or to 0", _feature),
+    Spec(
+        "config",
+        "[TOPIC] [min-isr=N|default] [unclean=true|false|default]",
+        "writes configs of a topic or, without one, the cluster-wide ones; default takes the value back",
+        _config,
+    ),
+    Spec("topic", "NAME replicas=1,2,3[/2,3,1]...", "creates a topic; a slash begins the next partition", _topic),
+    Spec("delete", "TOPIC", "deletes a topic", _delete),
+    Spec(
+        "partition",
+        "TOPIC:P replicas=1,2,3 [leader=N|none] [isr=] [elr=] [last=] [epoch=N] [adding=] [removing=]",
+        "puts a partition into a state; healthy where nothing else is said, and its logs empty. - is an empty list",
+        _partition,
+    ),
+    Spec(
+        "reassign",
+        "[TOPIC:P] 4,5,6|cancel",
+        "AlterPartitionReassignments: other replicas, or the end of the reassignment that is under way",
+        _reassign,
+    ),
+)

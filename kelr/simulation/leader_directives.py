@@ -1,0 +1,164 @@
+"""Directives about leaders: the ISR that they report, the elections that are asked for, what they look like."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kelr.controller import Election, Handled, events
+from kelr.engine import decide
+from kelr.model import TopicPartition
+from kelr.simulation.cluster import SimulatedCluster
+from kelr.simulation.language import Directive
+from kelr.simulation.outcome import answered_lines, outcome_lines
+from kelr.simulation.reading import Result, Spec, address, addresses, others, replica, rest, rules
+from kelr.simulation.replication import caught_up
+from kelr.simulation.words import (
+    FIELDS,
+    NOTHING_CHANGES,
+    change_lines,
+    decision_lines,
+    fields_line,
+    log_line,
+    state_line,
+)
+
+
+def _isr(cluster: SimulatedCluster, directive: Directive) -> Result:
+    cluster, at = _proposed(cluster, directive)
+    after, handled = cluster.deliver(at)
+    return after, outcome_lines(handled)
+
+
+def _propose(cluster: SimulatedCluster, directive: Directive) -> Result:
+    return _proposed(cluster, directive)[0], ()
+
+
+def _deliver(cluster: SimulatedCluster, directive: Directive) -> Result:
+    directive.allow()
+    at = address(cluster, directive)
+    leadership = cluster.replication[at].leadership
+    if leadership is None or leadership.proposed is None:
+        raise directive.error(f"no request of {at}'s leader is under way", next_step="propose an ISR first")
+    after, handled = cluster.deliver(at)
+    return after, outcome_lines(handled)
+
+
+def _proposed(cluster: SimulatedCluster, directive: Directive) -> tuple[SimulatedCluster, TopicPartition]:
+    """The leader sends another ISR; it adds only followers that have caught up."""
+    directive.allow()
+    at = address(cluster, directive)
+    isr = directive.parsed_ids(rest(directive, "an ISR")[0])
+    leader = cluster.serving(at)
+    if leader is None:
+        raise directive.error(f"nobody leads {at}, so that nobody reports an ISR")
+    logs, partition = cluster.replication[at], cluster.controller.partitions[at]
+    for member in isr:
+        behind = logs.written and member in logs.logs and not caught_up(logs, member)
+        if behind and member not in partition.isr:
+            raise directive.error(
+                f"{member} has not caught up with leader {leader}", next_step=f"replicate {member} first"
+            )
+    return cluster.propose(at, isr), at
+
+
+def _elect(cluster: SimulatedCluster, directive: Directive) -> Result:
+    directive.allow()
+    at = address(cluster, directive)
+    kind = rest(directive, "preferred or unclean")[0]
+    if kind not in {Election.PREFERRED, Election.UNCLEAN}:
+        raise directive.error(f"there is no election {kind!r} to ask for; there are preferred and unclean")
+    after, handled = cluster.after(events.LeadersElected(Election(kind), (at,)))
+    return after, answered_lines(handled)
+
+
+def _designate(cluster: SimulatedCluster, directive: Directive) -> Result:
+    """As it is done on released Kafka: put the replica first, elect uncleanly, restore the order."""
+    directive.allow()
+    at = address(cluster, directive)
+    first = replica(cluster, directive, at, directive.parsed_number(rest(directive, "a replica")[0]))
+    before = cluster.controller.partitions[at]
+    order = before.replicas
+    reordered = (first, *(other for other in order if other != first))
+    done: list[Handled] = []
+    for event in (
+        events.Reassigned(at, reordered),
+        events.LeadersElected(Election.UNCLEAN, (at,)),
+        events.Reassigned(at, order),
+    ):
+        cluster, handled = cluster.after(event)
+        done.append(handled)
+    errors = [error for handled in (done[0], done[2]) for error in handled.answers.values() if error != "NONE"]
+    after = cluster.controller.partitions[at]
+    if replace(after, partition_epoch=before.partition_epoch) == before:
+        return cluster, [*errors, NOTHING_CHANGES]
+    return cluster, [*errors, *change_lines(change for handled in done for change in handled.changes)]
+
+
+def _task(cluster: SimulatedCluster, directive: Directive) -> Result:
+    directive.allow()
+    words = others(directive) or ("unclean",)
+    if words[0] not in {"unclean", "preferred"}:
+        raise directive.error(f"there is no periodic task {words[0]!r}; there are unclean and preferred")
+    event = events.UncleanElectionTask() if words[0] == "unclean" else events.PreferredElectionTask()
+    after, handled = cluster.after(event)
+    return after, outcome_lines(handled)
+
+
+def _state(cluster: SimulatedCluster, directive: Directive) -> Result:
+    directive.allow()
+    return cluster, [state_line(cluster.controller.partitions[at]) for at in addresses(cluster, directive)]
+
+
+def _show(cluster: SimulatedCluster, directive: Directive) -> Result:
+    directive.allow()
+    words = others(directive) or FIELDS
+    unknown = [word for word in words if word not in {*FIELDS, "logs"}]
+    if unknown:
+        raise directive.error(f"nothing to show is called {unknown[0]!r}; there are {', '.join(FIELDS)} and logs")
+    fields = tuple(word for word in words if word != "logs")
+    lines = []
+    for at in addresses(cluster, directive):
+        lines += [fields_line(cluster.controller.partitions[at], fields)] if fields else []
+        if "logs" in words:
+            lines += [log_line(number, log) for number, log in sorted(cluster.replication[at].logs.items())]
+    return cluster, lines
+
+
+def _decide(cluster: SimulatedCluster, directive: Directive) -> Result:
+    directive.allow("rules")
+    state = cluster.controller.partitions[address(cluster, directive)]
+    by = rules(directive, directive.options["rules"]) if "rules" in directive.options else cluster.controller.rules
+    return cluster, list(decision_lines(decide(cluster.as_snapshot(), state, by)))
+
+
+SPECS = (
+    Spec("isr", "[TOPIC:P] 1,2", "the leader reports another ISR (AlterPartition), and is answered at once", _isr),
+    Spec(
+        "propose",
+        "[TOPIC:P] 1,2",
+        "the leader sends the same request, and it is under way: the high watermark waits for both ISRs' members",
+        _propose,
+    ),
+    Spec("deliver", "[TOPIC:P]", "the request that is under way reaches the controller, and is answered", _deliver),
+    Spec("elect", "[TOPIC:P] preferred|unclean", "ElectLeaders; prints Kafka's name of the answer first", _elect),
+    Spec(
+        "designate",
+        "[TOPIC:P] N",
+        "as on released Kafka: puts N first, elects uncleanly, restores the order",
+        _designate,
+    ),
+    Spec("task", "[unclean|preferred]", "the controller's periodic elections run once", _task),
+    Spec("state", "[TOPIC:P]", "prints the state of every partition, or of one", _state),
+    Spec(
+        "show",
+        "[TOPIC:P] [leader] [isr] [elr] [last-known-elr] [logs]",
+        "the same as papers about the protocol write it; only the fields that are named",
+        _show,
+    ),
+    Spec(
+        "decide",
+        "[TOPIC:P] [rules=RULES]",
+        "prints what kelr says: whom each election would elect and lose, what each return would do, and the advice",
+        _decide,
+    ),
+)
