@@ -13,7 +13,7 @@ from kelr.engine.advice_words import (
     silent_leader,
     until_the_outage_costs_more,
 )
-from kelr.engine.by_hand import designation_by_hand
+from kelr.engine.by_hand import designation_by_hand, left_out
 from kelr.engine.case import Case
 from kelr.engine.findings import Findings
 from kelr.engine.words import agree, brokers, ids, joined, plural
@@ -30,10 +30,23 @@ from kelr.model import (
 
 def advise(case: Case, found: Findings) -> Advice:
     """The advice for one partition."""
-    advice = _TABLE[found.situation](case, found)
+    advice = _without_the_unregistered(case, _TABLE[found.situation](case, found))
     # A broker is waited for where the partition stands still; the other advice to wait says itself for how long.
     awaited = advice.action is AdviceAction.BRING_BACK and found.elected is None and not advice.until
     return replace(advice, until=until_the_outage_costs_more(case, found.best_designation)) if awaited else advice
+
+
+def _without_the_unregistered(case: Case, advice: Advice) -> Advice:
+    """Says so where the lines to type leave a replica out of the assignment."""
+    gone = left_out(case)
+    if len(advice.by_hand) < 2 or not gone:
+        return advice
+    names = f"{brokers(gone).capitalize()} {agree(len(gone), 'is', 'are')} not registered"
+    them = agree(len(gone), "it", "them")
+    said = f" {names}, and Kafka takes no order that names such a broker: the lines below leave {them} out."
+    if advice.alternative:
+        return replace(advice, alternative=advice.alternative + said)
+    return replace(advice, text=advice.text + said)
 
 
 def _look_again(case: Case) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from kelr.controller.handlers import without
 from kelr.engine.case import Case
+from kelr.model import BrokerStatus
 
 STOCK_CONNECTION = "{stock}"
 """Stands in a line where the connection flags of Kafka's own tools go."""
@@ -18,21 +19,39 @@ def unclean_election(case: Case) -> str:
     return f"kafka-leader-election.sh {STOCK_CONNECTION} --election-type unclean {_partition(case)}"
 
 
+def needs_reordering(case: Case, replica: int) -> bool:
+    """Whether the replica has to be put first before an unclean election elects it.
+
+    It need not be where the partition has no leader and the replica is the first live one anyway. A leader that is not
+    live is in the way of an unclean election, and a reordering takes it off, even where it changes no order: it runs an
+    election (ReplicationControlManager.changePartitionReassignment).
+    """
+    return case.state.leader is not None or case.live[:1] != (replica,)
+
+
+def left_out(case: Case) -> tuple[int, ...]:
+    """Replicas that no new order may name: brokers that are not registered (validateManualPartitionAssignment; the
+    answer is INVALID_REPLICA_ASSIGNMENT, seen on 4.3.1). A reordering without them removes them from the assignment."""
+    return tuple(
+        replica for replica in case.state.replicas if case.cluster.status(replica) is BrokerStatus.UNREGISTERED
+    )
+
+
 def designation_by_hand(case: Case, replica: int) -> tuple[str, ...]:
     """Designating a replica without kelr: reorder, elect uncleanly, restore the order.
 
-    Where the partition has no leader and the replica is the first live one anyway, an unclean election alone elects it.
-    A leader that is not live has to be taken off by the reordering, which runs an election even where it changes no
-    order (ReplicationControlManager.changePartitionReassignment). kafka-reassign-partitions.sh refuses an assignment
-    that names a dead broker ("Unknown broker id", seen on 4.0.0 and 4.3.1) although the request itself allows it, so
-    the reordering is done with kafka-python's command line, which is installed with kelr.
+    kafka-reassign-partitions.sh refuses an assignment that names a dead broker ("Unknown broker id", seen on 4.0.0 and
+    4.3.1) although the request itself allows it, so the reordering is done with kafka-python's command line, which is
+    installed with kelr. That ends with status 0 also where Kafka refuses, so its answer is looked at: without the
+    reordering the election would take the first live replica.
     """
-    state, election = case.state, unclean_election(case)
-    if state.leader is None and case.live[:1] == (replica,):
+    election = unclean_election(case)
+    if not needs_reordering(case, replica):
         return (election,)
-    # Without the reordering the election would take the first live replica: it must not run when that failed.
-    reordered = _reorder(case, (replica, *without(state.replicas, replica)))
-    return (f"{reordered} &&", election, _reorder(case, state.replicas))
+    gone = left_out(case)
+    kept = tuple(other for other in case.state.replicas if other not in gone)
+    reordered = _reorder(case, (replica, *without(kept, replica)))
+    return (f"{reordered} | tee /dev/stderr | grep -q ': None}}' &&", election, _reorder(case, kept))
 
 
 def _reorder(case: Case, replicas: Sequence[int]) -> str:

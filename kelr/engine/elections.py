@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kelr.controller import Change, Election, elect_leaders, replicas_reordered
+from kelr.controller import Change, Election, change_partition, elect_leaders, replicas_reordered
+from kelr.engine.by_hand import left_out, needs_reordering
 from kelr.engine.case import Case
 from kelr.engine.loss import loss_of_electing
 from kelr.engine.rule_docs import (
@@ -22,11 +23,11 @@ from kelr.model import BrokerStatus, ElectedBy, ElectionType, Outcome, Step
 
 def outcomes_of(case: Case) -> tuple[Outcome, ...]:
     """One outcome for each election type, and for a designation one for each live replica, in assignment order."""
-    kafka = (_kafka_election(case, Election.PREFERRED), _kafka_election(case, Election.UNCLEAN))
+    kafka = (kafka_election(case, Election.PREFERRED), kafka_election(case, Election.UNCLEAN))
     if case.state.leader is not None and case.cluster.status(case.state.leader) is BrokerStatus.LIVE:
-        return (*kafka, *(_not_needed(case, kind) for kind in _LEADERLESS_ONLY))
+        return (*kafka, *(not_needed(case, kind) for kind in _LEADERLESS_ONLY))
     designations = {replica: designation_of(case, replica) for replica in case.live}
-    each = tuple(designations.values()) or (_nobody_to_designate(case),)
+    each = tuple(designations.values()) or (nobody_to_designate(case),)
     return (*kafka, *each, _balanced(case, designations), _aggressive(case, designations))
 
 
@@ -47,12 +48,12 @@ def elected_by(change: Change) -> ElectedBy | None:
     return rule.by
 
 
-def _kafka_election(case: Case, election: Election) -> Outcome:
+def kafka_election(case: Case, election: Election) -> Outcome:
     """ElectLeaders of type PREFERRED or UNCLEAN, exactly as the controller answers it."""
     kind = ElectionType.PREFERRED if election is Election.PREFERRED else ElectionType.UNCLEAN
     answer = elect_leaders(case.state, election, case.around)
     if answer.error == "ELECTION_NOT_NEEDED":
-        return _not_needed(case, kind, leader=case.state.leader)
+        return not_needed(case, kind, leader=case.state.leader)
     change = answer.change
     leader = change.after.leader
     moved = leader is not None and leader != case.state.leader
@@ -76,7 +77,7 @@ def _note(case: Case, kind: ElectionType, error: str, leader: int | None) -> str
     return ""
 
 
-def _not_needed(case: Case, kind: ElectionType, *, leader: int | None = None) -> Outcome:
+def not_needed(case: Case, kind: ElectionType, *, leader: int | None = None) -> Outcome:
     current = case.state.leader if leader is None else leader
     return Outcome(kind, current, ElectedBy.LEADER_STAYS, note=f"not needed: broker {current} leads")
 
@@ -87,7 +88,7 @@ def designation_of(case: Case, replica: int) -> Outcome:
     It works on a partition without a leader, and on one whose leader is not live: an unclean election is refused there
     as not needed, but the reordering runs an election that takes the leadership off such a leader.
     """
-    reordered = replicas_reordered(case.state, replica, case.around)
+    reordered = _put_first(case, replica)
     change = reordered
     if reordered.after.leader is None:
         change = elect_leaders(reordered.after, Election.UNCLEAN, case.around).change
@@ -104,7 +105,22 @@ def designation_of(case: Case, replica: int) -> Outcome:
     return Outcome(ElectionType.DESIGNATION, leader, by, steps, loss, designate=replica, note=note)
 
 
-def _nobody_to_designate(case: Case) -> Outcome:
+def _put_first(case: Case, replica: int) -> Change:
+    """The reordering of a designation; replicas that no order may name are left out, which removes them."""
+    gone = left_out(case)
+    if not gone or not needs_reordering(case, replica):
+        return replicas_reordered(case.state, replica, case.around)
+    kept = (other for other in case.state.replicas if other not in {replica, *gone})
+    return change_partition(
+        case.state,
+        case.around,
+        election=Election.ONLINE,
+        target_replicas=(replica, *kept, *(other for other in gone if other != replica)),
+        target_removing=tuple(other for other in gone if other != replica),
+    )
+
+
+def nobody_to_designate(case: Case) -> Outcome:
     evidence = f"replicas are {ids(case.state.replicas)}; {standing_of(case, case.state.replicas)}"
     step = DESIGNATED_IS_LIVE.step(False, evidence, text="a live replica to designate")
     return Outcome(ElectionType.DESIGNATION, None, steps=(step,), note="no replica is live")

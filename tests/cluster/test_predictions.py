@@ -7,6 +7,7 @@ third waits until the absent brokers are back.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -152,10 +153,15 @@ def _run_lines(lab: Lab, lines: Sequence[str]) -> None:
     assert lines, "a leaderless partition with a best live log has commands to designate it"
     for line in lines:
         placed = line.removesuffix(" &&").replace("{stock}", f"--bootstrap-server {lab.bootstrap_servers}")
-        tool, *arguments = shlex.split(placed.replace("{kafka-python}", f"-b {lab.bootstrap_servers}"))
+        placed = placed.replace("{kafka-python}", f"-b {lab.bootstrap_servers}")
+        tool, *arguments = shlex.split(placed)
         if tool == "kafka-python":
-            command = [str(Path(sys.executable).with_name(tool)), *arguments]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            # In a shell: the line looks at the tool's answer, because its status is 0 even where Kafka refuses.
+            path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+            shell = ["sh", "-c", placed]
+            done = subprocess.run(
+                shell, capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "PATH": path}
+            )
         else:
             done = lab.stock_tool(tool, *arguments)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kelr.model import Snapshot
+from kelr.model import ReplicaLog, Snapshot
 from tests.commands.conftest import Kelr
 from tests.incident import INCIDENT
 
@@ -83,6 +83,36 @@ def test_json_has_everything_that_the_text_says(kelr: Kelr) -> None:
     assert item["advice"]["action"] == "bring-back"
     assert item["advice"]["command"] == "kelr explain orders:1 -b kafka:9092"
     assert all("kafka:9092" in line for line in item["advice"]["by_hand"])
+
+
+def test_what_is_at_stake_is_said_with_the_command_that_shows_it(
+    kelr: Kelr, cluster: Callable[[Snapshot], None]
+) -> None:
+    offsets = replace(INCIDENT.partitions[1], topic="__consumer_offsets")
+    cluster(
+        replace(INCIDENT, partitions=(offsets,), logs={offsets.address: INCIDENT.logs[INCIDENT.partitions[1].address]})
+    )
+    (item,) = json.loads(kelr("explain", "__consumer_offsets:1", "-o", "json", "-b", "kafka:9092").out)["items"]
+    (damage,) = item["damage"]
+    command = "kafka-consumer-groups.sh --bootstrap-server kafka:9092 --describe --all-groups"
+    assert (damage["kind"], damage["afterwards"]) == ("consumer-offsets", command)
+    assert item["advice"]["until"].startswith("Waiting is worth it until")
+    out = kelr("explain", "__consumer_offsets:1", "-b", "kafka:9092").out
+    assert "\nAt stake: Groups whose id hashes to this partition cannot join, rebalance or commit" in out
+    assert f"\n          afterwards: {command}\n" in out
+
+
+def test_an_open_transaction_shows_in_the_log(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    address = INCIDENT.partitions[1].address
+    third, first, second = INCIDENT.logs[address]
+    assert isinstance(second, ReplicaLog)
+    logs = (third, first, replace(second, last_stable_offset=100))
+    cluster(replace(INCIDENT, logs={**INCIDENT.logs, address: logs}))
+    out = kelr("explain", "orders:1", "-b", "kafka:9092").out
+    assert "epoch 0  start 0  end 135  HW 120  LSO 100" in out
+    assert (
+        "At stake: A transaction that began at offset 100 has no end below the high watermark (120) of 2's log" in out
+    )
 
 
 def test_an_explanation_carries_the_time_of_its_snapshot(kelr: Kelr) -> None:

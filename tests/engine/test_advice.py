@@ -1,0 +1,186 @@
+"""The advice's own conditions: until when waiting is worth it, a leader that is not live, lines that may be typed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from kelr.controller import ELR_4_0, ELR_4_3, RuleSet
+from kelr.engine import decide
+from kelr.model import (
+    Advice,
+    AdviceAction,
+    BrokerStatus,
+    Cluster,
+    Decision,
+    ElectionType,
+    LogAnswer,
+    NotHeard,
+    PartitionState,
+    Situation,
+    Unheard,
+)
+from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent, snapshot_of
+
+WAITING = leaderless((3, 1, 2), elr=(1,), last_known=(1,))
+LOGS = (log_of(3, (0, 116)), silent(1), log_of(2, (0, 135), hw=120))
+ALIVE = cluster_of(live=(2, 3), fenced=(1,))
+
+
+def advised(
+    state: PartitionState, cluster: Cluster, logs: Iterable[LogAnswer], policy: tuple[str, ...] | None
+) -> Advice:
+    snapshot = snapshot_of(state, cluster, logs)
+    config = replace(snapshot.configs[state.topic], cleanup_policy=policy)
+    return decide(replace(snapshot, configs={state.topic: config}), state, ELR_4_3).advice
+
+
+@pytest.mark.parametrize(
+    ("policy", "retention"),
+    [
+        (("delete",), " Retention goes on: what gets too old is deleted unread."),
+        (("compact", "delete"), " Retention goes on: what gets too old is deleted unread."),
+        (("compact",), ""),
+        ((), ""),
+        (None, " Retention, where the topic has any, goes on."),
+    ],
+)
+def test_waiting_is_weighed_against_the_designation_and_retention_goes_on(
+    policy: tuple[str, ...] | None, retention: str
+) -> None:
+    advice = advised(WAITING, ALIVE, LOGS, policy)
+    assert advice.action is AdviceAction.BRING_BACK
+    assert advice.until == (
+        "Waiting is worth it until the outage costs more than designating 2 loses: while nobody leads, nothing is"
+        f" written and no log falls further behind.{retention}"
+    )
+
+
+def test_where_nobody_can_be_designated_waiting_has_no_alternative() -> None:
+    unheard = advised(WAITING, ALIVE, map(silent, (3, 1, 2)), ("delete",))
+    assert unheard.until.startswith("Waiting has no alternative, and makes nothing worse: ")
+    nobody = advised(WAITING, cluster_of(live=(), fenced=(1, 2, 3)), map(silent, (3, 1, 2)), ("delete",))
+    assert nobody.action is AdviceAction.BRING_BACK
+    assert nobody.until.endswith("no log falls further behind."), "no replica is live that could delete anything"
+
+
+def test_getting_more_information_is_waiting_too() -> None:
+    advice = advised(leaderless((3, 1, 2)), ALIVE, LOGS, ("delete",))
+    assert advice.action is AdviceAction.GET_MORE_INFORMATION
+    assert "more than designating 2 loses" in advice.until
+
+
+@pytest.mark.parametrize(
+    ("state", "logs"),
+    [
+        (PartitionState("orders", 0, 2, 5, (1, 2, 3), (2, 3), (), ()), ()),
+        (PartitionState("orders", 0, 2, 5, (1, 2, 3), (2,), (3,), ()), ()),
+        (leaderless((1, 2, 3), last_known=(1,)), (log_of(1, (0, 50)), log_of(2, (0, 80)), log_of(3, (0, 60)))),
+    ],
+    ids=["healthy", "under-min-isr", "hold"],
+)
+def test_advice_that_waits_for_nobody_has_no_until(state: PartitionState, logs: Iterable[LogAnswer]) -> None:
+    assert advised(state, ALIVE, logs, ("delete",)).until == ""
+
+
+def test_a_silent_leader_is_waited_for_as_long_as_its_session_lasts() -> None:
+    state = PartitionState("orders", 0, 2, 5, (2, 3), (2, 3), (), ())
+    advice = advised(state, ALIVE, [NotHeard(2, Unheard.TIMED_OUT), log_of(3, (0, 9))], None)
+    assert advice.action is AdviceAction.WAIT
+    assert "broker.session.timeout.ms" in advice.until
+
+
+def test_a_pending_election_can_be_asked_for() -> None:
+    """An unclean election asks the clean rules first."""
+    pending = decision(leaderless((1, 2), elr=(2,)), cluster_of(live=(1, 2)), [log_of(1, (0, 9)), log_of(2, (0, 9))])
+    assert (pending.situation, pending.elected) == (Situation.LEADER_PENDING, 2)
+    assert pending.advice.action is AdviceAction.WAIT
+    assert pending.advice.until == (
+        "Worth it for a minute. After that ask for it: an unclean election elects 2 by the same rule (elr), which it"
+        " asks first."
+    )
+    unclean = next(o for o in pending.elections if o.election is ElectionType.UNCLEAN)
+    assert (unclean.elected, unclean.elected_by) == (pending.elected, pending.elected_by)
+
+
+def test_the_periodic_task_is_waited_for_where_it_elects_the_best_log() -> None:
+    logs = [log_of(1, (0, 20)), log_of(2, (0, 10))]
+    pending = decision(leaderless((1, 2)), cluster_of(live=(1, 2)), logs, unclean=True)
+    assert (pending.advice.action, pending.advice.replica) == (AdviceAction.WAIT, 1)
+    assert "unclean.leader.election.interval.ms" in pending.advice.until
+
+
+DEAD_LEADER = PartitionState("orders", 0, 1, 5, (3, 1, 2), (1,), (), ())
+
+
+def led_by_the_dead(state: PartitionState, *, rules: RuleSet = ELR_4_0, logs: Iterable[LogAnswer] = LOGS) -> Decision:
+    found = decision(state, ALIVE, logs, rules=rules)
+    assert found.situation is Situation.LEADER_NOT_LIVE
+    return found
+
+
+def test_a_leader_that_is_not_live_is_displaced_by_the_reordering() -> None:
+    """KAFKA-19522: an unclean election is refused as not needed, and the reordering makes it needed."""
+    found = led_by_the_dead(DEAD_LEADER)
+    unclean = next(o for o in found.elections if o.election is ElectionType.UNCLEAN)
+    assert unclean.note == "not needed: broker 1 leads"
+    designations = {o.designate: o.elected for o in found.elections if o.election is ElectionType.DESIGNATION}
+    assert designations == {3: 3, 2: 2}
+    advice = found.advice
+    assert (advice.action, advice.replica) == (AdviceAction.WAIT, 1)
+    assert "KAFKA-19522" in advice.text
+    assert advice.alternative.startswith("If this stays and 1 cannot come back: designate 2, which loses nothing")
+    assert "The reordering takes the leadership off 1" in advice.alternative
+    assert [line.split(" ")[0] for line in advice.by_hand] == [
+        "kafka-python",
+        "kafka-leader-election.sh",
+        "kafka-python",
+    ]
+
+
+def test_also_the_first_live_replica_has_to_be_put_first_then() -> None:
+    logs = [log_of(3, (0, 200)), silent(1), log_of(2, (0, 135))]
+    by_hand = led_by_the_dead(DEAD_LEADER, logs=logs).advice.by_hand
+    assert len(by_hand) == 3
+    assert "-r orders:0=3,1,2 |" in by_hand[0]
+
+
+def test_where_another_isr_member_takes_over_by_itself_nobody_is_designated() -> None:
+    found = led_by_the_dead(replace(DEAD_LEADER, isr=(1, 2)), rules=ELR_4_3)
+    assert found.elected == 2
+    assert (found.advice.action, found.advice.alternative, found.advice.by_hand) == (AdviceAction.WAIT, "", ())
+    assert "KAFKA-19522" not in found.advice.text
+    third = next(o for o in found.elections if o.designate == 3 and o.election is ElectionType.DESIGNATION)
+    assert (third.elected, third.note) == (2, "Kafka would elect 2 instead")
+
+
+def test_the_election_is_not_run_where_the_reordering_was_refused() -> None:
+    """kafka-python ends with status 0 and the error in its output (seen on 4.3.1): the line looks for success."""
+    first, election, _ = decision(WAITING, ALIVE, LOGS).advice.by_hand
+    assert first.endswith("-r orders:0=2,3,1 | tee /dev/stderr | grep -q ': None}' &&")
+    assert election.startswith("kafka-leader-election.sh {stock} --election-type unclean")
+
+
+def without_broker_1(cluster: Cluster) -> Cluster:
+    assert cluster.status(1) is BrokerStatus.FENCED
+    return replace(cluster, brokers=tuple(broker for broker in cluster.brokers if broker.id != 1))
+
+
+def test_a_broker_that_is_not_registered_is_left_out_of_the_order() -> None:
+    """Kafka refuses an assignment that names it (INVALID_REPLICA_ASSIGNMENT, seen on 4.3.1)."""
+    found = decision(WAITING, without_broker_1(ALIVE), LOGS)
+    first, _, last = found.advice.by_hand
+    assert "-r orders:0=2,3 |" in first
+    assert last.endswith("-r orders:0=3,2")
+    assert "Broker 1 is not registered, and Kafka takes no order that names such a broker" in found.advice.alternative
+    best = next(o for o in found.elections if o.election is ElectionType.LONGEST_LOG_AGGRESSIVE)
+    assert (best.designate, best.elected) == (2, 2)
+
+
+def test_nothing_is_left_out_where_nothing_is_reordered() -> None:
+    logs = [log_of(3, (0, 200)), silent(1), log_of(2, (0, 135))]
+    found = decision(WAITING, without_broker_1(ALIVE), logs)
+    assert len(found.advice.by_hand) == 1
+    assert "not registered, and Kafka" not in found.advice.alternative
