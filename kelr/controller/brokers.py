@@ -6,35 +6,32 @@ ClusterControlManager.registerBroker.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from kelr.controller import events as ev
 from kelr.controller.change import Change, Circumstances, change_partition
 from kelr.controller.election import Election
-from kelr.controller.handlers import (
-    broker_fenced,
-    broker_registered,
-    broker_unfenced,
-    broker_unregistered,
-    directory_failed,
-    without,
-)
-from kelr.controller.reach import Handled, Handler, reach, refused
+from kelr.controller.handlers import broker_unfenced, without
+from kelr.controller.reach import NONE, ControllerFailedError, Handled, Handler, reach, refused, unknown
 from kelr.controller.state import ControllerState, Registration
 from kelr.model import PartitionState, TopicPartition
+
+STALE = "STALE_BROKER_EPOCH"
+"""The answer to a request of a broker that is not registered, or no longer with this epoch."""
 
 
 def registered(state: ControllerState, event: ev.BrokerRegistered) -> Handled:
     broker = event.broker
     clean = event.clean and broker in state.brokers
 
-    def handler(partition: PartitionState, around: Circumstances) -> Change:
-        return broker_registered(partition, broker, around, clean=clean)
-
     looks_at_elr = state.rules.elr and not clean
-    again = _in_elr(state, broker) if looks_at_elr else ()
-    handled = reach(state, _in_isr(state, broker), handler, again)
+    if looks_at_elr and broker in state.elr_index.deleted:
+        raise ControllerFailedError
+    if looks_at_elr:
+        unclean_shutdown = frozenset({broker})
+        handled = reach(state, _in_isr(state, broker), _leaves(broker, unclean_shutdown), _in_elr(state, broker))
+    else:
+        handled = reach(state, _in_isr(state, broker), _leaves(broker))
     epoch = state.next_epoch if event.epoch is None else event.epoch
     after = handled.state.with_broker(broker, Registration(epoch, rack=event.rack))
     after = replace(after, next_epoch=max(state.next_epoch, epoch + 1))
@@ -42,19 +39,18 @@ def registered(state: ControllerState, event: ev.BrokerRegistered) -> Handled:
 
 
 def fenced(state: ControllerState, event: ev.BrokerFenced) -> Handled:
+    """A fenced broker whose session expires (it registered, and died before it was unfenced) is fenced again."""
     registration = state.brokers.get(event.broker)
     if registration is None:
-        return refused(state, "BROKER_ID_NOT_REGISTERED")
-    if registration.fenced:
         return Handled(state)
-    handled = reach(state, _in_isr(state, event.broker), _by(broker_fenced, event.broker))
+    handled = reach(state, _in_isr(state, event.broker), _leaves(event.broker))
     return replace(handled, state=handled.state.with_broker(event.broker, replace(registration, fenced=True)))
 
 
 def unfenced(state: ControllerState, event: ev.BrokerUnfenced) -> Handled:
     broker, registration = event.broker, state.brokers.get(event.broker)
     if registration is None:
-        return refused(state, "BROKER_ID_NOT_REGISTERED")
+        return refused(state, STALE)
     if not registration.fenced:
         return Handled(state)
 
@@ -71,11 +67,11 @@ def controlled_shutdown(state: ControllerState, event: ev.ControlledShutdown) ->
     """The first such heartbeat moves the leaders away; one that finds none left lets the broker stop, and fences it."""
     broker, registration = event.broker, state.brokers.get(event.broker)
     if registration is None:
-        return refused(state, "BROKER_ID_NOT_REGISTERED")
+        return refused(state, STALE)
     leads = any(partition.leader == broker for partition in state.partitions.values())
     if registration.in_controlled_shutdown and leads and not registration.fenced:
         return Handled(state)
-    handled = reach(state, _in_isr(state, broker), _by(broker_fenced, broker))
+    handled = reach(state, _in_isr(state, broker), _leaves(broker))
     stops_now = registration.fenced or not leads
     stopping = replace(
         registration,
@@ -88,23 +84,24 @@ def controlled_shutdown(state: ControllerState, event: ev.ControlledShutdown) ->
 def unregistered(state: ControllerState, event: ev.BrokerUnregistered) -> Handled:
     if event.broker not in state.brokers:
         return refused(state, "BROKER_ID_NOT_REGISTERED")
-    handler = _by(broker_unregistered, event.broker)
-    handled = reach(state, _in_isr(state, event.broker), handler, _in_elr(state, event.broker))
+    if event.broker in state.elr_index.deleted:
+        raise ControllerFailedError
+    handled = reach(state, _in_isr(state, event.broker), _leaves(event.broker), _in_elr(state, event.broker))
     return replace(handled, state=handled.state.with_broker(event.broker, None))
 
 
 def directory_lost(state: ControllerState, event: ev.DirectoryFailed) -> Handled:
     broker = event.broker
     if broker not in state.brokers:
-        return refused(state, "BROKER_ID_NOT_REGISTERED")
+        return refused(state, STALE)
+    if any(of == broker and event.holds(address) for address, of in state.deleted_replicas):
+        raise ControllerFailedError
     lost = tuple(
         address
         for address, partition in sorted(state.partitions.items())
-        if broker in partition.replicas
-        and broker not in (partition.offline_replicas or ())
-        and (event.partitions is None or address in event.partitions)
+        if broker in partition.replicas and broker not in (partition.offline_replicas or ()) and event.holds(address)
     )
-    handled = reach(state, lost, _by(directory_failed, broker))
+    handled = reach(state, lost, _leaves(broker))
     after = handled.state
     for address in lost:
         partition = after.partitions[address]
@@ -113,28 +110,52 @@ def directory_lost(state: ControllerState, event: ev.DirectoryFailed) -> Handled
 
 
 def directory_assigned(state: ControllerState, event: ev.DirectoryAssigned) -> Handled:
-    """The record tells the directory, so there is one in any case; the election in it is always ONLINE."""
-    partition = state.partitions.get(event.address)
+    """A new directory is a record of its own, and the election in it is always ONLINE.
+
+    It still goes by the directories from before; a replica that turns out to be offline leaves the ISR in a second
+    record (handleAssignReplicasToDirs).
+    """
+    broker, address = event.broker, event.address
+    if broker not in state.brokers:
+        return refused(state, STALE)
+    partition = state.partitions.get(address)
     if partition is None:
-        return Handled(state, answers={event.address: "UNKNOWN_TOPIC_OR_PARTITION"})
-    if event.broker not in partition.replicas:
-        return Handled(state, answers={event.address: "NOT_LEADER_OR_FOLLOWER"})
+        return Handled(state, answers={address: unknown(state, address)})
+    if broker not in partition.replicas:
+        return Handled(state, answers={address: "NOT_LEADER_OR_FOLLOWER"})
 
     def handler(partition: PartitionState, around: Circumstances) -> Change:
+        if around.rules.directory_assignment_ignores_elr:
+            around = replace(around, rules=replace(around.rules, elr=False))
         change = change_partition(partition, around, election=Election.ONLINE)
-        if change.written or partition.partition_epoch is None:
+        if change.written or not event.moved or partition.partition_epoch is None:
             return change
         return replace(change, after=replace(partition, partition_epoch=partition.partition_epoch + 1))
 
-    handled = reach(state, (event.address,), handler)
-    known = handled.state.partitions[event.address]
-    if known.offline_replicas:
-        known = replace(known, offline_replicas=without(known.offline_replicas, event.broker))
-    return replace(handled, state=handled.state.with_partition(known), answers={event.address: "NONE"})
+    again = () if event.online else (address,)
+    handled = reach(state, (address,), handler, again, _leaves(broker))
+    known = handled.state.partitions[address]
+    others = without(known.offline_replicas or (), broker)
+    known = replace(known, offline_replicas=others if event.online else (*others, broker))
+    return replace(handled, state=handled.state.with_partition(known), answers={address: NONE})
 
 
-def _by(handler: Callable[[PartitionState, int, Circumstances], Change], broker: int) -> Handler:
-    return lambda partition, around: handler(partition, broker, around)
+def _leaves(broker: int, unclean_shutdown: frozenset[int] = frozenset()) -> Handler:
+    """The broker leaves the ISR and may not lead (ReplicationControlManager.generateLeaderAndIsrUpdates).
+
+    That is asked for also where it is no member: where the index of ELR members is wrong, that runs an election.
+    """
+
+    def handler(partition: PartitionState, around: Circumstances) -> Change:
+        return change_partition(
+            partition,
+            replace(around, electable=around.electable - {broker}),
+            election=around.normal_election,
+            target_isr=without(partition.isr, broker),
+            unclean_shutdown=unclean_shutdown,
+        )
+
+    return handler
 
 
 def _in_isr(state: ControllerState, broker: int) -> tuple[TopicPartition, ...]:
@@ -143,11 +164,11 @@ def _in_isr(state: ControllerState, broker: int) -> tuple[TopicPartition, ...]:
 
 
 def _in_elr(state: ControllerState, broker: int) -> tuple[TopicPartition, ...]:
-    """BrokersToElrs.partitionsWithBrokerInElr, with what a ClearElrRecord left behind there."""
+    """BrokersToElrs.partitionsWithBrokerInElr; a partition with entries too many is there more than once."""
     return tuple(
         address
         for address, partition in sorted(state.partitions.items())
-        if broker in (partition.elr or ()) or (address, broker) in state.cleared_elr
+        for _ in range((broker in (partition.elr or ())) + state.elr_index.count(address, broker))
     )
 
 

@@ -78,6 +78,9 @@ class DirectoryFailed:
     partitions: frozenset[TopicPartition] | None = None
     """The partitions whose replicas are in it; None for all of the broker's."""
 
+    def holds(self, address: TopicPartition) -> bool:
+        return self.partitions is None or address in self.partitions
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionAltered:
@@ -132,6 +135,10 @@ class DirectoryAssigned:
 
     broker: int
     address: TopicPartition
+    online: bool = True
+    """False where that directory has failed: the replica is then offline."""
+    moved: bool = True
+    """False where the controller knows that already."""
 
 
 @dataclass(frozen=True, slots=True)

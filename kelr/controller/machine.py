@@ -12,13 +12,16 @@ from typing import Any
 
 from kelr.controller import brokers, requests
 from kelr.controller import events as ev
-from kelr.controller.reach import Handled
+from kelr.controller.reach import FAILED, ControllerFailedError, Handled, refused
 from kelr.controller.state import ControllerState
 
 
 def handle(state: ControllerState, event: ev.Event) -> Handled:
     """Let one event happen."""
-    return _HANDLERS[type(event)](state, event)
+    try:
+        return _HANDLERS[type(event)](state, event)
+    except ControllerFailedError:
+        return refused(state, FAILED)
 
 
 def history(state: ControllerState, events: Iterable[ev.Event]) -> Iterator[Handled]:

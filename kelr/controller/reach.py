@@ -28,28 +28,50 @@ class Handled:
     """For requests that answer by partition: Kafka's name of each error."""
 
 
+class ControllerFailedError(Exception):
+    """Kafka's controller runs into an error of its own: nothing is written, it resigns, and the next one starts from
+    the same records."""
+
+
+FAILED = "UNKNOWN_SERVER_ERROR"
+"""What a request is answered at which the controller failed."""
+
+
 def refused(state: ControllerState, error: str) -> Handled:
     """The event changes nothing; the answer is this error."""
     return Handled(state, error=error)
 
 
+def unknown(state: ControllerState, address: TopicPartition) -> str:
+    """The error of a request that names its topic by id, where there is no such partition."""
+    return "UNKNOWN_TOPIC_OR_PARTITION" if state.of_topic(address.topic) else "UNKNOWN_TOPIC_ID"
+
+
 def reach(
-    state: ControllerState, addresses: Iterable[TopicPartition], handler: Handler, again: Iterable[TopicPartition] = ()
+    state: ControllerState,
+    addresses: Iterable[TopicPartition],
+    handler: Handler,
+    again: Iterable[TopicPartition] = (),
+    second: Handler | None = None,
 ) -> Handled:
     """Let an event reach partitions.
 
     Args:
         again: partitions that the controller looks at once more, before the first record took effect. One that is in
-            both lists gets two records with the same contents: its epochs rise twice.
+            both lists gets two records, made from the same state.
+        second: what looks at those; None for the same handler.
+
+    Raises:
+        ControllerFailedError: at one of the partitions.
     """
     before, changes = state, []
     for address in addresses:
-        change = handler(before.partitions[address], before.around(before.partitions[address]))
+        change = _checked(handler(before.partitions[address], before.around(before.partitions[address])))
         if change.written:
             changes.append(change)
             state = written(state, change)
     for address in again:
-        change = handler(before.partitions[address], before.around(before.partitions[address]))
+        change = _checked((second or handler)(before.partitions[address], before.around(before.partitions[address])))
         if change.written:
             change = _on_top(change, state.partitions[address])
             changes.append(change)
@@ -57,16 +79,43 @@ def reach(
     return Handled(state, tuple(changes))
 
 
+def _checked(change: Change) -> Change:
+    if change.fails:
+        raise ControllerFailedError
+    return change
+
+
 def written(state: ControllerState, change: Change) -> ControllerState:
     """The state with a change's record in it."""
-    address = change.after.address
-    back = {(address, broker) for broker in change.after.elr or ()}
-    return replace(state.with_partition(change.after), cleared_elr=state.cleared_elr - back)
+    after = change.after
+    if after.offline_replicas:
+        # A replica that comes back some day gets another directory.
+        kept = tuple(replica for replica in after.offline_replicas if replica in after.replicas)
+        after = replace(after, offline_replicas=kept)
+    state = state.with_partition(after)
+    if not state.elr_index.stale:
+        return state
+    gone = tuple(broker for broker in change.before.elr or () if broker not in (after.elr or ()))
+    return replace(state, elr_index=state.elr_index.with_gone(after.address, gone))
 
 
 def _on_top(change: Change, current: PartitionState) -> Change:
-    """The same record written on top of a state that another record has already changed."""
-    bump = change.after.leader_epoch - change.before.leader_epoch
-    epoch = None if current.partition_epoch is None else current.partition_epoch + 1
-    after = replace(change.after, leader_epoch=current.leader_epoch + bump, partition_epoch=epoch)
-    return replace(change, before=current, after=after)
+    """A record, made from the state before another one, as it is merged into what that one left.
+
+    It has the fields that it changes (PartitionRegistration.merge); one that names a leader names it also where it
+    stays the same, and one of an unclean election has the ISR in any case.
+    """
+    before, after = change.before, change.after
+    changed = {name: getattr(after, name) for name in _FIELDS if getattr(after, name) != getattr(before, name)}
+    names_leader = after.leader_epoch > before.leader_epoch
+    if names_leader:
+        changed["leader"] = after.leader
+        changed["leader_epoch"] = current.leader_epoch + 1
+    if change.elected.unclean and after.leader != before.leader:
+        changed["isr"] = after.isr
+    if current.partition_epoch is not None:
+        changed["partition_epoch"] = current.partition_epoch + 1
+    return replace(change, before=current, after=replace(current, **changed))
+
+
+_FIELDS = ("replicas", "isr", "elr", "last_known_elr", "adding", "removing", "recovering")

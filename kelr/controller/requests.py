@@ -13,7 +13,17 @@ from kelr.controller import events as ev
 from kelr.controller.change import Change, Circumstances, change_partition
 from kelr.controller.election import Election
 from kelr.controller.handlers import elect_leaders, isr_altered, min_isr_written
-from kelr.controller.reach import NONE, Handled, reach, refused, written
+from kelr.controller.reach import (
+    FAILED,
+    NONE,
+    ControllerFailedError,
+    Handled,
+    Handler,
+    reach,
+    refused,
+    unknown,
+    written,
+)
 from kelr.controller.state import Configs, ControllerState
 from kelr.model import PartitionState, TopicPartition
 
@@ -27,7 +37,7 @@ def partition_altered(state: ControllerState, event: ev.PartitionAltered) -> Han
         return refused(state, "STALE_BROKER_EPOCH")
     partition = state.partitions.get(event.address)
     if partition is None:
-        return _answer(state, event.address, UNKNOWN)
+        return _answer(state, event.address, unknown(state, event.address))
     error = _stale(partition, event) or _malformed(partition, event) or _ineligible(state, event)
     if error:
         return _answer(state, event.address, error)
@@ -88,6 +98,8 @@ def leaders_elected(state: ControllerState, event: ev.LeadersElected) -> Handled
             answers[address] = UNKNOWN
             continue
         answer = elect_leaders(partition, event.election, before.around(partition))
+        if answer.change.fails:
+            raise ControllerFailedError
         if answer.change.written:
             changes.append(answer.change)
             state = written(state, answer.change)
@@ -140,7 +152,15 @@ def reassigned(state: ControllerState, event: ev.Reassigned) -> Handled:
             target_removing=removing or None,
         )
 
-    return replace(reach(state, (event.address,), handler), answers={event.address: NONE})
+    return _reassigned(state, event.address, handler)
+
+
+def _reassigned(state: ControllerState, address: TopicPartition, handler: Handler) -> Handled:
+    """Here alone a failure of the controller is caught, and told for the partition."""
+    try:
+        return replace(reach(state, (address,), handler), answers={address: NONE})
+    except ControllerFailedError:
+        return _answer(state, address, FAILED)
 
 
 def _cancelled(state: ControllerState, partition: PartitionState) -> Handled:
@@ -168,7 +188,7 @@ def _cancelled(state: ControllerState, partition: PartitionState) -> Handled:
             target_removing=(),
         )
 
-    return replace(reach(state, (address,), handler), answers={address: NONE})
+    return _reassigned(state, address, handler)
 
 
 def topic_created(state: ControllerState, event: ev.TopicCreated) -> Handled:
@@ -209,8 +229,16 @@ def topic_deleted(state: ControllerState, event: ev.TopicDeleted) -> Handled:
         return refused(state, UNKNOWN)
     left = {address: partition for address, partition in state.partitions.items() if address.topic != event.topic}
     topics = {topic: configs for topic, configs in state.topics.items() if topic != event.topic}
-    cleared = frozenset((address, broker) for address, broker in state.cleared_elr if address.topic != event.topic)
-    return Handled(replace(state, partitions=left, topics=topics, cleared_elr=cleared))
+    members = {broker for address in state.of_topic(event.topic) for broker in state.partitions[address].elr or ()}
+    index = state.elr_index.without_topic(event.topic, members)
+    kept = {
+        (address, broker)
+        for address in state.of_topic(event.topic)
+        for broker in state.partitions[address].replicas
+        if not state.partitions[address].isr and not state.rules.kip966
+    }
+    deleted = state.deleted_replicas | kept
+    return Handled(replace(state, partitions=left, topics=topics, elr_index=index, deleted_replicas=deleted))
 
 
 def config_written(state: ControllerState, event: ev.ConfigWritten) -> Handled:
@@ -252,8 +280,9 @@ def _min_isr_cleared(state: ControllerState, topic: str | None, rewritten: bool)
         cleared = min_isr_written(partition, around)
         if cleared != partition:
             changes.append(replace(change_partition(partition, around, election=Election.ONLINE), after=cleared))
-            stale = {(address, broker) for broker in partition.elr or ()}
-            state = replace(state.with_partition(cleared), cleared_elr=state.cleared_elr | stale)
+            state = state.with_partition(cleared)
+            if not state.rules.kip966:
+                state = replace(state, elr_index=state.elr_index.with_cleared(address, partition.elr or ()))
     return Handled(state, tuple(changes))
 
 

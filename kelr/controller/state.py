@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kelr.controller.change import Circumstances
+from kelr.controller.elr_index import ElrIndex
 from kelr.controller.rules import RuleSet
 from kelr.model import BrokerStatus, PartitionState, TopicPartition
 
@@ -68,9 +69,12 @@ class ControllerState:
     """Replica counts of partition 0, for topics whose partition 0 is not among `partitions`."""
     next_epoch: int = 1
     """The broker epoch of the next registration."""
-    cleared_elr: frozenset[tuple[TopicPartition, int]] = frozenset()
-    """Brokers that a ClearElrRecord took out of an ELR: the controller still finds the partition by them
-    (ReplicationControlManager.replay(ClearElrRecord) does not tell BrokersToElrs)."""
+    elr_index: ElrIndex = field(default_factory=ElrIndex)
+    """What the controller's index of ELR members has too much of."""
+    deleted_replicas: frozenset[tuple[TopicPartition, int]] = frozenset()
+    """Replicas of topics that were deleted while a partition's ISR was empty: the controller's index of log directories
+    keeps them (ReplicationControlManager.replay(RemoveTopicRecord) clears it member by member of the ISR), and to look
+    at one when its directory fails is an error of the controller."""
 
     def min_isr(self, topic: str) -> int:
         """The effective min ISR (ReplicationControlManager.getTopicEffectiveMinIsr).
@@ -99,11 +103,12 @@ class ControllerState:
 
     def around(self, partition: PartitionState) -> Circumstances:
         """The circumstances of one partition, before an event changes them."""
+        unclean = bool(self.config(partition.topic).unclean_leader_election)
         return Circumstances(
             electable=self.electable(partition),
             min_isr=self.min_isr(partition.topic),
-            rules=self.rules,
-            unclean_leader_election=bool(self.config(partition.topic).unclean_leader_election),
+            rules=self.rules.of_topic(unclean),
+            unclean_leader_election=unclean,
         )
 
     def with_broker(self, broker: int, registration: Registration | None) -> ControllerState:

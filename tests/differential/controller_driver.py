@@ -85,13 +85,15 @@ def _first(history: History, steps: Sequence[Told], before: str, said: Sequence[
 
 
 def shrunk(kafka: str, rules: RuleSet, found: Disagreement) -> Disagreement:
-    """The same kind of disagreement with as few events as dropping one after the other leaves."""
+    """A disagreement at the same kind of event, with as few events as dropping one after the other leaves."""
+    kind = type(found.history.intents[-1])
     while True:
         intents = found.history.intents
         shorter = [
             replace(found.history, intents=(*intents[:index], *intents[index + 1 :])) for index in range(len(intents))
         ]
-        smaller = next((other for other in disagreements(kafka, rules, shorter) if other is not None), None)
+        parting = (other for other in disagreements(kafka, rules, shorter) if other is not None)
+        smaller = next((other for other in parting if type(other.history.intents[-1]) is kind), None)
         if smaller is None:
             return found
         found = smaller

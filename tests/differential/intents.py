@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from kelr.controller import Election
 from kelr.controller import events as ev
 from kelr.controller.machine import handle
-from kelr.controller.reach import Handled
+from kelr.controller.reach import NONE, Handled
 from kelr.controller.state import ControllerState
 from kelr.model import PartitionState, TopicPartition
 
@@ -56,11 +56,14 @@ class World:
     """The registered directories of each registered broker."""
     placed: Mapping[tuple[TopicPartition, int], int | None] = field(default_factory=dict)
     """The directory of each broker's replica; None where it is not assigned to one yet."""
+    deleted: frozenset[tuple[TopicPartition, int, int]] = frozenset()
+    """Partition, broker and directory of replicas that the controller did not forget with their topic."""
 
     def lies_in(self, broker: int, directory: int) -> frozenset[TopicPartition]:
-        return frozenset(
-            address for (address, of), where in self.placed.items() if of == broker and where == directory
-        )
+        """The partitions whose replicas on this broker are in this directory, deleted ones included."""
+        placed = {address for (address, of), where in self.placed.items() if of == broker and where == directory}
+        deleted = {address for address, of, where in self.deleted if (of, where) == (broker, directory)}
+        return frozenset(placed | deleted)
 
     def after(self, state: ControllerState, online: Mapping[int, tuple[int, ...]] | None = None) -> World:
         """The world with another state: replicas that came get the only directory of their broker, if it has one."""
@@ -73,7 +76,9 @@ class World:
                 only = self.online.get(broker, ())
                 default = only[0] if len(only) == 1 else None
                 placed[address, broker] = self.placed.get((address, broker), default)
-        return World(state, online, placed)
+        forgotten = (key for key in state.deleted_replicas if key not in {(a, b) for a, b, _ in self.deleted})
+        kept = {(*key, where) for key in forgotten if (where := self.placed.get(key)) is not None}
+        return World(state, online, placed, self.deleted | kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +113,25 @@ def _register(world: World, intent: Register) -> Told:
     handled = handle(world.state, ev.BrokerRegistered(broker, clean=intent.clean, lost_directories=lost, epoch=epoch))
     previous = (before.epoch if before else 1) if intent.clean else -1
     line = f"register|{broker}|{epoch}|{previous}|{epoch}|{_ids(intent.directories)}|"
+    if handled.error != NONE:
+        return Told(line, handled, world)
     return Told(line, handled, world.after(handled.state, {**world.online, broker: intent.directories}))
 
 
 def _fail_directory(world: World, intent: FailDirectory) -> Told:
     broker, registration = intent.broker, world.state.brokers.get(intent.broker)
     fenced = registration is not None and registration.fenced
-    line = _heartbeat(world.state, broker, want_fence=fenced, offline=(intent.directory,))
     online = world.online.get(broker, ())
-    if intent.directory not in online:
-        # Told before; a heartbeat repeats it until the broker restarts.
+    # A broker whose last directory fails stops without telling.
+    failed = () if online == (intent.directory,) else (intent.directory,)
+    line = _heartbeat(world.state, broker, want_fence=fenced, offline=failed)
+    if registration is not None and (not failed or intent.directory not in online):
+        # A heartbeat repeats what it told before until the broker restarts.
         return Told(line, Handled(world.state), world)
     lost = world.lies_in(broker, intent.directory)
     handled = handle(world.state, ev.DirectoryFailed(broker, lost))
+    if handled.error != NONE:
+        return Told(line, handled, world)
     left = tuple(directory for directory in online if directory != intent.directory)
     return Told(line, handled, world.after(handled.state, {**world.online, broker: left}))
 
@@ -133,7 +144,7 @@ def _assign_directory(world: World, intent: AssignDirectory) -> Told:
     event = ev.DirectoryAssigned(broker, intent.address, online=online, moved=world.placed.get(key) != intent.directory)
     handled = handle(world.state, event)
     after = world.after(handled.state)
-    if key in after.placed:
+    if registration and key in after.placed:
         after = replace(after, placed={**after.placed, key: intent.directory})
     return Told(line, handled, after)
 

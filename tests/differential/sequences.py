@@ -125,7 +125,7 @@ def _alter(random: Random, brokers: tuple[int, ...], world: World) -> Intent:
             leader,
             isr,
             member_epochs=_member_epochs(random, state, isr),
-            recovering=bool(partition.recovering) and random.random() < 0.3 or random.random() < 0.02,
+            recovering=random.random() < (0.3 if partition.recovering else 0.02),
         ),
     )
 
@@ -178,7 +178,9 @@ def _elect(random: Random, _brokers: tuple[int, ...], world: World) -> Intent:
         return ev.LeadersElected(election)
     known = tuple(sorted(world.state.partitions)) or (MISSING,)
     asked = random.sample(known, random.randint(1, len(known)))
-    return ev.LeadersElected(election, (*asked, *((MISSING,) if random.random() < 0.05 and MISSING not in known else ())))
+    if random.random() < 0.05:
+        asked = sorted({*asked, MISSING})
+    return ev.LeadersElected(election, tuple(asked))
 
 
 def _unclean_task(_random: Random, _brokers: tuple[int, ...], _world: World) -> Intent:
@@ -240,7 +242,7 @@ def _create(random: Random, brokers: tuple[int, ...], topic: str) -> Intent:
 
 def _live(random: Random, brokers: tuple[int, ...], state: ControllerState) -> int:
     """Mostly a live broker, one that leads something rather than not."""
-    leaders = tuple(sorted({partition.leader for partition in state.partitions.values() if partition.leader is not None}))
+    leaders = sorted({partition.leader for partition in state.partitions.values() if partition.leader is not None})
     live = tuple(broker for broker in brokers if state.active(broker))
     kind = random.random()
     if leaders and kind < 0.5:
@@ -250,7 +252,7 @@ def _live(random: Random, brokers: tuple[int, ...], state: ControllerState) -> i
 
 def _address(random: Random, state: ControllerState) -> TopicPartition:
     known = tuple(sorted(state.partitions))
-    return random.choice(known) if known and random.random() < 0.97 else random.choice((MISSING, TopicPartition("none", 0)))
+    return random.choice(known if known and random.random() < 0.97 else (MISSING, TopicPartition("none", 0)))
 
 
 _Kind = Callable[[Random, tuple[int, ...], World], Intent]

@@ -58,7 +58,8 @@ public final class ControllerDriver {
                 return Errors.forException(cause).name() + "|";
             }
             events.controller().failOver();
-            return Errors.UNKNOWN_SERVER_ERROR.name() + "|" + cause.getClass().getSimpleName();
+            System.err.println(String.join("|", fields) + ": " + cause);
+            return Errors.UNKNOWN_SERVER_ERROR.name() + "|";
         }
     }
 }
