@@ -10,7 +10,7 @@ Source: KIP-966, "Unclean recovery" and "Unclean Recovery Manager"; what the KIP
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kelr.controller.change import Circumstances, change_partition
@@ -86,15 +86,20 @@ def recovery_of(
         asked_for: the strategy that an operator asked for (ElectLeaders v3), whatever the topic has.
     """
     strategy = asked_for or around.rules.recovery
-    if partition.leader is not None or not around.rules.kip966 or _elects_cleanly(partition, around):
+    if partition.leader is not None or not around.rules.kip966:
         return Recovery(Standing.NOT_NEEDED, strategy)
+    run = change_partition(partition, around, election=Election.ONLINE)
+    if run.after.leader is not None:
+        return Recovery(Standing.NOT_NEEDED, strategy)
+    # A reassignment that the run completes may drop replicas.
+    live = tuple(replica for replica in run.ballot.replicas if replica in around.electable)
     if strategy is RecoveryStrategy.AGGRESSIVE:
-        return _with_choice(partition, around, heard, Recovery(Standing.WAITS_FOR_LOGS, strategy))
+        return _with_choice(Recovery(Standing.WAITS_FOR_LOGS, strategy), live, heard)
     if asked_for is None and (partition.isr or partition.elr):
         return Recovery(Standing.WAITS_FOR_MEMBER, strategy)
     if strategy is RecoveryStrategy.NONE:
         return Recovery(Standing.WAITS_FOR_OPERATOR, strategy)
-    return _balanced(partition, around, heard)
+    return _balanced(partition, live, heard)
 
 
 def recovery_quorum(partition: PartitionState) -> tuple[int, ...]:
@@ -114,25 +119,16 @@ def best_log(replicas: Iterable[int], heard: Mapping[int, LogInfo]) -> int | Non
     return max((replica for replica in replicas if replica in heard), key=lambda one: heard[one].rank, default=None)
 
 
-def _elects_cleanly(partition: PartitionState, around: Circumstances) -> bool:
-    return change_partition(partition, around, election=Election.ONLINE).after.leader is not None
-
-
-def _balanced(partition: PartitionState, around: Circumstances, heard: Mapping[int, LogInfo]) -> Recovery:
+def _balanced(partition: PartitionState, live: tuple[int, ...], heard: Mapping[int, LogInfo]) -> Recovery:
     quorum = recovery_quorum(partition)
-    not_live = tuple(replica for replica in quorum if replica not in around.electable)
+    not_live = tuple(replica for replica in quorum if replica not in live)
     unheard = tuple(replica for replica in quorum if replica not in heard)
     standing = Standing.WAITS_FOR_QUORUM if not_live else Standing.WAITS_FOR_LOGS
     recovery = Recovery(standing, RecoveryStrategy.BALANCED, quorum, not_live, unheard)
-    return recovery if not_live or unheard else _with_choice(partition, around, heard, recovery)
+    return recovery if not_live or unheard else _with_choice(recovery, live, heard)
 
 
-def _with_choice(
-    partition: PartitionState, around: Circumstances, heard: Mapping[int, LogInfo], recovery: Recovery
-) -> Recovery:
+def _with_choice(recovery: Recovery, live: tuple[int, ...], heard: Mapping[int, LogInfo]) -> Recovery:
     """The recovery with the best log of the live replicas, where one of them was heard."""
-    live = (replica for replica in partition.replicas if replica in around.electable)
     choice = best_log(live, heard)
-    if choice is None:
-        return recovery
-    return Recovery(Standing.READY, recovery.strategy, recovery.quorum, recovery.not_live, recovery.unheard, choice)
+    return recovery if choice is None else replace(recovery, standing=Standing.READY, choice=choice)

@@ -106,7 +106,7 @@ def case_of(snapshot: Snapshot, state: PartitionState, rules: RuleSet) -> Case:
         state=state,
         cluster=snapshot.cluster,
         config=config,
-        rules=rules,
+        rules=rules.of_topic(config.unclean_leader_election_of_the_controller),
         min_isr=effective_min_isr(config.min_insync_replicas, first),
         electable=electable_replicas(state, snapshot.cluster),
         logs=rank_logs(state, snapshot.logs.get(state.address, ())),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kelr.controller import ChosenRules, RuleSet, change_partition, choose_rules
+from kelr.controller import ChosenRules, RuleSet, choose_rules
 from kelr.engine.advice import advise
 from kelr.engine.advice_words import silent_leader
 from kelr.engine.candidates import candidates_of
@@ -15,10 +15,14 @@ from kelr.engine.findings import Findings
 from kelr.engine.forecast import forecasts_of
 from kelr.engine.metadata_log import decide_metadata_log
 from kelr.engine.purpose import METADATA_TOPIC
+from kelr.engine.recovery_advice import advise_under_kip966
+from kelr.engine.recovery_elections import outcomes_under_kip966
+from kelr.engine.recovery_words import awaited_in_words, notes_on_the_rules
 from kelr.engine.situation import situation_of
 from kelr.engine.steps import steps_of
+from kelr.engine.unclean_recovery import awaited, recovery_now, run_now, situation_under_recovery
 from kelr.engine.words import brokers, ids, joined
-from kelr.model import BrokerStatus, Decision, Forecast, PartitionState, Situation, Snapshot
+from kelr.model import Advice, BrokerStatus, Decision, Forecast, PartitionState, Situation, Snapshot
 
 
 def decide(snapshot: Snapshot, state: PartitionState, rules: RuleSet | None = None) -> Decision:
@@ -31,7 +35,7 @@ def decide(snapshot: Snapshot, state: PartitionState, rules: RuleSet | None = No
     case = case_of(snapshot, state, chosen.rules)
     if state.topic == METADATA_TOPIC:
         return decide_metadata_log(case, chosen.rules)
-    change = change_partition(state, case.around, election=case.around.normal_election)
+    change = run_now(case)
     by_itself, by = change.after.leader, elected_by(change)
     situation = _situation(case, by_itself)
     forecasts = forecasts_of(case)
@@ -41,13 +45,13 @@ def decide(snapshot: Snapshot, state: PartitionState, rules: RuleSet | None = No
         elected=by_itself,
         elected_by=by,
         waits_for=waits_for,
-        outcomes=outcomes_of(case),
+        outcomes=outcomes_under_kip966(case) if case.rules.kip966 else outcomes_of(case),
         forecasts=forecasts,
     )
     return Decision(
         topic=state.topic,
         partition=state.partition,
-        rules=chosen.rules.name,
+        rules=case.rules.name,
         situation=situation,
         leader=state.leader,
         leader_epoch=state.leader_epoch,
@@ -64,7 +68,7 @@ def decide(snapshot: Snapshot, state: PartitionState, rules: RuleSet | None = No
         candidates=candidates_of(case, by_itself),
         elections=found.outcomes,
         forecasts=forecasts,
-        advice=advise(case, found),
+        advice=_advice(case, found),
         damage=damage_of(case, situation),
         summary=_summary(case, found),
         notes=tuple(_notes(snapshot, case, chosen)),
@@ -88,6 +92,8 @@ def _situation(case: Case, by_itself: int | None) -> Situation:
         return situation
     if by_itself is not None:
         return Situation.LEADER_PENDING
+    if case.rules.kip966:
+        return situation_under_recovery(recovery_now(case), situation)
     # With rules that the cluster does not run (asked for by name) the last known leader may count for nothing.
     by_last_known = {Situation.LEADER_PENDING, Situation.WAITING_FOR_LAST_KNOWN_LEADER}
     return Situation.NEEDS_UNCLEAN_RECOVERY if situation in by_last_known and not case.rules.elr else situation
@@ -96,14 +102,22 @@ def _situation(case: Case, by_itself: int | None) -> Situation:
 def _waits_for(case: Case, by_itself: int | None, forecasts: tuple[Forecast, ...]) -> tuple[int, ...]:
     if by_itself is not None:
         return ()
+    recovering = awaited(case, recovery_now(case)) if case.rules.kip966 else ()
+    if recovering:
+        return recovering
     # An unclean return counts where it is the only one that Kafka can see (a broker that is not registered).
     cleanly = {forecast.replica for forecast in forecasts if forecast.clean}
-    awaited = {
+    returning = {
         forecast.replica
         for forecast in forecasts
         if forecast.elected == forecast.replica and (forecast.clean or forecast.replica not in cleanly)
     }
-    return tuple(replica for replica in case.state.replicas if replica in awaited)
+    return tuple(replica for replica in case.state.replicas if replica in returning)
+
+
+def _advice(case: Case, found: Findings) -> Advice:
+    by_the_kip = case.rules.kip966 and case.state.leader is None
+    return advise_under_kip966(case, found) if by_the_kip else advise(case, found)
 
 
 def _summary(case: Case, found: Findings) -> str:
@@ -114,7 +128,7 @@ def _summary(case: Case, found: Findings) -> str:
     if found.elected is not None:
         return f"{head}; broker {found.elected} is about to be elected ({found.elected_by})."
     if found.waits_for:
-        return f"{head} and waits for {_any_of(found.waits_for)}."
+        return f"{head} and waits for {awaited_in_words(case, found.waits_for)}."
     if found.situation is Situation.NO_LIVE_REPLICA:
         return f"{head}; none of its replicas is live, and none would be elected by itself on its return."
     if found.situation is Situation.UNKNOWN:
@@ -122,11 +136,9 @@ def _summary(case: Case, found: Findings) -> str:
     if found.situation is not Situation.NEEDS_UNCLEAN_RECOVERY:
         named = case.state.isr or case.elr
         return f"{head} and waits for its {'ISR' if case.state.isr else 'ELR'}, {ids(named)}."
+    if case.rules.kip966:
+        return f"{head} and waits for an operator: unclean.recovery.strategy is none."
     return f"{head} and waits for nobody: only an unclean election brings it back."
-
-
-def _any_of(waits_for: tuple[int, ...]) -> str:
-    return brokers(waits_for) if len(waits_for) == 1 else f"any of {brokers(waits_for)}"
 
 
 def _led(case: Case, found: Findings) -> str:
@@ -159,6 +171,8 @@ def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules) -> Iterator[str]
     """What weakens the decision."""
     if not chosen.certain:
         yield f"rules {chosen.rules.name}: {chosen.reason}; name others with --rules"
+    if case.rules.kip966:
+        yield from notes_on_the_rules(snapshot, case)
     if case.state.elr is None and case.rules.elr:
         yield f"ELR and LastKnownELR are not known ({snapshot.cluster.partitions_source}): they are taken as empty"
     yield from _reassignment(snapshot, case)

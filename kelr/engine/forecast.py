@@ -6,6 +6,7 @@ from kelr.controller import broker_returns
 from kelr.engine.case import Case
 from kelr.engine.elections import elected_by
 from kelr.engine.loss import loss_of_electing
+from kelr.engine.unclean_recovery import run_on_return
 from kelr.model import BrokerStatus, ElectedBy, Forecast, Grade, Loss
 
 
@@ -28,7 +29,10 @@ def _shutdowns(case: Case, replica: int) -> tuple[bool, ...]:
 
 
 def _forecast(case: Case, replica: int, clean: bool) -> Forecast:
-    change = broker_returns(case.state, replica, case.around, clean=clean)
+    change, outlook = broker_returns(case.state, replica, case.around, clean=clean), ""
+    if change.after.leader is None and case.rules.kip966:
+        recovery = run_on_return(case, change, replica, clean=clean)
+        change, outlook = recovery.change, recovery.outlook
     leader, by = change.after.leader, elected_by(change)
     if leader is not None and case.state.leader == leader:
         by = ElectedBy.LEADER_STAYS
@@ -41,7 +45,7 @@ def _forecast(case: Case, replica: int, clean: bool) -> Forecast:
         isr=change.after.isr,
         elr=change.after.elr or (),
         loss=loss,
-        warning=_warning(case, replica, leader, by, loss),
+        warning=outlook or _warning(case, replica, leader, by, loss),
     )
 
 

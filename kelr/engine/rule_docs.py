@@ -17,6 +17,7 @@ from kelr.model import Step
 _ELECTION = ("docs/election-rules.md", "The election (builder, `electLeader` and what it calls)")
 _BY_LOGS = ("docs/decisions.md", "Electing by logs")
 _DESIGNATING = ("docs/decisions.md", "Designating a replica today")
+_MANAGER = ("docs/election-rules.md", "Unclean recovery: the whole of KIP-966")
 _RECOVERY = "KIP-966, unclean recovery"
 
 
@@ -100,6 +101,16 @@ DESIGNATED_IS_LIVE = Rule(
     asked="kelr, for a designation",
     documented=_DESIGNATING,
 )
+RECOVERY_QUORUM_LIVE = Rule(
+    "recovery-quorum-live",
+    "every member of the recovery quorum is live",
+    _RECOVERY,
+    "Balanced recovery starts asking for logs when all members of LastKnownELR are unfenced, and only live members "
+    "count. Where none is recorded, or one that is no replica any more, nobody can tell who has the committed records: "
+    "then every replica is needed.",
+    asked="the controller's recovery manager under the kip966 rules, for the strategy balanced",
+    documented=_MANAGER,
+)
 RECOVERY_QUORUM_HEARD = Rule(
     "recovery-quorum-heard",
     "every member of the recovery quorum was heard",
@@ -108,7 +119,7 @@ RECOVERY_QUORUM_HEARD = Rule(
     "min ISR of them lost data. So once all of them were heard, the best of their logs is complete. Kafka 4.x names "
     "only some of the members (ISR, ELR, the last known leader); where those are fewer than min ISR, all replicas have "
     "to be heard.",
-    asked="kelr, for an election of type longest_log_balanced",
+    asked="kelr, for an election of type longest_log_balanced; the recovery manager under the kip966 rules",
     documented=_BY_LOGS,
 )
 ANY_REPLICA_HEARD = Rule(
@@ -117,7 +128,7 @@ ANY_REPLICA_HEARD = Rule(
     _RECOVERY,
     "An aggressive election takes the best log of the live replicas that answer, however few they are: who did not "
     "answer may hold more.",
-    asked="kelr, for an election of type longest_log_aggressive",
+    asked="kelr, for an election of type longest_log_aggressive; the recovery manager under the kip966 rules",
     documented=_BY_LOGS,
 )
 LOGS_CAN_BE_RANKED = Rule(
@@ -144,12 +155,13 @@ BEST_LOG = Rule(
     _RECOVERY,
     "The replica whose last record has the highest leader epoch; among those, the one with the highest log end offset. "
     "The newest epoch goes first, since only records that its leader had too were committed in it.",
-    asked="kelr, for an election of type longest_log_balanced or longest_log_aggressive",
+    asked="kelr, for an election of either longest_log type; the recovery manager under the kip966 rules",
     documented=_BY_LOGS,
 )
 
 QUESTIONS = (
     DESIGNATED_IS_LIVE,
+    RECOVERY_QUORUM_LIVE,
     RECOVERY_QUORUM_HEARD,
     ANY_REPLICA_HEARD,
     LOGS_CAN_BE_RANKED,

@@ -14,24 +14,35 @@ from kelr.controller.election import (
     LIVE_ISR_MEMBER,
     PREFERRED_REPLICA,
     UNCLEAN,
+    UNCLEAN_RECOVERY,
     Ballot,
     Election,
     ElectionRule,
     walk,
 )
+from kelr.controller.rules import RecoveryStrategy
 from kelr.engine.case import Case
 from kelr.engine.rule_docs import rule_of
+from kelr.engine.unclean_recovery import recovery_steps
 from kelr.engine.words import ids, joined
 from kelr.model import Step
 
 
-def steps_of(case: Case, ballot: Ballot, *, asked_for: bool = False) -> tuple[Step, ...]:
+def steps_of(
+    case: Case, ballot: Ballot, *, asked_for: bool = False, recovery: RecoveryStrategy | None = None
+) -> tuple[Step, ...]:
     """Every rule that the election asks, up to the one that decides, as steps.
 
     Args:
         asked_for: whether somebody asked for this election (ElectLeaders); otherwise Kafka runs it by itself.
+        recovery: the strategy of an unclean recovery that somebody asked for; None takes the topic's.
     """
-    steps = [_step(case, ballot, rule, choice, asked_for) for rule, choice in walk(ballot)]
+    steps: list[Step] = []
+    for rule, choice in walk(ballot):
+        if rule is UNCLEAN_RECOVERY:
+            steps += recovery_steps(case, choice, asked_for=recovery)
+        else:
+            steps.append(_step(case, ballot, rule, choice, asked_for))
     if ballot.leader is None and steps and steps[0].rule == LEADER_STAYS.id:
         # A partition without a leader has none that could stay; saying so teaches nothing.
         return tuple(steps[1:])

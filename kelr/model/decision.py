@@ -224,7 +224,8 @@ class Forecast:
     elr: tuple[int, ...]
     loss: Loss | None = None
     warning: str = ""
-    """Set where waiting is not safe: the replica would be elected with a log that may be, or is, shorter."""
+    """Set where waiting is not safe: the replica would be elected with a log that may be, or is, shorter. Where nobody
+    is elected: what the unclean recovery of the kip966 rules waits for then."""
 
 
 class AdviceAction(StrEnum):

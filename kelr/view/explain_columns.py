@@ -130,13 +130,14 @@ _BY = {
     ElectedBy.ELR: "from the ELR",
     ElectedBy.LAST_KNOWN_LEADER: "as last known leader",
     ElectedBy.UNCLEAN: "uncleanly",
+    ElectedBy.LONGEST_LOG: "for the best log",
     ElectedBy.LEADER_STAYS: "still",
 }
 
 
 def _consequence(forecast: Forecast) -> str:
     if forecast.elected is None:
-        return "nobody is elected"
+        return forecast.warning or "nobody is elected"
     by = "" if forecast.elected_by is None else f" {_BY.get(forecast.elected_by, '')}"
     text = f"{forecast.elected} is elected{by}"
     if forecast.loss is not None and forecast.loss.grade is Grade.PROVEN_NONE:

@@ -1,0 +1,136 @@
+"""What to do about a partition without leader under the whole of KIP-966, where the recovery manager elects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kelr.controller import Recovery, RecoveryStrategy, Standing, recovery_quorum
+from kelr.engine.advice_words import cost_in_words, until_the_outage_costs_more
+from kelr.engine.case import Case
+from kelr.engine.findings import Findings
+from kelr.engine.unclean_recovery import recovery_now
+from kelr.engine.words import agree, brokers, ids, joined
+from kelr.model import Advice, AdviceAction, ElectedBy, ElectionType, Situation
+
+_GUARANTEE = "nothing committed is lost if fewer than min ISR replicas lost data"
+
+
+def advise_under_kip966(case: Case, found: Findings) -> Advice:
+    """The advice for a partition without leader.
+
+    There are no lines for public tools: no release has these rules, nor the requests that they come with.
+    """
+    command = ("explain", case.name)
+    if found.elected is not None:
+        return Advice(AdviceAction.WAIT, _elected(case, found), found.elected, command=command)
+    if found.situation is Situation.UNKNOWN:
+        text = "ELR and LastKnownELR could not be read, and the answer hangs on them: see the notes for the reason."
+        return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=("describe", case.name))
+    recovery = recovery_now(case)
+    action, text, replica = _TABLE[recovery.standing](case, recovery, found)
+    stands_still = action is AdviceAction.BRING_BACK
+    return Advice(
+        action,
+        text,
+        replica,
+        "" if action is AdviceAction.LONGEST_LOG_BALANCED else _alternative(found),
+        command=command,
+        until=until_the_outage_costs_more(case, found.best_designation) if stands_still else "",
+    )
+
+
+def _elected(case: Case, found: Findings) -> str:
+    if found.elected_by is not ElectedBy.LONGEST_LOG:
+        return f"Kafka elects {found.elected} at its next event for this partition: look again in a few seconds."
+    loss = next((one.loss for one in found.outcomes if one.elected == found.elected and one.loss is not None), None)
+    text = f"The recovery manager elects {found.elected}, which {cost_in_words(loss)}: look again in a few seconds."
+    unheard = [replica for replica in case.live if replica in case.logs.unranked]
+    if unheard:
+        text += f" If {joined(unheard, 'or')} still {agree(len(unheard), 'tells', 'tell')} of a better log, that one."
+    return text
+
+
+_Said = tuple[AdviceAction, str, int | None]
+
+
+def _member(case: Case, _recovery: Recovery, _found: Findings) -> _Said:
+    name, members = ("ISR", case.state.isr) if case.state.isr else ("ELR", case.elr)
+    text = f"Bring {_one_of(members)} back first: in the {name}, so after a clean shutdown nothing committed is lost."
+    if name == "ELR":
+        text += (
+            " After an unclean one it moves to LastKnownELR; once the ELR is empty, the recovery strategy decides"
+            f" ({case.rules.recovery})."
+        )
+    return AdviceAction.BRING_BACK, text, members[0]
+
+
+def _operator(case: Case, _recovery: Recovery, found: Findings) -> _Said:
+    """The strategy is none: an operator has to ask for an election, best a balanced one."""
+    none = "unclean.recovery.strategy is none: nobody is elected before you choose."
+    balanced = found.outcome(ElectionType.LONGEST_LOG_BALANCED)
+    if balanced is not None and balanced.elected is not None:
+        text = f"{none} longest_log_balanced elects {balanced.elected}, which {cost_in_words(balanced.loss)}."
+        return AdviceAction.LONGEST_LOG_BALANCED, text, balanced.elected
+    quorum = recovery_quorum(case.state)
+    then = f"{none} With {ids(quorum)} live, longest_log_balanced elects the best log: {_GUARANTEE}."
+    absent = tuple(replica for replica in quorum if replica not in case.electable)
+    if absent:
+        return AdviceAction.BRING_BACK, f"Bring {brokers(absent)} back{_all(absent)}. {then}", absent[0]
+    unheard = tuple(replica for replica in quorum if replica in case.logs.unranked)
+    return (
+        AdviceAction.GET_MORE_INFORMATION,
+        f"Learn what {joined(unheard)} {agree(len(unheard), 'holds', 'hold')}. {then}",
+        None,
+    )
+
+
+def _quorum(_case: Case, recovery: Recovery, _found: Findings) -> _Said:
+    text = (
+        f"Bring {brokers(recovery.not_live)} back{_all(recovery.not_live)}: the recovery needs {ids(recovery.quorum)}"
+        f" live, asks for their logs then, and elects the best: {_GUARANTEE}."
+    )
+    return AdviceAction.BRING_BACK, text, recovery.not_live[0]
+
+
+def _logs(case: Case, recovery: Recovery, _found: Findings) -> _Said:
+    if recovery.strategy is RecoveryStrategy.BALANCED:
+        logs = agree(len(recovery.unheard), "the log", "the logs")
+        text = (
+            f"The recovery manager asks for {logs} of {brokers(recovery.unheard)}, and elects the best when it knows."
+        )
+        return AdviceAction.WAIT, text, recovery.unheard[0]
+    if case.live:
+        text = f"The recovery manager asks {brokers(case.live)}, and elects the best log of those that answer."
+        return AdviceAction.WAIT, text, None
+    best = case.logs.best
+    text = (
+        "Start the replica with the best log first: the strategy is aggressive, so whoever answers first is elected,"
+        " and the others truncate to its log."
+    )
+    if best is not None:
+        text += f" Of the logs that are known, that is the one of {best.replica}."
+    return AdviceAction.BRING_BACK, text, None if best is None else best.replica
+
+
+def _all(members: tuple[int, ...]) -> str:
+    return agree(len(members), "", ", all of them")
+
+
+def _alternative(found: Findings) -> str:
+    """Electing the best log of those that answer, where the partition cannot wait."""
+    best = found.best_designation
+    if best is None:
+        return ""
+    return f"If that cannot be done: longest_log_aggressive elects {best.designate}, which {cost_in_words(best.loss)}."
+
+
+def _one_of(members: tuple[int, ...]) -> str:
+    return brokers(members) if len(members) == 1 else f"one of {brokers(members)}"
+
+
+_TABLE: dict[Standing, Callable[[Case, Recovery, Findings], _Said]] = {
+    Standing.WAITS_FOR_MEMBER: _member,
+    Standing.WAITS_FOR_OPERATOR: _operator,
+    Standing.WAITS_FOR_QUORUM: _quorum,
+    Standing.WAITS_FOR_LOGS: _logs,
+}

@@ -1,0 +1,36 @@
+"""The recovery of KIP-966 in sentences: what a partition waits for, and what weakens a decision by these rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kelr.controller import RecoveryStrategy, Standing
+from kelr.engine.case import Case
+from kelr.engine.unclean_recovery import recovery_now
+from kelr.engine.words import agree, brokers, ids
+from kelr.model import Snapshot
+
+_KEEPS_THE_SET = frozenset({"scenario", "metadata log"})
+"""Sources of partitions whose LastKnownELR is the KIP's set."""
+
+
+def awaited_in_words(case: Case, waits_for: tuple[int, ...]) -> str:
+    """What a partition without leader waits for: brokers, or their logs; all of them, or any."""
+    recovery, who = recovery_now(case), brokers(waits_for)
+    if recovery.standing is Standing.WAITS_FOR_LOGS and case.live:
+        who = f"the {agree(len(waits_for), 'log', 'logs')} of {who}"
+    if len(waits_for) == 1:
+        return who
+    every = recovery.standing is not Standing.WAITS_FOR_MEMBER and recovery.strategy is RecoveryStrategy.BALANCED
+    return f"all of {who}" if every and case.rules.kip966 else f"any of {who}"
+
+
+def notes_on_the_rules(snapshot: Snapshot, case: Case) -> Iterator[str]:
+    """What to know where somebody asks what the whole of KIP-966 would do."""
+    yield f"no release has the rules {case.rules.name}"
+    known = case.state.last_known_elr
+    if known is not None and len(known) == 1 and snapshot.cluster.partitions_source not in _KEEPS_THE_SET:
+        yield (
+            f"LastKnownELR is {ids(known)}: Kafka 4.x keeps the last known leader there, and not the KIP's set of lost"
+            " ELR members, so that the KIP's own controller might wait for more replicas"
+        )
