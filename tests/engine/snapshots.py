@@ -32,7 +32,7 @@ IDS = (0, 1, 2, 3, 17, 33, 65_537)
 NO_LEADER = -1
 TOPICS = ("orders", "payments", "__consumer_offsets")
 
-rule_sets = st.sampled_from((None, *(rules for rules in RULE_SETS.values() if not rules.kip966)))
+rule_sets = st.sampled_from((None, *RULE_SETS.values()))
 ids = st.sampled_from(IDS)
 some_ids = st.lists(ids, unique=True, max_size=3).map(tuple)
 epochs = st.integers(0, 3)
@@ -41,7 +41,7 @@ times = st.none() | st.integers(0, 9)
 
 configs = st.builds(
     TopicConfig,
-    min_insync_replicas=st.none() | st.integers(1, 3),
+    min_insync_replicas=st.integers(1, 3) | st.none(),
     min_insync_replicas_source=st.sampled_from(ConfigSource),
     unclean_leader_election=st.none() | st.booleans(),
     unclean_leader_election_source=st.sampled_from(ConfigSource),
@@ -70,13 +70,14 @@ def states(draw: st.DrawFn, topic: str, partition: int) -> PartitionState:
     """Any partition, reachable or not; most sets are made of its replicas, as Kafka's are."""
     replicas = tuple(draw(st.lists(ids, unique=True, min_size=1, max_size=4)))
     of_replicas = st.lists(st.sampled_from(replicas), unique=True).map(tuple)
-    members = of_replicas | of_replicas | of_replicas | some_ids
+    # Kafka 4.0 can seat "no leader" in the sets.
+    members = of_replicas | of_replicas | of_replicas | some_ids | st.just((NO_LEADER,))
     known = st.just(()) | members
     last_known = known | st.sampled_from(((NO_LEADER,), (replicas[-1],)))
     return PartitionState(
         topic=topic,
         partition=partition,
-        leader=draw(st.sampled_from((None, None, *replicas))),
+        leader=draw(st.none() | st.sampled_from(replicas)),
         leader_epoch=draw(epochs),
         replicas=replicas,
         isr=draw(known),
@@ -132,7 +133,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         partitions=partitions,
         configs={topic: draw(configs) for topic in TOPICS if draw(st.integers(0, 4))},
         logs=logs,
-        first_partition_replicas=draw(st.dictionaries(st.sampled_from(TOPICS), st.integers(1, 4))),
+        first_partition_replicas={topic: draw(st.integers(1, 4)) for topic in TOPICS if draw(st.booleans())},
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kelr.controller import ELR_4_3, KRAFT, RuleSet
+from kelr.controller import ELR_4_0, ELR_4_3, KRAFT, RuleSet
 from kelr.engine import (
     Pattern,
     PatternCache,
@@ -51,7 +51,7 @@ def test_the_batch_says_what_decide_says_of_each(snapshot: Snapshot, several: li
         assert list(verdicts(snapshot, rules, cache=cache)) == decided_one_by_one(snapshot, rules)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(snapshots(), rule_sets)
 def test_a_cache_that_forgets_all_the_time_says_the_same(snapshot: Snapshot, rules: RuleSet | None) -> None:
     cache = PatternCache(limit=1)
@@ -77,7 +77,7 @@ def test_partitions_that_differ_in_their_brokers_names_only_have_one_pattern_and
         )
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(snapshots(), rule_sets)
 def test_a_pattern_that_is_recognized_is_the_pattern_itself(snapshot: Snapshot, rules: RuleSet | None) -> None:
     """The quick way, by shapes that were seen before, leads to the pattern that the slow way finds."""
@@ -91,7 +91,7 @@ def test_a_pattern_that_is_recognized_is_the_pattern_itself(snapshot: Snapshot, 
         assert found.tell(found.pattern.decide()) == PatternCache().verdict(found)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(snapshots(), rule_sets)
 def test_a_pattern_is_its_own_pattern(snapshot: Snapshot, rules: RuleSet | None) -> None:
     for state in snapshot.partitions:
@@ -193,6 +193,40 @@ def test_logs_are_judged_by_their_leader_epoch() -> None:
     found = [next(verdicts(snapshot_of(state, cluster_of(live=(1, 2)), logs))) for state in (heard, stale)]
     best = [{e.election: e.elected for e in verdict.elections} for verdict in found]
     assert [elected[ElectionType.LONGEST_LOG_AGGRESSIVE] for elected in best] == [1, None]
+
+
+def test_what_only_explanations_tell_of_a_log_is_not_in_its_pattern() -> None:
+    state = leaderless((1, 2))
+    told = replace(log_of(1, (0, 9)), source="disk", read_at_ms=7, last_epoch_error="never mind")
+    cluster = cluster_of(live=(1, 2))
+    one = pattern_of(snapshot_of(state, cluster, [log_of(1, (0, 9)), silent(2)]), state)
+    other = pattern_of(snapshot_of(state, cluster, [told, replace(silent(2), detail="reset", read_at_ms=8)]), state)
+    assert one == other
+
+
+@pytest.mark.parametrize("first", [None, 1, 3])
+def test_min_isr_counts_the_replicas_of_partition_0(first: int | None) -> None:
+    """Two replicas, one in sync, min ISR 2: healthy only where partition 0 has a single replica."""
+    state = PartitionState("orders", 1, 1, 5, (1, 2), (1,), (), ())
+    counts = {} if first is None else {"orders": first}
+    snapshot = replace(snapshot_of(state, cluster_of(live=(1, 2))), first_partition_replicas=counts)
+    (verdict,) = verdicts(snapshot)
+    assert verdict == verdict_of(decide(snapshot, state))
+    assert verdict.situation is (Situation.HEALTHY if first == 1 else Situation.UNDER_MIN_ISR)
+
+
+def test_rules_by_name_do_not_hide_that_elr_is_off() -> None:
+    state = leaderless((1, 2), last_known=(2,))
+    for elr in (True, False):
+        snapshot = snapshot_of(state, cluster_of(live=(1,), fenced=(2,), elr=elr))
+        assert list(verdicts(snapshot, ELR_4_3)) == [verdict_of(decide(snapshot, state, ELR_4_3))]
+
+
+def test_no_leader_that_kafka_4_0_seated_stays_nobody() -> None:
+    state = leaderless((1, 2), isr=(-1,), last_known=(-1,))
+    snapshot = snapshot_of(state, cluster_of(live=(1, 2)))
+    assert pattern_of(snapshot, state).brokers == (1, 2)
+    assert list(verdicts(snapshot, ELR_4_0)) == [verdict_of(decide(snapshot, state, ELR_4_0))]
 
 
 EMPTY = leaderless((1, 2, 3))
