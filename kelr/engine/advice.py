@@ -189,11 +189,12 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
     designate = best.designate
     stock = designation_by_hand(case, designate)
     if not missing:
-        text = f"Designate {designate}: of all replicas it has the best log, and it {cost_in_words(best.loss)}."
-        if best.loss is not None and best.loss.grade is not Grade.NONE_IF_FEWER_THAN_MIN_ISR:
-            text = (
-                f"Designate {designate}: it has the best log of the live replicas, and it {cost_in_words(best.loss)}."
-            )
+        balanced = found.outcome(ElectionType.LONGEST_LOG_BALANCED)
+        if balanced is not None and balanced.elected == designate:
+            text = f"Designate {designate}, as a balanced recovery would: of all replicas it has the best log"
+        else:
+            text = f"Designate {designate}, as an aggressive recovery would: it has the best log of the live replicas"
+        text += f", and it {cost_in_words(best.loss)}."
         return Advice(AdviceAction.DESIGNATE, text, designate, command=_look_again(case), by_hand=stock)
     text = (
         f"Bring {brokers(missing)} back, or read {agree(len(missing), 'its log', 'their logs')}, before you choose:"

@@ -156,6 +156,28 @@ def test_where_another_isr_member_takes_over_by_itself_nobody_is_designated() ->
     assert (third.elected, third.note) == (2, "Kafka would elect 2 instead")
 
 
+@pytest.mark.parametrize(
+    ("live", "words"),
+    [
+        (
+            (1, 2, 3),
+            "Designate 1, as a balanced recovery would: of all replicas it has the best log, and it loses nothing",
+        ),
+        (
+            (2, 3),
+            "Designate 2, as an aggressive recovery would: it has the best log of the live replicas, and it loses 5",
+        ),
+    ],
+)
+def test_a_designation_names_the_recovery_that_it_stands_for(live: tuple[int, ...], words: str) -> None:
+    """Broker 1 has the best log, told by its disk where it is not live."""
+    logs = [log_of(3, (0, 10)), log_of(1, (0, 30)), log_of(2, (0, 25))]
+    fenced = tuple(broker for broker in (1, 2, 3) if broker not in live)
+    advice = decision(leaderless((3, 1, 2)), cluster_of(live=live, fenced=fenced), logs).advice
+    assert advice.action is AdviceAction.DESIGNATE
+    assert advice.text.startswith(words)
+
+
 def test_the_election_is_not_run_where_the_reordering_was_refused() -> None:
     """kafka-python ends with status 0 and the error in its output (seen on 4.3.1): the line looks for success."""
     first, election, _ = decision(WAITING, ALIVE, LOGS).advice.by_hand

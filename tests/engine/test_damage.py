@@ -214,6 +214,12 @@ def test_beyond_its_high_watermark_a_log_may_hold_the_marker() -> None:
         ("3 holds no transaction that is open", log(3, 90, hw=90, stable=90), log(2, 120, hw=110, stable=110)),
         ("3 ends where 2 ends: nothing is lost", log(3, 120, hw=90, stable=40), log(2, 120, hw=110, stable=110)),
         ("2 does not tell", log(3, 90, hw=90, stable=40), log(2, 120, hw=110, stable=None)),
+        ("2 has it open as well", log(3, 90, hw=90, stable=40), log(2, 120, hw=110, stable=40)),
+        (
+            "from that offset on they hold other records",
+            replace(log_of(3, (0, 40), (1, 90)), last_stable_offset=40),
+            replace(log_of(2, (0, 40), (2, 120), hw=110), last_stable_offset=110),
+        ),
         (
             "another record stands at that offset",
             log(3, 90, hw=90, stable=40),
@@ -230,6 +236,13 @@ def test_replicas_that_lose_the_same_marker_share_a_sentence() -> None:
     logs = [log(3, 90, hw=90, stable=40), log(4, 80, hw=80, stable=40), log(2, 120, hw=110, stable=110), silent(1)]
     found = decided(state, logs, live=(2, 3, 4))
     assert [said.text.split(" loses")[0] for said in found.damage] == ["Electing 3 or 4"]
+
+
+def test_a_leader_that_is_not_live_can_be_displaced_and_the_marker_lost() -> None:
+    state = PartitionState("orders", 0, 1, 5, (3, 1, 2), (1,), (), ())
+    found = decided(state, [log(3, 90, hw=90, stable=40), silent(1), log(2, 120, hw=110, stable=110)])
+    assert found.situation is Situation.LEADER_NOT_LIVE
+    assert kinds(found) == [DamageKind.LOST_MARKER]
 
 
 def test_a_partition_that_is_led_elects_nobody_and_loses_no_marker() -> None:
