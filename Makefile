@@ -47,8 +47,8 @@ imports: $(READY) build/tree  ## Check that the layers import only what they may
 pytest: $(READY)  ## Run the tests; PYTEST_ARGS="-k word" chooses some
 	$(UNSET) $(BIN)/pytest $(PYTEST_ARGS)
 
-differential: $(READY)  ## Compare the controller with Apache's own classes, 200,000 runs for each Kafka version
-	$(UNSET) $(BIN)/pytest tests/differential --steps 200000
+differential: $(READY)  ## Compare the controller with Apache's own, 200,000 runs and 2,000 histories for each Kafka version
+	$(UNSET) $(BIN)/pytest tests/differential --steps 200000 --sequences 2000
 
 format: $(READY)  ## Format the code
 	$(BIN)/ruff check --fix .

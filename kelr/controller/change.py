@@ -45,10 +45,6 @@ class Change:
     after: PartitionState
     elected: Elected
     ballot: Ballot
-    fails: bool = False
-    """Kafka's controller fails in this run, and writes nothing: it asks for the log directory of a live broker that is
-    no replica of the partition, because ELR or LastKnownElr still names it (LeaderAcceptor,
-    PartitionRegistration.directory)."""
 
     @property
     def written(self) -> bool:
@@ -101,8 +97,6 @@ def change_partition(
         recovered=recovered,
     )
     elected = elect(ballot)
-    if elected.leader in around.electable and elected.leader not in state.replicas and not around.rules.kip966:
-        return Change(state, state, elected, ballot, fails=True)
     asked = replace(state, adding=adding, removing=removing)
     return Change(
         state, _write(state, asked, ballot, elected, sets, target_recovering=target_recovering), elected, ballot

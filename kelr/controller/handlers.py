@@ -19,7 +19,7 @@ def without(replicas: tuple[int, ...], broker: int) -> tuple[int, ...]:
 def _unchanged(state: PartitionState, around: Circumstances) -> Change:
     """No run reaches this partition; the ballot says what one would have looked at."""
     change = change_partition(state, around, election=around.normal_election)
-    return replace(change, after=state, fails=False)
+    return replace(change, after=state)
 
 
 def broker_fenced(state: PartitionState, broker: int, around: Circumstances) -> Change:
@@ -129,7 +129,7 @@ def elect_leaders(state: PartitionState, election: Election, around: Circumstanc
     )
     change = change_partition(state, around, election=election)
     if not_needed:
-        return ElectLeadersAnswer("ELECTION_NOT_NEEDED", replace(change, after=state, fails=False))
+        return ElectLeadersAnswer("ELECTION_NOT_NEEDED", replace(change, after=state))
     if change.written:
         return ElectLeadersAnswer("NONE", change)
     preferred = election is Election.PREFERRED

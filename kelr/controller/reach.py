@@ -66,21 +66,30 @@ def reach(
     """
     before, changes = state, []
     for address in addresses:
-        change = _checked(handler(before.partitions[address], before.around(before.partitions[address])))
+        change = handler(before.partitions[address], before.around(before.partitions[address]))
         if change.written:
-            changes.append(change)
+            changes.append(checked(change))
             state = written(state, change)
     for address in again:
-        change = _checked((second or handler)(before.partitions[address], before.around(before.partitions[address])))
+        change = (second or handler)(before.partitions[address], before.around(before.partitions[address]))
         if change.written:
-            change = _on_top(change, state.partitions[address])
+            change = _on_top(checked(change), state.partitions[address])
             changes.append(change)
             state = written(state, change)
     return Handled(state, tuple(changes))
 
 
-def _checked(change: Change) -> Change:
-    if change.fails:
+def checked(change: Change) -> Change:
+    """The change, if Kafka's controller gets to make it.
+
+    To try a live broker it asks for the log directory of that replica; one that is no replica, but that ELR or
+    LastKnownElr still names, is an error (LeaderAcceptor, PartitionRegistration.directory).
+
+    Raises:
+        ControllerFailedError: the run would elect such a broker.
+    """
+    elected, ballot = change.elected.leader, change.ballot
+    if elected in ballot.electable and elected not in change.before.replicas and not ballot.rules.kip966:
         raise ControllerFailedError
     return change
 

@@ -19,6 +19,7 @@ from kelr.controller.reach import (
     ControllerFailedError,
     Handled,
     Handler,
+    checked,
     reach,
     refused,
     unknown,
@@ -98,10 +99,8 @@ def leaders_elected(state: ControllerState, event: ev.LeadersElected) -> Handled
             answers[address] = UNKNOWN
             continue
         answer = elect_leaders(partition, event.election, before.around(partition))
-        if answer.change.fails:
-            raise ControllerFailedError
         if answer.change.written:
-            changes.append(answer.change)
+            changes.append(checked(answer.change))
             state = written(state, answer.change)
         if not everything or answer.error != "ELECTION_NOT_NEEDED":
             answers[address] = answer.error

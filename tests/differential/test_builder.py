@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from kelr.controller import ELR_4_0, ELR_4_1, ELR_4_1_0, ELR_4_3, RuleSet
-from tests.differential.cases import Case, answer_line, random_cases
+from kelr.controller import ELR_4_0, ELR_4_1, ELR_4_1_0, ELR_4_3, KIP966_BALANCED, RuleSet
+from tests.differential.cases import Case, answer_line, random_cases, random_set_cases
 from tests.differential.driver import CLASSES, answers, compile_drivers, javac_version
 
 VERSIONS = {"4.0.0": ELR_4_0, "4.1.0": ELR_4_1_0, "4.1.1": ELR_4_1, "4.3.1": ELR_4_3}
@@ -21,7 +21,18 @@ SHIPPED_BY = "17."
 
 @pytest.mark.parametrize("kafka", VERSIONS)
 def test_every_run_leaves_the_state_that_kafka_leaves(kafka: str, steps: int, seed: int) -> None:
-    cases = islice(random_cases(VERSIONS[kafka], Random(f"{seed} {kafka}")), steps)
+    _compare(kafka, random_cases(VERSIONS[kafka], Random(f"{seed} {kafka}")), steps, seed)
+
+
+@pytest.mark.parametrize("kafka", VERSIONS)
+def test_the_sets_of_the_whole_kip_are_kept_as_kafkas_code_for_them_keeps_them(
+    kafka: str, steps: int, seed: int
+) -> None:
+    _compare(kafka, random_set_cases(KIP966_BALANCED, Random(f"{seed} {kafka} sets")), steps // 2, seed)
+
+
+def _compare(kafka: str, random: Iterator[Case], steps: int, seed: int) -> None:
+    cases = islice(random, steps)
     compared = 0
     for batch in _batches(cases):
         theirs = answers(kafka, [case.line() for case in batch])

@@ -26,10 +26,10 @@ import org.apache.kafka.server.common.MetadataVersion;
  * that its record leaves behind. One class file serves Kafka 4.0 to 4.3: what differs between them is reached by
  * reflection.
  *
- * A case has 20 fields separated by '|': replicas, ISR, ELR, lastKnownElr, adding, removing, leader, leader epoch,
+ * A case has 21 fields separated by '|': replicas, ISR, ELR, lastKnownElr, adding, removing, leader, leader epoch,
  * recovering (0 or 1), partition epoch; then electable brokers, min ISR, ELR on (0 or 1), election, target ISR, target
- * replicas, unclean shutdown replicas, target adding, target removing, target recovering. Lists are separated by commas;
- * '*' means that the event does not set it.
+ * replicas, unclean shutdown replicas, target adding, target removing, target recovering; then whether lastKnownElr is the
+ * last known leader (1) or KIP-966's set (0). Lists are separated by commas; '*' means that the event does not set it.
  * An answer has the first ten fields, and whether a record was written; or "error " and the exception.
  */
 public final class BuilderDriver {
@@ -72,6 +72,7 @@ public final class BuilderDriver {
         PartitionChangeBuilder builder = builder(before, fields);
         builder.setElection(PartitionChangeBuilder.Election.valueOf(fields[13]));
         builder.setDefaultDirProvider(BuilderDriver::directory);
+        builder.setUseLastKnownLeaderInBalancedRecovery(fields[20].equals("1"));
         if (isSet(fields[14])) builder.setTargetIsr(list(fields[14]));
         if (isSet(fields[15])) builder.setTargetReplicas(list(fields[15]));
         if (isSet(fields[16])) builder.setUncleanShutdownReplicas(list(fields[16]));
