@@ -1,0 +1,134 @@
+"""The controller's events that an assumption comes to, in the cluster where it happens.
+
+A live broker that "returns" is restarted, so it fails first; a rack that "fails" is fenced broker by broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kelr.controller import ControllerState, Election
+from kelr.controller import events as ev
+from kelr.engine.assumptions import RETURNS, Assumption, Happening, rack_named
+from kelr.model import Cluster, PartitionState, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Unfolded:
+    """An assumption as it applies to the cluster where it then stands."""
+
+    brokers: tuple[int, ...]
+    """Those that it happens to, in the order in which it does."""
+    notes: tuple[str, ...] = ()
+    """What the reader should know of how it applies, such as that the broker was down already."""
+
+
+def unfold(assumption: Assumption, state: ControllerState) -> Unfolded:
+    """Whom an assumption happens to.
+
+    A rack is all registered brokers that tell it, in order of their ids: the controller fences one broker after the
+    other, and nothing says which comes first.
+    """
+    if not assumption.happening.of_brokers:
+        return Unfolded(())
+    if assumption.rack is None:
+        return Unfolded(() if assumption.broker is None else (assumption.broker,), _notes(assumption, state))
+    rack = rack_named(assumption.rack, (r.rack for r in state.brokers.values() if r.rack is not None))
+    members = sorted(broker for broker, registration in state.brokers.items() if registration.rack == rack)
+    coming = assumption.happening in RETURNS
+    concerned = tuple(broker for broker in members if state.brokers[broker].fenced is coming)
+    which = "is down" if coming else "is up"
+    return Unfolded(concerned, () if concerned else (f"no broker of rack {assumption.rack} {which}",))
+
+
+def _notes(assumption: Assumption, state: ControllerState) -> tuple[str, ...]:
+    broker, happening = assumption.broker, assumption.happening
+    if broker is None:
+        return ()
+    registration = state.brokers.get(broker)
+    if registration is None:
+        if happening is Happening.RETURNS and state.rules.elr:
+            return (f"{broker} is not registered, so Kafka counts its return as unclean",)
+        return () if happening in RETURNS else (f"{broker} is not registered",)
+    if happening in RETURNS:
+        return () if registration.fenced else (f"{broker} is up, so it is taken to be restarted",)
+    if happening is Happening.LOSES_DIRECTORY and registration.fenced:
+        return (f"{broker} is down, and only a live broker reports a failed directory",)
+    return (f"{broker} is down already",) if registration.fenced and happening is not Happening.UNREGISTERED else ()
+
+
+def events_of(assumption: Assumption, state: ControllerState, cluster: Cluster) -> Iterator[ev.Event]:
+    """An assumption as the controller's events, decided where the cluster stands when it begins.
+
+    Args:
+        cluster: tells the racks of brokers that are not registered.
+    """
+    if assumption.happening.of_brokers:
+        for id_ in unfold(assumption, state).brokers:
+            broker = cluster.broker(id_)
+            yield from _of_a_broker(assumption, id_, state, broker.rack if broker else None)
+    else:
+        yield from _at_large(assumption, state)
+
+
+def _of_a_broker(assumption: Assumption, broker: int, state: ControllerState, rack: str | None) -> Iterator[ev.Event]:
+    """The events by which an assumption happens to one broker.
+
+    Args:
+        rack: the broker's rack, which its registration tells.
+    """
+    happening, registration = assumption.happening, state.brokers.get(broker)
+    if happening in RETURNS:
+        if registration is not None and not registration.fenced:
+            yield ev.BrokerFenced(broker)
+        yield ev.BrokerRegistered(broker, clean=happening is Happening.RETURNS, rack=rack)
+        yield ev.BrokerUnfenced(broker)
+    elif registration is None:
+        return
+    elif happening is Happening.UNREGISTERED:
+        yield ev.BrokerUnregistered(broker)
+    elif registration.fenced:
+        return
+    elif happening is Happening.FAILS:
+        yield ev.BrokerFenced(broker)
+    elif happening is Happening.STOPS:
+        # The first heartbeat moves its leaders away, the second finds none left; then its session ends.
+        yield from (ev.ControlledShutdown(broker), ev.ControlledShutdown(broker), ev.BrokerFenced(broker))
+    elif happening is Happening.LOSES_DIRECTORY:
+        yield ev.DirectoryFailed(broker)
+
+
+def _at_large(assumption: Assumption, state: ControllerState) -> Iterator[ev.Event]:
+    """The events of an assumption that is about the partitions, not about brokers that come and go."""
+    happening, value = assumption.happening, assumption.value
+    if happening is Happening.UNCLEAN_ELECTION:
+        yield ev.LeadersElected(Election.UNCLEAN)
+    elif happening is Happening.PREFERRED_ELECTION:
+        yield ev.LeadersElected(Election.PREFERRED)
+    elif happening is Happening.DESIGNATION:
+        if state.rules.kip966:
+            # The KIP's ElectLeaders v3 names the replica (`kelr.engine.imagined_recovery`).
+            return
+        assert assumption.broker is not None  # as it was parsed
+        for address, partition in sorted(state.partitions.items()):
+            if assumption.broker in partition.replicas and not _leads(state, partition):
+                yield from _designation(address, partition, assumption.broker)
+    else:
+        for topic in sorted({address.topic for address in state.partitions}):
+            if happening is Happening.MIN_ISR:
+                yield ev.ConfigWritten(topic, min_isr=value)
+            else:
+                yield ev.ConfigWritten(topic, unclean_leader_election=bool(value))
+
+
+def _leads(state: ControllerState, partition: PartitionState) -> bool:
+    """Whether a live broker leads the partition."""
+    return partition.leader is not None and state.active(partition.leader)
+
+
+def _designation(address: TopicPartition, partition: PartitionState, broker: int) -> Iterator[ev.Event]:
+    others = tuple(replica for replica in partition.replicas if replica != broker)
+    yield ev.Reassigned(address, (broker, *others))
+    yield ev.LeadersElected(Election.UNCLEAN, (address,))
+    yield ev.Reassigned(address, partition.replicas)

@@ -1,0 +1,190 @@
+"""What would become of a snapshot's partitions if this and that happened: `imagine`.
+
+The controller's own state machine is led through the events (`kelr.controller.handle`); the result is a snapshot again,
+so that everything that can be said of a cluster can be said of an imagined one. Of the logs only that is kept which
+still holds then (`kelr.engine.imagined_logs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kelr.controller import ControllerState, RuleSet, controller_state, snapshot_of
+from kelr.engine.assumed_events import unfold
+from kelr.engine.assumptions import Assumption, rack_named
+from kelr.engine.elections import elected_by
+from kelr.engine.imagined_events import Moment, Ran, after_assumption
+from kelr.engine.imagined_logs import as_heard
+from kelr.engine.what_if_words import change_in_words
+from kelr.engine.words import joined
+from kelr.model import (
+    Broker,
+    BrokerStatus,
+    Cluster,
+    ElectedBy,
+    Loss,
+    PartitionState,
+    Snapshot,
+    TopicPartition,
+)
+
+_AT_ONCE = 256
+"""Partitions that are led through the events together; they know nothing of each other, and copies stay short."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChange:
+    """What one assumption made of one partition."""
+
+    before: PartitionState
+    after: PartitionState
+    text: str
+    """In words: ``broker 3 is elected from the ELR, leader epoch 8 -> 9, ISR [] -> [3]``."""
+    elected_by: ElectedBy | None = None
+    """The rule that elected the leader it then has; None where nobody was elected."""
+    loss: Loss | None = None
+    """What that election loses, by the logs that were heard; None where nobody was elected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """One assumption, and what it changed."""
+
+    text: str
+    """The assumption, as `parse_assumptions` reads it."""
+    notes: tuple[str, ...]
+    """How it applies: that the broker was down already, or is not registered."""
+    changes: Mapping[TopicPartition, PartitionChange]
+    """The partitions that it changed, by address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imagined:
+    """A snapshot as it would be after some assumptions, in the order in which they happen."""
+
+    snapshot: Snapshot
+    happened: tuple[Happened, ...]
+
+
+def imagine(snapshot: Snapshot, assumptions: Sequence[Assumption], rules: RuleSet) -> Imagined:
+    """Let assumptions happen to a snapshot, one after the other.
+
+    Partitions are as the controller has them right after the last event; nothing is produced or replicated in between.
+
+    Raises:
+        ValueError: an assumption is about a broker or a rack that there is not; the message names those there are.
+    """
+    cluster = _with_every_broker(snapshot)
+    known = tuple(_checked(assumption, cluster, snapshot.partitions) for assumption in assumptions)
+    starts = range(0, max(1, len(snapshot.partitions)), _AT_ONCE)
+    runs = [_imagine(_part(snapshot, cluster, start), known, rules) for start in starts]
+    return Imagined(_joined(snapshot, [run.snapshot for run in runs]), _happened(run.happened for run in runs))
+
+
+def _joined(snapshot: Snapshot, parts: Sequence[Snapshot]) -> Snapshot:
+    """The parts of a snapshot as one again; what happens to brokers is the same in all of them."""
+    configs, logs = dict(snapshot.configs), dict(snapshot.logs)
+    for part in parts:
+        configs.update(part.configs)
+        logs.update(part.logs)
+    partitions = tuple(partition for part in parts for partition in part.partitions)
+    return replace(snapshot, cluster=parts[0].cluster, partitions=partitions, configs=configs, logs=logs)
+
+
+def _happened(runs: Iterable[tuple[Happened, ...]]) -> tuple[Happened, ...]:
+    return tuple(
+        Happened(
+            each[0].text,
+            tuple(dict.fromkeys(note for part in each for note in part.notes)),
+            {at: change for part in each for at, change in part.changes.items()},
+        )
+        for each in zip(*runs, strict=True)
+    )
+
+
+def _checked(assumption: Assumption, cluster: Cluster, partitions: Iterable[PartitionState]) -> Assumption:
+    """The assumption with its rack's name as the brokers tell it; refuses what is about nobody."""
+    if assumption.rack is not None:
+        racks = sorted({broker.rack for broker in cluster.brokers if broker.rack is not None})
+        rack = rack_named(assumption.rack, racks)
+        if rack is None:
+            there_are = f"there are {joined(racks)}" if racks else "no broker tells its rack"
+            raise ValueError(f"{str(assumption)!r}: there is no rack {assumption.rack!r}; {there_are}")
+        return replace(assumption, rack=rack)
+    if assumption.broker is not None:
+        brokers = {broker.id for broker in cluster.brokers} | {one for state in partitions for one in state.replicas}
+        if assumption.broker not in brokers:
+            there_are = f"there are {joined(sorted(brokers))}"
+            raise ValueError(f"{str(assumption)!r}: there is no broker {assumption.broker}; {there_are}")
+    return assumption
+
+
+# The cluster, before and after.
+
+
+def _with_every_broker(snapshot: Snapshot) -> Cluster:
+    """The cluster with the brokers that partitions name and its source does not list, as it lists no fenced ones."""
+    cluster = snapshot.cluster
+    if cluster.lists_fenced_brokers:
+        return cluster
+    named = {replica for state in snapshot.partitions for replica in (*state.replicas, *(state.elr or ()))}
+    unlisted = sorted(named - {broker.id for broker in cluster.brokers})
+    return replace(cluster, brokers=(*cluster.brokers, *(Broker(id_, BrokerStatus.OFFLINE) for id_ in unlisted)))
+
+
+def _part(snapshot: Snapshot, cluster: Cluster, start: int) -> Snapshot:
+    partitions = snapshot.partitions[start : start + _AT_ONCE]
+    topics = {state.topic for state in partitions}
+    addresses = (state.address for state in partitions)
+    return replace(
+        snapshot,
+        cluster=cluster,
+        partitions=partitions,
+        configs={topic: config for topic, config in snapshot.configs.items() if topic in topics},
+        logs={address: snapshot.logs[address] for address in addresses if address in snapshot.logs},
+    )
+
+
+# The events, one after the other.
+
+
+def _imagine(snapshot: Snapshot, assumptions: Sequence[Assumption], rules: RuleSet) -> Imagined:
+    start = controller_state(snapshot, rules)
+    moment = Moment(start, as_heard(snapshot), snapshot.configs)
+    happened = []
+    for assumption in assumptions:
+        notes = unfold(assumption, moment.state).notes
+        moment, ran, failed = after_assumption(moment, assumption, snapshot)
+        if failed:
+            notes += ("Kafka's controller runs into an error of its own at this, and nothing changes",)
+        happened.append(Happened(str(assumption), notes, _changes(ran)))
+    end = snapshot_of(moment.state, replace(snapshot, configs=moment.configs, logs=moment.logs))
+    brokers = tuple(_broker_after(broker, snapshot.cluster, start, moment.state) for broker in end.cluster.brokers)
+    return Imagined(replace(end, cluster=replace(end.cluster, brokers=brokers)), tuple(happened))
+
+
+def _broker_after(broker: Broker, before: Cluster, start: ControllerState, end: ControllerState) -> Broker:
+    """The broker in the end: as its source told where nothing happened to it, with another epoch where it came back."""
+    old, new = start.brokers.get(broker.id), end.brokers[broker.id]
+    if old == new:
+        return before.broker(broker.id) or broker
+    return broker if old is not None and old.epoch == new.epoch else replace(broker, broker_epoch=None)
+
+
+def _changes(ran: Sequence[Ran]) -> Mapping[TopicPartition, PartitionChange]:
+    """The runs by partition, those on one partition taken together."""
+    by_address: dict[TopicPartition, list[Ran]] = {}
+    for run in ran:
+        by_address.setdefault(run.change.after.address, []).append(run)
+    return {address: _taken_together(by_address[address]) for address in sorted(by_address)}
+
+
+def _taken_together(ran: Sequence[Ran]) -> PartitionChange:
+    before, after = ran[0].change.before, ran[-1].change.after
+    electing = next((run for run in reversed(ran) if run.elects), None)
+    if electing is None or electing.change.after.leader != after.leader:
+        return PartitionChange(before, after, change_in_words(before, after))
+    by = elected_by(electing.change)
+    text = change_in_words(before, after, elected_by=by, loss=electing.loss)
+    return PartitionChange(before, after, text, by, electing.loss)

@@ -1,0 +1,475 @@
+"""What would become of partitions: words to assumptions, assumptions to events, and what is left of the logs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kelr.controller import ELR_4_3, KRAFT, RuleSet, choose_rules
+from kelr.engine import decide
+from kelr.engine.assumptions import Assumption, Happening, parse_assumptions
+from kelr.engine.what_if import Imagined, imagine
+from kelr.model import (
+    Broker,
+    BrokerStatus,
+    ConfigSource,
+    ElectedBy,
+    ElectionType,
+    Grade,
+    NotHeard,
+    PartitionState,
+    Snapshot,
+    TopicConfig,
+    TopicPartition,
+    Unheard,
+)
+from tests.engine import cases
+from tests.engine.cases import cluster_of, leaderless, log_of, silent
+from tests.engine.snapshots import TOPICS, rule_sets, snapshots
+from tests.incident import INCIDENT
+
+ORDERS_1 = TopicPartition("orders", 1)
+AT = TopicPartition("orders", 0)
+
+
+def imagined(snapshot: Snapshot, text: str, rules: RuleSet = ELR_4_3) -> Imagined:
+    return imagine(snapshot, parse_assumptions(text), rules)
+
+
+def told(result: Imagined, address: TopicPartition = AT) -> list[str]:
+    """What each assumption changed of one partition."""
+    return [happened.changes[address].text if address in happened.changes else "-" for happened in result.happened]
+
+
+def state_of(result: Imagined, address: TopicPartition = AT) -> PartitionState:
+    return next(state for state in result.snapshot.partitions if state.address == address)
+
+
+# Words.
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("3 returns", ["3 returns"]),
+        ("broker 3 comes back cleanly", ["3 returns"]),
+        ("3 RETURNS Unclean", ["3 returns unclean"]),
+        ("3 restarts uncleanly", ["3 returns unclean"]),
+        ("3 fails", ["3 fails"]),
+        ("  broker   3   crashes ", ["3 fails"]),
+        ("3 shuts down", ["3 stops"]),
+        ("3 is unregistered", ["3 is unregistered"]),
+        ("3 loses its log directory", ["3 loses its directory"]),
+        ("rack az1 fails", ["rack az1 fails"]),
+        ("Rack eu-west-1a returns unclean", ["rack eu-west-1a returns unclean"]),
+        ("rack us east fails", ['rack "us east" fails']),
+        ("rack 'a, b' and rack c stop", ['rack "a, b" stops', "rack c stops"]),
+        ("""rack 'six"inch' fails""", ["""rack 'six"inch' fails"""]),
+        ("1 fails, 2 returns", ["1 fails", "2 returns"]),
+        ("1 fails then 2 returns; 3 returns", ["1 fails", "2 returns", "3 returns"]),
+        ("1 fails, and then 2 fails", ["1 fails", "2 fails"]),
+        ("1, 2 and 3 fail", ["1 fails", "2 fails", "3 fails"]),
+        ("brokers 1 and 2 return unclean", ["1 returns unclean", "2 returns unclean"]),
+        ("designate 2, then 1 returns", ["designate 2", "1 returns"]),
+        ("elect unclean", ["unclean election"]),
+        ("a preferred election", ["preferred election"]),
+        ("min.insync.replicas = 1", ["min.insync.replicas=1"]),
+        ("unclean.leader.election.enable=TRUE", ["unclean.leader.election.enable=true"]),
+    ],
+)
+def test_words_are_read(text: str, read: list[str]) -> None:
+    assumptions = parse_assumptions(text)
+    assert [str(assumption) for assumption in assumptions] == read
+    assert parse_assumptions(", ".join(read)) == assumptions
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "'' says nothing"),
+        (" , ; ", "says nothing"),
+        ("3", "'3': what happens to it?"),
+        ("1 fails, 2", "'2': what happens to it?"),
+        ("3 explodes", "'3 explodes' is nothing that can be imagined"),
+        ("-1 fails", "'-1 fails' is nothing that can be imagined"),
+        ("3 fails 2 fails", "'3 fails 2 fails' is nothing that can be imagined"),
+        ("returns", "'returns' is nothing that can be imagined"),
+        ("rack az1", "'rack az1': what happens to it?"),
+        ("rack az1 is unregistered", "name the brokers; a rack only fails, stops or returns"),
+        ("3 and unclean election", "'3': what happens to it?"),
+        ("2147483648 fails", "a broker id is at most 2147483647"),
+        ("99999999999 fails", "is nothing that can be imagined"),
+        ("min.insync.replicas=0", "min.insync.replicas is at least 1"),
+        ("unclean.leader.election.enable=maybe", "is nothing that can be imagined"),
+    ],
+)
+def test_other_words_are_refused_with_what_can_be_written(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=r".") as error:
+        parse_assumptions(text)
+    assert words in str(error.value)
+
+
+@given(st.text(alphabet="13 ,;'\"abcfailsretunkdhRACK.=", max_size=40))
+def test_no_words_do_anything_but_be_read_or_refused(text: str) -> None:
+    try:
+        assumptions = parse_assumptions(text)
+    except ValueError:
+        return
+    assert parse_assumptions(", ".join(map(str, assumptions))) == assumptions
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("9 fails", "'9 fails': there is no broker 9; there are 1, 2, 3 and 4"),
+        ("designate 9", "there is no broker 9"),
+        ("rack az9 fails", "'rack az9 fails': there is no rack 'az9'; there are az1, az2 and az3"),
+    ],
+)
+def test_brokers_and_racks_that_there_are_not_are_refused_with_those_there_are(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=r".") as error:
+        imagined(INCIDENT, text)
+    assert words in str(error.value)
+
+
+def test_no_racks_at_all() -> None:
+    brokers = tuple(replace(broker, rack=None) for broker in INCIDENT.cluster.brokers)
+    with pytest.raises(ValueError, match="no broker tells its rack"):
+        imagined(replace(INCIDENT, cluster=replace(INCIDENT.cluster, brokers=brokers)), "rack az1 fails")
+
+
+# What happens.
+
+
+def test_the_incident() -> None:
+    clean = imagined(INCIDENT, "1 returns")
+    assert told(clean, ORDERS_1) == [
+        "broker 1 is elected from the ELR, leader epoch 2 -> 3, ISR [] -> [1], ELR [1] -> [], LastKnownELR [1] -> [];"
+        " nothing committed is lost"
+    ]
+    unclean = imagined(INCIDENT, "1 returns unclean")
+    assert told(unclean, ORDERS_1)[0].startswith("broker 1 is elected as last known leader, leader epoch 2 -> 3")
+    assert set(clean.happened[0].changes) == {ORDERS_1}
+
+
+def test_the_past_and_other_partitions_stay_as_they_are() -> None:
+    result = imagined(INCIDENT, "1 returns")
+    assert [state.address for state in result.snapshot.partitions] == [state.address for state in INCIDENT.partitions]
+    untouched = [state for state in INCIDENT.partitions if state.address != ORDERS_1]
+    assert [state for state in result.snapshot.partitions if state.address != ORDERS_1] == untouched
+    assert result.snapshot.cluster.broker(1) == replace(INCIDENT.cluster.brokers[0], status=BrokerStatus.LIVE)
+    assert result.snapshot.cluster.brokers[1:] == INCIDENT.cluster.brokers[1:]
+
+
+def test_nothing_assumed_changes_nothing() -> None:
+    result = imagine(INCIDENT, (), ELR_4_3)
+    assert result == Imagined(INCIDENT, ())
+
+
+def test_one_after_the_other_and_in_that_order() -> None:
+    healthy = cases.snapshot_of(
+        PartitionState("orders", 0, 1, 5, (1, 2, 3), (1, 2, 3), (), ()), cluster_of(live=(1, 2, 3))
+    )
+    result = imagined(healthy, "2 fails, 3 fails, 1 fails, then 3 returns")
+    assert told(result) == [
+        "ISR [1, 2, 3] -> [1, 3]",
+        "ISR [1, 3] -> [1], ELR [] -> [3]",
+        "nobody leads any more (it was broker 1), leader epoch 5 -> 6, ISR [1] -> [], ELR [3] -> [1, 3],"
+        " LastKnownELR [] -> [1]",
+        "broker 3 is elected from the ELR, leader epoch 6 -> 7, ISR [] -> [3], ELR [1, 3] -> [1],"
+        " LastKnownELR [1] -> []; nothing committed is lost",
+    ]
+    other = imagined(healthy, "1 fails, 3 fails, 2 fails, then 3 returns")
+    assert state_of(other).elr == (2,)
+
+
+def test_a_rack_fails_broker_by_broker_in_order_of_id() -> None:
+    brokers = tuple(Broker(id_, BrokerStatus.LIVE, rack="a" if id_ < 3 else "b") for id_ in (1, 2, 3))
+    cluster = replace(cluster_of(live=()), brokers=brokers)
+    healthy = cases.snapshot_of(PartitionState("orders", 0, 1, 5, (1, 2, 3), (1, 2, 3), (), ()), cluster)
+    together = imagined(healthy, "rack A fails")
+    apart = imagined(healthy, "1 fails, 2 fails")
+    assert together.snapshot == apart.snapshot
+    assert state_of(together).leader == 3
+    assert [broker.status for broker in together.snapshot.cluster.brokers] == ["fenced", "fenced", "live"]
+    back = imagined(healthy, "rack a fails, rack a returns")
+    assert [broker.rack for broker in back.snapshot.cluster.brokers] == ["a", "a", "b"]
+    again = imagined(healthy, "rack a fails, rack a fails")
+    assert again.happened[1].notes == ("no broker of rack a is up",)
+    assert again.snapshot == together.snapshot
+
+
+def test_a_live_broker_that_returns_is_restarted() -> None:
+    single = PartitionState("orders", 0, 1, 5, (1,), (1,), (), ())
+    snapshot = cases.snapshot_of(single, cluster_of(live=(1,)), [log_of(1, (5, 10))])
+    result = imagined(snapshot, "1 returns")
+    assert result.happened[0].notes == ("1 is up, so it is taken to be restarted",)
+    assert told(result) == ["broker 1 is elected again from the ELR, leader epoch 5 -> 7; nothing committed is lost"]
+    unclean = imagined(snapshot, "1 returns unclean")
+    assert told(unclean) == [
+        "broker 1 is elected again as last known leader, leader epoch 5 -> 7; it loses an unknown number of offsets"
+    ]
+
+
+def test_a_broker_that_is_not_registered_returns_uncleanly_whatever_is_said() -> None:
+    state = leaderless((1, 2), elr=(1,), last_known=(1,))
+    snapshot = cases.snapshot_of(state, cluster_of(live=(2,)))
+    result = imagined(snapshot, "1 returns")
+    assert result.happened[0].notes == ("1 is not registered, so Kafka counts its return as unclean",)
+    assert result.happened[0].changes[AT].elected_by is ElectedBy.LAST_KNOWN_LEADER
+    # It may not be registered, but it was shut down cleanly: with ELR off nobody asks.
+    assert imagined(snapshot, "1 returns", KRAFT).happened[0].notes == ()
+
+
+@pytest.mark.parametrize("text", ["1 fails", "1 stops", "1 loses its directory"])
+def test_what_is_down_cannot_fail_again(text: str) -> None:
+    result = imagined(INCIDENT, text)
+    assert "1 is down" in result.happened[0].notes[0]
+    assert result.snapshot == INCIDENT
+
+
+@pytest.mark.parametrize("text", ["4 fails", "4 is unregistered"])
+def test_what_is_not_registered_cannot_fail(text: str) -> None:
+    result = imagined(INCIDENT, text)
+    assert result.happened[0].notes == ("4 is not registered",)
+    assert result.snapshot == INCIDENT
+
+
+def test_stopping_and_failing_come_to_the_same_for_partitions() -> None:
+    assert imagined(INCIDENT, "2 stops").snapshot == imagined(INCIDENT, "2 fails").snapshot
+
+
+def test_unregistering_takes_the_broker_away_and_its_elr_place_ends_with_its_return() -> None:
+    gone = imagined(INCIDENT, "3 is unregistered")
+    assert gone.snapshot.cluster.broker(3) is None
+    assert state_of(gone, TopicPartition("payments", 0)).elr == (3,)
+    back = imagined(INCIDENT, "3 is unregistered, then 3 returns")
+    assert state_of(back, TopicPartition("payments", 0)).elr == ()
+    assert back.snapshot.cluster.broker(3) == INCIDENT.cluster.broker(3)
+
+
+def test_a_lost_directory_takes_the_replica_away_and_not_the_broker() -> None:
+    result = imagined(INCIDENT, "2 loses its directory")
+    assert result.snapshot.cluster.status(2) is BrokerStatus.LIVE
+    orders = state_of(result, TopicPartition("orders", 0))
+    assert (orders.leader, orders.isr) == (3, (3,))
+    assert orders.offline_replicas == (1, 2)
+    lost = next(answer for answer in result.snapshot.logs[ORDERS_1] if answer.replica == 2)
+    assert isinstance(lost, NotHeard)
+    assert lost.reason is Unheard.STORAGE_ERROR
+
+
+def test_the_hold_a_min_isr_write_lets_the_last_known_leader_return_and_elects_nobody() -> None:
+    result = imagined(INCIDENT, "min.insync.replicas=1, then 1 returns")
+    assert told(result, ORDERS_1) == ["ELR [1] -> [], LastKnownELR [1] -> []", "-"]
+    config = result.snapshot.configs["orders"]
+    assert (config.min_insync_replicas, config.min_insync_replicas_source) == (1, ConfigSource.TOPIC)
+
+
+@pytest.mark.parametrize(
+    ("source", "cleared"),
+    [(ConfigSource.TOPIC, False), (ConfigSource.CLUSTER_DEFAULT, True), (ConfigSource.DEFAULT, True)],
+)
+def test_writing_the_min_isr_in_force_clears_only_where_the_topic_had_none_of_its_own(
+    source: ConfigSource, cleared: bool
+) -> None:
+    snapshot = cases.snapshot_of(leaderless(elr=(1,)), cluster_of(live=(2,), fenced=(1, 3)))
+    snapshot = replace(snapshot, configs={"orders": TopicConfig(2, source, False, ConfigSource.DEFAULT)})
+    assert (state_of(imagined(snapshot, "min.insync.replicas=2")).elr == ()) is cleared
+
+
+def test_allowing_unclean_elections_elects_nobody_by_itself() -> None:
+    result = imagined(INCIDENT, "unclean.leader.election.enable=true")
+    assert result.happened[0].changes == {}
+    assert decide(result.snapshot, state_of(result, ORDERS_1)).elected == 3
+
+
+def test_elections_and_designations_reach_the_partitions_at_hand() -> None:
+    unclean = imagined(INCIDENT, "unclean election")
+    assert told(unclean, ORDERS_1)[0].endswith(
+        "it loses 19 known offsets, 4 of them known to be committed; 1 not heard"
+    )
+    designated = imagined(INCIDENT, "designate 2")
+    assert state_of(designated, ORDERS_1).leader == 2
+    assert state_of(designated, ORDERS_1).replicas == (3, 1, 2)
+    assert TopicPartition("payments", 0) not in designated.happened[0].changes
+    preferred = imagined(INCIDENT, "1 returns, preferred election")
+    assert told(preferred, ORDERS_1)[1] == "-"
+
+
+def test_many_partitions_are_led_through_the_events_in_parts_with_one_result() -> None:
+    partitions = tuple(PartitionState("orders", number, None, 5, (1, 2, 3), (), (1,), (1,)) for number in range(1, 700))
+    snapshot = cases.snapshot_of(partitions[0], cluster_of(live=(2, 3), fenced=(1,)))
+    snapshot = replace(snapshot, partitions=partitions, first_partition_replicas={"orders": 3})
+    result = imagined(snapshot, "1 returns, then 1 fails")
+    assert {state.leader for state in result.snapshot.partitions} == {None}
+    assert [len(happened.changes) for happened in result.happened] == [699, 699]
+    assert [state.partition for state in result.snapshot.partitions] == list(range(1, 700))
+
+
+def test_brokers_that_a_source_does_not_list_can_return() -> None:
+    cluster = replace(INCIDENT.cluster, brokers_source="Metadata v12", brokers=INCIDENT.cluster.brokers[1:])
+    result = imagined(replace(INCIDENT, cluster=cluster), "1 returns")
+    assert state_of(result, ORDERS_1).leader == 1
+    assert result.snapshot.cluster.status(4) is BrokerStatus.OFFLINE
+
+
+# Logs.
+
+
+def logs_of(result: Imagined, address: TopicPartition = AT) -> dict[int, str | int]:
+    """Log ends of those that are heard, why the others are not."""
+    return {
+        answer.replica: answer.detail if isinstance(answer, NotHeard) else answer.log_end
+        for answer in result.snapshot.logs[address]
+    }
+
+
+def test_a_broker_that_fails_keeps_what_was_heard_of_it_and_is_not_electable() -> None:
+    result = imagined(INCIDENT, "2 fails")
+    assert logs_of(result, ORDERS_1)[2] == 135
+    decided = decide(result.snapshot, state_of(result, ORDERS_1))
+    best = next(candidate for candidate in decided.candidates if candidate.replica == 2)
+    assert (best.best, best.live, best.status) == (True, False, "fenced")
+
+
+def test_a_clean_return_says_nothing_of_a_log_that_was_never_heard() -> None:
+    snapshot = cases.snapshot_of(
+        leaderless(last_known=()),
+        cluster_of(live=(2,), fenced=(1, 3)),
+        [silent(1), log_of(2, (5, 9)), log_of(3, (5, 7))],
+    )
+    result = imagined(snapshot, "1 returns, 3 returns")
+    assert logs_of(result) == {1: "imagined: not read while its broker was down", 2: 9, 3: 7}
+
+
+def test_an_unclean_return_may_have_cost_the_logs_tail() -> None:
+    logs = [log_of(1, (5, 20)), log_of(2, (5, 9)), log_of(3, (5, 7))]
+    snapshot = cases.snapshot_of(leaderless(last_known=(1,)), cluster_of(live=(2, 3), fenced=(1,)), logs)
+    result = imagined(snapshot, "1 returns unclean")
+    change = result.happened[0].changes[AT]
+    assert change.loss is not None
+    assert (change.elected_by, change.loss.grade) == (ElectedBy.LAST_KNOWN_LEADER, Grade.UNKNOWN)
+    assert logs_of(result)[1] == "imagined: may have lost its tail in the unclean shutdown"
+    clean = imagined(snapshot, "1 returns").happened[0].changes[AT]
+    assert clean.loss is not None
+    assert clean.loss.total is not None
+    assert clean.loss.total.at_least == 0
+
+
+def test_with_elr_off_an_unclean_return_to_the_isr_proves_nothing() -> None:
+    snapshot = cases.snapshot_of(leaderless(isr=(1,)), cluster_of(live=(2, 3), fenced=(1,), elr=False))
+    grades = {}
+    for text in ("1 returns", "1 returns unclean"):
+        loss = imagined(snapshot, text, KRAFT).happened[0].changes[AT].loss
+        grades[text] = loss.grade if loss else None
+    assert grades == {"1 returns": Grade.PROVEN_NONE, "1 returns unclean": Grade.UNKNOWN}
+
+
+def test_who_follows_a_new_leader_is_cut_to_its_log() -> None:
+    logs = [log_of(1, (5, 20)), log_of(2, (5, 9)), log_of(3, (5, 7))]
+    snapshot = cases.snapshot_of(leaderless(), cluster_of(live=(1, 2, 3)), logs)
+    result = imagined(snapshot, "designate 2")
+    cut = "imagined: broker 2 leads, and it truncates to that log where they differ"
+    assert logs_of(result) == {1: cut, 2: 9, 3: 7}
+    # With 2 gone as well, nothing is left that could be called the best log but what 2 held.
+    after = imagined(snapshot, "designate 2, then 2 fails")
+    decided = decide(after.snapshot, state_of(after), ELR_4_3)
+    assert [candidate.replica for candidate in decided.candidates if candidate.best] == [2]
+
+
+def test_who_returns_to_a_leader_is_cut_to_its_log() -> None:
+    led = PartitionState("orders", 0, 2, 5, (1, 2, 3), (2,), (), ())
+    logs = [log_of(1, (5, 20)), log_of(2, (5, 9)), log_of(3, (5, 30))]
+    snapshot = cases.snapshot_of(led, cluster_of(live=(2, 3), fenced=(1,)), logs)
+    assert logs_of(imagined(snapshot, "1 returns")) == {
+        1: "imagined: broker 2 leads, and it truncates to that log where they differ",
+        2: 9,
+        3: 30,
+    }
+
+
+def test_heard_logs_are_not_stale_by_the_epochs_of_imagined_elections() -> None:
+    logs = [log_of(1, (5, 9), leader_epoch=5), log_of(2, (5, 9), leader_epoch=4), log_of(3, (5, 9), leader_epoch=6)]
+    snapshot = cases.snapshot_of(leaderless(elr=(1,)), cluster_of(live=(2, 3), fenced=(1,)), logs)
+    result = imagined(snapshot, "1 returns, 1 fails, 1 returns")
+    assert state_of(result).leader_epoch == 8
+    assert logs_of(result) == {1: 9, 2: "answered with leader epoch 4; the partition's is 5", 3: 9}
+    decided = decide(result.snapshot, state_of(result), ELR_4_3)
+    assert any("already knows leader epoch 9" in note for note in decided.notes)
+
+
+# Agreement with what is forecast without imagining.
+
+
+def _consistent(snapshot: Snapshot) -> Snapshot:
+    """A snapshot as Kafka can have it: sets of replicas, ISR and ELR disjoint, replica counts of partitions 0 that are
+    those of its own partitions."""
+    counts = {state.topic: len(state.replicas) for state in snapshot.partitions if state.partition == 0}
+    first = {**dict.fromkeys(TOPICS, 2), **counts}
+    partitions = tuple(map(_as_kafka_has_it, snapshot.partitions))
+    return replace(snapshot, partitions=partitions, first_partition_replicas=first)
+
+
+def _as_kafka_has_it(state: PartitionState) -> PartitionState:
+    def among(brokers: tuple[int, ...] | None, *, out: tuple[int, ...] = ()) -> tuple[int, ...] | None:
+        return brokers and tuple(one for one in brokers if one in (*state.replicas, -1) and one not in out)
+
+    isr = among(state.isr) or ()
+    return replace(state, isr=isr, elr=among(state.elr, out=isr), last_known_elr=among(state.last_known_elr))
+
+
+@settings(max_examples=300, deadline=None)
+@given(snapshots().map(_consistent), rule_sets)
+def test_forecasts_say_what_imagining_the_return_shows(snapshot: Snapshot, rules: RuleSet | None) -> None:
+    chosen = rules or choose_rules(snapshot.cluster.features).rules
+    up = {BrokerStatus.LIVE, BrokerStatus.SHUTTING_DOWN}
+    forecasts = {
+        (forecast.replica, forecast.clean, state.address): forecast
+        for state in snapshot.partitions
+        for forecast in decide(snapshot, state, rules).forecasts
+        # A broker that is up fails before it returns, which is one event more than its return.
+        if snapshot.cluster.status(forecast.replica) not in up
+    }
+    for replica, clean in sorted({(replica, clean) for replica, clean, _ in forecasts}):
+        kind = Happening.RETURNS if clean else Happening.RETURNS_UNCLEAN
+        after = imagine(snapshot, [Assumption(kind, broker=replica)], chosen)
+        for state in after.snapshot.partitions:
+            forecast = forecasts.get((replica, clean, state.address))
+            if forecast is not None:
+                found = (state.leader, state.isr, state.elr or ())
+                assert found == (forecast.elected, forecast.isr, forecast.elr)
+
+
+@settings(max_examples=80, deadline=None)
+@given(snapshots().map(_consistent), rule_sets)
+def test_outcomes_say_what_imagining_the_election_shows(snapshot: Snapshot, rules: RuleSet | None) -> None:
+    chosen = rules or choose_rules(snapshot.cluster.features).rules
+    for kind, happening in (
+        (ElectionType.UNCLEAN, Happening.UNCLEAN_ELECTION),
+        (ElectionType.PREFERRED, Happening.PREFERRED_ELECTION),
+    ):
+        after = imagine(snapshot, [Assumption(happening)], chosen)
+        for state in snapshot.partitions:
+            outcome = next(one for one in decide(snapshot, state, rules).elections if one.election is kind)
+            assert state_of(after, state.address).leader == outcome.elected
+
+
+IN_HISTORIES = [happening for happening in Happening if happening.of_brokers or happening is Happening.DESIGNATION]
+
+
+@settings(max_examples=80, deadline=None)
+@given(snapshots().map(_consistent), rule_sets, st.data())
+def test_any_history_can_be_imagined_and_explained(
+    snapshot: Snapshot, rules: RuleSet | None, data: st.DataObject
+) -> None:
+    brokers = sorted({replica for state in snapshot.partitions for replica in state.replicas})
+    one = st.builds(Assumption, st.sampled_from(IN_HISTORIES), broker=st.sampled_from(brokers))
+    assumptions = data.draw(st.lists(one, min_size=1, max_size=5))
+    after = imagine(snapshot, assumptions, rules or choose_rules(snapshot.cluster.features).rules)
+    assert [state.address for state in after.snapshot.partitions] == [state.address for state in snapshot.partitions]
+    for state in after.snapshot.partitions:
+        decide(after.snapshot, state, rules)
