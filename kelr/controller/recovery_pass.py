@@ -13,7 +13,7 @@ from kelr.controller.reach import NONE, written
 from kelr.controller.recovery_events import LogInfoRequest
 from kelr.controller.recovery_manager import RecoveryManager
 from kelr.controller.recovery_rules import Standing, recovery_of
-from kelr.controller.recovery_task import Inquiry, Task, may_elect, refreshed, round_begun, to_ask
+from kelr.controller.recovery_task import Task, may_elect, refreshed, round_begun, to_ask
 from kelr.controller.state import ControllerState
 from kelr.model import PartitionState, TopicPartition
 
@@ -81,7 +81,7 @@ class Pass:
                 request = LogInfoRequest(number, broker, tuple(sorted(addresses))[start : start + most])
                 requests.append(request)
                 for address in request.partitions:
-                    self._tasks[address] = self._tasks[address].asked(broker, Inquiry(epoch, number))
+                    self._tasks[address] = self._tasks[address].asked(broker, epoch, number)
         number = self._manager.next_request + len(requests)
         memory = replace(self._manager, tasks=self._tasks, finished=self._finished, next_request=number)
         return memory, tuple(requests)

@@ -84,21 +84,25 @@ class Task:
         """Replicas that owe an answer, sorted."""
         return tuple(sorted(replica for replica, inquiry in self.inquiries.items() if inquiry.outstanding))
 
-    def asked(self, replica: int, inquiry: Inquiry) -> Task:
-        """The task with a replica asked, or heard."""
-        return replace(self, inquiries={**self.inquiries, replica: inquiry})
+    def asked(self, replica: int, broker_epoch: int, request: int) -> Task:
+        """The task with a request under way to a replica; one that has failed before is still not waited for."""
+        before = self.inquiries.get(replica)
+        return self._with(replica, Inquiry(broker_epoch, request, failed=before is not None and before.failed))
 
     def heard_from(self, replica: int, broker_epoch: int, log: LogInfo) -> Task:
         """The task with a verified answer in it."""
         inquiry = self.inquiries.get(replica, Inquiry(broker_epoch))
-        return self.asked(replica, replace(inquiry, log=log, retry_at_ms=None, failed=False))
+        return self._with(replica, replace(inquiry, log=log, retry_at_ms=None, failed=False))
 
     def asked_again(self, replica: int, at_ms: int, *, failed: bool = False) -> Task:
         """The task once an answer was rejected or failed; a replica that has answered since is not asked again."""
         inquiry = self.inquiries[replica]
         if not inquiry.outstanding:
             return self
-        return self.asked(replica, replace(inquiry, retry_at_ms=at_ms, failed=inquiry.failed or failed))
+        return self._with(replica, replace(inquiry, retry_at_ms=at_ms, failed=inquiry.failed or failed))
+
+    def _with(self, replica: int, inquiry: Inquiry) -> Task:
+        return replace(self, inquiries={**self.inquiries, replica: inquiry})
 
 
 def refreshed(task: Task, partition: PartitionState, brokers: Mapping[int, Registration]) -> Task:

@@ -77,6 +77,15 @@ def test_longest_log_balanced_needs_the_members_of_the_elr_too() -> None:
     assert returned.answers == {ORDERS: "NONE"}
 
 
+@pytest.mark.parametrize("election", [BALANCED, AGGRESSIVE])
+def test_a_live_member_of_the_elr_is_elected_cleanly_instead(election: ElectionType) -> None:
+    recovery = run(partition(elr=(2,)), rules=KIP966_NONE)
+    answered = recovery.step(ManualRecovery(election, {ORDERS: None}))
+    assert (recovery.leader, recovery.state().recovering) == (2, False)
+    assert (answered.answers, answered.requests) == ({ORDERS: "NONE"}, ())
+    assert recovery.controller.manager.finished == 0
+
+
 def test_a_request_by_hand_gives_up_when_its_time_is_over() -> None:
     recovery = run(partition(last_known=(1, 2)), live=(3,), fenced=(1, 2), rules=KIP966_NONE)
     recovery.step(ManualRecovery(BALANCED, {ORDERS: None}, timeout_ms=60_000))

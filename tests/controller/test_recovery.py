@@ -104,6 +104,29 @@ def test_balanced_does_not_wait_for_a_replica_that_it_does_not_need_and_cannot_r
     assert recovery.leader == 2
 
 
+def test_a_replica_that_it_does_not_need_and_cannot_reach_is_not_waited_for_while_it_is_asked_again() -> None:
+    recovery = quorum_of_two()
+    recovery.fail(3)
+    recovery.at(RETRY_MS)
+    assert recovery.asked == [3]
+    recovery.answer(1, (4, 100), leader_epoch=4)
+    recovery.answer(3, (4, 200), leader_epoch=4)  # stale: it is reachable now, and still not waited for in this round
+    recovery.at(2 * RETRY_MS)
+    recovery.answer(1, (4, 100))
+    recovery.answer(2, (4, 120))
+    assert recovery.leader == 2
+
+
+def test_the_timeout_begins_when_the_quorum_is_live() -> None:
+    recovery = quorum_of_two()
+    recovery.answer(1, (4, 100))
+    recovery.step(events.BrokerFenced(2), TimePassed(TIMEOUT_MS), events.BrokerUnfenced(2))
+    recovery.answer(2, (4, 120))
+    assert recovery.leader is None
+    recovery.at(2 * TIMEOUT_MS)
+    assert recovery.leader == 2
+
+
 def test_balanced_never_elects_without_the_whole_quorum() -> None:
     recovery = quorum_of_two()
     recovery.answer(2, (4, 120))
@@ -378,6 +401,7 @@ def test_a_controller_that_takes_over_starts_every_recovery_afresh() -> None:
     recovery.answer(1, (4, 150))
     recovery.step(ControllerFailedOver())
     assert recovery.asked == [1, 2, 3]
+    assert len({request.id for request in recovery.requests}) == 6
     recovery.answer(2, (4, 120))
     assert recovery.leader is None
     recovery.answer(1, (4, 150))
@@ -432,6 +456,13 @@ def test_a_lost_log_directory_is_neither_asked_nor_elected() -> None:
     recovery.answer(2, (4, 120))
     recovery.at(WINDOW_MS)
     assert recovery.leader == 2
+
+
+def test_a_replica_in_a_new_log_directory_is_asked_again() -> None:
+    recovery = run(partition(last_known=(1,)))
+    recovery.answer(1, (4, 150))
+    recovery.step(events.DirectoryFailed(1), events.DirectoryAssigned(1, ORDERS))
+    assert recovery.asked == [1]
 
 
 def test_an_unregistered_broker_is_not_asked() -> None:
