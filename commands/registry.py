@@ -50,6 +50,12 @@ COMMANDS: tuple[Registered, ...] = (
         "kelr.commands.explain:explain",
     ),
     Registered(
+        "simulate",
+        "Rehearse",
+        "Run a scenario on the state machine, and print each state and decision",
+        "kelr.commands.simulate:simulate",
+    ),
+    Registered(
         "lab",
         "Rehearse",
         "Run a real Apache Kafka cluster on this machine, and incidents on it",

@@ -9,7 +9,7 @@ _kelr() {
             --bootstrap-server|--broker|--brokers|--command-config|--context|--cursor|--dir|--election|--heap-mb|--kafka|--limit|--min-isr|--output|--page-size|--partitions|--rack|--racks|--rules|--situation|--snapshot|--timeout|--topic|-b|-c|-o) skip=1 ;;
             -*) ;;
             *) case "$path $word" in
-                "kelr describe"|"kelr log-info"|"kelr snapshot"|"kelr explain"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr schema") path="$path $word" ;;
+                "kelr describe"|"kelr log-info"|"kelr snapshot"|"kelr explain"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr schema") path="$path $word" ;;
             esac ;;
         esac
     done
@@ -39,7 +39,7 @@ _kelr() {
     esac
     case "$path" in
         "kelr")
-            choices="describe log-info snapshot explain lab demo schema -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --version --help"
+            choices="describe log-info snapshot explain simulate lab demo schema -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --version --help"
             ;;
         "kelr describe")
             choices="--leaderless --under-min-isr --at-min-isr --under-replicated --has-elr --has-last-known --offline --situation --broker --rack --exclude-internal --summary --check --limit --cursor --page-size -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
@@ -53,6 +53,9 @@ _kelr() {
             ;;
         "kelr explain")
             choices="--election --rules --full -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            ;;
+        "kelr simulate")
+            choices="--step --check --rewrite --list -o --output --verbose --debug --help"
             ;;
         "kelr lab")
             choices="up status incident kill stop start restore env down --help"

@@ -7,6 +7,7 @@ from kelr.simulation.cluster import SimulatedCluster
 from kelr.simulation.language import Directive
 from kelr.simulation.outcome import changed_logs, outcome_lines
 from kelr.simulation.reading import MAX_BROKERS, Result, Spec, addresses, broker, brokers, rest
+from kelr.simulation.words import NOTHING_CHANGES
 
 
 def _fence(cluster: SimulatedCluster, directive: Directive) -> Result:
@@ -85,7 +86,8 @@ def _crash(cluster: SimulatedCluster, directive: Directive) -> Result:
             if log is not None:
                 end = log.start if loses == "all" else log.end - directive.number("loses", 0)
                 after = after.cut(at, number, max(end, log.start))
-    return after, changed_logs(cluster, after, sorted(cluster.replication))
+    lost = changed_logs(cluster, after, sorted(cluster.replication))
+    return after, ["nothing is lost"] if lost == [NOTHING_CHANGES] else lost
 
 
 def _unregister(cluster: SimulatedCluster, directive: Directive) -> Result:

@@ -1,8 +1,8 @@
 """A whole cluster on paper: the controller's records, the logs of all replicas, and which broker processes run.
 
-`SimulatedCluster` is a frozen value. What the controller does is left to `kelr.controller.handle`, what logs do to
-`kelr.simulation.replication`; here the two meet: a record of the controller's reaches the replicas, and a broker that
-does not run neither leads nor fetches.
+`SimulatedCluster` is a frozen value. What the controller does is left to `kelr.controller.RecoveringController`, what
+logs do to `kelr.simulation.replication`; here the two meet: a record of the controller's reaches the replicas, a broker
+that does not run neither leads nor fetches, and the Unclean Recovery Manager's questions are answered from the logs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from kelr.controller import Configs, ControllerState, Handled, Registration, events, handle
+from kelr.controller import (
+    Configs,
+    ControllerState,
+    LogInfoAnswered,
+    LogInfoEntry,
+    LogInfoFailed,
+    LogInfoRequest,
+    RecoveringController,
+    RecoveryEvent,
+    RecoveryManager,
+    Registration,
+    Stepped,
+    TimePassed,
+    events,
+)
+from kelr.controller.reach import NONE
 from kelr.model import (
     ELR_FEATURE,
     Broker,
@@ -35,6 +50,12 @@ class SimulatedCluster:
     """Everything that there is: the controller's records, the replicas' logs, the processes."""
 
     controller: ControllerState
+    manager: RecoveryManager = field(default_factory=RecoveryManager)
+    """The Unclean Recovery Manager; it has nothing to do but by the kip966-* rules."""
+    asked: tuple[LogInfoRequest, ...] = ()
+    """The manager's questions that nobody has answered yet."""
+    replies: Mapping[int, LogInfoAnswered] = field(default_factory=dict)
+    """By broker: answers that are on their way to the controller."""
     replication: Mapping[TopicPartition, Replication] = field(default_factory=dict)
     down: frozenset[int] = frozenset()
     """Brokers whose process does not run, whatever the controller knows of it."""
@@ -45,15 +66,22 @@ class SimulatedCluster:
     high_watermark_needs_min_isr: bool = True
     """False for Kafka before 3.7.0 (`HighWatermarkRule.needs_min_isr`)."""
 
-    def after(self, event: events.Event) -> tuple[SimulatedCluster, Handled]:
-        """Let the controller handle an event, and its records reach the replicas."""
-        handled = handle(self.controller, event)
-        cluster = replace(self, controller=handled.state)._with_records(handled)
-        if handled.error == "NONE" and isinstance(event, events.BrokerRegistered | events.BrokerUnfenced):
+    def after(self, event: events.Event | RecoveryEvent) -> tuple[SimulatedCluster, Stepped]:
+        """Let the controller handle an event, its records reach the replicas, and its questions the brokers."""
+        done = RecoveringController(self.controller, self.manager).step(event)
+        cluster = replace(
+            self,
+            controller=done.controller.state,
+            manager=done.controller.manager,
+            asked=(*self.asked, *done.requests),
+        )._with_records(done)
+        if done.error != NONE:
+            return cluster, done
+        if isinstance(event, events.BrokerRegistered | events.BrokerUnfenced):
             cluster = replace(cluster, down=cluster.down - {event.broker})
-        if handled.error == "NONE" and isinstance(event, events.DirectoryFailed | events.BrokerRegistered):
+        if isinstance(event, events.DirectoryFailed | events.BrokerRegistered):
             cluster = cluster._without_lost_directories()
-        return cluster, handled
+        return cluster, done
 
     def placed(self, partition: PartitionState) -> SimulatedCluster:
         """A partition is in this state, its logs empty; one of the same name is replaced."""
@@ -106,15 +134,48 @@ class SimulatedCluster:
         """The leader sends AlterPartition; the request is under way until `deliver`."""
         return self._with_replication(address, rep.proposed(self.replication[address], isr))
 
-    def deliver(self, address: TopicPartition) -> tuple[SimulatedCluster, Handled]:
+    def deliver(self, address: TopicPartition) -> tuple[SimulatedCluster, Stepped]:
         """The proposed ISR reaches the controller, with the broker epochs that the leader learnt from fetches."""
         leadership = self.replication[address].leadership
         if leadership is None or leadership.proposed is None:
-            return self, Handled(self.controller)
+            return self, Stepped(RecoveringController(self.controller, self.manager))
         asked = events.PartitionAltered(address, leadership.leader, leadership.proposed, leadership.proposed_epochs)
-        cluster, handled = self.after(asked)
+        cluster, done = self.after(asked)
         withdrawn = rep.withdrawn(cluster.replication[address], cluster._rule(address))
-        return cluster._with_replication(address, withdrawn), handled
+        return cluster._with_replication(address, withdrawn), done
+
+    def reply(self, broker: int) -> SimulatedCluster:
+        """A broker answers what the manager asked it, by its logs of this moment; the answer is on its way.
+
+        One that nobody asked, or whose process does not run, says nothing.
+        """
+        registration = self.controller.brokers.get(broker)
+        questions = tuple(request for request in self.asked if request.broker == broker)
+        if not questions or registration is None or broker in self.down:
+            return self
+        addresses = {address for request in questions for address in request.partitions}
+        entries = {address: self._log_info(address, broker) for address in sorted(addresses) if self._has(address)}
+        answer = LogInfoAnswered(broker, registration.epoch, entries)
+        left = tuple(request for request in self.asked if request.broker != broker)
+        return replace(self, asked=left, replies={**self.replies, broker: answer})
+
+    def arrive(self, broker: int) -> tuple[SimulatedCluster, Stepped] | None:
+        """The answer that is on its way reaches the controller; None where there is none."""
+        answer = self.replies.get(broker)
+        if answer is None:
+            return None
+        left = {other: reply for other, reply in self.replies.items() if other != broker}
+        return replace(self, replies=left).after(answer)
+
+    def no_answer(self, broker: int) -> tuple[SimulatedCluster, Stepped]:
+        """The manager's questions to a broker, and its answers, are lost on the way."""
+        left = tuple(request for request in self.asked if request.broker != broker)
+        replies = {other: reply for other, reply in self.replies.items() if other != broker}
+        return replace(self, asked=left, replies=replies).after(LogInfoFailed(broker))
+
+    def wait(self, duration_ms: int) -> tuple[SimulatedCluster, Stepped]:
+        """Time passes; only the Unclean Recovery Manager looks at it."""
+        return self.after(TimePassed(self.manager.now_ms + duration_ms))
 
     def stopped(self, broker: int, *, power_loss: bool = False) -> SimulatedCluster:
         """A broker's process dies; the controller notices later.
@@ -168,7 +229,21 @@ class SimulatedCluster:
     def _with_replication(self, address: TopicPartition, after: Replication) -> SimulatedCluster:
         return replace(self, replication={**self.replication, address: after})
 
-    def _with_records(self, handled: Handled) -> SimulatedCluster:
+    def _has(self, address: TopicPartition) -> bool:
+        return address in self.replication
+
+    def _log_info(self, address: TopicPartition, broker: int) -> LogInfoEntry:
+        """What a broker tells of a partition's log; what was told by hand counts first."""
+        partition = self.controller.partitions[address]
+        answer = self.told.get(address, {}).get(broker) or self._answer(partition, broker, asked_by_controller=True)
+        if isinstance(answer, NotHeard):
+            return LogInfoEntry(
+                0, None, partition.leader_epoch, error=_ERRORS.get(answer.reason, "UNKNOWN_SERVER_ERROR")
+            )
+        known = partition.leader_epoch if answer.current_leader_epoch is None else answer.current_leader_epoch
+        return LogInfoEntry(answer.log_end, answer.last_epoch, known)
+
+    def _with_records(self, handled: Stepped) -> SimulatedCluster:
         """The controller's records reach the replicas of each partition that they change."""
         known = self.controller.partitions
         kept = {address: logs for address, logs in self.replication.items() if address in known}
@@ -217,12 +292,15 @@ class SimulatedCluster:
             return tuple(told.values())
         return tuple(told.get(replica) or self._answer(partition, replica) for replica in partition.replicas)
 
-    def _answer(self, partition: PartitionState, replica: int) -> LogAnswer:
-        if not self.running(replica):
+    def _answer(self, partition: PartitionState, replica: int, *, asked_by_controller: bool = False) -> LogAnswer:
+        # The controller has a line to fenced brokers, too; for a client they are out of reach.
+        if not (self.running(replica) or (asked_by_controller and replica not in self.down)):
             return NotHeard(replica, Unheard.UNREACHABLE, "its broker does not run")
         if replica in (partition.offline_replicas or ()):
             return NotHeard(replica, Unheard.STORAGE_ERROR, "its log directory failed")
-        log = self.replication[partition.address].logs[replica]
+        log = self.replication[partition.address].logs.get(replica)
+        if log is None:
+            return NotHeard(replica, Unheard.NOT_A_REPLICA, "it holds no replica of this partition")
         epoch = self.controller.brokers[replica].epoch
         return log.answer(replica, leader_epoch=partition.leader_epoch, broker_epoch=epoch)
 
@@ -238,6 +316,15 @@ class SimulatedCluster:
             config.unclean_leader_election,
             _source(own.unclean_leader_election),
         )
+
+
+_ERRORS = {
+    Unheard.STORAGE_ERROR: "KAFKA_STORAGE_ERROR",
+    Unheard.NOT_A_REPLICA: "NOT_LEADER_OR_FOLLOWER",
+    Unheard.NOT_AUTHORIZED: "CLUSTER_AUTHORIZATION_FAILED",
+    Unheard.TIMED_OUT: "REQUEST_TIMED_OUT",
+}
+"""Kafka's names of the errors that a broker answers where it cannot tell about a log."""
 
 
 def started(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kelr.controller import Election, Handled, events
+from kelr.controller import Election, ManualRecovery, Stepped, events
 from kelr.engine import decide
-from kelr.model import TopicPartition
+from kelr.model import ElectionType, TopicPartition
 from kelr.simulation.cluster import SimulatedCluster
-from kelr.simulation.language import Directive
+from kelr.simulation.language import Directive, cut
 from kelr.simulation.outcome import answered_lines, outcome_lines
-from kelr.simulation.reading import Result, Spec, address, addresses, others, replica, rest, rules
+from kelr.simulation.reading import Result, Spec, address, addresses, duration_ms, others, replica, rest, rules
 from kelr.simulation.replication import caught_up
 from kelr.simulation.words import (
     FIELDS,
@@ -62,13 +62,31 @@ def _proposed(cluster: SimulatedCluster, directive: Directive) -> tuple[Simulate
 
 
 def _elect(cluster: SimulatedCluster, directive: Directive) -> Result:
-    directive.allow()
-    at = address(cluster, directive)
-    kind = rest(directive, "preferred or unclean")[0]
-    if kind not in {Election.PREFERRED, Election.UNCLEAN}:
-        raise directive.error(f"there is no election {kind!r} to ask for; there are preferred and unclean")
-    after, handled = cluster.after(events.LeadersElected(Election(kind), (at,)))
-    return after, answered_lines(handled)
+    directive.allow("timeout")
+    at, (kind, *more) = address(cluster, directive), rest(directive, "a type, such as unclean")
+    after, done = cluster.after(_election(directive, at, kind, more))
+    return after, answered_lines(done)
+
+
+def _election(
+    directive: Directive, at: TopicPartition, kind: str, more: list[str]
+) -> events.LeadersElected | ManualRecovery:
+    """The request for this type of election; the last three only the whole of KIP-966 knows."""
+    if kind in {Election.PREFERRED, Election.UNCLEAN}:
+        return events.LeadersElected(Election(kind), (at,))
+    timeout_ms = duration_ms(directive, directive.options.get("timeout", "60s"))
+    if kind == "designation":
+        if len(more) != 1:
+            raise directive.error("say elect designation N")
+        wanted = directive.parsed_number(more[0])
+        return ManualRecovery(ElectionType.DESIGNATION, {at: wanted}, timeout_ms=timeout_ms)
+    if kind not in _BY_LOG:
+        kinds = ", ".join((*Election.__members__.values(), *_BY_LOG, "designation"))
+        raise directive.error(f"there is no election {cut(kind)!r} to ask for", next_step=f"there are {kinds}")
+    return ManualRecovery(_BY_LOG[kind], {at: None}, timeout_ms=timeout_ms)
+
+
+_BY_LOG = {"balanced": ElectionType.LONGEST_LOG_BALANCED, "aggressive": ElectionType.LONGEST_LOG_AGGRESSIVE}
 
 
 def _designate(cluster: SimulatedCluster, directive: Directive) -> Result:
@@ -79,7 +97,7 @@ def _designate(cluster: SimulatedCluster, directive: Directive) -> Result:
     before = cluster.controller.partitions[at]
     order = before.replicas
     reordered = (first, *(other for other in order if other != first))
-    done: list[Handled] = []
+    done: list[Stepped] = []
     for event in (
         events.Reassigned(at, reordered),
         events.LeadersElected(Election.UNCLEAN, (at,)),
@@ -140,7 +158,13 @@ SPECS = (
         _propose,
     ),
     Spec("deliver", "[TOPIC:P]", "the request that is under way reaches the controller, and is answered", _deliver),
-    Spec("elect", "[TOPIC:P] preferred|unclean", "ElectLeaders; prints Kafka's name of the answer first", _elect),
+    Spec(
+        "elect",
+        "[TOPIC:P] preferred|unclean|balanced|aggressive|designation N [timeout=60s]",
+        "ElectLeaders; prints Kafka's name of the answer first. The last three only the kip966 rules know, and they are"
+        " answered once logs were compared",
+        _elect,
+    ),
     Spec(
         "designate",
         "[TOPIC:P] N",

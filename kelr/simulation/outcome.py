@@ -4,28 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kelr.controller import Handled
+from kelr.controller import LogInfoRequest, Refused, Stepped
 from kelr.controller.reach import NONE
 from kelr.model import TopicPartition
 from kelr.simulation.cluster import SimulatedCluster
 from kelr.simulation.words import NOTHING_CHANGES, answer_lines, change_lines, log_text
 
 
-def outcome_lines(*handled: Handled) -> list[str]:
+def outcome_lines(*steps: Stepped) -> list[str]:
     """Refusals, then the partitions that these events changed, event by event; or that nothing changes."""
     lines: list[str] = []
-    for one in handled:
-        lines += [] if one.error == NONE else [one.error]
-        lines += answer_lines(one.answers, only_errors=True)
-        lines += change_lines(one.changes)
+    for done in steps:
+        lines += [] if done.error == NONE else [done.error]
+        lines += answer_lines(done.answers, only_errors=True)
+        lines += _what_it_did(done)
     return lines or [NOTHING_CHANGES]
 
 
-def answered_lines(handled: Handled) -> list[str]:
+def answered_lines(done: Stepped) -> list[str]:
     """What a request was answered, and what it changed."""
-    changes = change_lines(handled.changes) or [NOTHING_CHANGES]
-    answers = [handled.error] if handled.error != NONE else answer_lines(handled.answers, only_errors=False)
-    return [*answers, *changes]
+    answers = [done.error] if done.error != NONE else answer_lines(done.answers, only_errors=False)
+    return [*answers, *(_what_it_did(done) or [NOTHING_CHANGES])]
+
+
+def _what_it_did(done: Stepped) -> list[str]:
+    return [
+        *map(_refused_line, done.refused),
+        *change_lines(done.changes),
+        *map(_request_line, done.requests),
+    ]
+
+
+def _refused_line(refused: Refused) -> str:
+    detail = f": {refused.detail}" if refused.detail else ""
+    return f"{refused.address} refuses the answer of {refused.broker}, {refused.reason}{detail}"
+
+
+def _request_line(request: LogInfoRequest) -> str:
+    return f"asks {request.broker} for the log of {', '.join(map(str, request.partitions))}"
 
 
 def changed_logs(

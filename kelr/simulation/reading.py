@@ -20,6 +20,8 @@ MAX_RECORDS = 20_000
 """Records that a scenario may produce in all."""
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_DURATION = re.compile(r"([0-9]+)(ms|s)")
+_DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,3 +135,18 @@ def rules(directive: Directive, name: str) -> RuleSet:
         return rule_set(name)
     except ValueError as error:
         raise directive.error(str(error)) from None
+
+
+def duration_ms(directive: Directive, text: str) -> int:
+    """``5s`` or ``500ms``, in milliseconds.
+
+    Raises:
+        ScenarioError: it is neither, or longer than a day.
+    """
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise directive.error(f"{cut(text)!r} is no time such as 5s or 500ms")
+    milliseconds = directive.parsed_number(found[1]) * (1 if found[2] == "ms" else 1000)
+    if milliseconds > _DAY_MS:
+        raise directive.error(f"{cut(text)!r} is longer than a day")
+    return milliseconds

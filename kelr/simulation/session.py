@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kelr.simulation import broker_directives, cluster_directives, leader_directives, log_directives
+from kelr.simulation import (
+    broker_directives,
+    cluster_directives,
+    leader_directives,
+    log_directives,
+    recovery_directives,
+)
 from kelr.simulation.cluster import SimulatedCluster
 from kelr.simulation.language import Directive, cut
 from kelr.simulation.reading import Spec
@@ -15,6 +21,7 @@ SPECS: tuple[Spec, ...] = (
     *broker_directives.SPECS,
     *log_directives.SPECS,
     *leader_directives.SPECS,
+    *recovery_directives.SPECS,
 )
 """Every directive, in the order in which the documentation has them."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from kelr.controller import Change
+from kelr.controller import Change, LogInfo, Recovery
 from kelr.controller.reach import NONE
 from kelr.engine.elections import elected_by
 from kelr.model import (
@@ -103,6 +103,24 @@ def committed_line(address: TopicPartition, logs: Replication) -> str:
     lost = "-" if logs.leadership is None else str(len(logs.lost_by(logs.leadership.leader)))
     lacking = ",".join(f"{replica}:{len(logs.lost_by(replica))}" for replica in sorted(logs.logs))
     return f"{address} committed={len(logs.ledger.committed)} lost={lost} gone={len(logs.gone)} lacking={lacking}"
+
+
+def recovery_line(address: TopicPartition, recovery: Recovery, heard: Mapping[int, LogInfo]) -> str:
+    """``orders:0 waits-for-logs balanced quorum=1,2 heard=1:15@0``: where an unclean recovery stands.
+
+    What was heard is a log's end and its last epoch, for each replica.
+    """
+    parts = [f"{address} {recovery.standing}"]
+    parts += [str(recovery.strategy)] if recovery.strategy else []
+    parts += [f"quorum={ids(recovery.quorum)}"] if recovery.quorum else []
+    parts += [f"not-live={ids(recovery.not_live)}"] if recovery.not_live else []
+    logs = (
+        f"{replica}:{log.log_end}@{'-' if log.last_epoch is None else log.last_epoch}"
+        for replica, log in sorted(heard.items())
+    )
+    parts += [f"heard={','.join(logs)}"] if heard else []
+    parts += [] if recovery.choice is None else [f"choice={recovery.choice}"]
+    return " ".join(parts)
 
 
 def _bracketed(brokers: Iterable[int]) -> str:

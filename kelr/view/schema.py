@@ -93,6 +93,18 @@ def _demo() -> Mapping[str, Json]:
     return document_schema(COMPARISON_VIEW)
 
 
+def _simulate() -> Mapping[str, Json]:
+    from kelr.view.simulate import simulate_schema  # noqa: PLC0415
+
+    return simulate_schema()
+
+
+def _scenarios() -> Mapping[str, Json]:
+    from kelr.view.simulate import shipped_view  # noqa: PLC0415
+
+    return document_schema(shipped_view())
+
+
 def _snapshot() -> Mapping[str, Json]:
     from kelr.view.saved import saved_view  # noqa: PLC0415
 
@@ -122,6 +134,8 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "log-info": _log_info,
     "explain": _explain,
     "snapshot": _snapshot,
+    "simulate": _simulate,
+    "scenarios": _scenarios,
     "lab-status": _lab("status"),
     "lab-incidents": _lab("incidents"),
     "lab-incident": _lab("incident"),

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+import kelr.simulation
 from kelr.simulation.language import parse, render, run
 from kelr.simulation.session import Session
 
-FILES = sorted(Path(__file__).parent.glob("*.txt"))
+SHIPPED = Path(kelr.simulation.__file__).parent / "scenarios"
+FILES = sorted([*Path(__file__).parent.glob("*.txt"), *SHIPPED.glob("*.txt")])
 
 
 @pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])

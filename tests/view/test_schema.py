@@ -19,6 +19,8 @@ COMMANDS = {
     "log-info": ["log-info", "orders:1", "payments", "--lineage"],
     "snapshot": ["snapshot", "saved.kelr"],
     "explain": ["explain"],
+    "simulate": ["simulate", "kip-966-motivation"],
+    "scenarios": ["simulate", "--list"],
 }
 
 
