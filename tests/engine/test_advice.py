@@ -9,14 +9,18 @@ import pytest
 
 from kelr.controller import ELR_4_0, ELR_4_3, RuleSet
 from kelr.engine import decide
+from kelr.engine.advice_words import cost_in_words
 from kelr.model import (
     Advice,
     AdviceAction,
+    Bounds,
     BrokerStatus,
     Cluster,
     Decision,
     ElectionType,
+    Grade,
     LogAnswer,
+    Loss,
     NotHeard,
     PartitionState,
     Situation,
@@ -206,3 +210,42 @@ def test_nothing_is_left_out_where_nothing_is_reordered() -> None:
     found = decision(WAITING, without_broker_1(ALIVE), logs)
     assert len(found.advice.by_hand) == 1
     assert "not registered, and Kafka" not in found.advice.alternative
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [
+        (None, "loses an unknown number of offsets"),
+        (Loss(Grade.UNKNOWN), "loses an unknown number of offsets"),
+        (Loss(Grade.BOUNDED, Bounds(0, 0), total=Bounds(0, 0)), "loses nothing of any log"),
+        (
+            Loss(Grade.BOUNDED, Bounds(0), total=Bounds(0), unheard=(1,)),
+            "loses nothing of any log that was heard; 1 not heard",
+        ),
+        (Loss(Grade.BOUNDED, Bounds(0, 5), total=Bounds(5, 5)), "loses 5 known offsets"),
+        (
+            Loss(Grade.BOUNDED, Bounds(4), total=Bounds(5), unheard=(1, 3)),
+            "loses 5 known offsets, 4 of them known to be committed; 1 and 3 not heard",
+        ),
+    ],
+)
+def test_the_cost_of_an_election_in_words(loss: Loss | None, words: str) -> None:
+    assert cost_in_words(loss) == words
+
+
+@pytest.mark.parametrize(
+    ("logs", "warning"),
+    [
+        ({2: 9}, "When brokers 1 and 3 return, they truncate to 2's log: save what their disks hold first."),
+        ({2: 9, 3: 5}, "When broker 1 returns, it truncates to 2's log: save what its disk holds first."),
+        ({1: 20, 2: 9, 3: 5}, ""),
+    ],
+)
+def test_whoever_is_away_and_was_not_heard_is_warned_of(logs: dict[int, int], warning: str) -> None:
+    """A log that was heard is counted in the loss instead."""
+    answers = [log_of(replica, (0, logs[replica])) if replica in logs else silent(replica) for replica in (1, 2, 3)]
+    found = decision(leaderless(elr=(1,), last_known=(1,)), cluster_of(live=(2,), fenced=(1, 3)), answers)
+    assert found.advice.replica == 1
+    text = found.advice.alternative
+    assert "designate 2" in text
+    assert text.endswith(warning) if warning else "truncate" not in text
