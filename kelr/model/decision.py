@@ -336,8 +336,8 @@ class Decision:
     advice: Advice
     """What to do next."""
     damage: tuple[Damage, ...] = ()
-    """What the missing leader, or a loss, means for this topic; empty for a healthy partition and where there is nothing
-    to say beyond the offsets that are counted."""
+    """What the missing leader, or a loss, means for this topic; empty for a healthy partition and where there is
+    nothing to say beyond the offsets that are counted."""
     summary: str = ""
     """One sentence: leader, since which epoch, what it waits for."""
     notes: tuple[str, ...] = ()
