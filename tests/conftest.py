@@ -12,7 +12,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of single directories; pytest takes them only from here when it is called without a path."""
     parser.addoption("--rewrite", action="store_true", help="write what the scenarios print into their files")
     parser.addoption("--steps", type=int, default=5_000, help="random controller runs compared with each Kafka")
-    parser.addoption("--sequences", type=int, default=80, help="random histories of a cluster compared with each Kafka")
+    parser.addoption("--sequences", type=int, default=60, help="random histories of a cluster compared with each Kafka")
     parser.addoption("--seed", type=int, default=966, help="seed of the random controller runs and histories")
 
 
