@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kelr.controller import Circumstances, RuleSet, electable_replicas
-from kelr.engine.logs import KnownLogs, rank_logs
+from kelr.engine.logs import KnownLogs, rank_logs, verified
 from kelr.engine.situation import effective_min_isr
 from kelr.model import BrokerStatus, Cluster, Loss, PartitionState, Snapshot, TopicConfig, Unheard
 
@@ -100,14 +100,14 @@ class Case:
 
 def case_of(snapshot: Snapshot, state: PartitionState, rules: RuleSet) -> Case:
     """Prepare one partition of a snapshot."""
-    config = snapshot.configs.get(state.topic, TopicConfig())
+    cluster, config = snapshot.cluster, snapshot.configs.get(state.topic, TopicConfig())
     first = snapshot.first_partition_replicas.get(state.topic, len(state.replicas))
     return Case(
         state=state,
-        cluster=snapshot.cluster,
+        cluster=cluster,
         config=config,
         rules=rules.of_topic(config.unclean_leader_election_of_the_controller),
         min_isr=effective_min_isr(config.min_insync_replicas, first),
-        electable=electable_replicas(state, snapshot.cluster),
-        logs=rank_logs(state, snapshot.logs.get(state.address, ())),
+        electable=electable_replicas(state, cluster),
+        logs=rank_logs(state, [verified(answer, cluster) for answer in snapshot.logs.get(state.address, ())]),
     )

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kelr.model import LogAnswer, NotHeard, PartitionState, ReplicaLog, Unheard
+from kelr.controller import LogInfo
+from kelr.model import Cluster, LogAnswer, NotHeard, PartitionState, ReplicaLog, Unheard
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,7 @@ class KnownLogs:
     ranked: Mapping[int, ReplicaLog] = field(init=False, repr=False, compare=False)
     """The heard logs that can be compared: those that tell their last epoch, or hold no records."""
     best: ReplicaLog | None = field(init=False, repr=False, compare=False)
-    """The best log that can be ranked: highest last epoch, then highest log end, then lowest replica id."""
+    """The best log that can be ranked: highest last epoch, then highest log end, then first in the assignment."""
     longest: ReplicaLog | None = field(init=False, repr=False, compare=False)
     """The ranked log with the highest log end, whatever its epochs."""
     _agreements: dict[tuple[int, int], int | None] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -137,7 +138,7 @@ class KnownLogs:
         ranked = {replica: log for replica, log in self.heard.items() if log.is_empty or log.last_epoch is not None}
         object.__setattr__(self, "ranked", ranked)
         object.__setattr__(self, "best", max(ranked.values(), key=_rank, default=None))
-        longest = max(ranked.values(), key=lambda log: (log.log_end, -log.replica), default=None)
+        longest = max(ranked.values(), key=lambda log: log.log_end, default=None)
         object.__setattr__(self, "longest", longest)
 
     @property
@@ -146,13 +147,13 @@ class KnownLogs:
         return tuple(sorted(replica for replica in {*self.heard, *self.unheard} if replica not in self.ranked))
 
     def best_of(self, replicas: Iterable[int]) -> ReplicaLog | None:
-        """The best ranked log of these replicas."""
+        """The best ranked log of these replicas; the first one of equals."""
         return max((self.ranked[replica] for replica in replicas if replica in self.ranked), key=_rank, default=None)
 
     def is_best(self, replica: int) -> bool:
         """Whether this replica's log is as good as the best one."""
         best, log = self.best, self.ranked.get(replica)
-        return best is not None and log is not None and _rank(log)[:2] == _rank(best)[:2]
+        return best is not None and log is not None and _rank(log) == _rank(best)
 
     def agreement(self, one: int, other: int) -> int | None:
         """`agreement` of the ranked logs of two replicas."""
@@ -173,8 +174,22 @@ class KnownLogs:
         return count_distinct(self.missing(best.replica, replica))
 
 
-def _rank(log: ReplicaLog) -> tuple[int, int, int]:
-    return (-1 if log.last_epoch is None else log.last_epoch, log.log_end, -log.replica)
+def _rank(log: ReplicaLog) -> tuple[int, int]:
+    return LogInfo(log.last_epoch, log.log_end).rank
+
+
+def verified(answer: LogAnswer, cluster: Cluster) -> LogAnswer:
+    """The answer, unless it comes from another incarnation of the broker than the registered one: then it is stale.
+
+    KIP-966: a broker epoch that differs from the registration's tells that the broker rebooted since. Where either of
+    the two is not known, as on released Kafka, the answer is taken as it is.
+    """
+    broker = cluster.broker(answer.replica)
+    registered = None if broker is None else broker.broker_epoch
+    if isinstance(answer, NotHeard) or None in {answer.broker_epoch, registered} or answer.broker_epoch == registered:
+        return answer
+    detail = f"answered with broker epoch {answer.broker_epoch}; the broker is registered with {registered}"
+    return NotHeard(answer.replica, Unheard.STALE, detail, answer.read_at_ms)
 
 
 def rank_logs(state: PartitionState, answers: Sequence[LogAnswer]) -> KnownLogs:

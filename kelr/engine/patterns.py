@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from kelr.controller import RuleSet, choose_rules
 from kelr.engine.decide import decide
+from kelr.engine.logs import verified
 from kelr.engine.verdict import Verdict, verdict_of
 from kelr.model import (
     ELR_FEATURE,
@@ -87,11 +88,9 @@ def pattern_of(snapshot: Snapshot, state: PartitionState, rules: RuleSet | None 
     Args:
         rules: the rule set; None takes the one that the cluster was found to run (`choose_rules`).
     """
-    answers = _replicas_answers(state, snapshot.logs.get(state.address, ()))
+    found = (verified(answer, snapshot.cluster) for answer in snapshot.logs.get(state.address, ()))
+    answers = _replicas_answers(state, found)
     brokers = _mentioned(state)
-    if answers:
-        # Of two equal logs the one with the lower broker id counts as the best, so names have to sort as ids do.
-        brokers = tuple(sorted(brokers))
     name_of = {broker: name for name, broker in enumerate(brokers)}
     pattern = Pattern(
         state=_renamed(state, name_of, keep_epoch=bool(answers)),
@@ -153,4 +152,4 @@ def _without_words(answer: LogAnswer, name: int) -> LogAnswer:
     """A log answer without what only explanations tell: where it comes from, when it came, how a failure reads."""
     if isinstance(answer, NotHeard):
         return NotHeard(name, answer.reason)
-    return replace(answer, replica=name, source="", read_at_ms=None, last_epoch_error=None)
+    return replace(answer, replica=name, broker_epoch=None, source="", read_at_ms=None, last_epoch_error=None)

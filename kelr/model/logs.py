@@ -64,7 +64,8 @@ class Unheard(StrEnum):
     """The broker answers NOT_LEADER_OR_FOLLOWER: it does not hold this replica, or not yet."""
     STORAGE_ERROR = "storage-error"
     STALE = "stale"
-    """It answered with an older leader epoch than the controller's each time it was asked."""
+    """It answered with an older leader epoch than the controller's each time it was asked, or from another incarnation
+    than the registered one."""
     NO_ADDRESS = "no-address"
     """The cluster does not tell where this broker is."""
     UNSUPPORTED = "unsupported"

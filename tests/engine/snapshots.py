@@ -33,6 +33,7 @@ NO_LEADER = -1
 TOPICS = ("orders", "payments", "__consumer_offsets")
 
 rule_sets = st.sampled_from((None, *RULE_SETS.values()))
+released_rule_sets = st.sampled_from((None, *(rules for rules in RULE_SETS.values() if not rules.kip966)))
 ids = st.sampled_from(IDS)
 some_ids = st.lists(ids, unique=True, max_size=3).map(tuple)
 epochs = st.integers(0, 3)

@@ -35,7 +35,7 @@ from kelr.model import (
     TopicPartition,
 )
 from tests.engine.cases import cluster_of, leaderless, log_of, silent, snapshot_of
-from tests.engine.snapshots import IDS, rule_sets, snapshots, with_brokers_called
+from tests.engine.snapshots import IDS, NO_LEADER, rule_sets, snapshots, with_brokers_called
 
 
 def decided_one_by_one(snapshot: Snapshot, rules: RuleSet | None) -> list[Verdict]:
@@ -64,17 +64,12 @@ def test_a_cache_that_forgets_all_the_time_says_the_same(snapshot: Snapshot, rul
 def test_partitions_that_differ_in_their_brokers_names_only_have_one_pattern_and_one_verdict(
     snapshot: Snapshot, rules: RuleSet | None, names: list[int]
 ) -> None:
-    shuffled = dict(zip(IDS, names, strict=True)).__getitem__
-    for state in snapshot.partitions:
-        # Where logs are known, which of two brokers has the lower id can decide between equal logs.
-        rename = (lambda broker: broker + 7) if snapshot.logs.get(state.address) else shuffled
-        other = with_brokers_called(snapshot, rename)
-        place = snapshot.partitions.index(state)
-        assert pattern_of(other, other.partitions[place], rules).pattern == pattern_of(snapshot, state, rules).pattern
+    called = dict(zip(IDS, names, strict=True)) | {NO_LEADER: NO_LEADER}
+    other = with_brokers_called(snapshot, called.__getitem__)
+    for state, same in zip(snapshot.partitions, other.partitions, strict=True):
+        assert pattern_of(other, same, rules).pattern == pattern_of(snapshot, state, rules).pattern
         verdict = verdict_of(decide(snapshot, state, rules))
-        assert verdict_of(decide(other, other.partitions[place], rules)) == verdict.renamed(
-            lambda broker, rename=rename: broker if broker < 0 else rename(broker)
-        )
+        assert verdict_of(decide(other, same, rules)) == verdict.renamed(called.__getitem__)
 
 
 @settings(deadline=None, max_examples=50)
@@ -176,14 +171,25 @@ def test_a_pattern_calls_brokers_by_their_place_and_keeps_nothing_that_is_the_pa
     assert found.pattern.statuses == (live, fenced, live, gone)
 
 
-def test_of_equal_logs_the_lower_id_is_the_best_so_ids_keep_their_order() -> None:
-    """Replicas [1, 2] and [2, 1] with equal logs: 1 is designated in both, once the first replica, once the second."""
+def test_of_equal_logs_the_first_in_the_assignment_is_the_best_whatever_its_id() -> None:
+    """As for the KIP's recovery manager, so that partitions with their brokers called otherwise are decided alike."""
     for replicas in ((1, 2), (2, 1)):
         state = leaderless(replicas)
         snapshot = snapshot_of(state, cluster_of(live=(1, 2)), [log_of(1, (0, 9)), log_of(2, (0, 9))])
         (verdict,) = verdicts(snapshot)
         assert verdict == verdict_of(decide(snapshot, state))
-        assert verdict.advised_replica == 1
+        assert verdict.advised_replica == replicas[0]
+
+
+def test_an_answer_of_another_incarnation_is_stale() -> None:
+    """KIP-966: the broker epoch of an answer has to be that of the registration, where both are known."""
+    log = replace(log_of(1, (0, 9)), broker_epoch=7)
+    for registered, heard in ((7, True), (8, False), (None, True)):
+        cluster = replace(cluster_of(live=(1,)), brokers=(Broker(1, BrokerStatus.LIVE, broker_epoch=registered),))
+        snapshot = snapshot_of(leaderless((1,)), cluster, [log])
+        assert decide(snapshot, snapshot.partitions[0]).candidates[0].heard is heard
+        (verdict,) = verdicts(snapshot)
+        assert verdict == verdict_of(decide(snapshot, snapshot.partitions[0]))
 
 
 def test_logs_are_judged_by_their_leader_epoch() -> None:
@@ -220,6 +226,14 @@ def test_rules_by_name_do_not_hide_that_elr_is_off() -> None:
     for elr in (True, False):
         snapshot = snapshot_of(state, cluster_of(live=(1,), fenced=(2,), elr=elr))
         assert list(verdicts(snapshot, ELR_4_3)) == [verdict_of(decide(snapshot, state, ELR_4_3))]
+
+
+def test_a_replica_that_is_nobody_is_not_taken_for_a_broker_of_the_same_status() -> None:
+    """No source lets -1 pass as a replica; if one did, it would still be -1 in the verdict and no other broker."""
+    broker, nobody = leaderless((7, 2), elr=(2,)), leaderless((-1, 2), elr=(2,))
+    reader = PatternReader(snapshot_of(broker, cluster_of(live=(), fenced=(2,))))
+    for state in (broker, nobody):
+        assert reader.verdict(state) == verdict_of(decide(snapshot_of(state, cluster_of(live=(), fenced=(2,))), state))
 
 
 def test_no_leader_that_kafka_4_0_seated_stays_nobody() -> None:

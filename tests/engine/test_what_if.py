@@ -28,7 +28,7 @@ from kelr.model import (
 )
 from tests.engine import cases
 from tests.engine.cases import cluster_of, leaderless, log_of, silent
-from tests.engine.snapshots import TOPICS, rule_sets, snapshots
+from tests.engine.snapshots import TOPICS, released_rule_sets, rule_sets, snapshots
 from tests.incident import INCIDENT
 
 ORDERS_1 = TopicPartition("orders", 1)
@@ -423,7 +423,7 @@ def _as_kafka_has_it(state: PartitionState) -> PartitionState:
 
 
 @settings(max_examples=300, deadline=None)
-@given(snapshots().map(_consistent), rule_sets)
+@given(snapshots().map(_consistent), released_rule_sets)
 def test_forecasts_say_what_imagining_the_return_shows(snapshot: Snapshot, rules: RuleSet | None) -> None:
     chosen = rules or choose_rules(snapshot.cluster.features).rules
     up = {BrokerStatus.LIVE, BrokerStatus.SHUTTING_DOWN}
@@ -445,7 +445,7 @@ def test_forecasts_say_what_imagining_the_return_shows(snapshot: Snapshot, rules
 
 
 @settings(max_examples=80, deadline=None)
-@given(snapshots().map(_consistent), rule_sets)
+@given(snapshots().map(_consistent), released_rule_sets)
 def test_outcomes_say_what_imagining_the_election_shows(snapshot: Snapshot, rules: RuleSet | None) -> None:
     chosen = rules or choose_rules(snapshot.cluster.features).rules
     for kind, happening in (
