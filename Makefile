@@ -14,6 +14,7 @@ DEMO_VENV := .venv-demo
 DEMO_READY := $(DEMO_VENV)/.ready
 LOCK := requirements-test.lock
 PYTEST_ARGS ?=
+PROPERTIES := tests/controller tests/engine tests/simulation
 
 # The first Python that is new enough; PYTHON=... chooses another.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
@@ -22,7 +23,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 # Tests are not to depend on the settings of whoever runs them.
 UNSET := env -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_COMMAND_CONFIG -u KELR_CONTEXT -u KELR_OUTPUT -u KELR_TIMEOUT
 
-.PHONY: help test lint typecheck imports pytest differential format demo bench completions docs lock clean
+.PHONY: help test lint typecheck imports pytest differential properties format demo bench completions docs lock clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -49,6 +50,12 @@ pytest: $(READY)  ## Run the tests; PYTEST_ARGS="-k word" chooses some
 
 differential: $(READY)  ## Compare the controller with Apache's own, 200,000 runs and 2,000 histories for each Kafka version
 	$(UNSET) $(BIN)/pytest tests/differential --steps 200000 --sequences 2000
+
+# Other examples each time, fifty times as many; SEED=... repeats a run.
+properties: SEED := $(shell echo $$RANDOM)
+properties: $(READY)  ## Look for counterexamples in random histories, for many minutes
+	@echo "SEED=$(SEED)"
+	$(UNSET) $(BIN)/pytest $(PROPERTIES) --hypothesis-profile=long --hypothesis-seed=$(SEED)
 
 format: $(READY)  ## Format the code
 	$(BIN)/ruff check --fix .

@@ -6,6 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+from tests.properties import REPEATABLE
+
+# --hypothesis-profile chooses another afterwards.
+settings.load_profile(REPEATABLE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

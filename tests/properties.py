@@ -1,0 +1,21 @@
+"""How many examples properties try: few in `make test`, and a multiple of that in `make properties`."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+REPEATABLE = "repeatable"
+"""The profile of `make test`: the same examples each time, so that a run proves what the last one proved."""
+LONG = "long"
+"""The profile of `make properties`: other examples each time, and many of them."""
+
+_USUAL = 100
+settings.register_profile(REPEATABLE, derandomize=True, database=None, deadline=None, max_examples=_USUAL)
+settings.register_profile(LONG, derandomize=False, deadline=None, max_examples=5_000, print_blob=True)
+
+
+def examples(count: int) -> settings:
+    """Settings for a property that tries `count` examples in `make test`."""
+    default = settings.default
+    assert default is not None
+    return settings(max_examples=max(1, count * default.max_examples // _USUAL))
