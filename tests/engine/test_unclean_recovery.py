@@ -1,0 +1,409 @@
+"""Decisions under the whole of KIP-966: what the recovery manager does by itself, and under each kind of election."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kelr.controller import (
+    KIP966,
+    KIP966_AGGRESSIVE,
+    KIP966_BALANCED,
+    KIP966_NONE,
+    LogInfoAnswered,
+    LogInfoEntry,
+    RecoveringController,
+    RuleSet,
+    controller_state,
+    events,
+)
+from kelr.engine import decide
+from kelr.model import (
+    AdviceAction,
+    Decision,
+    ElectedBy,
+    ElectionType,
+    Forecast,
+    Grade,
+    LogAnswer,
+    Outcome,
+    PartitionState,
+    ReplicaLog,
+    Situation,
+    Snapshot,
+)
+from tests.controller.recovering import Run
+from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent, snapshot_of
+
+KIP966_RULES = (KIP966, KIP966_NONE, KIP966_BALANCED, KIP966_AGGRESSIVE)
+LOST_TWO = leaderless((3, 1, 2), last_known=(1, 2))
+"""1 and 2 lost their place in the ELR by unclean shutdowns; 3 had fallen behind before."""
+
+
+def outcome(of: Decision, kind: ElectionType, designate: int | None = None) -> Outcome:
+    return next(o for o in of.elections if o.election is kind and (designate is None or o.designate == designate))
+
+
+def forecast(of: Decision, replica: int, *, clean: bool) -> Forecast:
+    return next(f for f in of.forecasts if f.replica == replica and f.clean is clean)
+
+
+def steps(of: Decision | Outcome) -> list[tuple[str, bool]]:
+    return [(step.rule, step.holds) for step in of.steps]
+
+
+NOBODY_CLEAN = [("live-isr-member", False), ("live-elr-member", False)]
+
+
+# Balanced
+
+
+def test_balanced_waits_for_the_members_that_are_not_live() -> None:
+    found = decision(
+        LOST_TWO,
+        cluster_of(live=(3, 2), fenced=(1,)),
+        [log_of(3, (4, 90)), silent(1), log_of(2, (4, 100))],
+        rules=KIP966_BALANCED,
+    )
+    assert (found.situation, found.elected, found.waits_for) == (Situation.NEEDS_UNCLEAN_RECOVERY, None, (1,))
+    assert found.summary == "orders:0 has no leader (leader epoch 5) and waits for broker 1."
+    assert steps(found) == [*NOBODY_CLEAN, ("recovery-quorum-live", False), ("unclean-recovery", False)]
+    assert found.steps[2].evidence == "LastKnownELR is [1, 2]; 1 is fenced"
+    assert (found.advice.action, found.advice.replica) == (AdviceAction.BRING_BACK, 1)
+    assert found.advice.alternative.startswith("If that cannot be done: longest_log_aggressive elects 2, which")
+    assert found.advice.by_hand == ()
+
+
+def test_balanced_waits_for_all_that_are_not_live() -> None:
+    found = decision(LOST_TWO, cluster_of(live=(3,), fenced=(1, 2)), rules=KIP966_BALANCED)
+    assert found.waits_for == (1, 2)
+    assert found.summary.endswith("waits for all of brokers 1 and 2.")
+    assert forecast(found, 1, clean=True).elected is None
+    assert forecast(found, 1, clean=True).warning == "the recovery then waits for broker 2"
+
+
+def test_balanced_waits_for_the_logs_of_live_members() -> None:
+    found = decision(
+        LOST_TWO,
+        cluster_of(live=(1, 2, 3)),
+        [log_of(3, (4, 90)), silent(1), log_of(2, (4, 100))],
+        rules=KIP966_BALANCED,
+    )
+    assert (found.situation, found.elected, found.waits_for) == (Situation.NEEDS_UNCLEAN_RECOVERY, None, (1,))
+    assert found.summary.endswith("waits for the log of broker 1.")
+    assert steps(found)[2:] == [
+        ("recovery-quorum-live", True),
+        ("recovery-quorum-heard", False),
+        ("unclean-recovery", False),
+    ]
+    assert found.advice.action is AdviceAction.WAIT
+
+
+@pytest.mark.parametrize(("of_three", "elected"), [(90, 2), (110, 3)])
+def test_balanced_elects_the_best_live_log_once_its_quorum_was_heard(of_three: int, elected: int) -> None:
+    found = decision(
+        LOST_TWO,
+        cluster_of(live=(1, 2, 3)),
+        [log_of(3, (4, of_three)), log_of(1, (4, 95)), log_of(2, (4, 100))],
+        rules=KIP966_BALANCED,
+    )
+    assert (found.situation, found.elected, found.elected_by) == (
+        Situation.LEADER_PENDING,
+        elected,
+        ElectedBy.LONGEST_LOG,
+    )
+    assert steps(found)[2:] == [
+        ("recovery-quorum-live", True),
+        ("recovery-quorum-heard", True),
+        ("best-log", True),
+        ("unclean-recovery", True),
+    ]
+    balanced = outcome(found, ElectionType.LONGEST_LOG_BALANCED)
+    assert balanced.elected == elected
+    assert balanced.loss is not None
+    assert balanced.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR
+
+
+def test_without_a_recorded_quorum_every_replica_is_needed() -> None:
+    found = decision(
+        leaderless(),
+        cluster_of(live=(1, 2), fenced=(3,)),
+        [log_of(1, (4, 9)), log_of(2, (4, 9))],
+        rules=KIP966_BALANCED,
+    )
+    assert (found.elected, found.waits_for) == (None, (3,))
+    assert found.steps[2].evidence == "LastKnownELR is empty: all of [1, 2, 3] count; 3 is fenced"
+
+
+def test_balanced_waits_for_a_fenced_elr_member() -> None:
+    found = decision(leaderless(elr=(1,), last_known=(2,)), cluster_of(live=(2, 3), fenced=(1,)), rules=KIP966_BALANCED)
+    assert (found.situation, found.waits_for) == (Situation.WAITING_FOR_ELR, (1,))
+    assert (forecast(found, 1, clean=True).elected, forecast(found, 1, clean=True).elected_by) == (1, ElectedBy.ELR)
+    unclean = forecast(found, 1, clean=False)
+    assert (unclean.elected, unclean.warning) == (None, "the best log is elected once the logs of 1, 2 and 3 are known")
+    assert found.advice.action is AdviceAction.BRING_BACK
+
+
+def test_a_return_that_completes_the_quorum_elects_by_the_logs_that_are_known() -> None:
+    """A clean return leaves the log as it was read, from a disk for instance; an unclean one may have cut it."""
+    logs = [log_of(3, (4, 90)), log_of(1, (4, 120)), log_of(2, (4, 100))]
+    found = decision(LOST_TWO, cluster_of(live=(2, 3), fenced=(1,)), logs, rules=KIP966_BALANCED)
+    clean = forecast(found, 1, clean=True)
+    assert (clean.elected, clean.elected_by, clean.isr) == (1, ElectedBy.LONGEST_LOG, (1,))
+    unclean = forecast(found, 1, clean=False)
+    assert (unclean.elected, unclean.warning) == (None, "the best log is elected once the log of 1 is known")
+
+
+# Aggressive
+
+
+def test_aggressive_elects_the_best_heard_log_although_elr_members_are_fenced() -> None:
+    found = decision(
+        leaderless((3, 1, 2), elr=(1,)),
+        cluster_of(live=(2, 3), fenced=(1,)),
+        [log_of(3, (4, 116)), silent(1), log_of(2, (4, 135))],
+        rules=KIP966_AGGRESSIVE,
+    )
+    assert (found.situation, found.elected, found.elected_by) == (Situation.LEADER_PENDING, 2, ElectedBy.LONGEST_LOG)
+    assert steps(found)[2:] == [("any-replica-heard", True), ("best-log", True), ("unclean-recovery", True)]
+    assert found.advice.action is AdviceAction.WAIT
+
+
+def test_aggressive_waits_for_any_answer() -> None:
+    found = decision(
+        leaderless(elr=(1,)), cluster_of(live=(2, 3), fenced=(1,)), [silent(2), silent(3)], rules=KIP966_AGGRESSIVE
+    )
+    assert (found.situation, found.elected, found.waits_for) == (Situation.NEEDS_UNCLEAN_RECOVERY, None, (2, 3))
+    assert found.summary.endswith("waits for any of the logs of brokers 2 and 3.")
+
+
+def test_aggressive_with_nobody_live_elects_whoever_returns_first() -> None:
+    found = decision(leaderless(elr=(1,)), cluster_of(live=(), fenced=(1, 2, 3)), rules=KIP966_AGGRESSIVE)
+    assert found.situation is Situation.NO_LIVE_REPLICA
+    assert found.summary.endswith("waits for any of brokers 1, 2 and 3.")
+    assert forecast(found, 2, clean=False).elected == 2
+    assert forecast(found, 1, clean=True).elected_by is ElectedBy.ELR
+    assert found.advice.action is AdviceAction.BRING_BACK
+
+
+# None
+
+
+def test_none_waits_for_an_operator_and_says_what_a_balanced_election_would_give() -> None:
+    logs = [log_of(3, (4, 90)), log_of(1, (4, 95)), log_of(2, (4, 100))]
+    found = decision(LOST_TWO, cluster_of(live=(1, 2, 3)), logs, rules=KIP966_NONE)
+    assert (found.situation, found.elected, found.waits_for) == (Situation.NEEDS_UNCLEAN_RECOVERY, None, ())
+    assert steps(found) == [*NOBODY_CLEAN, ("unclean-recovery", False)]
+    assert found.summary.endswith("waits for an operator: unclean.recovery.strategy is none.")
+    assert (found.advice.action, found.advice.replica) == (AdviceAction.LONGEST_LOG_BALANCED, 2)
+
+
+@pytest.mark.parametrize(
+    ("live", "logs", "action"),
+    [
+        ((1, 3), [], AdviceAction.BRING_BACK),
+        ((1, 2, 3), [silent(1), log_of(2, (4, 9))], AdviceAction.GET_MORE_INFORMATION),
+    ],
+)
+def test_none_asks_for_what_a_balanced_election_needs(
+    live: tuple[int, ...], logs: list[LogAnswer], action: AdviceAction
+) -> None:
+    cluster = cluster_of(live=live, fenced={1, 2, 3} - set(live))
+    assert decision(LOST_TWO, cluster, logs, rules=KIP966_NONE).advice.action is action
+
+
+# What an operator asks for
+
+
+def test_each_election_under_each_strategy() -> None:
+    """ElectLeaders goes by what is asked for, whatever the strategy; UNCLEAN is an aggressive recovery now."""
+    cluster = cluster_of(live=(2, 3), fenced=(1,))
+    logs = [log_of(3, (4, 116)), silent(1), log_of(2, (4, 135))]
+    for rules in KIP966_RULES:
+        found = decision(LOST_TWO, cluster, logs, rules=rules)
+        assert outcome(found, ElectionType.PREFERRED).elected is None
+        for kind in (ElectionType.UNCLEAN, ElectionType.LONGEST_LOG_AGGRESSIVE):
+            assert (outcome(found, kind).elected, outcome(found, kind).elected_by) == (2, ElectedBy.LONGEST_LOG)
+            assert steps(outcome(found, kind))[-1] == ("unclean-recovery", True)
+        balanced = outcome(found, ElectionType.LONGEST_LOG_BALANCED)
+        assert (balanced.elected, balanced.waits_for, balanced.note) == (None, (1,), "waits for 1")
+        designations = [one for one in found.elections if one.election is ElectionType.DESIGNATION]
+        assert [(one.designate, one.elected, one.elected_by) for one in designations] == [
+            (3, 3, ElectedBy.DESIGNATION),
+            (2, 2, ElectedBy.DESIGNATION),
+        ]
+
+
+def test_balanced_by_hand_needs_the_elr_too() -> None:
+    found = decision(leaderless(elr=(1,), last_known=(2,)), cluster_of(live=(2, 3), fenced=(1,)), rules=KIP966_NONE)
+    balanced = outcome(found, ElectionType.LONGEST_LOG_BALANCED)
+    assert (balanced.elected, balanced.waits_for) == (None, (1, 2))
+
+
+def test_a_designation_is_not_replaced_by_a_clean_election() -> None:
+    found = decision(leaderless(elr=(1,)), cluster_of(live=(1, 2, 3)), rules=KIP966_BALANCED)
+    assert (found.elected, found.elected_by) == (1, ElectedBy.ELR)
+    other = outcome(found, ElectionType.DESIGNATION, 2)
+    assert (other.elected, other.note) == (
+        None,
+        "elects nobody: 1 may lead cleanly, and is elected at the next event",
+    )
+
+
+def test_a_partition_with_a_leader_needs_no_recovery() -> None:
+    state = PartitionState("orders", 0, 1, 5, (1, 2, 3), (1, 2), elr=(), last_known_elr=())
+    found = decision(state, cluster_of(live=(1, 2, 3)), rules=KIP966_AGGRESSIVE)
+    assert {one.elected_by for one in found.elections[1:]} == {ElectedBy.LEADER_STAYS}
+
+
+# Which rules, and on what state
+
+
+@pytest.mark.parametrize(
+    ("unclean", "rules"), [(True, "kip966-aggressive"), (False, "kip966-balanced"), (None, "kip966-balanced")]
+)
+def test_kip966_takes_the_strategy_from_the_topic(unclean: bool | None, rules: str) -> None:
+    found = decision(LOST_TWO, cluster_of(live=(1, 2, 3)), rules=KIP966, unclean=unclean)
+    assert found.rules == rules
+    assert f"no release has the rules {rules}" in found.notes
+
+
+def test_a_last_known_leader_is_not_taken_for_the_kips_set_in_silence() -> None:
+    cluster = cluster_of(live=(1, 2, 3))
+    one = decision(leaderless(last_known=(1,)), cluster, rules=KIP966_BALANCED)
+    assert any(
+        note.startswith("LastKnownELR is [1]: Kafka 4.x keeps the last known leader there") for note in one.notes
+    )
+    assert not any(note.startswith("LastKnownELR") for note in decision(LOST_TWO, cluster, rules=KIP966_BALANCED).notes)
+
+
+def test_on_the_state_of_a_released_cluster_the_guarantee_is_not_given() -> None:
+    """The last known leader alone is heard and elected, as the rules say; but it is not the KIP's quorum."""
+    found = decision(
+        leaderless(last_known=(1,)),
+        cluster_of(live=(1, 2), fenced=(3,)),
+        [log_of(1, (4, 100)), log_of(2, (4, 90))],
+        rules=KIP966_BALANCED,
+    )
+    balanced = outcome(found, ElectionType.LONGEST_LOG_BALANCED)
+    assert (found.elected, balanced.elected) == (1, 1)
+    assert balanced.loss is not None
+    assert balanced.loss.grade is Grade.BOUNDED
+
+
+def test_answers_of_another_leader_epoch_are_not_used() -> None:
+    for epoch in (4, 6):
+        found = decision(
+            leaderless(last_known=(1,)),
+            cluster_of(live=(1,)),
+            [log_of(1, (4, 100), leader_epoch=epoch)],
+            rules=KIP966_BALANCED,
+        )
+        assert (found.elected, found.waits_for) == (None, (1,))
+
+
+# Explaining never disagrees with doing.
+
+
+IDS = (1, 2, 3)
+subsets = st.lists(st.sampled_from(IDS), unique=True).map(tuple)
+
+
+@st.composite
+def leaderless_states(draw: st.DrawFn) -> PartitionState:
+    replicas = draw(st.permutations(IDS).map(tuple))
+    isr, elr = draw(st.just(()) | subsets), draw(st.just(()) | subsets)
+    elr = tuple(replica for replica in elr if replica not in isr)
+    return leaderless(replicas, isr=isr, elr=elr, last_known=draw(subsets | st.just((1, 9))))
+
+
+def told(replicas: Iterable[int]) -> st.SearchStrategy[tuple[LogAnswer, ...]]:
+    one = st.none() | st.tuples(st.integers(0, 2), st.integers(1, 3))
+    return st.tuples(*(one for _ in replicas)).map(
+        lambda logs: tuple(
+            silent(replica) if log is None else log_of(replica, log) for replica, log in zip(IDS, logs, strict=True)
+        )
+    )
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> tuple[Snapshot, RuleSet]:
+    live = draw(subsets)
+    cluster = cluster_of(live=live, fenced=set(IDS) - set(live))
+    snapshot = snapshot_of(draw(leaderless_states()), cluster, draw(told(IDS)), unclean=draw(st.booleans()))
+    return snapshot, draw(st.sampled_from(KIP966_RULES))
+
+
+def started(snapshot: Snapshot, rules: RuleSet) -> Run:
+    recovery = Run(RecoveringController(controller_state(snapshot, rules)))
+    recovery.at(0)
+    return recovery
+
+
+def answer(recovery: Run, snapshot: Snapshot, but: Iterable[int] = ()) -> None:
+    """Every replica answers as the snapshot has its log; the others cannot be reached; then time passes."""
+    (answers,) = snapshot.logs.values()
+    for one in answers:
+        if one.replica in but:
+            continue
+        if isinstance(one, ReplicaLog):
+            tell(recovery, one.replica, (one.last_epoch, one.log_end))
+        else:
+            recovery.fail(one.replica)
+    recovery.at(recovery.controller.manager.now_ms + 5_000)
+    recovery.at(recovery.controller.manager.now_ms + 300_000)
+
+
+def tell(recovery: Run, replica: int, log: tuple[int | None, int]) -> None:
+    entry = LogInfoEntry(log[1], log[0], recovery.state().leader_epoch)
+    epoch = recovery.controller.state.brokers[replica].epoch
+    recovery.step(LogInfoAnswered(replica, epoch, {recovery.state().address: entry}))
+
+
+@settings(max_examples=300)
+@given(worlds())
+def test_the_manager_elects_whom_the_decision_says(world: tuple[Snapshot, RuleSet]) -> None:
+    snapshot, rules = world
+    found = decide(snapshot, snapshot.partitions[0], rules)
+    recovery = started(snapshot, rules)
+    answer(recovery, snapshot)
+    if found.elected_by in {ElectedBy.ISR, ElectedBy.ELR}:
+        # The controller elects cleanly at its next event; until then the manager leaves the partition alone.
+        assert (recovery.leader, recovery.requests) == (None, [])
+    else:
+        assert recovery.leader == found.elected
+    if found.elected_by is ElectedBy.LONGEST_LOG:
+        assert (recovery.state().isr, recovery.state().elr) == ((found.elected,), ())
+
+
+@settings(max_examples=300)
+@given(worlds(), st.booleans(), st.tuples(st.integers(0, 2), st.integers(1, 3)))
+def test_the_manager_elects_on_a_return_whom_the_forecast_says(
+    world: tuple[Snapshot, RuleSet], clean: bool, log: tuple[int, int]
+) -> None:
+    """Where the forecast leaves it open, the log that the returning broker then tells decides."""
+    snapshot, rules = world
+    found = decide(snapshot, snapshot.partitions[0], rules)
+    if found.elected is not None:
+        return
+    for forecast in (one for one in found.forecasts if one.clean is clean):
+        replica = forecast.replica
+        recovery = started(snapshot, rules)
+        recovery.step(events.BrokerRegistered(replica, clean), events.BrokerUnfenced(replica))
+        known = {one.replica for one in snapshot.logs[snapshot.partitions[0].address] if isinstance(one, ReplicaLog)}
+        if recovery.leader is None and (not clean or replica not in known):
+            tell(recovery, replica, log)
+            answer(recovery, snapshot, but={replica})
+        else:
+            answer(recovery, snapshot)
+        if forecast.elected is not None or not forecast.warning:
+            assert recovery.leader == forecast.elected
+        elif forecast.warning.startswith("the recovery then waits"):
+            assert recovery.leader is None
+        elif snapshot.cluster.live <= {*known, replica}:
+            assert recovery.leader is not None
+        if forecast.elected is not None:
+            assert (recovery.state().isr, recovery.state().elr) == (forecast.isr, forecast.elr)
