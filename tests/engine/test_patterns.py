@@ -263,6 +263,7 @@ NEAR = (
     replace(EMPTY, replicas=(1, 2, 4)),
     replace(EMPTY, topic="__consumer_offsets"),
     replace(EMPTY, topic="other-config"),
+    replace(EMPTY, topic="other-count"),
 )
 
 
@@ -270,7 +271,9 @@ def test_what_a_decision_can_tell_apart_are_different_patterns() -> None:
     config = TopicConfig(2, ConfigSource.TOPIC, False, ConfigSource.DEFAULT)
     states = (EMPTY, *NEAR)
     kinds = {state.topic: config for state in states} | {"other-config": replace(config, min_insync_replicas=1)}
-    snapshot = Snapshot(0, cluster_of(live=(1, 2, 3), fenced=(4,)), states, kinds)
+    snapshot = Snapshot(
+        0, cluster_of(live=(1, 2, 3), fenced=(4,)), states, kinds, first_partition_replicas={"other-count": 1}
+    )
     for rules in (ELR_4_3, KRAFT):
         counted = count_patterns(snapshot, rules)
         assert set(counted.values()) == {1}
