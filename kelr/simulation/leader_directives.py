@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kelr.controller import Election, ManualRecovery, Stepped, events
 from kelr.engine import decide
-from kelr.model import ElectionType, TopicPartition
+from kelr.model import ElectedBy, ElectionType, TopicPartition
 from kelr.simulation.cluster import SimulatedCluster
 from kelr.simulation.language import Directive, cut
 from kelr.simulation.outcome import answered_lines, outcome_lines
@@ -65,7 +65,7 @@ def _elect(cluster: SimulatedCluster, directive: Directive) -> Result:
     directive.allow("timeout")
     at, (kind, *more) = address(cluster, directive), rest(directive, "a type, such as unclean")
     after, done = cluster.after(_election(directive, at, kind, more))
-    return after, answered_lines(done)
+    return after, answered_lines(done, by=ElectedBy.DESIGNATION if kind == "designation" else None)
 
 
 def _election(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from kelr.controller import LogInfoRequest, Refused, Stepped
 from kelr.controller.reach import NONE
-from kelr.model import TopicPartition
+from kelr.model import ElectedBy, TopicPartition
 from kelr.simulation.cluster import SimulatedCluster
 from kelr.simulation.words import NOTHING_CHANGES, answer_lines, change_lines, log_text
 
@@ -21,16 +21,20 @@ def outcome_lines(*steps: Stepped) -> list[str]:
     return lines or [NOTHING_CHANGES]
 
 
-def answered_lines(done: Stepped) -> list[str]:
-    """What a request was answered, and what it changed."""
+def answered_lines(done: Stepped, *, by: ElectedBy | None = None) -> list[str]:
+    """What a request was answered, and what it changed.
+
+    Args:
+        by: the reason of an election that the request itself names.
+    """
     answers = [done.error] if done.error != NONE else answer_lines(done.answers, only_errors=False)
-    return [*answers, *(_what_it_did(done) or [NOTHING_CHANGES])]
+    return [*answers, *(_what_it_did(done, by) or [NOTHING_CHANGES])]
 
 
-def _what_it_did(done: Stepped) -> list[str]:
+def _what_it_did(done: Stepped, by: ElectedBy | None = None) -> list[str]:
     return [
         *map(_refused_line, done.refused),
-        *change_lines(done.changes),
+        *change_lines(done.changes, by),
         *map(_request_line, done.requests),
     ]
 

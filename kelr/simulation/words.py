@@ -42,8 +42,12 @@ def state_line(state: PartitionState, by: ElectedBy | None = None) -> str:
     return " ".join(parts)
 
 
-def change_lines(changes: Iterable[Change]) -> list[str]:
-    """The partitions that an event changed, each once: as the last of its records leaves it."""
+def change_lines(changes: Iterable[Change], by: ElectedBy | None = None) -> list[str]:
+    """The partitions that an event changed, each once: as the last of its records leaves it.
+
+    Args:
+        by: why new leaders were elected, where the event itself says it.
+    """
     last: dict[TopicPartition, Change] = {}
     electing: dict[TopicPartition, Change] = {}
     for change in changes:
@@ -51,11 +55,8 @@ def change_lines(changes: Iterable[Change]) -> list[str]:
             last[change.after.address] = change
             if change.after.leader is not None and change.after.leader != change.before.leader:
                 electing[change.after.address] = change
-    return [_change_line(change, electing.get(address)) for address, change in sorted(last.items())]
-
-
-def _change_line(change: Change, electing: Change | None) -> str:
-    return state_line(change.after, None if electing is None else elected_by(electing))
+    reasons = {address: by or elected_by(change) for address, change in electing.items()}
+    return [state_line(change.after, reasons.get(address)) for address, change in sorted(last.items())]
 
 
 def answer_lines(answers: Mapping[TopicPartition, str], *, only_errors: bool) -> list[str]:
@@ -90,7 +91,7 @@ def log_text(address: TopicPartition, replica: int, log: SimulatedLog) -> str:
     epochs = ",".join(f"{entry.epoch}:{entry.end_offset}" for entry in log.lineage) or "-"
     parts = [f"{address}@{replica} end={log.end} hw={log.high_watermark} epochs={epochs}"]
     parts += [f"start={log.start}"] if log.start else []
-    parts += [f"flushed={log.flushed}"] if 0 < log.flushed < log.end else []
+    parts += [f"flushed={log.flushed}"] if log.start < log.flushed < log.end else []
     return " ".join(parts)
 
 
