@@ -428,6 +428,20 @@ def test_a_window_begins_again_with_a_new_controller() -> None:
     assert recovery.leader == 1
 
 
+def test_the_quorum_of_a_recovery_is_forgotten_with_it() -> None:
+    """Three replicas with min ISR 3: 2 lost its tail, and 1 loses its own after it was elected. 3 is whole and needed,
+    but LastKnownELR went with the election (as in PartitionChangeBuilder; the KIP's text would have kept it)."""
+    recovery = run(partition(last_known=(1, 2, 3)), min_isr=3)
+    for broker, log_end in ((1, 100), (2, 60), (3, 100)):
+        recovery.answer(broker, (4, log_end))
+    assert (recovery.leader, recovery.state().last_known_elr) == (1, ())
+    recovery.step(events.BrokerFenced(3), events.BrokerRegistered(1, clean=False), events.BrokerUnfenced(1))
+    assert recovery.state().last_known_elr == (1,)
+    recovery.answer(1, (4, 80))
+    recovery.fail(2)
+    assert recovery.leader == 1  # and records 80 to 99 are gone
+
+
 # What happens to the partition meanwhile
 
 
