@@ -15,6 +15,7 @@ from kelr.commands.completions import completion_scripts
 from kelr.commands.main import INTERNAL_ERROR, INTERRUPTED, PIPE_CLOSED
 from kelr.commands.options import EXIT_MEANINGS
 from kelr.commands.registry import COMMANDS
+from kelr.simulation.session import SPECS
 
 _BEGIN = "<!-- generated: {name} (make docs) -->"
 _END = "<!-- end of {name} -->"
@@ -22,7 +23,7 @@ _END = "<!-- end of {name} -->"
 
 def generated_docs(root: Path) -> dict[Path, str]:
     """Each generated document, whole, by its path: what the file should hold."""
-    readme, reference = root / "README.md", root / "docs" / "cli.md"
+    readme, reference, scenarios = root / "README.md", root / "docs" / "cli.md", root / "docs" / "scenarios.md"
     kelr = command_line()
     texts = {"commands": "\n".join(_commands_table()), "exit codes": "\n".join(_exit_codes())}
     return {
@@ -30,6 +31,7 @@ def generated_docs(root: Path) -> dict[Path, str]:
         reference: _with_parts(
             reference.read_text(encoding="utf-8"), {"reference": "\n".join(_reference(kelr)), **texts}
         ),
+        scenarios: _with_parts(scenarios.read_text(encoding="utf-8"), {"directives": "\n".join(_directives())}),
     }
 
 
@@ -47,6 +49,14 @@ def _commands_table() -> Iterator[str]:
     yield "|---|---|"
     for registered in COMMANDS:
         yield f"| `kelr {registered.name}` | {registered.summary} |"
+
+
+def _directives() -> Iterator[str]:
+    yield "| directive | does |"
+    yield "|---|---|"
+    for spec in SPECS:
+        words = f"{spec.name} {spec.words}".rstrip().replace("|", "\\|")
+        yield f"| `{words}` | {spec.about} |"
 
 
 def _exit_codes() -> Iterator[str]:

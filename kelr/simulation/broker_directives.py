@@ -21,7 +21,10 @@ def _fence(cluster: SimulatedCluster, directive: Directive) -> Result:
 
 def _unfence(cluster: SimulatedCluster, directive: Directive) -> Result:
     directive.allow()
-    cluster, handled = cluster.after(events.BrokerUnfenced(broker(directive)))
+    unfenced = broker(directive)
+    if unfenced in cluster.down:
+        raise directive.error(f"broker {unfenced} does not run", next_step=f"restart {unfenced} clean, or unclean")
+    cluster, handled = cluster.after(events.BrokerUnfenced(unfenced))
     return cluster, outcome_lines(handled)
 
 

@@ -77,7 +77,7 @@ class SimulatedCluster:
         )._with_records(done)
         if done.error != NONE:
             return cluster, done
-        if isinstance(event, events.BrokerRegistered | events.BrokerUnfenced):
+        if isinstance(event, events.BrokerRegistered):
             cluster = replace(cluster, down=cluster.down - {event.broker})
         if isinstance(event, events.DirectoryFailed | events.BrokerRegistered):
             cluster = cluster._without_lost_directories()
