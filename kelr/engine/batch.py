@@ -118,7 +118,7 @@ class PatternReader:
         self._cache = PatternCache() if cache is None else cache
         self._status_of = _Statuses(snapshot.cluster).__getitem__
         self._kind_of = _TopicKinds(snapshot).__getitem__
-        self._with_logs = {(address.topic, address.partition) for address in snapshot.logs}
+        self._with_logs = {(at.topic, at.partition) for at, answers in snapshot.logs.items() if answers}
         self._seen: dict[Hashable, Known] = {}
 
     def verdict(self, state: PartitionState) -> Verdict:

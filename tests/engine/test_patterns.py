@@ -24,6 +24,7 @@ from kelr.engine import (
     verdicts,
 )
 from kelr.model import (
+    AdviceAction,
     Broker,
     BrokerStatus,
     ConfigSource,
@@ -110,14 +111,19 @@ def many(count: int) -> Snapshot:
     return Snapshot(0, cluster, tuple(states), {state.topic: config for state in states})
 
 
-def test_each_pattern_is_decided_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_pattern_is_found_and_decided_once(monkeypatch: pytest.MonkeyPatch) -> None:
     decided: list[Pattern] = []
+    found_slowly: list[PartitionState] = []
     one = Pattern.decide
+    monkeypatch.setattr(
+        "kelr.engine.batch.pattern_of",
+        lambda snapshot, state, rules: found_slowly.append(state) or pattern_of(snapshot, state, rules),
+    )
     monkeypatch.setattr(Pattern, "decide", lambda pattern: decided.append(pattern) or one(pattern))
     snapshot, cache = many(500), PatternCache()
     found = list(verdicts(snapshot, cache=cache))
     # All three live, or the first, the second or the third of them dead.
-    assert len(decided) == len(set(decided)) == len(cache) == 4
+    assert len(decided) == len(set(decided)) == len(cache) == len(found_slowly) == 4
     assert found == decided_one_by_one(snapshot, None)
     assert list(verdicts(replace(snapshot, taken_at_ms=1), cache=cache)) == found
     assert len(decided) == 4
@@ -158,6 +164,34 @@ def test_a_verdict_is_told_in_the_partitions_own_ids() -> None:
     assert elected[ElectionType.DESIGNATION, 20] == 20
     assert {forecast.replica for forecast in verdict.forecasts} == {10}
     assert verdict.brokers == (10, 20, 30)
+
+
+def test_a_broker_that_only_the_advice_names_is_named() -> None:
+    verdict = Verdict(Situation.WAITING_FOR_ISR, None, None, (), (), (), AdviceAction.BRING_BACK, 7)
+    assert verdict.brokers == (7,)
+    assert verdict.renamed(lambda broker: broker + 1).brokers == (8,)
+
+
+def test_verdicts_that_name_other_brokers_are_told_apart() -> None:
+    """One pattern, and the first of the named brokers is the same: the others still count."""
+    states = tuple(
+        replace(leaderless((30, *rest), elr=rest[:1], last_known=rest[:1]), partition=number)
+        for number, rest in enumerate(((10, 20), (10, 40), (50, 20)))
+    )
+    config = TopicConfig(2, ConfigSource.TOPIC, False, ConfigSource.DEFAULT)
+    snapshot = Snapshot(0, cluster_of(live=(20, 30, 40), fenced=(10, 50)), states, {"orders": config})
+    assert len(count_patterns(snapshot)) == 1
+    assert list(verdicts(snapshot)) == decided_one_by_one(snapshot, None)
+
+
+def test_counts_are_right_where_the_cache_forgets() -> None:
+    """Patterns with logs are looked up in the cache each time, which here holds one of the two."""
+    states = tuple(replace(leaderless((1, 2)), partition=number) for number in range(4))
+    logs = {state.address: (log_of(1, (0, 9 + state.partition % 2)),) for state in states}
+    snapshot = Snapshot(0, cluster_of(live=(1, 2)), states, logs=logs)
+    counted = PatternReader(snapshot, cache=PatternCache(limit=1)).count(states)
+    assert counted == count_patterns(snapshot)
+    assert sorted(counted.values()) == [2, 2]
 
 
 def test_a_pattern_calls_brokers_by_their_place_and_keeps_nothing_that_is_the_partitions_own() -> None:
@@ -232,7 +266,7 @@ def test_a_replica_that_is_nobody_is_not_taken_for_a_broker_of_the_same_status()
     """No source lets -1 pass as a replica; if one did, it would still be -1 in the verdict and no other broker."""
     broker, nobody = leaderless((7, 2), elr=(2,)), leaderless((-1, 2), elr=(2,))
     reader = PatternReader(snapshot_of(broker, cluster_of(live=(), fenced=(2,))))
-    for state in (broker, nobody):
+    for state in (nobody, broker, nobody):
         assert reader.verdict(state) == verdict_of(decide(snapshot_of(state, cluster_of(live=(), fenced=(2,))), state))
 
 
