@@ -9,6 +9,7 @@ from hypothesis import given
 
 from kelr.controller import ControllerState, Election, Registration, handle, history
 from kelr.controller import events as ev
+from kelr.controller.election import NO_LEADER
 from kelr.engine import decide
 from kelr.model import Decision, ElectionType, PartitionState, Snapshot
 from kelr.simulation import Replication, SimulatedCluster
@@ -26,10 +27,15 @@ def snapshot_of(state: ControllerState) -> Snapshot:
 
 
 def decisions(history: History) -> Iterator[tuple[ControllerState, PartitionState, Decision]]:
-    """A decision about each partition at the end of a history."""
+    """A decision about each partition at the end of a history.
+
+    Not where ELR or LastKnownELR names a broker that is no replica any more: Kafka's controller fails when it tries to
+    elect that one (`docs/invariants.md`).
+    """
     snapshot = snapshot_of(history.end)
     for state in snapshot.partitions:
-        yield history.end, state, decide(snapshot, state, history.end.rules)
+        if {*(state.elr or ()), *(state.last_known_elr or ())} <= {*state.replicas, NO_LEADER}:
+            yield history.end, state, decide(snapshot, state, history.end.rules)
 
 
 def doing(state: ControllerState, partition: PartitionState, *events: ev.Event) -> PartitionState:
