@@ -10,10 +10,19 @@ import typer
 
 from kelr.commands.app import build
 from kelr.commands.help import first_sentence, shown_flags
-from kelr.model import Situation
+from kelr.controller import RULE_SETS
+from kelr.engine.rule_docs import RULES
+from kelr.model import ElectionType, Situation
 from kelr.view.formats import OutputFormat
 
-_CHOICES = {"--output": tuple(OutputFormat), "--situation": tuple(Situation)}
+_CHOICES = {
+    "--output": tuple(OutputFormat),
+    "--situation": tuple(Situation),
+    "--rules": ("auto", *RULE_SETS),
+    "--compare-rules": ("all", *RULE_SETS),
+    "--why": ("list", *RULES),
+    "--election": tuple(ElectionType),
+}
 _FILES = frozenset({"FILE", "DIR", "DIRECTORY", "PATH"})
 
 

@@ -6,7 +6,7 @@ _kelr() {
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         if [[ $skip ]]; then skip=; continue; fi
         case "$word" in
-            --bootstrap-server|--broker|--brokers|--command-config|--context|--cursor|--dir|--election|--heap-mb|--kafka|--limit|--min-isr|--output|--page-size|--partitions|--rack|--racks|--rules|--situation|--snapshot|--timeout|--topic|-b|-c|-o) skip=1 ;;
+            --bootstrap-server|--broker|--brokers|--command-config|--compare-rules|--context|--cursor|--dir|--election|--heap-mb|--if|--kafka|--limit|--min-isr|--output|--page-size|--partitions|--rack|--racks|--rules|--situation|--snapshot|--timeout|--topic|--why|-b|-c|-o) skip=1 ;;
             -*) ;;
             *) case "$path $word" in
                 "kelr describe"|"kelr log-info"|"kelr snapshot"|"kelr explain"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr schema") path="$path $word" ;;
@@ -17,10 +17,12 @@ _kelr() {
         --broker) return ;;
         --brokers) return ;;
         --command-config) _kelr_files "$current"; return ;;
+        --compare-rules) _kelr_words "all kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive" "$current"; return ;;
         --cursor) return ;;
         --dir) _kelr_files "$current"; return ;;
-        --election) return ;;
+        --election) _kelr_words "preferred unclean designation longest_log_balanced longest_log_aggressive" "$current"; return ;;
         --heap-mb) return ;;
+        --if) return ;;
         --kafka) return ;;
         --limit) return ;;
         --min-isr) return ;;
@@ -28,11 +30,12 @@ _kelr() {
         --partitions) return ;;
         --rack) return ;;
         --racks) return ;;
-        --rules) return ;;
+        --rules) _kelr_words "auto kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive" "$current"; return ;;
         --situation) _kelr_words "healthy under-min-isr leader-not-live waiting-for-isr waiting-for-elr waiting-for-last-known-leader needs-unclean-recovery no-live-replica leader-pending unknown" "$current"; return ;;
         --snapshot) _kelr_files "$current"; return ;;
         --timeout) return ;;
         --topic) return ;;
+        --why) _kelr_words "list preferred-replica leader-stays live-isr-member live-elr-member last-known-leader unclean-election unclean-recovery designated-is-live recovery-quorum-live recovery-quorum-heard any-replica-heard logs-can-be-ranked best-log-is-live best-log" "$current"; return ;;
         -b|--bootstrap-server) return ;;
         -c|--context) return ;;
         -o|--output) _kelr_words "table wide json ndjson yaml csv" "$current"; return ;;
@@ -52,7 +55,7 @@ _kelr() {
             [[ $current == -* ]] || { _kelr_files "$current"; return; }
             ;;
         "kelr explain")
-            choices="--election --rules --full -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            choices="--if --election --rules --compare-rules --why --full -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
             ;;
         "kelr simulate")
             choices="--step --check --rewrite --list -o --output --verbose --debug --help"

@@ -11,6 +11,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
+class AssumptionError(ValueError):
+    """Words that are no assumption, or one about a broker or a rack that there is not; the message says what is."""
+
+
 class Happening(StrEnum):
     """The kinds of thing that can be imagined; the value is how kelr says it, after whom or what it happens to."""
 
@@ -114,11 +118,11 @@ def parse_assumptions(text: str) -> tuple[Assumption, ...]:
     A broker or rack alone does what is said next: ``1 and 2 fail`` is ``1 fails, 2 fails``.
 
     Raises:
-        ValueError: naming the words that could not be read, and what can be written.
+        AssumptionError: naming the words that could not be read, and what can be written.
     """
     pieces = [piece.strip() for piece in _pieces(text) if piece.strip()]
     if not pieces:
-        raise ValueError(f"{text!r} says nothing; write {FORMS}")
+        raise AssumptionError(f"{text!r} says nothing; write {FORMS}")
     found: list[Assumption] = []
     waiting: list[str] = []
     for piece in pieces:
@@ -127,12 +131,12 @@ def parse_assumptions(text: str) -> tuple[Assumption, ...]:
             continue
         assumption = _one(piece)
         if assumption is None:
-            raise ValueError(f"{piece!r} is nothing that can be imagined; write {FORMS}")
+            raise AssumptionError(f"{piece!r} is nothing that can be imagined; write {FORMS}")
         found += [_same_for(subject, assumption) for subject in waiting]
         waiting = []
         found.append(assumption)
     if waiting:
-        raise ValueError(f"{waiting[0]!r}: what happens to it? Write {FORMS}")
+        raise AssumptionError(f"{waiting[0]!r}: what happens to it? Write {FORMS}")
     return tuple(found)
 
 
@@ -180,17 +184,17 @@ def _at_large(match: re.Match[str], happening: Happening) -> Assumption:
 
 def _checked(assumption: Assumption, piece: str) -> Assumption:
     if assumption.broker is not None and assumption.broker > _MOST_BROKER:
-        raise ValueError(f"{piece!r}: a broker id is at most {_MOST_BROKER}")
+        raise AssumptionError(f"{piece!r}: a broker id is at most {_MOST_BROKER}")
     if assumption.happening is Happening.MIN_ISR and not assumption.value:
-        raise ValueError(f"{piece!r}: min.insync.replicas is at least 1")
+        raise AssumptionError(f"{piece!r}: min.insync.replicas is at least 1")
     if assumption.rack is not None and assumption.happening in {Happening.UNREGISTERED, Happening.LOSES_DIRECTORY}:
-        raise ValueError(f"{piece!r}: name the brokers; a rack only fails, stops or returns")
+        raise AssumptionError(f"{piece!r}: name the brokers; a rack only fails, stops or returns")
     return assumption
 
 
 def _same_for(subject: str, assumption: Assumption) -> Assumption:
     if assumption.broker is None and assumption.rack is None:
-        raise ValueError(f"{subject!r}: what happens to it? Write {FORMS}")
+        raise AssumptionError(f"{subject!r}: what happens to it? Write {FORMS}")
     match = re.fullmatch(_SUBJECT, subject, re.IGNORECASE)
     assert match is not None  # it was read before
     about = _about(match, assumption.happening)

@@ -110,7 +110,7 @@ def _truncated(
 ) -> tuple[LogAnswer, ...]:
     """Followers keep a log that the leader's own continues; another one is cut to where both agree, sooner or later."""
     leader = next((answer for answer in answers if answer.replica == partition.leader), None)
-    why = f"broker {partition.leader} leads, and it truncates to that log where they differ"
+    why = f"cut to the log of broker {partition.leader} where they differ"
     return tuple(
         _unknown(answer, why)
         if answer.replica in followers and isinstance(answer, ReplicaLog) and not _continues(leader, answer)

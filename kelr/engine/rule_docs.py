@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kelr.controller import ELECTION_RULES, RULE_SETS, Election
-from kelr.controller.election import ElectionRule, election_order
+from kelr.controller.election import UNCLEAN_RECOVERY, ElectionRule, election_order
 from kelr.model import Step
 
 _ELECTION = ("docs/election-rules.md", "The election (builder, `electLeader` and what it calls)")
@@ -86,8 +86,8 @@ def _of_the_controller(rule: ElectionRule) -> Rule:
         rule.question,
         rule.source,
         rule.doc,
-        asked="Kafka's controller, in each election of the kinds below",
-        documented=_ELECTION,
+        asked="Kafka's controller",
+        documented=_MANAGER if rule is UNCLEAN_RECOVERY else _ELECTION,
         elects_cleanly=rule.clean,
     )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from kelr.controller import ControllerState, RuleSet, controller_state, snapshot_of
 from kelr.engine.assumed_events import unfold
-from kelr.engine.assumptions import Assumption, rack_named
+from kelr.engine.assumptions import Assumption, AssumptionError, rack_named
 from kelr.engine.elections import elected_by
 from kelr.engine.imagined_events import Moment, Ran, after_assumption
 from kelr.engine.imagined_logs import as_heard
@@ -73,8 +73,10 @@ def imagine(snapshot: Snapshot, assumptions: Sequence[Assumption], rules: RuleSe
     Partitions are as the controller has them right after the last event; nothing is produced or replicated in between.
 
     Raises:
-        ValueError: an assumption is about a broker or a rack that there is not; the message names those there are.
+        AssumptionError: an assumption is about a broker or a rack that there is not; the message names those there are.
     """
+    if not assumptions:
+        return Imagined(snapshot, ())
     cluster = _with_every_broker(snapshot)
     known = tuple(_checked(assumption, cluster, snapshot.partitions) for assumption in assumptions)
     starts = range(0, max(1, len(snapshot.partitions)), _AT_ONCE)
@@ -110,13 +112,13 @@ def _checked(assumption: Assumption, cluster: Cluster, partitions: Iterable[Part
         rack = rack_named(assumption.rack, racks)
         if rack is None:
             there_are = f"there are {joined(racks)}" if racks else "no broker tells its rack"
-            raise ValueError(f"{str(assumption)!r}: there is no rack {assumption.rack!r}; {there_are}")
+            raise AssumptionError(f"{str(assumption)!r}: there is no rack {assumption.rack!r}; {there_are}")
         return replace(assumption, rack=rack)
     if assumption.broker is not None:
         brokers = {broker.id for broker in cluster.brokers} | {one for state in partitions for one in state.replicas}
         if assumption.broker not in brokers:
             there_are = f"there are {joined(sorted(brokers))}"
-            raise ValueError(f"{str(assumption)!r}: there is no broker {assumption.broker}; {there_are}")
+            raise AssumptionError(f"{str(assumption)!r}: there is no broker {assumption.broker}; {there_are}")
     return assumption
 
 

@@ -52,25 +52,36 @@ def decide_partitions(
     Raises:
         KelrError: the cluster cannot be reached at all; everything less is a value in the snapshot.
     """
+    wanted = is_unsafe if only_unsafe else _every
     for page in source.pages(selection):
-        taken_at_ms = source.taken_at_ms if source.taken_at_ms is not None else clock_ms()
-        snapshot = _read_logs(source, _page_snapshot(source, page, taken_at_ms), only_unsafe, progress)
-        for _ in range(MAX_READINGS - 1):
-            moved = _moved_on(snapshot)
-            if not moved:
-                break
-            snapshot = _read_again(source, snapshot, moved, only_unsafe, progress)
-        decisions = tuple(
-            decide(snapshot, state, rules)
-            for state in snapshot.partitions
-            if not only_unsafe or is_leaderless_or_unsafe(_situation(snapshot, state))
-        )
+        snapshot = with_logs(source, page_snapshot(source, page, clock_ms), wanted, progress)
+        decisions = tuple(decide(snapshot, state, rules) for state in snapshot.partitions if wanted(snapshot, state))
         yield DecidedPage(snapshot, decisions)
 
 
-def _page_snapshot(source: Source, page: Page, now_ms: int) -> Snapshot:
+Wanted = Callable[[Snapshot, PartitionState], bool]
+"""Which partitions of a snapshot are decided, so that their logs are asked for."""
+
+
+def _every(_snapshot: Snapshot, _state: PartitionState) -> bool:
+    return True
+
+
+def with_logs(source: Source, snapshot: Snapshot, wanted: Wanted, progress: Progress | None) -> Snapshot:
+    """The snapshot with the logs of the wanted partitions; those that change meanwhile are read again."""
+    snapshot = _read_logs(source, snapshot, wanted, progress)
+    for _ in range(MAX_READINGS - 1):
+        moved = _moved_on(snapshot)
+        if not moved:
+            break
+        snapshot = _read_again(source, snapshot, moved, wanted, progress)
+    return snapshot
+
+
+def page_snapshot(source: Source, page: Page, clock_ms: Callable[[], int]) -> Snapshot:
+    """A page with what surrounds its partitions, and without logs."""
     return Snapshot(
-        taken_at_ms=now_ms,
+        taken_at_ms=source.taken_at_ms if source.taken_at_ms is not None else clock_ms(),
         cluster=source.cluster(),
         partitions=page.partitions,
         configs=source.topic_configs(sorted({state.topic for state in page.partitions})),
@@ -80,18 +91,19 @@ def _page_snapshot(source: Source, page: Page, now_ms: int) -> Snapshot:
     )
 
 
+def is_unsafe(snapshot: Snapshot, state: PartitionState) -> bool:
+    """Whether a partition of a snapshot has no live leader, or is under min ISR."""
+    return is_leaderless_or_unsafe(_situation(snapshot, state))
+
+
 def _situation(snapshot: Snapshot, state: PartitionState) -> Situation:
     config = snapshot.configs.get(state.topic, TopicConfig())
     first = snapshot.first_partition_replicas.get(state.topic, len(state.replicas))
     return situation_of(state, snapshot.cluster, effective_min_isr(config.min_insync_replicas, first))
 
 
-def _read_logs(source: Source, snapshot: Snapshot, only_unsafe: bool, progress: Progress | None) -> Snapshot:
-    asked = [
-        state
-        for state in snapshot.partitions
-        if not only_unsafe or is_leaderless_or_unsafe(_situation(snapshot, state))
-    ]
+def _read_logs(source: Source, snapshot: Snapshot, wanted: Wanted, progress: Progress | None) -> Snapshot:
+    asked = [state for state in snapshot.partitions if wanted(snapshot, state)]
     logs = source.replica_logs(asked, lineage=True, progress=progress) if asked else {}
     return replace(snapshot, logs={**snapshot.logs, **logs})
 
@@ -109,7 +121,7 @@ def _read_again(
     source: Source,
     snapshot: Snapshot,
     moved: frozenset[TopicPartition],
-    only_unsafe: bool,
+    wanted: Wanted,
     progress: Progress | None,
 ) -> Snapshot:
     """The snapshot with these partitions, and their logs, read once more."""
@@ -119,7 +131,7 @@ def _read_again(
     for page in source.pages(selection):
         fresh.update((state.address, state) for state in page.partitions)
         errors.extend(page.topic_errors)
-    again = _read_logs(source, replace(snapshot, partitions=tuple(fresh.values()), logs={}), only_unsafe, progress)
+    again = _read_logs(source, replace(snapshot, partitions=tuple(fresh.values()), logs={}), wanted, progress)
     return replace(
         snapshot,
         partitions=tuple(fresh.get(state.address, state) for state in snapshot.partitions),

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from kelr.controller import RULE_SETS
 from kelr.engine.by_hand import KAFKA_PYTHON_CONNECTION, STOCK_CONNECTION
+from kelr.engine.what_if import Happened
 from kelr.model import (
     Cluster,
     Decision,
@@ -18,30 +19,45 @@ from kelr.model import (
     Situation,
     Step,
     TopicError,
+    TopicPartition,
 )
-from kelr.view.columns import Column, Json, RowT, View
+from kelr.view.columns import Column, Fact, Json, View
 from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL, cluster_head, error_items, note_errors
 from kelr.view.explain_columns import (
     CANDIDATE_COLUMNS,
     FORECAST_COLUMNS,
+    LEADER_COLUMN,
     OUTCOME_COLUMNS,
     SHORT_COLUMNS,
+    SHORT_STEP_COLUMNS,
     STEP_COLUMNS,
     Explained,
     election_name,
     merged_returns,
     worth_a_line,
 )
+from kelr.view.explain_if import assumed_document, assumed_lines, happened_document, happened_lines
 from kelr.view.formats import OutputFormat
+from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.styled import Span, Style, Text, plain, styled
-from kelr.view.table import Table, wrap
 
 _BY_HAND = {
     False: "Designating it by hand, with Kafka's own tool (look again just before):",
     True: "Designating it by hand, in this order (look again just before; kafka-python is installed with kelr, and"
     " Kafka's own reassignment tool refuses to name a dead broker):",
 }
+
+_NOT_BY_HAND = "(Lines that designate it by hand are left out: the cluster is not in this state.)"
+
+_HEAD = (
+    *CLUSTER_HEAD,
+    Fact(
+        "assumptions",
+        "object[]",
+        "What is imagined to have happened, in order: {text, notes, changes, changes_not_listed}; empty for what is.",
+    ),
+)
 
 NextCommand = Callable[[Iterable[str]], str]
 """Turns a command's arguments into the line to type, connection flags included."""
@@ -57,7 +73,9 @@ class Explanation:
         kafka_python_connection: the same for kafka-python's command line.
         width: columns of the terminal; None for a pipe.
         election: show the steps of this election type too.
-        sources: name the KIP section or Kafka class behind each rule.
+        sources: name each rule, and the KIP section or Kafka class behind it.
+        imagined: whether the decisions are about an imagined state.
+        keep: the flags that a next ``kelr explain`` repeats.
     """
 
     next_command: NextCommand
@@ -66,6 +84,16 @@ class Explanation:
     width: int | None = None
     election: ElectionType | None = None
     sources: bool = False
+    imagined: bool = False
+    keep: tuple[str, ...] = ()
+
+    def following(self, arguments: Sequence[str]) -> tuple[str, ...]:
+        """A next command's arguments with the flags that this explanation was asked for with."""
+        return (*arguments, *self.keep) if arguments[0] == "explain" else tuple(arguments)
+
+    @property
+    def _layout(self) -> Layout:
+        return Layout(self.width)
 
     def full(self) -> View[Explained]:
         """The whole explanation of each partition."""
@@ -73,7 +101,7 @@ class Explanation:
 
     def short(self) -> View[Explained]:
         """One line for each partition."""
-        return explain_view(item=self.document)
+        return explain_view(item=self.document, imagined=self.imagined)
 
     def document(self, row: Explained) -> Mapping[str, Json]:
         """The decision as JSON: the fields of `Decision`, elections by type, and the advice's command as one line."""
@@ -82,13 +110,14 @@ class Explanation:
         fields["elections"] = _elections_document(decision)
         fields["advice"] = {
             **asdict(decision.advice),
-            "command": self.next_command(decision.advice.command) if decision.advice.command else None,
-            "by_hand": [self._by_hand(line) for line in decision.advice.by_hand],
+            "command": self.next_command(self.following(decision.advice.command)) if decision.advice.command else None,
+            # The cluster is not in an imagined state, so no line for such a state may be run.
+            "by_hand": [] if row.assumed else [self._by_hand(line) for line in decision.advice.by_hand],
         }
         fields["damage"] = [
             {**asdict(damage), "afterwards": self._by_hand(damage.afterwards)} for damage in decision.damage
         ]
-        return {**fields, "taken_at_ms": row.taken_at_ms}
+        return {**fields, "taken_at_ms": row.taken_at_ms, "assumptions": assumed_document(row.assumed)}
 
     def _by_hand(self, line: str) -> str:
         return line.replace(STOCK_CONNECTION, self.stock_connection).replace(
@@ -99,14 +128,14 @@ class Explanation:
         decision = row.decision
         for part in (
             self._heading(row),
-            self._table(CANDIDATE_COLUMNS, decision.candidates),
+            self._layout.table(CANDIDATE_COLUMNS, decision.candidates),
             self._by_itself(decision),
             self._forecasts(decision),
             self._elections(decision),
             self._election_steps(decision),
             self._notes(decision),
             self._damage(decision),
-            self._advice(decision),
+            self._advice(row),
         ):
             lines = list(part)
             yield from lines
@@ -115,83 +144,76 @@ class Explanation:
 
     def _heading(self, row: Explained) -> Iterator[Text]:
         about = f"{RULE_SETS[row.decision.rules].title} · rules {row.decision.rules} · read {_time(row.taken_at_ms)}"
-        yield from wrap(styled(row.decision.summary, Style.HEADING), self._line_width)
-        yield from wrap(styled(about, Style.QUIET), self._line_width)
+        if row.assumed:
+            yield from assumed_lines(self._layout, row.assumed)
+            yield plain("")
+            about += " · imagined"
+        yield from self._layout.lines(styled(row.decision.summary, Style.HEADING))
+        yield from self._layout.lines(styled(about, Style.QUIET))
 
     def _by_itself(self, decision: Decision) -> Iterator[Text]:
         if (decision.leader is not None and decision.elected == decision.leader) or not decision.steps:
             return
         whom = "nobody" if decision.elected is None else f"broker {decision.elected}"
         yield styled(f"Kafka by itself elects {whom} now:", Style.HEADING)
-        yield from self._table(self._step_columns, decision.steps, header=False)
+        yield from self._layout.table(self._step_columns, decision.steps, header=False)
 
     def _forecasts(self, decision: Decision) -> Iterator[Text]:
         if decision.forecasts:
-            yield from self._table(FORECAST_COLUMNS, merged_returns(decision.forecasts), header=False)
+            yield from self._layout.table(FORECAST_COLUMNS, merged_returns(decision.forecasts), header=False)
 
     def _elections(self, decision: Decision) -> Iterator[Text]:
         if decision.leader is None or decision.situation is Situation.LEADER_NOT_LIVE:
-            yield from self._table(OUTCOME_COLUMNS, [o for o in decision.elections if worth_a_line(o)])
+            yield from self._layout.table(OUTCOME_COLUMNS, [o for o in decision.elections if worth_a_line(o)])
 
     def _election_steps(self, decision: Decision) -> Iterator[Text]:
         for outcome in decision.elections:
             if outcome.election is self.election:
                 yield styled(f"{election_name(outcome)}, step by step:", Style.HEADING)
-                yield from self._table(self._step_columns, outcome.steps, header=False) if outcome.steps else ()
+                yield from self._layout.table(self._step_columns, outcome.steps, header=False) if outcome.steps else ()
                 if outcome.note:
                     yield plain(f" {outcome.note}")
 
     def _notes(self, decision: Decision) -> Iterator[Text]:
         for note in decision.notes:
-            yield from self._paragraph("Note: ", note, Style.NOTICE)
+            yield from self._layout.paragraph("Note: ", note, Style.NOTICE)
 
     def _damage(self, decision: Decision) -> Iterator[Text]:
         for number, damage in enumerate(decision.damage):
-            yield from self._paragraph("          " if number else "At stake: ", damage.text, Style.HEADING)
+            yield from self._layout.paragraph("          " if number else "At stake: ", damage.text, Style.HEADING)
             if damage.afterwards:
                 yield plain(f"          afterwards: {self._by_hand(damage.afterwards)}")
 
-    def _advice(self, decision: Decision) -> Iterator[Text]:
-        advice = decision.advice
-        yield from self._paragraph("Advice: ", advice.text, Style.HEADING)
+    def _advice(self, row: Explained) -> Iterator[Text]:
+        advice = row.decision.advice
+        yield from self._layout.paragraph("Advice: ", advice.text, Style.HEADING)
         if advice.until:
-            yield from self._paragraph("        ", advice.until, Style.PLAIN)
+            yield from self._layout.paragraph("        ", advice.until, Style.PLAIN)
         if advice.alternative:
-            yield from self._paragraph("        ", advice.alternative, Style.PLAIN)
-        if advice.by_hand:
-            yield from self._paragraph("  ", _BY_HAND[len(advice.by_hand) > 1], Style.PLAIN)
+            yield from self._layout.paragraph("        ", advice.alternative, Style.PLAIN)
+        if advice.by_hand and row.assumed:
+            yield from self._layout.paragraph("  ", _NOT_BY_HAND, Style.PLAIN)
+        elif advice.by_hand:
+            yield from self._layout.paragraph("  ", _BY_HAND[len(advice.by_hand) > 1], Style.PLAIN)
             for line in advice.by_hand:
                 yield plain(f"    {self._by_hand(line)}")
         if advice.command:
-            yield [*styled("  next: ", Style.HEADING), Span(self.next_command(advice.command))]
+            yield [*styled("  next: ", Style.HEADING), Span(self.next_command(self.following(advice.command)))]
 
     @property
     def _step_columns(self) -> tuple[Column[Step], ...]:
-        return STEP_COLUMNS if self.sources else STEP_COLUMNS[:-1]
-
-    @property
-    def _line_width(self) -> int:
-        # In a pipe, lines as long as a wide terminal's keep every sentence whole for grep.
-        return self.width or 160
-
-    def _paragraph(self, head: str, text: str, style: Style) -> Iterator[Text]:
-        for number, line in enumerate(wrap(plain(text), self._line_width - len(head))):
-            yield [Span(head, style) if number == 0 else Span(" " * len(head)), *line]
-
-    def _table(self, columns: tuple[Column[RowT], ...], rows: Iterable[RowT], *, header: bool = True) -> Iterator[Text]:
-        width = None if self.width is None else self.width - 1
-        table = Table(columns, width=width, may_leave_out=False, header=header)
-        for line in table.texts(list(rows)):
-            yield [Span(" "), *line]
+        return STEP_COLUMNS if self.sources else SHORT_STEP_COLUMNS
 
 
 def explain_view(
     *,
     block: Callable[[Explained], Iterable[Text]] | None = None,
     item: Callable[[Explained], Mapping[str, Json]] | None = None,
+    imagined: bool = False,
 ) -> View[Explained]:
     """The output of `kelr explain`; with `block` people get a text for each partition instead of a line."""
-    return View("kelr/explain", SHORT_COLUMNS, block=block, item=item, head=CLUSTER_HEAD, tail=ERRORS_TAIL)
+    columns = (SHORT_COLUMNS[0], LEADER_COLUMN, *SHORT_COLUMNS[1:]) if imagined else SHORT_COLUMNS
+    return View("kelr/explain", columns, block=block, item=item, head=_HEAD, tail=ERRORS_TAIL)
 
 
 def show_decisions(
@@ -203,6 +225,7 @@ def show_decisions(
     source: str,
     errors: Sequence[TopicError],
     full: bool,
+    happened: Sequence[Happened] = (),
 ) -> None:
     """Print decisions in the output's format; people get whole explanations or, without `full`, a line for each."""
     view = explanation.full() if full else explanation.short()
@@ -211,9 +234,16 @@ def show_decisions(
     # The first that nobody leads, else the first.
     telling = min(rows, key=lambda row: row.decision.leader is not None, default=None)
     following = (
-        None if full or telling is None else ["explain", f"{telling.decision.topic}:{telling.decision.partition}"]
+        None
+        if full or telling is None
+        else explanation.following(["explain", f"{telling.decision.topic}:{telling.decision.partition}"])
     )
-    with output.listing(view, cluster_head(cluster, source)) as listing:
+    shown = frozenset(TopicPartition(row.decision.topic, row.decision.partition) for row in rows)
+    head = {**cluster_head(cluster, source), "assumptions": happened_document(happened, shown)}
+    if output.format.for_people and not full:
+        for line in happened_lines(Layout(output.width), happened, shown):
+            output.line(line)
+    with output.listing(view, head) as listing:
         listing.add(rows)
         command = None if following is None else output.next_command(following)
         listing.finish({"errors": error_items(errors), "next": command})

@@ -19,6 +19,7 @@ from kelr.model import (
 )
 from kelr.view.columns import Column, Json, Shown
 from kelr.view.describe import STYLES
+from kelr.view.explain_if import Assumed, leader_in_words
 from kelr.view.styled import Span, Style, Text, plain, styled
 
 
@@ -28,6 +29,8 @@ class Explained:
 
     decision: Decision
     taken_at_ms: int
+    assumed: tuple[Assumed, ...] = ()
+    """What is imagined to have happened before; empty for what is."""
 
 
 # The replicas' table.
@@ -92,8 +95,11 @@ STEP_COLUMNS: tuple[Column[Step], ...] = (
     Column("holds", "", text=_answer),
     Column("text", "", text=lambda step: plain(step.text)),
     Column("evidence", "", text=lambda step: plain(step.evidence)),
+    Column("rule", "", text=lambda step: plain(step.rule)),
     Column("source", "", text=lambda step: styled(step.source, Style.QUIET)),
 )
+SHORT_STEP_COLUMNS = STEP_COLUMNS[:-2]
+"""Without the rules' ids and sources."""
 
 
 # What happens when somebody comes back.
@@ -264,6 +270,14 @@ def _least_lost(loss: Loss | None) -> int | None:
     return None if loss is None or loss.total is None else loss.total.at_least
 
 
+def _assumptions(row: Explained) -> str:
+    return ", ".join(one.text for one in row.assumed)
+
+
+def _led_by(row: Explained) -> Text:
+    return plain(leader_in_words(row.assumed, row.decision.leader))
+
+
 def _fact(key: str, value: Callable[[Decision], Json]) -> Column[Explained]:
     return Column(key, key, value=lambda row: value(row.decision), shown=Shown.MACHINE)
 
@@ -277,7 +291,7 @@ SHORT_COLUMNS: tuple[Column[Explained], ...] = (
     _fact("topic", lambda decision: decision.topic),
     _fact("partition", lambda decision: decision.partition),
     _fact("rules", lambda decision: decision.rules),
-    Column("situation", "SITUATION", value=lambda row: row.decision.situation.value, text=_situation),
+    Column("situation", "SITUATION", value=lambda row: row.decision.situation.value, text=_situation, hyphenated=True),
     _fact("leader", lambda decision: decision.leader),
     _fact("leader_epoch", lambda decision: decision.leader_epoch),
     _fact("elected", lambda decision: decision.elected),
@@ -289,7 +303,10 @@ SHORT_COLUMNS: tuple[Column[Explained], ...] = (
     _fact("unclean_loses_at_least", lambda decision: _least_lost(_unclean_outcome(decision).loss)),
     Column("best", "BEST LOG (END)", text=_best, shown=Shown.PEOPLE),
     Column("unclean", "UNCLEAN TAKES", text=_unclean, shown=Shown.PEOPLE),
-    Column("advice", "ADVICE", text=_action, shown=Shown.PEOPLE),
+    Column("advice", "ADVICE", text=_action, shown=Shown.PEOPLE, hyphenated=True),
     _fact("advice_action", lambda decision: decision.advice.action.value),
     _fact("advice_replica", lambda decision: decision.advice.replica),
+    Column("assumptions", "assumptions", value=_assumptions, shown=Shown.MACHINE),
 )
+LEADER_COLUMN: Column[Explained] = Column("led_by", "LEADER", text=_led_by, shown=Shown.PEOPLE)
+"""For an imagined state: who leads, and who did before."""

@@ -32,12 +32,56 @@ def explain_item_schema() -> tuple[Schema, Schema]:
         "type": "integer",
         "description": "When the state was read, in milliseconds since 1970 UTC.",
     }
+    properties["assumptions"] = {
+        "type": "array",
+        "items": {"$ref": "#/$defs/Assumption"},
+        "description": "What is imagined to have happened, in order; empty: this is what is.",
+    }
+    definitions.update(_assumption_schemas())
     definitions["Advice"]["properties"]["command"] = {"type": ["string", "null"]}
     documented = _attribute_docs()
     for name, schema in {**definitions, "Decision": item}.items():
         # What was written here by hand stays.
         _describe(schema, documented.get(name, {}))
     return _closed(item), {name: _closed(schema) for name, schema in definitions.items()}
+
+
+def _assumption_schemas() -> Schema:
+    texts = {"type": "array", "items": {"type": "string"}}
+    brokers = {"type": "array", "items": {"type": "integer"}}
+    unknown_or_brokers = {"anyOf": [brokers, {"type": "null"}]}
+    state: Schema = {
+        "leader": {"type": ["integer", "null"], "description": "Broker that leads; null: none."},
+        "leader_epoch": {"type": "integer", "description": "Leader epoch."},
+        "isr": {**brokers, "description": "In-sync replicas."},
+        "elr": {**unknown_or_brokers, "description": "Eligible leader replicas; null: not known."},
+        "last_known_elr": {**unknown_or_brokers, "description": "LastKnownELR; null: not known."},
+    }
+    change: Schema = {
+        "text": {"type": "string", "description": "What changed, in words."},
+        "elected_by": {
+            "anyOf": [{"$ref": "#/$defs/ElectedBy"}, {"type": "null"}],
+            "description": "The rule that elected the leader it then has; null: nobody was elected.",
+        },
+        "loss": {
+            "anyOf": [{"$ref": "#/$defs/Loss"}, {"type": "null"}],
+            "description": "What that election loses; null: nobody was elected.",
+        },
+        "before": {"$ref": "#/$defs/ImaginedState", "description": "Before the assumption."},
+        "after": {"$ref": "#/$defs/ImaginedState", "description": "After it."},
+    }
+    assumption: Schema = {
+        "text": {"type": "string", "description": "The assumption, as --if takes it."},
+        "notes": {**texts, "description": "How it applies, such as that the broker was down already."},
+        "changes": {
+            "type": "array",
+            "items": {"$ref": "#/$defs/ImaginedChange"},
+            "maxItems": 1,
+            "description": "What it changed of this partition; empty: nothing.",
+        },
+    }
+    schemas = {"ImaginedState": state, "ImaginedChange": change, "Assumption": assumption}
+    return {name: {"type": "object", "properties": properties} for name, properties in schemas.items()}
 
 
 def _describe(schema: Schema, documented: Mapping[str, str]) -> None:

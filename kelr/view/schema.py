@@ -87,6 +87,24 @@ def _explain() -> Mapping[str, Json]:
     return document_schema(explain_view(), *explain_item_schema())
 
 
+def _explain_compare() -> Mapping[str, Json]:
+    from kelr.view.explain_compare import compare_view, compared_facts  # noqa: PLC0415
+    from kelr.view.explain_schema import explain_item_schema  # noqa: PLC0415
+
+    item, definitions = explain_item_schema()
+    compared = _properties(compared_facts())
+    properties = {**compared, **item["properties"]}
+    return document_schema(
+        compare_view(), {**item, "properties": properties, "required": list(properties)}, definitions
+    )
+
+
+def _rules() -> Mapping[str, Json]:
+    from kelr.view.explain_why import rules_view  # noqa: PLC0415
+
+    return document_schema(rules_view())
+
+
 def _demo() -> Mapping[str, Json]:
     from kelr.view.demo import COMPARISON_VIEW  # noqa: PLC0415
 
@@ -133,6 +151,8 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "describe-summary": _summary,
     "log-info": _log_info,
     "explain": _explain,
+    "explain-compare": _explain_compare,
+    "rules": _rules,
     "snapshot": _snapshot,
     "simulate": _simulate,
     "scenarios": _scenarios,

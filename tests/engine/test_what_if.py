@@ -373,7 +373,7 @@ def test_who_follows_a_new_leader_is_cut_to_its_log() -> None:
     logs = [log_of(1, (5, 20)), log_of(2, (5, 9)), log_of(3, (5, 7))]
     snapshot = cases.snapshot_of(leaderless(), cluster_of(live=(1, 2, 3)), logs)
     result = imagined(snapshot, "designate 2")
-    cut = "imagined: broker 2 leads, and it truncates to that log where they differ"
+    cut = "imagined: cut to the log of broker 2 where they differ"
     assert logs_of(result) == {1: cut, 2: 9, 3: 7}
     # With 2 gone as well, nothing is left that could be called the best log but what 2 held.
     after = imagined(snapshot, "designate 2, then 2 fails")
@@ -386,7 +386,7 @@ def test_who_returns_to_a_leader_is_cut_to_its_log() -> None:
     logs = [log_of(1, (5, 20)), log_of(2, (5, 9)), log_of(3, (5, 30))]
     snapshot = cases.snapshot_of(led, cluster_of(live=(2, 3), fenced=(1,)), logs)
     assert logs_of(imagined(snapshot, "1 returns")) == {
-        1: "imagined: broker 2 leads, and it truncates to that log where they differ",
+        1: "imagined: cut to the log of broker 2 where they differ",
         2: 9,
         3: 30,
     }

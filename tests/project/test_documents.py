@@ -85,6 +85,8 @@ BASH = shutil.which("bash")
         (["kelr", "describe", "--leaderl"], {"--leaderless"}),
         (["kelr", "describe", "-b", ""], set()),
         (["kelr", "lab", "inc"], {"incident"}),
+        (["kelr", "explain", "--why", "last"], {"last-known-leader"}),
+        (["kelr", "explain", "--compare-rules", "kip966-a"], {"kip966-aggressive"}),
     ],
 )
 def test_bash_completes(words: list[str], expected: set[str]) -> None:

@@ -19,6 +19,8 @@ COMMANDS = {
     "log-info": ["log-info", "orders:1", "payments", "--lineage"],
     "snapshot": ["snapshot", "saved.kelr"],
     "explain": ["explain"],
+    "explain-compare": ["explain", "orders:1", "--compare-rules", "elr-4.1,kraft"],
+    "rules": ["explain", "--why", "list"],
     "simulate": ["simulate", "kip-966-motivation"],
     "scenarios": ["simulate", "--list"],
 }
@@ -41,6 +43,16 @@ def test_documents_are_as_their_schema_says(
     document = json.loads(capsys.readouterr().out)
     assert document["items"]
     assert violations(document, name) == []
+
+
+def test_an_imagined_explanation_is_as_its_schema_says(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kelr.commands.session.open_source", lambda _: MemorySource(INCIDENT))
+    assert main(["explain", "--if", "rack az3 fails, then 1 returns unclean", "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert any(change for item in document["items"] for one in item["assumptions"] for change in one["changes"])
+    assert violations(document, "explain") == []
 
 
 def test_the_checker_finds_what_is_wrong(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,262 @@
+"""What ``kelr explain`` does once its options are read; loaded only when it runs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kelr.commands.session import Session, now_ms
+from kelr.controller import RULE_SETS, RuleSet, choose_rules, rule_set
+from kelr.engine.assumptions import Assumption, AssumptionError, parse_assumptions
+from kelr.engine.rule_docs import RULES
+from kelr.engine.what_if import Happened
+from kelr.errors import UsageError
+from kelr.model import Decision, ElectionType, Selection, TopicError, TopicPartition, parse_election_type
+from kelr.sources.decisions import decide_partitions
+from kelr.sources.side_by_side import Decided, SideBySide, decide_side_by_side
+from kelr.view.explain import Explanation, show_decisions
+from kelr.view.explain_columns import Explained
+from kelr.view.explain_compare import Compared, Comparison, show_comparisons
+from kelr.view.explain_if import assumed_of
+from kelr.view.explain_why import show_rules
+from kelr.view.formats import OutputFormat
+
+MOST_IN_FULL = 3
+"""With more partitions than this, people get one line for each unless they ask for --full."""
+_EVERY = "all"
+_LIST = "list"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The options of ``kelr explain``, read."""
+
+    election: ElectionType | None
+    rule_sets: tuple[RuleSet | None, ...]
+    """None stands for what the cluster runs."""
+    compare: bool
+    assumptions: tuple[Assumption, ...]
+    full: bool | None
+    keep: tuple[str, ...]
+    """The flags that a next ``kelr explain`` has to repeat."""
+
+
+def read_options(
+    *, election: str | None, rules: str, compare_rules: str | None, assume: Sequence[str], full: bool | None
+) -> Wanted:
+    """Read the options. Raises UsageError where one says nothing that there is."""
+    if compare_rules is not None and (rules.lower() != "auto" or election is not None):
+        raise UsageError(
+            "--compare-rules shows rule sets side by side; it goes neither with --rules nor with --election",
+            next_step="leave them out, or --compare-rules",
+        )
+    keep = [part for text in assume for part in ("--if", text)]
+    keep += ["--rules", rules] if rules.lower() != "auto" else []
+    return Wanted(
+        election=_election(election),
+        rule_sets=(_rules(rules),) if compare_rules is None else _rule_sets(compare_rules),
+        compare=compare_rules is not None,
+        assumptions=tuple(one for text in assume for one in _assumptions(text)),
+        full=full,
+        keep=tuple(keep),
+    )
+
+
+def explain_partitions(
+    session: Session, selection: Selection, wanted: Wanted, *, only_unsafe: bool
+) -> tuple[int, Sequence[TopicError]]:
+    """Explain the partitions, as they are or as they are imagined; how many there were, and what failed."""
+    if not wanted.assumptions:
+        rows, errors = _as_they_are(session, selection, wanted, only_unsafe=only_unsafe)
+        _show(session, wanted, rows, (), errors)
+        return len(rows), errors
+    found = _side_by_side(session, selection, wanted, only_unsafe=only_unsafe)
+    rows = _rows(found.decided[0])
+    _show(session, wanted, rows, found.decided[0].happened, found.topic_errors)
+    return len(rows), found.topic_errors
+
+
+def compare_rule_sets(
+    session: Session, selection: Selection, wanted: Wanted, *, only_unsafe: bool
+) -> tuple[int, Sequence[TopicError]]:
+    """Show the partitions under several rule sets; how many there were, and what failed."""
+    found = _side_by_side(session, selection, wanted, only_unsafe=only_unsafe)
+    own = choose_rules(session.source().cluster().features).rules.name
+    by_rules = [[Compared(decided.rules, row) for row in _rows(decided)] for decided in found.decided]
+    comparisons = [Comparison(compared, own) for compared in zip(*by_rules, strict=True)]
+    source = session.source()
+    show_comparisons(
+        session.output,
+        _explanation(session, wanted),
+        comparisons,
+        cluster=source.cluster(),
+        source=source.name,
+        errors=found.topic_errors,
+    )
+    return len(comparisons), found.topic_errors
+
+
+def explain_rule(session: Session, name: str) -> None:
+    """Print what is behind a rule, or the list of all. Raises UsageError where there is no such rule."""
+    wanted = name.strip().lower()
+    if wanted == _LIST:
+        show_rules(session.output, RULES.values(), in_full=False)
+        if session.output.format.for_people:
+            session.output.note("  next: kelr explain --why RULE")
+        return
+    if wanted not in RULES:
+        raise UsageError(
+            f"--why: there is no rule {name!r}; there are {', '.join(RULES)}", next_step="kelr explain --why list"
+        )
+    show_rules(session.output, [RULES[wanted]], in_full=True)
+
+
+# Deciding.
+
+
+def _as_they_are(
+    session: Session, selection: Selection, wanted: Wanted, *, only_unsafe: bool
+) -> tuple[list[Explained], list[TopicError]]:
+    with session.progress("partitions whose logs were asked for") as progress:
+        pages = list(
+            decide_partitions(
+                session.source(),
+                selection,
+                clock_ms=now_ms,
+                rules=wanted.rule_sets[0],
+                only_unsafe=only_unsafe,
+                progress=progress,
+            )
+        )
+    rows = [Explained(decision, page.snapshot.taken_at_ms) for page in pages for decision in page.decisions]
+    return rows, [error for page in pages for error in page.snapshot.topic_errors]
+
+
+def _side_by_side(session: Session, selection: Selection, wanted: Wanted, *, only_unsafe: bool) -> SideBySide:
+    with session.progress("partitions whose logs were asked for") as progress:
+        try:
+            return decide_side_by_side(
+                session.source(),
+                selection,
+                wanted.rule_sets,
+                wanted.assumptions,
+                clock_ms=now_ms,
+                only_unsafe=only_unsafe,
+                progress=progress,
+            )
+        except AssumptionError as error:
+            raise UsageError(f"--if: {error}", next_step="kelr describe -o wide shows brokers and racks") from error
+
+
+def _rows(decided: Decided) -> list[Explained]:
+    return [
+        Explained(decision, decided.snapshot.taken_at_ms, assumed_of(decided.happened, _address(decision)))
+        for decision in decided.decisions
+    ]
+
+
+def _address(decision: Decision) -> TopicPartition:
+    return TopicPartition(decision.topic, decision.partition)
+
+
+# Showing.
+
+
+def _show(
+    session: Session,
+    wanted: Wanted,
+    rows: Sequence[Explained],
+    happened: Sequence[Happened],
+    errors: Sequence[TopicError],
+) -> None:
+    source = session.source()
+    show_decisions(
+        session.output,
+        _explanation(session, wanted),
+        rows,
+        cluster=source.cluster(),
+        source=source.name,
+        errors=errors,
+        full=len(rows) <= MOST_IN_FULL if wanted.full is None else wanted.full,
+        happened=happened,
+    )
+
+
+def _explanation(session: Session, wanted: Wanted) -> Explanation:
+    stock, kafka_python = _public_tools(session)
+    return Explanation(
+        next_command=session.output.next_command,
+        stock_connection=stock,
+        kafka_python_connection=kafka_python,
+        width=session.output.width,
+        election=wanted.election,
+        sources=session.output.format is OutputFormat.WIDE,
+        imagined=bool(wanted.assumptions),
+        keep=wanted.keep,
+    )
+
+
+def _public_tools(session: Session) -> tuple[str, str]:
+    """The connection as Kafka's own tools and kafka-python take it; to be filled in for a snapshot.
+
+    kafka-python's command line cannot read a properties file: where there is one, it gets the flags that a reader has
+    to fill in, and fails as long as nobody did.
+    """
+    settings = session.settings
+    if settings.snapshot is not None or not (settings.bootstrap_server or settings.command_config):
+        return "--bootstrap-server HOST:PORT", "-b HOST:PORT"
+    from kelr.sources.connection import ConnectionSettings  # noqa: PLC0415 - not for a snapshot
+
+    connection = ConnectionSettings.read(settings.bootstrap_server, command_config=settings.command_config)
+    stock = ["--bootstrap-server", connection.servers_text]
+    kafka_python = ["-b", connection.servers_text]
+    if settings.command_config is not None:
+        stock += ["--command-config", str(settings.command_config)]
+    if connection.security_protocol != "PLAINTEXT":
+        kafka_python += ["-S", connection.security_protocol]
+    if connection.uses_sasl:
+        kafka_python += ["-M", str(connection.sasl_mechanism), "-U", "USER", "-P", "PASSWORD"]
+    if connection.uses_tls:
+        kafka_python += ["-C", "ssl_cafile=CA_FILE"]
+    return shlex.join(stock), shlex.join(kafka_python)
+
+
+# Options.
+
+
+def _assumptions(text: str) -> tuple[Assumption, ...]:
+    try:
+        return parse_assumptions(text)
+    except AssumptionError as error:
+        raise UsageError(f"--if: {error}", next_step='write, for example, --if "3 returns unclean"') from error
+
+
+def _rules(name: str) -> RuleSet | None:
+    if name.lower() == "auto":
+        return None
+    try:
+        return rule_set(name)
+    except ValueError as error:
+        raise UsageError(f"--rules: {error}", next_step="leave --rules out to take what the cluster runs") from error
+
+
+def _rule_sets(names: str) -> tuple[RuleSet | None, ...]:
+    if names.strip().lower() == _EVERY:
+        return tuple(RULE_SETS.values())
+    try:
+        found = [None if name.strip().lower() == "auto" else rule_set(name) for name in names.split(",")]
+    except ValueError as error:
+        raise UsageError(
+            f"--compare-rules: {error}", next_step="write all, or names with commas between them"
+        ) from error
+    return tuple(dict.fromkeys(found))
+
+
+def _election(name: str | None) -> ElectionType | None:
+    if name is None:
+        return None
+    try:
+        return parse_election_type(name)
+    except ValueError as error:
+        raise UsageError(f"--election: {error}", next_step="kelr explain --help lists the types") from error

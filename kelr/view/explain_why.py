@@ -1,0 +1,143 @@
+"""What ``kelr explain --why`` says of the rules that explanations name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from kelr.controller import Election
+from kelr.engine.rule_docs import Asked, Rule, asked_in
+from kelr.view.columns import Column, Json, Shown, View
+from kelr.view.layout import Layout
+from kelr.view.output import Output
+from kelr.view.styled import Style, Text, plain, styled
+
+_ELECTIONS = {
+    Election.ONLINE: "by itself",
+    Election.UNCLEAN: "unclean election",
+    Election.PREFERRED: "preferred election",
+}
+"""Kinds of election, in the order in which people come upon them."""
+_PLACES = {1: "1st", 2: "2nd", 3: "3rd"}
+
+
+def rules_view() -> View[Rule]:
+    """The rules, one line or one item each."""
+    return View("kelr/rules", _COLUMNS, item=_document)
+
+
+def show_rules(output: Output, rules: Iterable[Rule], *, in_full: bool) -> None:
+    """Print rules in the output's format.
+
+    Args:
+        in_full: people get all that there is to say of each, instead of a line.
+    """
+    view = View("kelr/rules", _COLUMNS, block=_Block(Layout(output.width)).lines, item=_document)
+    with output.listing(view if in_full else rules_view()) as listing:
+        listing.add(rules)
+
+
+def _elections(rule: Rule) -> str:
+    kinds = {asked.election for asked in asked_in(rule.id)}
+    return ", ".join(name for election, name in _ELECTIONS.items() if election in kinds)
+
+
+_COLUMNS: tuple[Column[Rule], ...] = (
+    Column("rule", "RULE", value=lambda rule: rule.id, type="string", about="The id that steps name."),
+    Column("question", "QUESTION", value=lambda rule: rule.question, type="string", about="What it asks."),
+    Column("asked_in", "ELECTIONS", text=lambda rule: plain(_elections(rule)), shown=Shown.PEOPLE_WIDE),
+    Column(
+        "source",
+        "SOURCE",
+        value=lambda rule: rule.source,
+        shown=Shown.WIDE,
+        type="string",
+        about="KIP section or Kafka class.",
+    ),
+    Column("doc", "", value=lambda rule: rule.doc, shown=Shown.MACHINE, type="string", about="What is behind it."),
+    Column("asked", "", value=lambda rule: rule.asked, shown=Shown.MACHINE, type="string", about="Who asks it."),
+    Column(
+        "elects_cleanly",
+        "",
+        value=lambda rule: rule.elects_cleanly,
+        shown=Shown.MACHINE,
+        type="boolean?",
+        about="Whether whom it elects holds all that was committed; null: it elects nobody itself.",
+    ),
+    Column(
+        "elections",
+        "",
+        value=lambda rule: [_asked_document(asked) for asked in asked_in(rule.id)],
+        shown=Shown.MACHINE,
+        type="object[]",
+        about="When it is asked: {election, place, after, before, rule_sets}.",
+    ),
+    Column(
+        "documented",
+        "",
+        value=lambda rule: "#".join(rule.documented),
+        shown=Shown.MACHINE,
+        type="string",
+        about="The file and the heading with more.",
+    ),
+)
+
+
+def _document(rule: Rule) -> Mapping[str, Json]:
+    return {column.key: column.value(rule) for column in _COLUMNS if column.value is not None}
+
+
+def _asked_document(asked: Asked) -> Mapping[str, Json]:
+    return {
+        "election": asked.election,
+        "place": asked.place,
+        "after": asked.after,
+        "before": asked.before,
+        "rule_sets": asked.rule_sets,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    name: str
+    text: str
+
+
+_LINES: tuple[Column[_Line], ...] = (
+    Column("name", "", text=lambda line: plain(line.name)),
+    Column("text", "", text=lambda line: plain(line.text)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """All that there is to say of one rule."""
+
+    layout: Layout
+
+    def lines(self, rule: Rule) -> Iterator[Text]:
+        yield styled(f"{rule.id}: {rule.question}", Style.HEADING)
+        yield plain("")
+        yield from self.layout.lines(plain(rule.doc))
+        yield plain("")
+        yield from self.layout.table(_LINES, _facts(rule), header=False)
+
+
+def _facts(rule: Rule) -> Iterator[_Line]:
+    yield _Line("asked by", rule.asked)
+    for election, name in _ELECTIONS.items():
+        for asked in asked_in(rule.id):
+            if asked.election is election:
+                yield _Line(name, _place(asked))
+    if rule.elects_cleanly is not None:
+        holds = "holds all that was committed" if rule.elects_cleanly else "may lack committed records"
+        yield _Line("whom it elects", holds)
+    yield _Line("source", rule.source)
+    yield _Line("more", f'{rule.documented[0]}, "{rule.documented[1]}"')
+
+
+def _place(asked: Asked) -> str:
+    parts = [_PLACES.get(asked.place, f"{asked.place}th")]
+    parts += [f"behind {asked.after}"] * (asked.after is not None)
+    parts += [f"before {asked.before}"] * (asked.before is not None)
+    return f"{', '.join(parts)} ({', '.join(asked.rule_sets)})"

@@ -1,0 +1,154 @@
+"""``kelr explain --if``: what is imagined is marked as such in every format, and no line acts on it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kelr.model import Snapshot
+from tests.commands.conftest import Kelr
+from tests.incident import INCIDENT
+
+pytestmark = pytest.mark.usefixtures("incident")
+
+EXPECTED = Path(__file__).with_name("expected")
+IMAGINED = "Imagined, not what is now:"
+
+SHORT = """\
+Imagined, not what is now:
+ if rack az3 fails     3 partitions change: 1 changes its leader, 1 loses its leader
+ if 1 returns unclean  1 partition changes: 1 gets a leader
+PARTITION   LEADER     SITUATION                      WAITS FOR  BEST LOG (END)  UNCLEAN TAKES  ADVICE
+orders:0    2          under-min-isr                  -          -               -              restore-replication
+orders:1    none -> 1  under-min-isr                  -          3 (116)         -              restore-replication
+orders:2    none       waiting-for-last-known-leader  4          -               2, ?           bring-back 4
+payments:0  3 -> 2     under-min-isr                  -          3 (50)          -              restore-replication
+secret:0    3 -> none  waiting-for-elr                3          -               2, ?           bring-back 3
+"""
+
+
+def test_a_partition_after_two_assumptions(kelr: Kelr) -> None:
+    assume = ("--if", "2 is unregistered", "--if", "1 returns unclean, 1 fails")
+    ran = kelr("explain", "orders:1", *assume, "-b", "kafka:9092")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == EXPECTED.joinpath("explain-if-orders-1.txt").read_text(encoding="utf-8")
+
+
+def test_a_table_says_how_much_each_assumption_changed(kelr: Kelr) -> None:
+    ran = kelr("explain", "--if", "rack az3 fails, then 1 returns unclean", "-b", "kafka:9092")
+    assert ran.out == SHORT
+    flag = "--if 'rack az3 fails, then 1 returns unclean'"
+    assert ran.err == f"  next: kelr explain orders:2 {flag} -b kafka:9092\n"
+
+
+def test_partitions_that_stay_healthy_are_counted_and_not_listed(
+    kelr: Kelr, cluster: Callable[[Snapshot], None]
+) -> None:
+    partitions = tuple(
+        replace(INCIDENT.partitions[0], partition=number, isr=(2, 3, 1)[: 3 - (number == 0)], leader=2)
+        for number in range(3)
+    )
+    config = replace(INCIDENT.configs["orders"], min_insync_replicas=1)
+    cluster(replace(INCIDENT, partitions=partitions, configs={"orders": config}))
+    ran = kelr("explain", "--if", "2 fails", "--short")
+    assert "3 partitions change: 3 change their leader; 3 of them are not listed: healthy before and after" in ran.out
+    assert "nothing to explain" in ran.err
+
+
+def test_healthy_partitions_that_the_assumption_endangers_are_explained(
+    kelr: Kelr, cluster: Callable[[Snapshot], None]
+) -> None:
+    cluster(replace(INCIDENT, partitions=INCIDENT.partitions[:1]))
+    assert kelr("explain").out == ""
+    out = kelr("explain", "--if", "2 fails").out
+    assert out.startswith(IMAGINED)
+    assert "orders:0 is led by broker 3 (leader epoch 6): under min ISR, 1 in sync of 2 needed." in out
+
+
+def test_partitions_that_the_assumption_cures_are_explained(kelr: Kelr) -> None:
+    items = [json.loads(line) for line in kelr("explain", "--if", "1 returns", "-o", "ndjson").out.splitlines()]
+    cured = next(item for item in items if (item["topic"], item["partition"]) == ("orders", 1))
+    assert (cured["leader"], cured["isr"]) == (1, [1])
+
+
+def test_json_has_each_assumption_with_its_changes(kelr: Kelr) -> None:
+    document = json.loads(kelr("explain", "orders", "--if", "1 fails, 1 returns", "-o", "json", "-b", "kafka:9092").out)
+    down, back = document["assumptions"]
+    assert (down["text"], down["notes"], down["changes"]) == ("1 fails", ["1 is down already"], [])
+    assert (back["text"], back["changes_not_listed"]) == ("1 returns", 0)
+    (change,) = back["changes"]
+    assert (change["topic"], change["partition"], change["elected_by"]) == ("orders", 1, "elr")
+    assert change["text"].startswith("broker 1 is elected from the ELR, leader epoch 2 -> 3")
+    assert (change["before"]["leader"], change["after"]["leader"]) == (None, 1)
+    assert (change["after"]["isr"], change["after"]["elr"], change["loss"]["grade"]) == ([1], [], "proven-none")
+    by_partition = {item["partition"]: item["assumptions"] for item in document["items"]}
+    assert [len(one["changes"]) for one in by_partition[1]] == [0, 1]
+    assert [len(one["changes"]) for one in by_partition[0]] == [0, 0]
+
+
+def test_an_explanation_of_what_is_assumes_nothing(kelr: Kelr) -> None:
+    document = json.loads(kelr("explain", "orders:1", "-o", "json").out)
+    assert (document["assumptions"], document["items"][0]["assumptions"]) == ([], [])
+    assert IMAGINED not in kelr("explain", "orders:1").out
+
+
+def test_every_format_is_marked(kelr: Kelr) -> None:
+    asked = ("explain", "orders:1", "--if", "1 returns", "-o")
+    for format in ("table", "wide"):
+        assert kelr(*asked, format).out.startswith(IMAGINED)
+    assert [one["text"] for one in json.loads(kelr(*asked, "ndjson").out)["assumptions"]] == ["1 returns"]
+    assert "text: 1 returns" in kelr(*asked, "yaml").out
+    (line,) = csv.DictReader(io.StringIO(kelr(*asked, "csv").out))
+    assert line["assumptions"] == "1 returns"
+
+
+def test_no_line_to_run_by_hand_is_given_for_a_state_that_is_not(kelr: Kelr) -> None:
+    text = kelr("explain", "orders:1", "--if", "3 fails", "-b", "kafka:9092").out
+    assert "kafka-leader-election.sh" not in text
+    assert "are left out: the cluster is not in this state" in text
+    item = json.loads(kelr("explain", "orders:1", "--if", "3 fails", "-o", "ndjson").out)
+    assert item["advice"]["by_hand"] == []
+    assert json.loads(kelr("explain", "orders:1", "-o", "ndjson").out)["advice"]["by_hand"] != []
+
+
+def test_next_commands_keep_what_was_assumed_and_the_rules(kelr: Kelr) -> None:
+    asked = ("explain", "orders:1", "--if", "3 fails", "--if", "2 fails", "--rules", "elr-4.3", "-b", "kafka:9092")
+    command = "kelr explain orders:1 --if '3 fails' --if '2 fails' --rules elr-4.3 -b kafka:9092"
+    assert kelr(*asked).out.endswith(f"  next: {command}\n\n")
+    assert json.loads(kelr(*asked, "-o", "ndjson").out)["advice"]["command"] == command
+
+
+def test_assumptions_go_by_the_rules_that_are_asked_for(kelr: Kelr) -> None:
+    asked = ("explain", "orders:1", "--if", "1 returns unclean", "-o", "ndjson", "--rules")
+    leaders = {rules: json.loads(kelr(*asked, rules).out)["leader"] for rules in ("elr-4.1", "kip966-balanced")}
+    assert leaders == {"elr-4.1": 1, "kip966-balanced": None}
+
+
+def test_an_unknown_topic_beside_a_known_one_is_done_in_part(kelr: Kelr) -> None:
+    ran = kelr("explain", "orders:1", "nope", "--if", "1 returns")
+    assert ran.code == 7
+    assert ran.out.startswith(IMAGINED)
+    assert "nope: UNKNOWN_TOPIC_OR_PARTITION" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "--if: '' says nothing; write N fails"),
+        ("3 explodes", "--if: '3 explodes' is nothing that can be imagined; write N fails"),
+        ("1 fails, 2", "--if: '2': what happens to it?"),
+        ("9 fails", "--if: '9 fails': there is no broker 9; there are 1, 2, 3 and 4"),
+        ("rack nowhere fails", "--if: 'rack nowhere fails': there is no rack 'nowhere'; there are az1, az2 and az3"),
+    ],
+)
+def test_bad_input_is_named(kelr: Kelr, text: str, words: str) -> None:
+    ran = kelr("explain", "--if", text)
+    assert (ran.code, ran.out) == (2, "")
+    assert words in ran.err
+    assert "  next: " in ran.err

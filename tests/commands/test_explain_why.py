@@ -1,0 +1,114 @@
+"""``kelr explain --why``: every rule that an explanation can name is documented, with its place in elections."""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+
+from kelr.controller import ELECTION_RULES, RULE_SETS
+from kelr.engine.rule_docs import RULES
+from tests.commands.conftest import Kelr
+
+ROOT = Path(__file__).resolve().parents[2]
+
+LAST_KNOWN_LEADER = """\
+last-known-leader: the last known leader
+
+Asked only with ELR on and while both ISR and ELR are empty: the one replica that led last, if it is live. No config \
+forbids it and its log is not looked at;
+Kafka counts it as an unclean election.
+
+ asked by            Kafka's controller
+ by itself           4th, behind live-elr-member, before unclean-election (kraft, elr-4.0, elr-4.1.0, elr-4.1, elr-4.3)
+ unclean election    4th, behind live-elr-member, before unclean-election (kraft, elr-4.0, elr-4.1.0, elr-4.1, elr-4.3)
+ preferred election  5th, behind live-elr-member (kraft, elr-4.0, elr-4.1.0, elr-4.1, elr-4.3)
+ whom it elects      may lack committed records
+ source              KIP-966, delivery plan; PartitionChangeBuilder.canElectLastKnownLeader
+ more                docs/election-rules.md, "The election (builder, `electLeader` and what it calls)"
+"""
+
+
+def test_a_rule_of_kafka(kelr: Kelr) -> None:
+    ran = kelr("explain", "--why", "Last-Known-Leader")
+    assert (ran.code, ran.out, ran.err) == (0, LAST_KNOWN_LEADER, "")
+
+
+def test_a_question_of_kelr(kelr: Kelr) -> None:
+    out = kelr("explain", "--why", "best-log").out
+    assert out.startswith("best-log: the best log: highest last epoch, then highest log end\n\n")
+    assert 'docs/decisions.md, "Electing by logs"' in out
+
+
+def test_the_list_needs_no_cluster(kelr: Kelr) -> None:
+    ran = kelr("explain", "--why", "list")
+    assert ran.code == 0
+    header, *lines = ran.out.splitlines()
+    assert header.split() == ["RULE", "QUESTION"]
+    assert [line.split()[0] for line in lines] == list(RULES)
+    assert ran.err == "  next: kelr explain --why RULE\n"
+
+
+def test_json_has_places_and_rule_sets(kelr: Kelr) -> None:
+    document = json.loads(kelr("explain", "--why", "unclean-election", "-o", "json").out)
+    assert (document["kind"], document["complete"]) == ("kelr/rules", True)
+    (rule,) = document["items"]
+    assert (rule["rule"], rule["elects_cleanly"]) == ("unclean-election", False)
+    asked = {one["election"]: one for one in rule["elections"]}
+    assert set(asked) == {"online", "unclean"}
+    released = [name for name, rules in RULE_SETS.items() if not rules.kip966]
+    assert (asked["unclean"]["place"], asked["unclean"]["rule_sets"]) == (5, released)
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_every_rule_is_documented_where_it_says(rule: object, kelr: Kelr) -> None:
+    documented = RULES[rule.id]  # type: ignore[attr-defined]
+    assert len(documented.doc) > 60
+    file, heading = documented.documented
+    headings = [line.lstrip("# ") for line in (ROOT / file).read_text(encoding="utf-8").splitlines() if line[:1] == "#"]
+    assert heading in headings
+    assert documented.doc.split()[0] in kelr("explain", "--why", documented.id).out
+
+
+def test_every_election_rule_of_the_controller_is_there() -> None:
+    assert {rule.id for rule in ELECTION_RULES} <= set(RULES)
+
+
+def test_a_step_is_made_nowhere_else() -> None:
+    """So no explanation can name a rule that is not documented."""
+    makers = set()
+    for path in sorted((ROOT / "kelr").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "Step":
+                makers.add(path.relative_to(ROOT).as_posix())
+    assert makers == {"kelr/engine/rule_docs.py"}
+
+
+@pytest.mark.usefixtures("incident")
+def test_rules_named_by_an_explanation_can_be_looked_up(kelr: Kelr) -> None:
+    named = set()
+    for rules in ("elr-4.1", "kip966-balanced", "kip966-aggressive"):
+        for line in kelr("explain", "--rules", rules, "-o", "ndjson").out.splitlines():
+            item = json.loads(line)
+            outcomes = [*item["elections"].pop("designations"), *item["elections"].values()]
+            named |= {step["rule"] for steps in (item["steps"], *(one["steps"] for one in outcomes)) for step in steps}
+    assert {"live-elr-member", "designated-is-live", "unclean-recovery", "recovery-quorum-live"} <= named <= set(RULES)
+    assert "last-known-leader" in kelr("explain", "orders:1", "-o", "wide").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--why", "magic"), "--why: there is no rule 'magic'; there are preferred-replica, leader-stays"),
+        (("--why", ""), "--why: there is no rule ''"),
+        (("orders:1", "--why", "best-log"), "--why explains a rule, not partitions"),
+        (("--why", "best-log", "--if", "1 returns"), "--why explains a rule, not partitions"),
+    ],
+)
+def test_bad_input_is_named(kelr: Kelr, arguments: tuple[str, ...], words: str) -> None:
+    ran = kelr("explain", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert words in ran.err
+    assert "  next: " in ran.err
