@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kelr.controller import ELR_4_0, ELR_4_1, ELR_4_3, NEWEST, RULE_SETS, RuleSet, choose_rules, rule_set
@@ -75,3 +77,18 @@ def test_rule_sets_by_name() -> None:
     assert rule_set("elr") is NEWEST
     with pytest.raises(ValueError, match=r"no rule set 'zab'; there are kraft, elr-4\.0"):
         rule_set("zab")
+
+
+@pytest.mark.parametrize(("unclean", "strategy"), [(True, "aggressive"), (False, "balanced"), (None, "balanced")])
+@pytest.mark.parametrize("elr", [True, False])
+def test_kip966_maps_unclean_leader_election_enable_to_a_strategy(
+    unclean: bool | None, strategy: str, elr: bool
+) -> None:
+    """KIP-966, compatibility; with ELR switched off the strategy still holds."""
+    rules = replace(rule_set("kip966"), elr=elr).of_topic(unclean)
+    assert (rules.recovery, rules.elr, rules.name) == (strategy, elr, f"kip966-{strategy}")
+
+
+def test_a_strategy_that_is_named_holds_for_every_topic() -> None:
+    for name in ("kip966-none", "kip966-balanced", "kip966-aggressive", "elr-4.3"):
+        assert rule_set(name).of_topic(unclean_leader_election=True).name == name

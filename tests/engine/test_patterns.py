@@ -218,7 +218,7 @@ def test_of_equal_logs_the_first_in_the_assignment_is_the_best_whatever_its_id()
 def test_an_answer_of_another_incarnation_is_stale() -> None:
     """KIP-966: the broker epoch of an answer has to be that of the registration, where both are known."""
     log = replace(log_of(1, (0, 9)), broker_epoch=7)
-    for registered, heard in ((7, True), (8, False), (None, True)):
+    for registered, heard in ((7, True), (8, False), (6, False), (None, True)):
         cluster = replace(cluster_of(live=(1,)), brokers=(Broker(1, BrokerStatus.LIVE, broker_epoch=registered),))
         snapshot = snapshot_of(leaderless((1,)), cluster, [log])
         assert decide(snapshot, snapshot.partitions[0]).candidates[0].heard is heard

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -151,6 +152,7 @@ def test_a_return_that_completes_the_quorum_elects_by_the_logs_that_are_known() 
     """A clean return leaves the log as it was read, from a disk for instance; an unclean one may have cut it."""
     logs = [log_of(3, (4, 90)), log_of(1, (4, 120)), log_of(2, (4, 100))]
     found = decision(LOST_TWO, cluster_of(live=(2, 3), fenced=(1,)), logs, rules=KIP966_BALANCED)
+    assert (found.elected, found.waits_for) == (None, (1,))
     clean = forecast(found, 1, clean=True)
     assert (clean.elected, clean.elected_by, clean.isr) == (1, ElectedBy.LONGEST_LOG, (1,))
     unclean = forecast(found, 1, clean=False)
@@ -170,6 +172,9 @@ def test_aggressive_elects_the_best_heard_log_although_elr_members_are_fenced() 
     assert (found.situation, found.elected, found.elected_by) == (Situation.LEADER_PENDING, 2, ElectedBy.LONGEST_LOG)
     assert steps(found)[2:] == [("any-replica-heard", True), ("best-log", True), ("unclean-recovery", True)]
     assert found.advice.action is AdviceAction.WAIT
+    # Should 1 return before the window is over, an unclean shutdown having cost it its place in the ELR:
+    unclean = forecast(found, 1, clean=False)
+    assert (unclean.elected, unclean.warning) == (None, "the best log is elected once the log of 1 is known")
 
 
 def test_aggressive_waits_for_any_answer() -> None:
@@ -184,6 +189,8 @@ def test_aggressive_with_nobody_live_elects_whoever_returns_first() -> None:
     found = decision(leaderless(elr=(1,)), cluster_of(live=(), fenced=(1, 2, 3)), rules=KIP966_AGGRESSIVE)
     assert found.situation is Situation.NO_LIVE_REPLICA
     assert found.summary.endswith("waits for any of brokers 1, 2 and 3.")
+    by_hand = outcome(found, ElectionType.LONGEST_LOG_AGGRESSIVE)
+    assert (by_hand.waits_for, by_hand.note) == ((1, 2, 3), "waits for 1, 2 or 3")
     assert forecast(found, 2, clean=False).elected == 2
     assert forecast(found, 1, clean=True).elected_by is ElectedBy.ELR
     assert found.advice.action is AdviceAction.BRING_BACK
@@ -292,6 +299,22 @@ def test_on_the_state_of_a_released_cluster_the_guarantee_is_not_given() -> None
     assert (found.elected, balanced.elected) == (1, 1)
     assert balanced.loss is not None
     assert balanced.loss.grade is Grade.BOUNDED
+
+
+def test_an_elr_that_is_not_known_is_not_taken_for_an_empty_one() -> None:
+    state = leaderless(elr=None, last_known=None)
+    found = decision(state, cluster_of(live=(1, 2), fenced=(3,)), rules=KIP966_BALANCED)
+    assert (found.situation, found.elected) == (Situation.UNKNOWN, None)
+    assert found.advice.action is AdviceAction.GET_MORE_INFORMATION
+
+
+def test_a_replica_that_the_run_removes_is_not_elected() -> None:
+    """The run that would elect 2 completes the reassignment that removes it; 1 and 3 are away."""
+    state = replace(leaderless((1, 2, 3), isr=(1,)), adding=(1,), removing=(2,))
+    cluster = cluster_of(live=(2,), fenced=(1, 3))
+    found = decision(state, cluster, [log_of(2, (4, 9))], rules=KIP966_AGGRESSIVE, min_isr=1)
+    assert found.elected is None
+    assert outcome(found, ElectionType.LONGEST_LOG_AGGRESSIVE).elected is None
 
 
 def test_answers_of_another_leader_epoch_are_not_used() -> None:
