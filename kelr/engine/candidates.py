@@ -70,7 +70,9 @@ def _standing(case: Case, replica: int) -> str:
         parts.append("in ELR")
     elif state.elr is None and case.rules.elr:
         parts.append("not in ISR; whether it is in the ELR is not known")
-    if replica == case.last_known_leader and state.leader is None:
+    if case.rules.kip966 and replica in (state.last_known_elr or ()):
+        parts.append("in LastKnownELR: of the recovery quorum")
+    elif replica == case.last_known_leader and state.leader is None:
         parts.append("last known leader")
     if replica in (state.adding or ()):
         parts.append("being added by a reassignment")
