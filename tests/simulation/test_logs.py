@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from kelr.engine.logs import agreement
 from kelr.model import EpochEnd
 from kelr.simulation.logs import (
     Acks,
@@ -102,3 +105,17 @@ def test_a_follower_behind_the_leaders_start_begins_there() -> None:
 def test_a_follower_deletes_what_retention_took_at_the_leader() -> None:
     after = following(log(0, 0, 0), trimmed(log(0, 0, 0), 2))
     assert (after.start, after.end) == (2, 3)
+
+
+EPOCHS = st.lists(st.integers(0, 3), max_size=6).map(sorted)
+
+
+@given(EPOCHS, EPOCHS, EPOCHS)
+def test_a_follower_truncates_where_the_engine_says_that_the_logs_part(
+    common: list[int], one: list[int], other: list[int]
+) -> None:
+    """Two logs with a common beginning; what each wrote alone has epochs that the other one does not know."""
+    follower = log(*common, *(4 + 2 * epoch for epoch in one))
+    leader = log(*common, *(5 + 2 * epoch for epoch in other))
+    assert parts_from(follower, leader) == agreement(follower.answer(1), leader.answer(2))
+    assert parts_from(follower, leader) == len(common)
