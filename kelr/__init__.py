@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         verdict_of,
         verdicts,
     )
+    from kelr.engine.assumptions import Assumption, parse_assumptions
+    from kelr.engine.what_if import Imagined, imagine
     from kelr.errors import ExitCode, KelrError
     from kelr.model import Decision, Selection, Situation, Snapshot, TopicPartition, select
     from kelr.sources.base import Source, take_snapshot
@@ -38,14 +40,17 @@ if TYPE_CHECKING:
     from kelr.sources.decisions import decide_partitions
     from kelr.sources.live import LiveSource
     from kelr.sources.memory import MemorySource
+    from kelr.sources.side_by_side import decide_side_by_side
     from kelr.sources.snapshot_file import SnapshotFileSource, read_snapshot, save_snapshot, write_snapshot
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Assumption",
     "ConnectionSettings",
     "Decision",
     "ExitCode",
+    "Imagined",
     "KelrError",
     "LiveSource",
     "MemorySource",
@@ -66,6 +71,9 @@ __all__ = [
     "decide",
     "decide_all",
     "decide_partitions",
+    "decide_side_by_side",
+    "imagine",
+    "parse_assumptions",
     "pattern_of",
     "read_snapshot",
     "rule_set",
@@ -91,6 +99,8 @@ _HOMES = {
         "verdict_of",
         "verdicts",
     ),
+    "kelr.engine.assumptions": ("Assumption", "parse_assumptions"),
+    "kelr.engine.what_if": ("Imagined", "imagine"),
     "kelr.errors": ("ExitCode", "KelrError"),
     "kelr.model": ("Decision", "Selection", "Situation", "Snapshot", "TopicPartition", "select"),
     "kelr.sources.base": ("Source", "take_snapshot"),
@@ -98,6 +108,7 @@ _HOMES = {
     "kelr.sources.decisions": ("decide_partitions",),
     "kelr.sources.live": ("LiveSource",),
     "kelr.sources.memory": ("MemorySource",),
+    "kelr.sources.side_by_side": ("decide_side_by_side",),
     "kelr.sources.snapshot_file": ("SnapshotFileSource", "read_snapshot", "save_snapshot", "write_snapshot"),
 }
 

@@ -88,10 +88,11 @@ def _of_a_broker(assumption: Assumption, broker: int, state: ControllerState, ra
         return
     elif happening is Happening.UNREGISTERED:
         yield ev.BrokerUnregistered(broker)
+    elif happening is Happening.FAILS:
+        # Also where it is down already: a partition that was read before the session expired may still be led by it.
+        yield ev.BrokerFenced(broker)
     elif registration.fenced:
         return
-    elif happening is Happening.FAILS:
-        yield ev.BrokerFenced(broker)
     elif happening is Happening.STOPS:
         # The first heartbeat moves its leaders away, the second finds none left; then its session ends.
         yield from (ev.ControlledShutdown(broker), ev.ControlledShutdown(broker), ev.BrokerFenced(broker))
