@@ -34,7 +34,7 @@ class Counting(MemorySource):
     def pages(
         self, selection: Selection, *, page_size: int | None = None, start: TopicPartition | None = None
     ) -> Iterator[Page]:
-        return super().pages(selection, page_size=2, start=start)
+        return super().pages(selection, page_size=page_size or 2, start=start)
 
 
 def decided(source: MemorySource, text: str, *, only_unsafe: bool = False, targets: Sequence[str] = ()) -> SideBySide:
@@ -71,15 +71,13 @@ def test_only_what_is_unsafe_before_or_after_is_asked_and_decided() -> None:
 def test_brokers_that_only_another_page_names_can_be_imagined() -> None:
     # Broker 4 is not registered, and only orders:2 has a replica on it.
     found = decided(Counting(INCIDENT), "4 returns")
-    assert {one.rules: set(one.happened[0].changes) for one in found.decided}["elr-4.1"] == {
-        TopicPartition("orders", 2)
-    }
+    assert set(found.decided[0].happened[0].changes) == {TopicPartition("orders", 2)}
     with pytest.raises(AssumptionError, match="there is no broker 5; there are 1, 2, 3 and 4"):
         decided(Counting(INCIDENT), "5 returns")
 
 
 def test_a_partition_that_moves_while_its_logs_are_read_is_imagined_from_its_new_state() -> None:
-    led = replace(INCIDENT.partitions[1], leader=1, leader_epoch=3, isr=(1,), elr=(), last_known_elr=())
+    led = replace(INCIDENT.partitions[1], leader=3, leader_epoch=3, isr=(3,), elr=(), last_known_elr=())
 
     class Moving(Counting):
         def replica_logs(
@@ -90,9 +88,9 @@ def test_a_partition_that_moves_while_its_logs_are_read_is_imagined_from_its_new
             newer = {ORDERS_1: tuple(_newer(answer) for answer in logs[ORDERS_1])}
             return {**logs, **newer}
 
-    found = decided(Moving(replace(INCIDENT, partitions=INCIDENT.partitions[1:2])), "1 fails")
+    found = decided(Moving(replace(INCIDENT, partitions=INCIDENT.partitions[1:2])), "3 fails")
     (decision,) = found.decided[0].decisions
-    assert (decision.leader, decision.leader_epoch, decision.elr) == (None, 4, (1,))
+    assert (decision.leader, decision.leader_epoch, decision.elr) == (None, 4, (3,))
 
 
 def _newer(answer: LogAnswer) -> LogAnswer:
