@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kelr.controller import (
     KIP966_BALANCED,
-    NEWEST,
     Configs,
     ControllerState,
-    LogInfo,
     LogInfoAnswered,
     LogInfoEntry,
     LogInfoFailed,
@@ -62,7 +60,6 @@ def controller(
     fenced: Iterable[int] = (),
     rules: RuleSet = KIP966_BALANCED,
     min_isr: int = 2,
-    unclean: bool = False,
 ) -> RecoveringController:
     """The controller before anything has happened; broker N is registered with epoch 10 N."""
     brokers = {broker: Registration(10 * broker, fenced=False) for broker in live}
@@ -71,7 +68,7 @@ def controller(
         rules,
         dict(sorted(brokers.items())),
         {one.address: one for one in partitions},
-        cluster=Configs(min_isr, unclean),
+        cluster=Configs(min_isr),
         next_epoch=100,
     )
     return RecoveringController(state)
@@ -132,15 +129,14 @@ class Run:
         return [request.broker for request in self.stepped[-1].requests]
 
 
-def run(*partitions: PartitionState, **circumstances: object) -> Run:
+def run(
+    *partitions: PartitionState,
+    live: Iterable[int] = (1, 2, 3),
+    fenced: Iterable[int] = (),
+    rules: RuleSet = KIP966_BALANCED,
+    min_isr: int = 2,
+) -> Run:
     """A run whose manager has had its first look."""
-    started = Run(controller(*partitions, **circumstances))  # type: ignore[arg-type]
+    started = Run(controller(*partitions, live=live, fenced=fenced, rules=rules, min_isr=min_isr))
     started.at(0)
     return started
-
-
-def logs(of: Mapping[int, tuple[int | None, int]]) -> dict[int, LogInfo]:
-    return {replica: LogInfo(*log) for replica, log in of.items()}
-
-
-__all__ = ["NEWEST", "ORDERS", "Run", "controller", "logs", "partition", "run"]

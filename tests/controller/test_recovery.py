@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -29,9 +30,9 @@ from tests.controller.recovering import ORDERS, Run, controller, partition, run
 WINDOW_MS, TIMEOUT_MS, RETRY_MS = 5_000, 300_000, 1_000
 
 
-def quorum_of_two(**circumstances: object) -> Run:
-    """Balanced: 1 and 2 restarted uncleanly, 3 had fallen behind before; all are back."""
-    return run(partition(last_known=(1, 2)), **circumstances)
+def quorum_of_two(*, live: Iterable[int] = (1, 2, 3), fenced: Iterable[int] = ()) -> Run:
+    """Balanced: 1 and 2 restarted uncleanly, 3 had fallen behind before; all are back if not told."""
+    return run(partition(last_known=(1, 2)), live=live, fenced=fenced)
 
 
 # Balanced
