@@ -142,6 +142,8 @@ def parse_assumptions(text: str) -> tuple[Assumption, ...]:
 
 def _pieces(text: str) -> Iterator[str]:
     """What stands between the separators; those inside of quotes separate nothing."""
+    # One space each, so that no pattern has to try a long run of them from every one of its positions.
+    text = re.sub(r"""("[^"]*"|'[^']*')|\s+""", lambda match: match[1] or " ", text)
     start = 0
     for match in _QUOTED_OR_BETWEEN.finditer(text):
         if match["quoted"] is None:

@@ -48,6 +48,8 @@ _BY_HAND = {
     " Kafka's own reassignment tool refuses to name a dead broker):",
 }
 
+NOTHING_TO_EXPLAIN = "By the cluster's own account every partition is led and has min ISR: nothing to explain."
+NOTHING_IMAGINED = "Every partition is led and has min ISR, as it is and as imagined: nothing to explain."
 _NOT_BY_HAND = "(Lines that designate it by hand are left out: the cluster is not in this state.)"
 
 _HEAD = (
@@ -250,7 +252,7 @@ def show_decisions(
     if not output.format.for_people:
         return
     if not rows and not errors:
-        output.note("By the cluster's own account every partition is led and has min ISR: nothing to explain.")
+        output.note(NOTHING_IMAGINED if happened else NOTHING_TO_EXPLAIN)
     if following is not None:
         output.next(following)
     note_errors(output, errors)

@@ -12,7 +12,7 @@ from kelr.engine.words import ids, plural
 from kelr.model import Cluster, Decision, ElectedBy, ElectionType, Forecast, Loss, Outcome, TopicError
 from kelr.view.columns import Column, Fact, Json, View
 from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL, cluster_head, error_items, note_errors
-from kelr.view.explain import Explanation
+from kelr.view.explain import NOTHING_TO_EXPLAIN, Explanation
 from kelr.view.explain_columns import SHORT_COLUMNS, Explained
 from kelr.view.explain_if import Assumed
 from kelr.view.layout import Layout
@@ -38,6 +38,12 @@ class Comparison:
     compared: tuple[Compared, ...]
     own: str
     """The rule set that the cluster runs."""
+
+    @property
+    def name(self) -> str:
+        """The partition."""
+        decision = self.compared[0].explained.decision
+        return f"{decision.topic}:{decision.partition}"
 
     @property
     def facts(self) -> tuple[_Fact, ...]:
@@ -151,11 +157,9 @@ def _group(comparison: Comparison, members: Sequence[int]) -> Column[_Fact]:
 
 
 def _block(layout: Layout, comparison: Comparison) -> Iterator[Text]:
-    decision = comparison.compared[0].explained.decision
-    address = f"{decision.topic}:{decision.partition}"
     columns = _columns(comparison)
     ways = len(columns) - 2
-    heading = f"{address} under {plural(len(comparison.compared), 'rule set')}"
+    heading = f"{comparison.name} under {plural(len(comparison.compared), 'rule set')}"
     heading += ", which all come to the same:" if ways == 1 else f", which come to {ways} different ends:"
     yield styled(heading, Style.HEADING)
     yield from layout.table(columns, comparison.facts)
@@ -172,6 +176,7 @@ def show_comparisons(
     errors: Sequence[TopicError],
 ) -> None:
     """Print partitions under several rule sets: side by side for people, an item for each rule set for machines."""
+    following = None if not comparisons else explanation.following(["explain", comparisons[0].name])
     if output.format.for_people:
         layout = Layout(output.width)
         for comparison in comparisons:
@@ -179,12 +184,17 @@ def show_comparisons(
                 output.line(line)
         if comparisons:
             output.note(f"{_DIFFERS} differs between rule sets; (own) is what this cluster runs")
+        elif not errors:
+            output.note(NOTHING_TO_EXPLAIN)
+        if following is not None:
+            output.next(following)
         note_errors(output, errors)
         return
     with output.listing(compare_view(explanation), cluster_head(cluster, source)) as listing:
         for comparison in comparisons:
             listing.add(_rows(comparison))
-        listing.finish({"errors": error_items(errors), "next": None})
+        command = None if following is None else output.next_command(following)
+        listing.finish({"errors": error_items(errors), "next": command})
 
 
 # For machines.

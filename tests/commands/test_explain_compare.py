@@ -5,22 +5,27 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kelr.controller import RULE_SETS
+from kelr.model import Snapshot
 from tests.commands.conftest import Kelr
+from tests.incident import INCIDENT
 
 pytestmark = pytest.mark.usefixtures("incident")
 
 EXPECTED = Path(__file__).with_name("expected")
 LEGEND = "* differs between rule sets; (own) is what this cluster runs\n"
+NEXT = "  next: kelr explain orders:1\n"
 
 
 def test_one_partition_under_all_rule_sets(kelr: Kelr) -> None:
     ran = kelr("explain", "orders:1", "--compare-rules", "all")
-    assert (ran.code, ran.err) == (0, LEGEND)
+    assert (ran.code, ran.err) == (0, LEGEND + NEXT)
     assert ran.out == EXPECTED.joinpath("explain-compare-orders-1.txt").read_text(encoding="utf-8")
 
 
@@ -57,7 +62,7 @@ def test_several_partitions_and_names_of_all_kinds(kelr: Kelr) -> None:
 
 def test_json_has_an_explanation_for_each_rule_set(kelr: Kelr) -> None:
     document = json.loads(kelr("explain", "orders:2", "--compare-rules", "all", "-o", "json").out)
-    assert document["kind"] == "kelr/explain-compare"
+    assert (document["kind"], document["next"]) == ("kelr/explain-compare", "kelr explain orders:2")
     items = document["items"]
     assert [item["rule_set"] for item in items] == list(RULE_SETS)
     assert [item["rule_set"] for item in items if item["own"]] == ["elr-4.1"]
@@ -84,6 +89,13 @@ def test_assumptions_happen_under_each_rule_set(kelr: Kelr) -> None:
         leaders[item["rule_set"]] = (item["leader"], [one["text"] for one in item["assumptions"]])
     assert leaders == {"elr-4.3": (1, ["1 returns unclean"]), "kip966-balanced": (None, ["1 returns unclean"])}
     assert " *  imagined: 1 returns unclean  1 leads (last-known-leader), ISR [1], ELR []" in kelr(*asked).out
+
+
+def test_a_healthy_cluster_has_nothing_to_compare(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    cluster(replace(INCIDENT, partitions=INCIDENT.partitions[:1]))
+    ran = kelr("explain", "--compare-rules", "all")
+    assert (ran.code, ran.out) == (0, "")
+    assert "nothing to explain" in ran.err
 
 
 def test_an_unknown_topic_beside_a_known_one_is_done_in_part(kelr: Kelr) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from kelr.controller import ELR_4_3, KRAFT, RuleSet, choose_rules
 from kelr.engine import decide
-from kelr.engine.assumptions import Assumption, Happening, parse_assumptions
+from kelr.engine.assumptions import Assumption, AssumptionError, Happening, parse_assumptions
 from kelr.engine.what_if import Imagined, imagine
 from kelr.model import (
     Broker,
@@ -110,6 +111,14 @@ def test_other_words_are_refused_with_what_can_be_written(text: str, words: str)
     with pytest.raises(ValueError, match=r".") as error:
         parse_assumptions(text)
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["1" + " " * 100_000 + "x", "rack " + "a " * 50_000, "'" * 20_000, "1, " * 20_000])
+def test_long_words_are_refused_at_once(text: str) -> None:
+    started = time.perf_counter()
+    with pytest.raises(AssumptionError):
+        parse_assumptions(text)
+    assert time.perf_counter() - started < 5
 
 
 @given(st.text(alphabet="13 ,;'\"abcfailsretunkdhRACK.=", max_size=40))
