@@ -52,7 +52,7 @@ def unfenced(state: ControllerState, event: ev.BrokerUnfenced) -> Handled:
     if registration is None:
         return refused(state, STALE)
     if not registration.fenced:
-        return Handled(state)
+        return controlled_shutdown(state, ev.ControlledShutdown(broker)) if broker in state.stopping else Handled(state)
 
     def handler(partition: PartitionState, around: Circumstances) -> Change:
         if broker in (partition.offline_replicas or ()):
@@ -69,16 +69,13 @@ def controlled_shutdown(state: ControllerState, event: ev.ControlledShutdown) ->
     if registration is None:
         return refused(state, STALE)
     leads = any(partition.leader == broker for partition in state.partitions.values())
-    if registration.in_controlled_shutdown and leads and not registration.fenced:
+    if leads and broker in state.stopping:
         return Handled(state)
     handled = reach(state, _in_isr(state, broker), _leaves(broker))
-    stops_now = registration.fenced or not leads
-    stopping = replace(
-        registration,
-        fenced=registration.fenced or stops_now,
-        in_controlled_shutdown=registration.in_controlled_shutdown or not stops_now,
-    )
-    return replace(handled, state=handled.state.with_broker(broker, stopping))
+    if registration.fenced or not leads:
+        return replace(handled, state=handled.state.with_broker(broker, replace(registration, fenced=True)))
+    after = handled.state.with_broker(broker, replace(registration, in_controlled_shutdown=True))
+    return replace(handled, state=replace(after, stopping=after.stopping | {broker}))
 
 
 def unregistered(state: ControllerState, event: ev.BrokerUnregistered) -> Handled:
@@ -94,7 +91,7 @@ def directory_lost(state: ControllerState, event: ev.DirectoryFailed) -> Handled
     broker = event.broker
     if broker not in state.brokers:
         return refused(state, STALE)
-    if any(of == broker and event.holds(address) for address, of in state.deleted_replicas):
+    if any(of == broker and _holds_deleted(state, event, address) for address, of in state.deleted_replicas):
         raise ControllerFailedError
     lost = tuple(
         address
@@ -107,6 +104,13 @@ def directory_lost(state: ControllerState, event: ev.DirectoryFailed) -> Handled
         partition = after.partitions[address]
         after = after.with_partition(replace(partition, offline_replicas=(*(partition.offline_replicas or ()), broker)))
     return replace(handled, state=after)
+
+
+def _holds_deleted(state: ControllerState, event: ev.DirectoryFailed, address: TopicPartition) -> bool:
+    """Whether the directory holds the deleted replica; a name that a topic has again stands for the new one."""
+    again = state.partitions.get(address)
+    is_new = again is not None and event.broker in again.replicas
+    return event.partitions is None or (address in event.partitions and not is_new)
 
 
 def directory_assigned(state: ControllerState, event: ev.DirectoryAssigned) -> Handled:

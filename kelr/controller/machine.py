@@ -8,6 +8,7 @@ controller is run beside this one with random histories (`docs/testing.md`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from kelr.controller import brokers, requests
@@ -21,7 +22,9 @@ def handle(state: ControllerState, event: ev.Event) -> Handled:
     try:
         return _HANDLERS[type(event)](state, event)
     except ControllerFailedError:
-        return refused(state, FAILED)
+        # A task that fails is tried again; at a request the controller resigns, and forgets what is not on record.
+        task = isinstance(event, _TASKS)
+        return refused(state if task else replace(state, stopping=frozenset()), FAILED)
 
 
 def history(state: ControllerState, events: Iterable[ev.Event]) -> Iterator[Handled]:
@@ -31,6 +34,8 @@ def history(state: ControllerState, events: Iterable[ev.Event]) -> Iterator[Hand
         yield handled
         state = handled.state
 
+
+_TASKS = (ev.BrokerFenced, ev.UncleanElectionTask, ev.PreferredElectionTask)
 
 _HANDLERS: dict[type, Callable[[ControllerState, Any], Handled]] = {
     ev.TopicCreated: requests.topic_created,

@@ -69,6 +69,9 @@ class ControllerState:
     """Replica counts of partition 0, for topics whose partition 0 is not among `partitions`."""
     next_epoch: int = 1
     """The broker epoch of the next registration."""
+    stopping: frozenset[int] = frozenset()
+    """Brokers whose controlled shutdown the active controller has begun (BrokerHeartbeatManager); the next controller
+    begins it again."""
     elr_index: ElrIndex = field(default_factory=ElrIndex)
     """What the controller's index of ELR members has too much of."""
     deleted_replicas: frozenset[tuple[TopicPartition, int]] = frozenset()
@@ -114,7 +117,9 @@ class ControllerState:
     def with_broker(self, broker: int, registration: Registration | None) -> ControllerState:
         """The state with a broker registered like this; None takes its registration away."""
         others = {known: value for known, value in self.brokers.items() if known != broker}
-        return replace(self, brokers=others if registration is None else {**others, broker: registration})
+        stopping = self.stopping if registration and not registration.fenced else self.stopping - {broker}
+        brokers = others if registration is None else {**others, broker: registration}
+        return replace(self, brokers=brokers, stopping=stopping)
 
     def with_partition(self, partition: PartitionState) -> ControllerState:
         return replace(self, partitions={**self.partitions, partition.address: partition})

@@ -139,3 +139,19 @@ def test_electing_a_live_broker_that_is_no_replica_fails_the_controller() -> Non
     assert (refused.error, refused.state) == ("NONE", state)
     failed = handle(state, ev.BrokerUnfenced(1))
     assert (failed.error, failed.state) == ("UNKNOWN_SERVER_ERROR", state)
+
+
+def test_a_controller_that_fails_forgets_the_controlled_shutdowns_that_it_had_begun() -> None:
+    begun = _after(ev.ControlledShutdown(2), ev.ControlledShutdown(1)).state
+    assert begun.stopping == {1}
+    failed = handle(
+        replace(begun, elr_index=begun.elr_index.with_cleared(ORDERS, (3,)).without_topic("orders", ())),
+        ev.BrokerUnregistered(3),
+    )
+    assert (failed.error, failed.state.stopping) == ("UNKNOWN_SERVER_ERROR", frozenset())
+
+
+def test_a_heartbeat_of_a_stopping_broker_goes_on_with_its_shutdown_whatever_it_asks_for() -> None:
+    begun = _after(ev.ControlledShutdown(1))
+    assert not begun.state.brokers[1].fenced
+    assert handle(begun.state, ev.BrokerUnfenced(1)).state.brokers[1].fenced

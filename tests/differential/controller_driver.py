@@ -85,18 +85,24 @@ def _first(history: History, steps: Sequence[Told], before: str, said: Sequence[
 
 
 def shrunk(kafka: str, rules: RuleSet, found: Disagreement) -> Disagreement:
-    """A disagreement at the same kind of event, with as few events as dropping one after the other leaves."""
+    """A disagreement at the same kind of event with fewer events: what can be dropped, in halves, quarters and so on
+    down to single events, is dropped."""
     kind = type(found.history.intents[-1])
-    while True:
+    size = len(found.history.intents) // 2
+    while size:
         intents = found.history.intents
         shorter = [
-            replace(found.history, intents=(*intents[:index], *intents[index + 1 :])) for index in range(len(intents))
+            replace(found.history, intents=(*intents[:start], *intents[start + size :]))
+            for start in range(0, len(intents), size)
         ]
         parting = (other for other in disagreements(kafka, rules, shorter) if other is not None)
-        smaller = next((other for other in parting if type(other.history.intents[-1]) is kind), None)
-        if smaller is None:
-            return found
-        found = smaller
+        smaller = [other for other in parting if type(other.history.intents[-1]) is kind]
+        if smaller:
+            found = min(smaller, key=lambda other: len(other.history.intents))
+            size = min(size, len(found.history.intents) // 2)
+        else:
+            size //= 2
+    return found
 
 
 def text(step: Told) -> str:

@@ -65,6 +65,13 @@ class World:
         deleted = {address for address, of, where in self.deleted if (of, where) == (broker, directory)}
         return frozenset(placed | deleted)
 
+    def holds_namesake(self, broker: int, directory: int) -> bool:
+        """Whether a deleted replica is in this directory, and the broker has a new one of the same name."""
+        return any(
+            (of, where) == (broker, directory) and (address, broker) in self.placed
+            for address, of, where in self.deleted
+        )
+
     def after(self, state: ControllerState, online: Mapping[int, tuple[int, ...]] | None = None) -> World:
         """The world with another state: replicas that came get the only directory of their broker, if it has one."""
         online = self.online if online is None else online
@@ -114,16 +121,21 @@ def _register(world: World, intent: Register) -> Told:
     previous = (before.epoch if before else 1) if intent.clean else -1
     line = f"register|{broker}|{epoch}|{previous}|{epoch}|{_ids(intent.directories)}|"
     if handled.error != NONE:
-        return Told(line, handled, world)
+        return Told(line, handled, world.after(handled.state))
     return Told(line, handled, world.after(handled.state, {**world.online, broker: intent.directories}))
 
 
 def _fail_directory(world: World, intent: FailDirectory) -> Told:
     broker, registration = intent.broker, world.state.brokers.get(intent.broker)
     fenced = registration is not None and registration.fenced
+    if registration is not None and registration.in_controlled_shutdown and not fenced:
+        # Its heartbeats go on asking for the shutdown; one that tells two things at once is left out.
+        return tell(world, ev.ControlledShutdown(broker))
     online = world.online.get(broker, ())
-    # A broker whose last directory fails stops without telling.
-    failed = () if online == (intent.directory,) else (intent.directory,)
+    # A broker whose last directory fails stops without telling. A deleted replica whose name is in use again could not
+    # be told from the new one.
+    untold = online == (intent.directory,) or world.holds_namesake(broker, intent.directory)
+    failed = () if untold else (intent.directory,)
     line = _heartbeat(world.state, broker, want_fence=fenced, offline=failed)
     if registration is not None and (not failed or intent.directory not in online):
         # A heartbeat repeats what it told before until the broker restarts.
@@ -131,7 +143,7 @@ def _fail_directory(world: World, intent: FailDirectory) -> Told:
     lost = world.lies_in(broker, intent.directory)
     handled = handle(world.state, ev.DirectoryFailed(broker, lost))
     if handled.error != NONE:
-        return Told(line, handled, world)
+        return Told(line, handled, world.after(handled.state))
     left = tuple(directory for directory in online if directory != intent.directory)
     return Told(line, handled, world.after(handled.state, {**world.online, broker: left}))
 

@@ -52,12 +52,12 @@ public final class ControllerDriver {
             return Errors.forException(e).name() + "|";
         } catch (RuntimeException | ReflectiveOperationException e) {
             // Nothing that a client can provoke may do this: the controller resigns, and the next one starts from the
-            // same records.
+            // same records. A periodic task that fails is only run again.
             Throwable cause = e.getCause() == null ? e : e.getCause();
             if (cause instanceof ApiException) {
                 return Errors.forException(cause).name() + "|";
             }
-            events.controller().failOver();
+            if (!ControllerEvents.TASKS.contains(fields[0])) events.controller().failOver();
             System.err.println(String.join("|", fields) + ": " + cause);
             return Errors.UNKNOWN_SERVER_ERROR.name() + "|";
         }

@@ -38,6 +38,7 @@ import org.apache.kafka.server.common.EligibleLeaderReplicasVersion;
  * written topic:number, a broker's directories are numbered from 0.
  */
 final class ControllerEvents {
+    static final List<String> TASKS = List.of("expire", "electunclean", "electpreferred");
     private static final short ALTER_PARTITION_VERSION = 3;
     private static final ControllerRequestContext CONTEXT = new ControllerRequestContext(
         new RequestHeaderData().setRequestApiVersion(ALTER_PARTITION_VERSION), KafkaPrincipal.ANONYMOUS,
