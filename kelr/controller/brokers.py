@@ -101,9 +101,15 @@ def directory_lost(state: ControllerState, event: ev.DirectoryFailed) -> Handled
     handled = reach(state, lost, _leaves(broker))
     after = handled.state
     for address in lost:
-        partition = after.partitions[address]
-        after = after.with_partition(replace(partition, offline_replicas=(*(partition.offline_replicas or ()), broker)))
+        after = after.with_partition(_placed(after.partitions[address], broker, online=False))
     return replace(handled, state=after)
+
+
+def _placed(partition: PartitionState, broker: int, *, online: bool) -> PartitionState:
+    """The partition with this replica, if it still is one, in a directory that is online or not."""
+    others = without(partition.offline_replicas or (), broker)
+    offline = others if online or broker not in partition.replicas else (*others, broker)
+    return partition if offline == (partition.offline_replicas or ()) else replace(partition, offline_replicas=offline)
 
 
 def _holds_deleted(state: ControllerState, event: ev.DirectoryFailed, address: TopicPartition) -> bool:
@@ -138,9 +144,7 @@ def directory_assigned(state: ControllerState, event: ev.DirectoryAssigned) -> H
 
     again = () if event.online else (address,)
     handled = reach(state, (address,), handler, again, _leaves(broker))
-    known = handled.state.partitions[address]
-    others = without(known.offline_replicas or (), broker)
-    known = replace(known, offline_replicas=others if event.online else (*others, broker))
+    known = _placed(handled.state.partitions[address], broker, online=event.online)
     return replace(handled, state=handled.state.with_partition(known), answers={address: NONE})
 
 
@@ -183,9 +187,7 @@ def _leaderless(state: ControllerState) -> tuple[TopicPartition, ...]:
 def _with_directories(state: ControllerState, broker: int, lost: frozenset[TopicPartition]) -> ControllerState:
     """Which of the broker's replicas are in a directory that its registration does not name."""
     for address, partition in state.partitions.items():
-        was_lost, is_lost = broker in (partition.offline_replicas or ()), address in lost
-        if broker in partition.replicas and was_lost != is_lost:
-            others = without(partition.offline_replicas or (), broker)
-            offline = (*others, broker) if is_lost else others
-            state = state.with_partition(replace(partition, offline_replicas=offline))
+        placed = _placed(partition, broker, online=address not in lost)
+        if placed is not partition:
+            state = state.with_partition(placed)
     return state

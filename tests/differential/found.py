@@ -80,6 +80,17 @@ FOUND: Mapping[str, History] = {
         ev.Reassigned(ORDERS, (1, 2)),
         ev.Reassigned(ORDERS, (1, 2, 3)),
     ),
+    "a failed directory completes the reassignment that takes its replica away": _history(
+        Register(4, clean=False, directories=(0,)),
+        Register(2, clean=False, directories=(0,)),
+        *_up(1),
+        ev.TopicCreated("orders", ((4, 1, 2),)),
+        Register(2, clean=False, directories=(0, 1)),
+        ev.ConfigWritten("orders", 1, True),
+        ev.Reassigned(ORDERS, (1,)),
+        FailDirectory(2, 0),
+        ev.Reassigned(ORDERS, (2, 4)),
+    ),
     "a broker restarts uncleanly whose ELR a min ISR write cleared": _history(
         *_ELR_OF_1_CLEARED, *_back(1, clean=False)
     ),
