@@ -98,9 +98,8 @@ def change_partition(
     )
     elected = elect(ballot)
     asked = replace(state, adding=adding, removing=removing)
-    return Change(
-        state, _write(state, asked, ballot, elected, sets, target_recovering=target_recovering), elected, ballot
-    )
+    after = _write(state, asked, ballot, elected, sets, min_isr=around.min_isr, target_recovering=target_recovering)
+    return Change(state, after, elected, ballot)
 
 
 def _complete_reassignment(
@@ -176,6 +175,7 @@ def _write(
     elected: Elected,
     sets: _Sets,
     *,
+    min_isr: int,
     target_recovering: bool | None,
 ) -> PartitionState:
     """The state that the run's record leaves behind (PartitionChangeBuilder.build).
@@ -192,8 +192,8 @@ def _write(
         # Without ELR the ISR never becomes empty: its last member stays, and the partition waits for it.
         isr, elr = isr or state.isr, ()
     if ballot.rules.kip966:
-        forgotten = unclean or not ballot.rules.elr
-        last_known = _unless_unknown(state.last_known_elr, () if forgotten else sets.last_known)
+        members = _left_behind(ballot, sets, isr, min_isr) if unclean else sets.last_known
+        last_known = _unless_unknown(state.last_known_elr, members if ballot.rules.elr else ())
     else:
         last_known = _last_known_leader(state, elected.leader, leader_written, isr, ballot.rules)
     after = replace(
@@ -228,6 +228,18 @@ def _sets_after_election(ballot: Ballot, elected: Elected) -> tuple[tuple[int, .
     if seated in ballot.elr:
         return (seated,), tuple(replica for replica in ballot.elr if replica != seated)
     return ballot.isr, ballot.elr
+
+
+def _left_behind(ballot: Ballot, sets: _Sets, isr: tuple[int, ...], min_isr: int) -> tuple[int, ...]:
+    """LastKnownELR after a recovery: whoever was in one of the sets and does not lead may still be complete.
+
+    KIP-966 cleans LastKnownELR when the ISR reaches min ISR, and not before; Kafka's own code for the set
+    (PartitionChangeBuilder.maybeUpdateRecordElr) would forget it with the election.
+    """
+    if len(isr) >= min_isr:
+        return ()
+    known = hash_set_order(ballot.isr, (*sets.elr, *sets.last_known))
+    return tuple(broker for broker in known if broker not in isr)
 
 
 def _recovering(before: bool | None, unclean: bool, target: bool | None) -> bool | None:

@@ -52,7 +52,7 @@ def test_balanced_elects_the_best_log_of_the_quorum() -> None:
     assert recovery.leader is None
     recovery.answer(2, (4, 120))
     state = recovery.state()
-    assert (state.leader, state.isr, state.elr, state.last_known_elr, state.recovering) == (2, (2,), (), (), True)
+    assert (state.leader, state.isr, state.elr, state.last_known_elr, state.recovering) == (2, (2,), (), (1,), True)
     assert state.leader_epoch == 6
     assert recovery.task is None
     assert recovery.controller.manager.finished == 1
@@ -394,7 +394,7 @@ def test_a_broker_that_fails_after_its_answer_may_be_elected_and_is_fenced_when_
     assert recovery.leader == 1
     recovery.step(events.BrokerRegistered(1, clean=False))
     state = recovery.state()
-    assert (state.leader, state.isr, state.elr, state.last_known_elr) == (None, (), (), (1,))
+    assert (state.leader, state.isr, state.elr, state.last_known_elr) == (None, (), (), (1, 2))
 
 
 def test_a_controller_that_takes_over_starts_every_recovery_afresh() -> None:
@@ -429,18 +429,25 @@ def test_a_window_begins_again_with_a_new_controller() -> None:
     assert recovery.leader == 1
 
 
-def test_the_quorum_of_a_recovery_is_forgotten_with_it() -> None:
-    """Three replicas with min ISR 3: 2 lost its tail, and 1 loses its own after it was elected. 3 is whole and needed,
-    but LastKnownELR went with the election (as in PartitionChangeBuilder; the KIP's text would have kept it)."""
+def test_the_quorum_outlives_its_recovery_until_min_isr_is_met() -> None:
+    """Three replicas with min ISR 3: 2 lost its tail, and 1 loses its own after it was elected. 3 is whole, is still of
+    the quorum (KIP-966 cleans LastKnownELR when the ISR reaches min ISR, not before), and is waited for."""
     recovery = run(partition(last_known=(1, 2, 3)), min_isr=3)
     for broker, log_end in ((1, 100), (2, 60), (3, 100)):
         recovery.answer(broker, (4, log_end))
-    assert (recovery.leader, recovery.state().last_known_elr) == (1, ())
+    assert (recovery.leader, recovery.state().last_known_elr) == (1, (2, 3))
     recovery.step(events.BrokerFenced(3), events.BrokerRegistered(1, clean=False), events.BrokerUnfenced(1))
-    assert recovery.state().last_known_elr == (1,)
+    assert recovery.state().last_known_elr == (1, 2, 3)
     recovery.answer(1, (4, 80))
     recovery.fail(2)
-    assert recovery.leader == 1  # and records 80 to 99 are gone
+    assert recovery.leader is None
+
+
+def test_a_recovery_with_min_isr_1_leaves_no_quorum_behind() -> None:
+    recovery = run(partition(last_known=(1, 2)), min_isr=1)
+    for broker, log_end in ((1, 100), (2, 60), (3, 50)):
+        recovery.answer(broker, (4, log_end))
+    assert (recovery.leader, recovery.state().last_known_elr) == (1, ())
 
 
 # What happens to the partition meanwhile
