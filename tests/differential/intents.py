@@ -83,8 +83,11 @@ class World:
                 only = self.online.get(broker, ())
                 default = only[0] if len(only) == 1 else None
                 placed[address, broker] = self.placed.get((address, broker), default)
-        forgotten = (key for key in state.deleted_replicas if key not in {(a, b) for a, b, _ in self.deleted})
-        kept = {(*key, where) for key in forgotten if (where := self.placed.get(key)) is not None}
+        gone = (
+            at for at, partition in self.state.partitions.items() if at not in state.partitions and not partition.isr
+        )
+        replicas = ((at, broker) for at in gone for broker in self.state.partitions[at].replicas)
+        kept = {(*key, where) for key in replicas if (where := self.placed[key]) is not None}
         return World(state, online, placed, self.deleted | kept)
 
 
