@@ -23,9 +23,11 @@ from confluent_kafka.admin import (
 
 from kelr.controller import ELR_4_3, Configs, ControllerState, Election, controller_state, handle
 from kelr.controller import events as ev
+from kelr.engine.assumptions import parse_assumptions
+from kelr.engine.what_if import imagine
 from kelr.lab import Lab
 from kelr.lab.story import create_topic
-from kelr.model import PartitionState, select
+from kelr.model import PartitionState, Snapshot, TopicPartition, select
 from kelr.sources.base import take_snapshot
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
@@ -50,8 +52,10 @@ def test_a_history_on_a_real_cluster_comes_out_as_computed(healthy_43: Lab) -> N
 
     lab.stop(3)
     both.happened(ev.ControlledShutdown(3), ev.ControlledShutdown(3))
+    imagined = imagine(_snapshot(lab, topic), parse_assumptions("2 fails"), ELR_4_3).snapshot
     lab.kill(2)
     both.happened(ev.BrokerFenced(2))
+    assert {state.address: described(state) for state in imagined.partitions} == both.described()
     # Both go while no other broker lives to describe them, so they are compared when 3 is back.
     lab.kill(1)
     both.compute(ev.BrokerFenced(1))
@@ -97,7 +101,7 @@ class _Both:
     def happened(self, *events: ev.Event) -> None:
         """Compute what the events do, and wait until the cluster has come to the same."""
         self.compute(*events)
-        expected = {address: described(state) for address, state in self.state.partitions.items()}
+        expected = self.described()
         deadline_s = time.monotonic() + 40
         while True:
             found = {address: described(state) for address, state in self.lab.partitions(self.topic).items()}
@@ -105,6 +109,9 @@ class _Both:
                 return
             assert time.monotonic() < deadline_s, f"after {events} expected {expected}, and it is {found}"
             time.sleep(0.1)
+
+    def described(self) -> dict[TopicPartition, tuple[object, ...]]:
+        return {address: described(state) for address, state in self.state.partitions.items()}
 
     def rejoined(self, brokers: Set[int]) -> Iterator[ev.PartitionAltered]:
         """What the leaders ask for once these brokers have caught up."""
@@ -115,10 +122,12 @@ class _Both:
 
 
 def _on_record(lab: Lab, topic: str) -> ControllerState:
+    return replace(controller_state(_snapshot(lab, topic), ELR_4_3), cluster=Configs(min_isr=2))
+
+
+def _snapshot(lab: Lab, topic: str) -> Snapshot:
     with LiveSource(ConnectionSettings.read(lab.bootstrap_servers)) as source:
-        snapshot = take_snapshot(source, select([topic]), now_ms=0)
-    state = controller_state(snapshot, ELR_4_3)
-    return replace(state, cluster=Configs(min_isr=2))
+        return take_snapshot(source, select([topic]), now_ms=0)
 
 
 def _set_min_isr(admin: AdminClient, topic: str, value: str) -> None:
