@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from kelr.commands.session import Session, now_ms
 from kelr.controller import RULE_SETS, RuleSet, choose_rules, rule_set
-from kelr.engine.assumptions import Assumption, AssumptionError, parse_assumptions
 from kelr.engine.rule_docs import RULES
-from kelr.engine.what_if import Happened
+from kelr.engine.what_if.assumptions import Assumption, AssumptionError, parse_assumptions
+from kelr.engine.what_if.imagine import Happened
 from kelr.errors import UsageError
 from kelr.model import Decision, ElectionType, Selection, TopicError, TopicPartition, parse_election_type
 from kelr.sources.decisions import decide_partitions

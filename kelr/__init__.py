@@ -31,8 +31,8 @@ if TYPE_CHECKING:
         verdict_of,
         verdicts,
     )
-    from kelr.engine.assumptions import Assumption, parse_assumptions
-    from kelr.engine.what_if import Imagined, imagine
+    from kelr.engine.what_if.assumptions import Assumption, parse_assumptions
+    from kelr.engine.what_if.imagine import Imagined, imagine
     from kelr.errors import ExitCode, KelrError
     from kelr.model import Decision, Selection, Situation, Snapshot, TopicPartition, select
     from kelr.sources.base import Source, take_snapshot
@@ -99,8 +99,8 @@ _HOMES = {
         "verdict_of",
         "verdicts",
     ),
-    "kelr.engine.assumptions": ("Assumption", "parse_assumptions"),
-    "kelr.engine.what_if": ("Imagined", "imagine"),
+    "kelr.engine.what_if.assumptions": ("Assumption", "parse_assumptions"),
+    "kelr.engine.what_if.imagine": ("Imagined", "imagine"),
     "kelr.errors": ("ExitCode", "KelrError"),
     "kelr.model": ("Decision", "Selection", "Situation", "Snapshot", "TopicPartition", "select"),
     "kelr.sources.base": ("Source", "take_snapshot"),

@@ -32,8 +32,8 @@ from kelr.controller.handlers import (
 )
 from kelr.controller.machine import handle, history
 from kelr.controller.reach import Handled
-from kelr.controller.recovery import RecoveringController, Stepped
-from kelr.controller.recovery_events import (
+from kelr.controller.recovery.controller import RecoveringController, Stepped
+from kelr.controller.recovery.events import (
     ControllerFailedOver,
     LogInfoAnswered,
     LogInfoEntry,
@@ -45,10 +45,10 @@ from kelr.controller.recovery_events import (
     Refused,
     TimePassed,
 )
-from kelr.controller.recovery_manager import RecoveryManager
-from kelr.controller.recovery_metrics import RecoveryMetrics, electable_replicas_count, recovery_metrics
-from kelr.controller.recovery_rules import LogInfo, Recovery, Standing, best_log, recovery_of, recovery_quorum
-from kelr.controller.recovery_task import Inquiry, Manual, RecoveryLimits, Task
+from kelr.controller.recovery.manager import RecoveryManager
+from kelr.controller.recovery.metrics import RecoveryMetrics, electable_replicas_count, recovery_metrics
+from kelr.controller.recovery.rules import LogInfo, Recovery, Standing, best_log, recovery_of, recovery_quorum
+from kelr.controller.recovery.task import Inquiry, Manual, RecoveryLimits, Task
 from kelr.controller.rules import (
     ELR_4_0,
     ELR_4_1,

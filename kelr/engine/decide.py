@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kelr.controller import ChosenRules, RuleSet, choose_rules
-from kelr.engine.advice import advise
-from kelr.engine.advice_words import silent_leader
+from kelr.engine.advice.damage import damage_of
+from kelr.engine.advice.findings import Findings
+from kelr.engine.advice.purpose import METADATA_TOPIC
+from kelr.engine.advice.recovery import advise_under_kip966
+from kelr.engine.advice.table import advise
+from kelr.engine.advice.words import silent_leader
 from kelr.engine.candidates import candidates_of
 from kelr.engine.case import Case, case_of
-from kelr.engine.damage import damage_of
 from kelr.engine.elections import elected_by, outcomes_of
-from kelr.engine.findings import Findings
 from kelr.engine.forecast import forecasts_of
 from kelr.engine.metadata_log import decide_metadata_log
-from kelr.engine.purpose import METADATA_TOPIC
-from kelr.engine.recovery_advice import advise_under_kip966
-from kelr.engine.recovery_elections import outcomes_under_kip966
-from kelr.engine.recovery_words import awaited_in_words, notes_on_the_rules
+from kelr.engine.recovery.elections import outcomes_under_kip966
+from kelr.engine.recovery.prediction import awaited, recovery_now, run_now, situation_under_recovery
+from kelr.engine.recovery.words import awaited_in_words, notes_on_the_rules
 from kelr.engine.situation import situation_of
 from kelr.engine.steps import steps_of
-from kelr.engine.unclean_recovery import awaited, recovery_now, run_now, situation_under_recovery
 from kelr.engine.words import brokers, ids, joined
 from kelr.model import Advice, BrokerStatus, Decision, Forecast, PartitionState, Situation, Snapshot
 

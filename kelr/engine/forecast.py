@@ -6,7 +6,7 @@ from kelr.controller import broker_returns
 from kelr.engine.case import Case
 from kelr.engine.elections import elected_by
 from kelr.engine.loss import loss_of_electing
-from kelr.engine.unclean_recovery import run_on_return
+from kelr.engine.recovery.prediction import run_on_return
 from kelr.model import BrokerStatus, ElectedBy, Forecast, Grade, Loss
 
 

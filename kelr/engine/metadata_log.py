@@ -7,9 +7,9 @@ such topic (ReplicationControlManager.electLeader), so no rule of this package h
 from __future__ import annotations
 
 from kelr.controller import RuleSet
+from kelr.engine.advice.damage import damage_of
 from kelr.engine.candidates import candidates_of
 from kelr.engine.case import Case
-from kelr.engine.damage import damage_of
 from kelr.model import Advice, AdviceAction, Decision, ElectionType, Outcome, Situation
 
 _NOTE = "not elected this way: Kafka answers UNKNOWN_TOPIC_OR_PARTITION"

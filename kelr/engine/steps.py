@@ -22,8 +22,8 @@ from kelr.controller.election import (
 )
 from kelr.controller.rules import RecoveryStrategy
 from kelr.engine.case import Case
+from kelr.engine.recovery.prediction import recovery_steps
 from kelr.engine.rule_docs import rule_of
-from kelr.engine.unclean_recovery import recovery_steps
 from kelr.engine.words import ids, joined
 from kelr.model import Step
 

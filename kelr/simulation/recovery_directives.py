@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kelr.controller import ControllerFailedOver, LogInfoAnswered, recovery_metrics
-from kelr.controller.recovery_rules import recovery_of
+from kelr.controller.recovery.rules import recovery_of
 from kelr.simulation.cluster import SimulatedCluster
 from kelr.simulation.language import Directive
 from kelr.simulation.outcome import outcome_lines

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from kelr.controller import RuleSet, choose_rules
 from kelr.engine import decide
-from kelr.engine.assumptions import Assumption
-from kelr.engine.what_if import Happened, imagine
+from kelr.engine.what_if.assumptions import Assumption
+from kelr.engine.what_if.imagine import Happened, imagine
 from kelr.model import Decision, PartitionState, Selection, Snapshot, TopicError, TopicPartition
 from kelr.sources.base import Page, Progress, Source
 from kelr.sources.decisions import is_unsafe, page_snapshot, with_logs

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from kelr.controller import RULE_SETS
-from kelr.engine.by_hand import KAFKA_PYTHON_CONNECTION, STOCK_CONNECTION
-from kelr.engine.what_if import Happened
+from kelr.engine.advice.by_hand import KAFKA_PYTHON_CONNECTION, STOCK_CONNECTION
+from kelr.engine.what_if.imagine import Happened
 from kelr.model import (
     Cluster,
     Decision,

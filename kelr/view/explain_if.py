@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from kelr.engine.what_if import Happened, PartitionChange
-from kelr.engine.what_if_words import NOTHING
+from kelr.engine.what_if.imagine import Happened, PartitionChange
+from kelr.engine.what_if.words import NOTHING
 from kelr.engine.words import agree, plural
 from kelr.model import PartitionState, TopicPartition
 from kelr.view.columns import Column, Json

@@ -23,8 +23,8 @@ from confluent_kafka.admin import (
 
 from kelr.controller import ELR_4_3, Configs, ControllerState, Election, controller_state, handle
 from kelr.controller import events as ev
-from kelr.engine.assumptions import parse_assumptions
-from kelr.engine.what_if import imagine
+from kelr.engine.what_if.assumptions import parse_assumptions
+from kelr.engine.what_if.imagine import imagine
 from kelr.lab import Lab
 from kelr.lab.story import create_topic
 from kelr.model import PartitionState, Snapshot, TopicPartition, select

@@ -9,7 +9,7 @@ import pytest
 
 from kelr.controller import ELR_4_0, ELR_4_3, RuleSet
 from kelr.engine import decide
-from kelr.engine.advice_words import cost_in_words
+from kelr.engine.advice.words import cost_in_words
 from kelr.model import (
     Advice,
     AdviceAction,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kelr.controller import ELR_4_3, KRAFT, RuleSet, choose_rules
 from kelr.engine import decide
-from kelr.engine.assumptions import Assumption, AssumptionError, Happening, parse_assumptions
-from kelr.engine.what_if import Imagined, imagine
+from kelr.engine.what_if.assumptions import Assumption, AssumptionError, Happening, parse_assumptions
+from kelr.engine.what_if.imagine import Imagined, imagine
 from kelr.model import (
     Broker,
     BrokerStatus,

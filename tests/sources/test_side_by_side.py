@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kelr.controller import ELR_4_0, ELR_4_3, KIP966_AGGRESSIVE
-from kelr.engine.assumptions import AssumptionError, parse_assumptions
+from kelr.engine.what_if.assumptions import AssumptionError, parse_assumptions
 from kelr.model import LogAnswer, PartitionState, ReplicaLog, Selection, Snapshot, TopicPartition, select
 from kelr.sources.base import Page, Progress
 from kelr.sources.memory import MemorySource

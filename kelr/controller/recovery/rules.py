@@ -1,7 +1,6 @@
 """Unclean recovery of one partition: whether it is due, whose logs it needs, and whom it elects.
 
-The one place that says so: the Unclean Recovery Manager (`kelr.controller.recovery`) elects by these functions, and the
-engine predicts with them.
+The one place that says so: the Unclean Recovery Manager elects by these functions, and the engine predicts with them.
 
 Source: KIP-966, "Unclean recovery" and "Unclean Recovery Manager"; what the KIP leaves open is listed in
 `docs/election-rules.md`.
@@ -82,7 +81,7 @@ def recovery_of(
     """Where the unclean recovery of a partition stands.
 
     Args:
-        heard: verified answers by replica (`kelr.controller.recovery_task`).
+        heard: verified answers by replica (`kelr.controller.recovery.task`).
         asked_for: the strategy that an operator asked for (ElectLeaders v3), whatever the topic has.
     """
     strategy = asked_for or around.rules.recovery

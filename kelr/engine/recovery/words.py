@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kelr.controller import RecoveryStrategy, Standing
 from kelr.engine.case import Case
-from kelr.engine.unclean_recovery import recovery_now
+from kelr.engine.recovery.prediction import recovery_now
 from kelr.engine.words import agree, brokers, ids
 from kelr.model import Snapshot
 

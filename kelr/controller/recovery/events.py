@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from kelr.controller.reach import NONE
-from kelr.controller.recovery_rules import LogInfo
+from kelr.controller.recovery.rules import LogInfo
 from kelr.model import ElectionType, TopicPartition
 
 

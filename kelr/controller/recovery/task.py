@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from kelr.controller.recovery_rules import LogInfo, Recovery
+from kelr.controller.recovery.rules import LogInfo, Recovery
 from kelr.controller.rules import RecoveryStrategy
 from kelr.controller.state import Registration
 from kelr.model import PartitionState, TopicPartition

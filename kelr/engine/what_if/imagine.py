@@ -2,7 +2,7 @@
 
 The controller's own state machine is led through the events (`kelr.controller.handle`); the result is a snapshot again,
 so that everything that can be said of a cluster can be said of an imagined one. Of the logs only that is kept which
-still holds then (`kelr.engine.imagined_logs`).
+still holds then (`kelr.engine.what_if.logs`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kelr.controller import ControllerState, RuleSet, controller_state, snapshot_of
-from kelr.engine.assumed_events import unfold
-from kelr.engine.assumptions import Assumption, AssumptionError, rack_named
 from kelr.engine.elections import elected_by
-from kelr.engine.imagined_events import Moment, Ran, after_assumption
-from kelr.engine.imagined_logs import as_heard
-from kelr.engine.what_if_words import change_in_words
+from kelr.engine.what_if.assumptions import Assumption, AssumptionError, rack_named
+from kelr.engine.what_if.events import unfold
+from kelr.engine.what_if.logs import as_heard
+from kelr.engine.what_if.moment import Moment, Ran, after_assumption
+from kelr.engine.what_if.words import change_in_words
 from kelr.engine.words import joined
 from kelr.model import (
     Broker,

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from kelr.controller.handlers import without
-from kelr.engine.advice_words import (
+from kelr.engine.advice.by_hand import designation_by_hand, left_out
+from kelr.engine.advice.findings import Findings
+from kelr.engine.advice.words import (
     UNTIL_FENCED,
     cost_in_words,
     or_designate,
     silent_leader,
     until_the_outage_costs_more,
 )
-from kelr.engine.by_hand import designation_by_hand, left_out
 from kelr.engine.case import Case
-from kelr.engine.findings import Findings
 from kelr.engine.words import agree, brokers, ids, joined, plural
 from kelr.model import (
     Advice,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from kelr.controller import Change, ControllerState, Election, RecoveryStrategy, Standing, change_partition, recovery_of
-from kelr.engine.assumptions import Assumption, Happening
 from kelr.engine.case import case_of
-from kelr.engine.unclean_recovery import heard_logs
+from kelr.engine.recovery.prediction import heard_logs
+from kelr.engine.what_if.assumptions import Assumption, Happening
 from kelr.model import PartitionState, Snapshot
 
 

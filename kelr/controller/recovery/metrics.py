@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kelr.controller.recovery_manager import RecoveryManager
-from kelr.controller.recovery_rules import Standing, recovery_of
+from kelr.controller.recovery.manager import RecoveryManager
+from kelr.controller.recovery.rules import Standing, recovery_of
 from kelr.controller.state import ControllerState
 from kelr.model import PartitionState
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kelr.controller import Recovery, RecoveryStrategy, Standing, recovery_quorum
-from kelr.engine.advice_words import cost_in_words, until_the_outage_costs_more
+from kelr.engine.advice.findings import Findings
+from kelr.engine.advice.words import cost_in_words, until_the_outage_costs_more
 from kelr.engine.case import Case
-from kelr.engine.findings import Findings
-from kelr.engine.unclean_recovery import recovery_now
+from kelr.engine.recovery.prediction import recovery_now
 from kelr.engine.words import agree, brokers, ids, joined
 from kelr.model import Advice, AdviceAction, ElectedBy, ElectionType, Situation
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from kelr.controller import Change, ControllerState, handle
 from kelr.controller import events as ev
 from kelr.controller.reach import FAILED, written
-from kelr.engine.assumed_events import events_of
-from kelr.engine.assumptions import Assumption
 from kelr.engine.case import case_of
 from kelr.engine.elections import elected_by
-from kelr.engine.imagined_logs import Logs, after_changes, directory_lost, returned
-from kelr.engine.imagined_recovery import recoveries
 from kelr.engine.loss import loss_of_electing
+from kelr.engine.what_if.assumptions import Assumption
+from kelr.engine.what_if.events import events_of
+from kelr.engine.what_if.logs import Logs, after_changes, directory_lost, returned
+from kelr.engine.what_if.recovery import recoveries
 from kelr.model import ConfigSource, ElectedBy, Loss, Snapshot, TopicConfig
 
 

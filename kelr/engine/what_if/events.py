@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kelr.controller import ControllerState, Election
 from kelr.controller import events as ev
-from kelr.engine.assumptions import RETURNS, Assumption, Happening, rack_named
+from kelr.engine.what_if.assumptions import RETURNS, Assumption, Happening, rack_named
 from kelr.model import Cluster, PartitionState, TopicPartition
 
 
@@ -109,7 +109,7 @@ def _at_large(assumption: Assumption, state: ControllerState) -> Iterator[ev.Eve
         yield ev.LeadersElected(Election.PREFERRED)
     elif happening is Happening.DESIGNATION:
         if state.rules.kip966:
-            # The KIP's ElectLeaders v3 names the replica (`kelr.engine.imagined_recovery`).
+            # The KIP's ElectLeaders v3 names the replica (`kelr.engine.what_if.recovery`).
             return
         assert assumption.broker is not None  # as it was parsed
         for address, partition in sorted(state.partitions.items()):

@@ -1,6 +1,6 @@
 """The unclean recovery of KIP-966 in decisions: what the manager would do with the logs that are known.
 
-Who is elected comes from `kelr.controller.recovery_rules`, by which the manager elects as well; here it is asked of a
+Who is elected comes from `kelr.controller.recovery.rules`, by which the manager elects as well; here it is asked of a
 case, and put into steps.
 """
 

@@ -8,9 +8,9 @@ from kelr.controller import Election, RecoveryStrategy, change_partition
 from kelr.engine.case import Case
 from kelr.engine.elections import elected_by, kafka_election, nobody_to_designate, not_needed
 from kelr.engine.loss import loss_of_electing
+from kelr.engine.recovery.prediction import awaited, recovery_now, run_now
 from kelr.engine.rule_docs import DESIGNATED_IS_LIVE
 from kelr.engine.steps import steps_of
-from kelr.engine.unclean_recovery import awaited, recovery_now, run_now
 from kelr.engine.words import joined
 from kelr.model import ElectedBy, ElectionType, Outcome
 

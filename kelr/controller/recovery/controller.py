@@ -1,6 +1,6 @@
 """A controller with the Unclean Recovery Manager: pure, one event in, the next state and its wishes out.
 
-`RecoveringController.step` takes every event of `kelr.controller.events` and of `kelr.controller.recovery_events`. It
+`RecoveringController.step` takes every event of `kelr.controller.events` and of `kelr.controller.recovery.events`. It
 answers with the requests to send, the elections that were made, and what was refused; whoever runs it (a scenario, a
 test, a simulated cluster) carries the requests and brings the answers and the time.
 
@@ -13,14 +13,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from kelr.controller import events as ev
-from kelr.controller import recovery_events as rev
 from kelr.controller.change import Change, change_partition
 from kelr.controller.election import Election
 from kelr.controller.machine import handle
 from kelr.controller.reach import NONE, written
-from kelr.controller.recovery_manager import RecoveryManager, answered, failed
-from kelr.controller.recovery_pass import NOT_AVAILABLE, UNKNOWN, Pass
-from kelr.controller.recovery_task import Manual, Task
+from kelr.controller.recovery import events as rev
+from kelr.controller.recovery.manager import RecoveryManager, answered, failed
+from kelr.controller.recovery.one_pass import NOT_AVAILABLE, UNKNOWN, Pass
+from kelr.controller.recovery.task import Manual, Task
 from kelr.controller.rules import RecoveryStrategy
 from kelr.controller.state import ControllerState
 from kelr.model import ElectionType, TopicPartition

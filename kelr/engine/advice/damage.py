@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kelr.engine.by_hand import abort_transaction, find_hanging
+from kelr.engine.advice.by_hand import abort_transaction, find_hanging
+from kelr.engine.advice.purpose import METADATA_TOPIC, PURPOSES
 from kelr.engine.case import Case
 from kelr.engine.logs import agreement, missing
-from kelr.engine.purpose import METADATA_TOPIC, PURPOSES
 from kelr.engine.words import joined
 from kelr.model import Damage, DamageKind, ReplicaLog, Situation
 

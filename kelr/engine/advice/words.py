@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kelr.engine.by_hand import designation_by_hand
+from kelr.engine.advice.by_hand import designation_by_hand
+from kelr.engine.advice.findings import Findings
 from kelr.engine.case import Case
-from kelr.engine.findings import Findings
 from kelr.engine.words import brokers, joined
 from kelr.model import Loss, Outcome, Unheard
 

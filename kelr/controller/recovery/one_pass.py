@@ -10,10 +10,10 @@ from dataclasses import replace
 from kelr.controller.change import Change, Circumstances, change_partition
 from kelr.controller.election import Election
 from kelr.controller.reach import NONE, written
-from kelr.controller.recovery_events import LogInfoRequest
-from kelr.controller.recovery_manager import RecoveryManager
-from kelr.controller.recovery_rules import Standing, recovery_of
-from kelr.controller.recovery_task import Task, may_elect, refreshed, round_begun, to_ask
+from kelr.controller.recovery.events import LogInfoRequest
+from kelr.controller.recovery.manager import RecoveryManager
+from kelr.controller.recovery.rules import Standing, recovery_of
+from kelr.controller.recovery.task import Task, may_elect, refreshed, round_begun, to_ask
 from kelr.controller.state import ControllerState
 from kelr.model import PartitionState, TopicPartition
 

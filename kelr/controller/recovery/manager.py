@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from kelr.controller import recovery_events as rev
 from kelr.controller.reach import NONE
-from kelr.controller.recovery_task import RecoveryLimits, Task
+from kelr.controller.recovery import events as rev
+from kelr.controller.recovery.task import RecoveryLimits, Task
 from kelr.controller.state import ControllerState
 from kelr.model import TopicPartition
 

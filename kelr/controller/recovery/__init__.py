@@ -1,0 +1,1 @@
+"""The Unclean Recovery Manager of KIP-966 around the state machine."""
