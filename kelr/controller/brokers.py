@@ -100,9 +100,8 @@ def directory_lost(state: ControllerState, event: ev.DirectoryFailed) -> Handled
     )
     handled = reach(state, lost, _leaves(broker))
     after = handled.state
-    for address in lost:
-        after = after.with_partition(_placed(after.partitions[address], broker, online=False))
-    return replace(handled, state=after)
+    offline = (_placed(after.partitions[address], broker, online=False) for address in lost)
+    return replace(handled, state=after.with_partitions(offline))
 
 
 def _placed(partition: PartitionState, broker: int, *, online: bool) -> PartitionState:
@@ -186,8 +185,7 @@ def _leaderless(state: ControllerState) -> tuple[TopicPartition, ...]:
 
 def _with_directories(state: ControllerState, broker: int, lost: frozenset[TopicPartition]) -> ControllerState:
     """Which of the broker's replicas are in a directory that its registration does not name."""
-    for address, partition in state.partitions.items():
-        placed = _placed(partition, broker, online=address not in lost)
-        if placed is not partition:
-            state = state.with_partition(placed)
-    return state
+    placed = (
+        (known, _placed(known, broker, online=address not in lost)) for address, known in state.partitions.items()
+    )
+    return state.with_partitions(partition for known, partition in placed if partition is not known)

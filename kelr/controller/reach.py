@@ -64,19 +64,19 @@ def reach(
     Raises:
         ControllerFailedError: at one of the partitions.
     """
-    before, changes = state, []
+    changes: list[Change] = []
+    latest: dict[TopicPartition, PartitionState] = {}
     for address in addresses:
-        change = handler(before.partitions[address], before.around(before.partitions[address]))
+        change = handler(state.partitions[address], state.around(state.partitions[address]))
         if change.written:
             changes.append(checked(change))
-            state = written(state, change)
+            latest[address] = change.after
     for address in again:
-        change = (second or handler)(before.partitions[address], before.around(before.partitions[address]))
+        change = (second or handler)(state.partitions[address], state.around(state.partitions[address]))
         if change.written:
-            change = _on_top(checked(change), state.partitions[address])
-            changes.append(change)
-            state = written(state, change)
-    return Handled(state, tuple(changes))
+            changes.append(_on_top(checked(change), latest.get(address, change.before)))
+            latest[address] = changes[-1].after
+    return Handled(written(state, changes), tuple(changes))
 
 
 def checked(change: Change) -> Change:
@@ -94,18 +94,20 @@ def checked(change: Change) -> Change:
     return change
 
 
-def written(state: ControllerState, change: Change) -> ControllerState:
-    """The state with a change's record in it."""
-    after = change.after
-    if after.offline_replicas:
-        # A replica that comes back some day gets another directory.
-        kept = tuple(replica for replica in after.offline_replicas if replica in after.replicas)
-        after = replace(after, offline_replicas=kept)
-    state = state.with_partition(after)
-    if not state.elr_index.stale:
-        return state
-    gone = tuple(broker for broker in change.before.elr or () if broker not in (after.elr or ()))
-    return replace(state, elr_index=state.elr_index.with_gone(after.address, gone))
+def written(state: ControllerState, changes: Iterable[Change]) -> ControllerState:
+    """The state with the records of some changes in it, in their order."""
+    index, partitions = state.elr_index, []
+    for change in changes:
+        after = change.after
+        if after.offline_replicas:
+            # A replica that comes back some day gets another directory.
+            kept = tuple(replica for replica in after.offline_replicas if replica in after.replicas)
+            after = replace(after, offline_replicas=kept)
+        partitions.append(after)
+        if index.stale:
+            gone = tuple(broker for broker in change.before.elr or () if broker not in (after.elr or ()))
+            index = index.with_gone(after.address, gone)
+    return replace(state.with_partitions(partitions), elr_index=index)
 
 
 def _on_top(change: Change, current: PartitionState) -> Change:

@@ -92,19 +92,19 @@ def _ineligible(state: ControllerState, event: ev.PartitionAltered) -> str | Non
 def leaders_elected(state: ControllerState, event: ev.LeadersElected) -> Handled:
     everything = event.partitions is None
     addresses = sorted(state.partitions) if event.partitions is None else event.partitions
-    before, changes, answers = state, [], {}
+    changes: list[Change] = []
+    answers: dict[TopicPartition, str] = {}
     for address in addresses:
-        partition = before.partitions.get(address)
+        partition = state.partitions.get(address)
         if partition is None:
             answers[address] = UNKNOWN
             continue
-        answer = elect_leaders(partition, event.election, before.around(partition))
+        answer = elect_leaders(partition, event.election, state.around(partition))
         if answer.change.written:
             changes.append(checked(answer.change))
-            state = written(state, answer.change)
         if not everything or answer.error != "ELECTION_NOT_NEEDED":
             answers[address] = answer.error
-    return Handled(state, tuple(changes), answers=answers)
+    return Handled(written(state, changes), tuple(changes), answers=answers)
 
 
 def unclean_election_task(state: ControllerState, _event: ev.UncleanElectionTask) -> Handled:
@@ -200,9 +200,7 @@ def topic_created(state: ControllerState, event: ev.TopicCreated) -> Handled:
         if not isr or not known or len(replicas) != len(event.replicas[0]):
             return refused(state, "INVALID_REPLICA_ASSIGNMENT")
         created.append(_created(event.topic, number, replicas, isr))
-    for partition in created:
-        state = state.with_partition(partition)
-    return Handled(state)
+    return Handled(state.with_partitions(created))
 
 
 def _created(topic: str, number: int, replicas: tuple[int, ...], isr: tuple[int, ...]) -> PartitionState:
@@ -272,17 +270,17 @@ def _min_isr_cleared(state: ControllerState, topic: str | None, rewritten: bool)
     if not rewritten or not state.rules.elr:
         return Handled(state)
     addresses = sorted(state.partitions) if topic is None else state.of_topic(topic)
-    changes = []
+    changes, index = [], state.elr_index
     for address in addresses:
         partition = state.partitions[address]
         around = state.around(partition)
         cleared = min_isr_written(partition, around)
         if cleared != partition:
             changes.append(replace(change_partition(partition, around, election=Election.ONLINE), after=cleared))
-            state = state.with_partition(cleared)
             if not state.rules.kip966:
-                state = replace(state, elr_index=state.elr_index.with_cleared(address, partition.elr or ()))
-    return Handled(state, tuple(changes))
+                index = index.with_cleared(address, partition.elr or ())
+    after = state.with_partitions(change.after for change in changes)
+    return Handled(replace(after, elr_index=index), tuple(changes))
 
 
 def elr_feature(state: ControllerState, event: ev.ElrFeature) -> Handled:

@@ -5,7 +5,7 @@ A frozen value; `kelr.controller.machine` turns it and an event into the next on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from kelr.controller.change import Circumstances
@@ -122,7 +122,12 @@ class ControllerState:
         return replace(self, brokers=brokers, stopping=stopping)
 
     def with_partition(self, partition: PartitionState) -> ControllerState:
-        return replace(self, partitions={**self.partitions, partition.address: partition})
+        return self.with_partitions((partition,))
+
+    def with_partitions(self, partitions: Iterable[PartitionState]) -> ControllerState:
+        """The state with these partitions; the others are copied once, however many these are."""
+        changed = {partition.address: partition for partition in partitions}
+        return replace(self, partitions={**self.partitions, **changed}) if changed else self
 
     def of_topic(self, topic: str) -> tuple[TopicPartition, ...]:
         """The addresses of a topic's partitions, in order."""

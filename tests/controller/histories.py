@@ -133,7 +133,7 @@ def _handled(state: ControllerState, event: Happening) -> Handled:
         return handle(state, event)
     partition = state.partitions[event.address]
     change = change_partition(partition, state.around(partition), election=Election.ONLINE, recovered=event.replica)
-    return Handled(written(state, change), (change,)) if change.written else Handled(state)
+    return Handled(written(state, (change,)), (change,)) if change.written else Handled(state)
 
 
 _Happens: TypeAlias = Callable[[ControllerState, int, int], Happening | None]

@@ -144,8 +144,7 @@ class RecoveringController:
                 answers[address] = NOT_AVAILABLE
                 continue
             changes.append(change)
-            state = written(state, change)
-        acted = _act(state, self.manager, sorted(answers))
+        acted = _act(written(state, changes), self.manager, sorted(answers))
         return replace(acted, changes=(*changes, *acted.changes), answers={**acted.answers, **answers})
 
 

@@ -26,7 +26,7 @@ class Pass:
     """The state and the manager's memory on their way from before an event to after it."""
 
     def __init__(self, state: ControllerState, manager: RecoveryManager) -> None:
-        self.state = state
+        self._state = state
         self.changes: list[Change] = []
         self.answers: dict[TopicPartition, str] = {}
         self._manager = manager
@@ -36,13 +36,13 @@ class Pass:
 
     def look_at(self, address: TopicPartition) -> None:
         """Do what is due for one partition."""
-        partition, task = self.state.partitions.get(address), self._tasks.get(address)
+        partition, task = self._state.partitions.get(address), self._tasks.get(address)
         if partition is None:
             self._end(address, UNKNOWN)
             return
-        around = self.state.around(partition)
+        around = self._state.around(partition)
         if task is not None:
-            task = self._unless_expired(refreshed(task, partition, self.state.brokers))
+            task = self._unless_expired(refreshed(task, partition, self._state.brokers))
         manual = None if task is None else task.manual
         heard = {} if task is None else task.heard
         recovery = recovery_of(partition, around, heard, asked_for=None if manual is None else manual.strategy)
@@ -67,15 +67,20 @@ class Pass:
             self._end(address, NONE)
             return
         self._tasks[address] = round_begun(task, now_ms, limits)
-        for replica in to_ask(self._tasks[address], partition, self.state.brokers, now_ms):
+        for replica in to_ask(self._tasks[address], partition, self._state.brokers, now_ms):
             self._to_ask.setdefault(replica, []).append(address)
+
+    @property
+    def state(self) -> ControllerState:
+        """The state with the elections that were made."""
+        return written(self._state, self.changes)
 
     def done(self) -> tuple[RecoveryManager, tuple[LogInfoRequest, ...]]:
         """The manager's memory once its requests are sent, and the requests: by broker, none above the limit."""
         most = self._manager.limits.partitions_per_request
         requests: list[LogInfoRequest] = []
         for broker, addresses in sorted(self._to_ask.items()):
-            epoch = self.state.brokers[broker].epoch
+            epoch = self._state.brokers[broker].epoch
             for start in range(0, len(addresses), most):
                 number = self._manager.next_request + len(requests)
                 request = LogInfoRequest(number, broker, tuple(sorted(addresses))[start : start + most])
@@ -92,7 +97,6 @@ class Pass:
         if change.after.leader is None:
             return False
         self.changes.append(change)
-        self.state = written(self.state, change)
         return True
 
     def _unless_expired(self, task: Task) -> Task:

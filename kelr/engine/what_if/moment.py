@@ -51,7 +51,7 @@ def after_assumption(moment: Moment, assumption: Assumption, snapshot: Snapshot)
         any_failed = any_failed or failed
     for change in recoveries(moment.state, _known(snapshot, moment), assumption, moment.returned):
         ran.append(Ran(change, _loss(_known(snapshot, moment), change, moment.returned)))
-        state = written(moment.state, change)
+        state = written(moment.state, (change,))
         moment = replace(moment, state=state, logs=after_changes(moment.logs, (change,), state, None))
     return moment, ran, any_failed
 
