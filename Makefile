@@ -12,7 +12,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_VENV := .venv-demo
 DEMO_READY := $(DEMO_VENV)/.ready
+MUTATION_VENV := .venv-mutation
+MUTATION_READY := $(MUTATION_VENV)/.ready
 LOCK := requirements-test.lock
+MUTATION_LOCK := requirements-mutation.lock
 PYTEST_ARGS ?=
 PROPERTIES := tests/controller tests/engine tests/simulation
 
@@ -23,7 +26,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 # Tests are not to depend on the settings of whoever runs them.
 UNSET := env -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_COMMAND_CONFIG -u KELR_CONTEXT -u KELR_OUTPUT -u KELR_TIMEOUT
 
-.PHONY: help test lint typecheck imports pytest differential properties format demo bench completions docs lock clean
+.PHONY: help test lint typecheck imports pytest differential properties mutation format demo bench completions docs lock clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -57,6 +60,9 @@ properties: $(READY)  ## Look for counterexamples in random histories, for many 
 	@echo "SEED=$(SEED)"
 	$(UNSET) $(BIN)/pytest $(PROPERTIES) --hypothesis-profile=long --hypothesis-seed=$(SEED)
 
+mutation: $(MUTATION_READY)  ## Break the rules on purpose, one place at a time, and see which breaks no test notices
+	$(UNSET) $(MUTATION_VENV)/bin/python tests/mutation.py $(MUTATE)
+
 format: $(READY)  ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -78,9 +84,11 @@ docs: $(READY)  ## Generate the command line reference again
 lock:  ## Choose the newest versions for the tests again (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url \
 		--upgrade --all-extras --group dev --output-file $(LOCK) pyproject.toml
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url \
+		--upgrade --constraint $(LOCK) --group mutation --output-file $(MUTATION_LOCK)
 
 clean:  ## Remove everything that was made here
-	rm -rf $(VENV) $(DEMO_VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DEMO_VENV) $(MUTATION_VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # The stamp is written last, so that an environment that was only half made is made again from the start.
 define make_venv
@@ -104,4 +112,10 @@ $(DEMO_READY): $(LOCK) pyproject.toml
 	$(call make_venv,$(DEMO_VENV))
 	$(DEMO_VENV)/bin/python $(PIP) install --require-hashes -r $(LOCK)
 	$(DEMO_VENV)/bin/python $(PIP) install --no-deps --no-build-isolation --editable '.[lab]'
+	touch $@
+
+$(MUTATION_READY): $(LOCK) $(MUTATION_LOCK) pyproject.toml
+	$(call make_venv,$(MUTATION_VENV))
+	$(MUTATION_VENV)/bin/python $(PIP) install --require-hashes -r $(LOCK)
+	$(MUTATION_VENV)/bin/python $(PIP) install --require-hashes -r $(MUTATION_LOCK)
 	touch $@
