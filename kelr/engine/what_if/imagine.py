@@ -29,9 +29,6 @@ from kelr.model import (
     TopicPartition,
 )
 
-_AT_ONCE = 256
-"""Partitions that are led through the events together; they know nothing of each other, and copies stay short."""
-
 
 @dataclass(frozen=True, slots=True)
 class PartitionChange:
@@ -77,32 +74,9 @@ def imagine(snapshot: Snapshot, assumptions: Sequence[Assumption], rules: RuleSe
     """
     if not assumptions:
         return Imagined(snapshot, ())
-    cluster = _with_every_broker(snapshot)
-    known = tuple(_checked(assumption, cluster, snapshot.partitions) for assumption in assumptions)
-    starts = range(0, max(1, len(snapshot.partitions)), _AT_ONCE)
-    runs = [_imagine(_part(snapshot, cluster, start), known, rules) for start in starts]
-    return Imagined(_joined(snapshot, [run.snapshot for run in runs]), _happened(run.happened for run in runs))
-
-
-def _joined(snapshot: Snapshot, parts: Sequence[Snapshot]) -> Snapshot:
-    """The parts of a snapshot as one again; what happens to brokers is the same in all of them."""
-    configs, logs = dict(snapshot.configs), dict(snapshot.logs)
-    for part in parts:
-        configs.update(part.configs)
-        logs.update(part.logs)
-    partitions = tuple(partition for part in parts for partition in part.partitions)
-    return replace(snapshot, cluster=parts[0].cluster, partitions=partitions, configs=configs, logs=logs)
-
-
-def _happened(runs: Iterable[tuple[Happened, ...]]) -> tuple[Happened, ...]:
-    return tuple(
-        Happened(
-            each[0].text,
-            tuple(dict.fromkeys(note for part in each for note in part.notes)),
-            {at: change for part in each for at, change in part.changes.items()},
-        )
-        for each in zip(*runs, strict=True)
-    )
+    snapshot = replace(snapshot, cluster=_with_every_broker(snapshot))
+    known = [_checked(assumption, snapshot.cluster, snapshot.partitions) for assumption in assumptions]
+    return _imagine(snapshot, known, rules)
 
 
 def _checked(assumption: Assumption, cluster: Cluster, partitions: Iterable[PartitionState]) -> Assumption:
@@ -133,19 +107,6 @@ def _with_every_broker(snapshot: Snapshot) -> Cluster:
     named = {replica for state in snapshot.partitions for replica in (*state.replicas, *(state.elr or ()))}
     unlisted = sorted(named - {broker.id for broker in cluster.brokers})
     return replace(cluster, brokers=(*cluster.brokers, *(Broker(id_, BrokerStatus.OFFLINE) for id_ in unlisted)))
-
-
-def _part(snapshot: Snapshot, cluster: Cluster, start: int) -> Snapshot:
-    partitions = snapshot.partitions[start : start + _AT_ONCE]
-    topics = {state.topic for state in partitions}
-    addresses = (state.address for state in partitions)
-    return replace(
-        snapshot,
-        cluster=cluster,
-        partitions=partitions,
-        configs={topic: config for topic, config in snapshot.configs.items() if topic in topics},
-        logs={address: snapshot.logs[address] for address in addresses if address in snapshot.logs},
-    )
 
 
 # The events, one after the other.

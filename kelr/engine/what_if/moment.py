@@ -49,10 +49,11 @@ def after_assumption(moment: Moment, assumption: Assumption, snapshot: Snapshot)
         moment, runs, failed = _after_event(moment, event, snapshot)
         ran += runs
         any_failed = any_failed or failed
-    for change in recoveries(moment.state, _known(snapshot, moment), assumption, moment.returned):
-        ran.append(Ran(change, _loss(_known(snapshot, moment), change, moment.returned)))
-        state = written(moment.state, (change,))
-        moment = replace(moment, state=state, logs=after_changes(moment.logs, (change,), state, None))
+    known = _known(snapshot, moment)
+    recovered = tuple(recoveries(moment.state, known, assumption, moment.returned))
+    ran += (Ran(change, _loss(known, change, moment.returned)) for change in recovered)
+    state = written(moment.state, recovered)
+    moment = replace(moment, state=state, logs=after_changes(moment.logs, recovered, state, None))
     return moment, ran, any_failed
 
 
