@@ -235,8 +235,9 @@ def walk(ballot: Ballot) -> Iterator[tuple[ElectionRule, int | None]]:
 def electable_replicas(state: PartitionState, cluster: Cluster) -> frozenset[int]:
     """Replicas that may be elected at all (ReplicationControlManager.LeaderAcceptor).
 
-    A replica that its cluster holds to be offline although its broker is live has lost its log directory.
+    A replica that its cluster holds to be offline although its broker is live has lost its log directory. A last known
+    leader that is no replica any more cannot be elected: to try it, the controller asks for a log directory that there
+    is not, and fails.
     """
     offline = state.offline_replicas or ()
-    named = {*state.replicas, *(state.last_known_elr or ())}
-    return frozenset(broker for broker in cluster.live if broker in named and broker not in offline)
+    return frozenset(broker for broker in cluster.live if broker in state.replicas and broker not in offline)

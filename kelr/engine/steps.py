@@ -117,6 +117,8 @@ def _last_known(case: Case, ballot: Ballot, choice: int | None) -> str:
         return f"broker {known} is {case.status(known)}, and this version elects it all the same (KAFKA-19522)"
     if choice is not None:
         return f"broker {known} led last and is live; no config forbids it, and its log is not looked at"
+    if known not in ballot.replicas:
+        return f"broker {known} led last and is no replica any more: Kafka's controller fails when it tries to elect it"
     return f"broker {known} led last; it is {case.status(known)}"
 
 

@@ -381,3 +381,12 @@ def test_an_unknown_loss_is_said_in_a_whole_sentence() -> None:
     logs = [ReplicaLog(1, 50, 1, 5, 50, 0), ReplicaLog(2, 40, 2, 5, 40, 0)]
     decided = decision(leaderless((1, 2, 3), elr=(3,)), cluster_of(live=(1, 2), fenced=(3,)), [*logs, silent(3)])
     assert "designate 2, which loses an unknown number of offsets." in decided.advice.alternative
+
+
+def test_a_last_known_leader_that_is_no_replica_any_more_is_not_predicted_to_lead() -> None:
+    """Kafka's controller fails when it tries (docs/election-rules.md, "Where Kafka's controller fails")."""
+    found = decision(leaderless(last_known=(9,)), cluster_of(live=(2, 9), fenced=(1, 3)))
+    assert found.elected is None
+    step = next(step for step in found.steps if step.rule == "last-known-leader")
+    assert not step.holds
+    assert "no replica any more" in step.evidence

@@ -211,13 +211,21 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
     )
 
 
+# Found by running Apache's classes and seen on a real 4.3.1 cluster: docs/election-rules.md, "Where Kafka's controller
+# fails".
+_CLEARED = (
+    " Do not delete the topic afterwards: a broker that was in one of the cleared ELRs could then not register after an"
+    " unclean shutdown."
+)
+
+
 def _blocked(case: Case) -> Advice:
     """No live replica can be designated: nothing heard, logs that cannot be ranked, or Kafka would not obey."""
     if case.state.last_known_elr == (-1,) and not case.rules.last_known_leader_must_be_live:
         text = (
             'Kafka 4.0 has recorded "no leader" as last known leader, and no election works until that is cleared:'
             " write another min.insync.replicas to the topic (it clears ELR and LastKnownElr of all its partitions),"
-            " then elect again."
+            f" then elect again.{_CLEARED}"
         )
     elif case.logs.heard and not case.logs.ranked:
         why = sorted({log.last_epoch_error or "no epoch known" for log in case.logs.heard.values()})
@@ -271,7 +279,7 @@ def _pending(case: Case, found: Findings) -> Advice:
             f"At its next event for this partition Kafka 4.0 elects broker {found.elected}, although it is"
             f" {case.status(found.elected)} (KAFKA-19522): bring {found.elected} back. If that cannot be, write another"
             " min.insync.replicas to the topic before anything else happens: it clears ELR and LastKnownElr of all its"
-            " partitions, and then a live replica can be designated."
+            f" partitions, and then a live replica can be designated.{_CLEARED}"
         )
         return Advice(AdviceAction.BRING_BACK, text, found.elected, command=_look_again(case))
     if found.elected_by is ElectedBy.UNCLEAN:
