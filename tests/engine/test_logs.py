@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.engine import agreement, diverges_at, rank_logs, segments
-from kelr.engine.logs import KnownLogs, count_distinct, missing
-from kelr.model import ReplicaLog, Unheard
+from kelr.engine.logs import KnownLogs, Segment, count_distinct, missing
+from kelr.model import NotHeard, ReplicaLog, Unheard
 from tests.engine.cases import leaderless, log_of, silent
 
 Record = tuple[int, int]
@@ -171,3 +173,42 @@ def test_the_best_log_has_the_newest_epoch_and_nobody_ahead_of_it(logs: list[Rep
 
 def _standing(log: ReplicaLog) -> tuple[int, int]:
     return (-1 if log.last_epoch is None else log.last_epoch, log.log_end)
+
+
+def test_answers_are_sorted_into_heard_and_not_heard_with_the_reason() -> None:
+    stale = replace(log_of(3, (0, 10), leader_epoch=4), read_at_ms=7)
+    known = rank_logs(leaderless(), [log_of(1, (0, 10)), stale])
+    assert dict(known.unheard) == {
+        2: NotHeard(2, Unheard.NOT_ASKED, "its log was not asked for"),
+        3: NotHeard(3, Unheard.STALE, "answered with leader epoch 4; the partition's is 5", 7),
+    }
+    assert (set(known.heard), known.newer_leader_epoch) == ({1}, None)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "newer"), [((5, 5), None), ((6, 8), 8), ((8, 6), 8), ((5, 6), 6), ((None, 5), None)]
+)
+def test_a_newer_leader_epoch_is_noticed(epochs: tuple[int | None, int | None], newer: int | None) -> None:
+    answers = [log_of(replica, (0, 10), leader_epoch=epoch) for replica, epoch in zip((1, 2), epochs, strict=True)]
+    assert rank_logs(leaderless(), answers).newer_leader_epoch == newer
+
+
+def test_a_leader_epoch_of_1_is_newer_than_0() -> None:
+    first = replace(leaderless(), leader_epoch=0)
+    assert rank_logs(first, [log_of(1, (0, 10), leader_epoch=1)]).newer_leader_epoch == 1
+
+
+def test_what_is_missing_can_be_cut_off_at_an_offset() -> None:
+    old, new = log_of(1, (0, 100)), log_of(2, (0, 80), (1, 90))
+    assert missing(old, new, below=85) == {(0, 80, 85)}
+    assert missing(old, new, below=80) == frozenset()
+
+
+def test_a_log_without_a_last_epoch_agrees_with_none_that_has_one() -> None:
+    blind, other = ReplicaLog(1, 100, log_start=0), log_of(2, (0, 40))
+    assert agreement(blind, other) is agreement(other, blind) is None
+
+
+def test_an_epoch_without_records_is_no_segment() -> None:
+    """Its end is that of the epoch before; retention took it, or nothing was ever written in it."""
+    assert segments(log_of(1, (0, 10), (1, 10), (2, 20))) == (Segment(0, 0, 10), Segment(2, 10, 20))

@@ -1,0 +1,193 @@
+"""What electing a replica loses: whole answers, number by number, for each way in which it can be known or not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kelr.controller import ELR_4_3, KRAFT, RuleSet
+from kelr.engine import Case
+from kelr.engine.loss import loss_of_electing
+from kelr.model import Bounds, Grade, LogAnswer, Loss, PartitionState, ReplicaLog, Truncation
+from tests.engine.cases import case, cluster_of, leaderless, log_of, silent
+
+LIVE = cluster_of(live=(1, 2, 3))
+BLIND = ReplicaLog(1, 40, current_leader_epoch=5, high_watermark=40, log_start=0, last_epoch_error="no")
+
+
+def of(
+    *logs: LogAnswer,
+    state: PartitionState | None = None,
+    rules: RuleSet = ELR_4_3,
+    min_isr: int | None = 2,
+) -> Case:
+    return case(state or leaderless(), LIVE, logs, rules=rules, min_isr=min_isr)
+
+
+def test_a_shorter_log_loses_what_the_best_has_beyond_it() -> None:
+    known = of(log_of(1, (0, 30), hw=10), log_of(2, (0, 50), hw=35), log_of(3, (0, 50), hw=20))
+    assert loss_of_electing(known, 1) == Loss(
+        Grade.BOUNDED,
+        committed=Bounds(5, 20),
+        uncommitted=Bounds(0, 15),
+        total=Bounds(20, 20),
+        behind_best=20,
+        best=2,
+        agrees_to=30,
+        committed_ranges=((30, 34),),
+        lost_ranges=((30, 49),),
+        truncations=(Truncation(2, 30, 20), Truncation(3, 30, 20)),
+        reason="counted between the logs of all replicas",
+    )
+
+
+def test_the_best_log_loses_nothing_if_fewer_than_min_isr_lost_data() -> None:
+    known = of(log_of(1, (0, 30), hw=10), log_of(2, (0, 50), hw=35), log_of(3, (0, 50), hw=20))
+    assert loss_of_electing(known, 2) == Loss(
+        Grade.NONE_IF_FEWER_THAN_MIN_ISR,
+        committed=Bounds(0, 0),
+        uncommitted=Bounds(0, 0),
+        total=Bounds(0, 0),
+        behind_best=0,
+        best=2,
+        agrees_to=50,
+        reason="the whole recovery quorum (brokers 1, 2 and 3) was heard and 2 has the best log: nothing committed is"
+        " lost if fewer than 2 replicas lost data",
+    )
+
+
+@pytest.mark.parametrize(("min_isr", "fewer"), [(1, "no replica"), (3, "fewer than 3 replicas")])
+def test_how_many_may_lose_data_goes_by_min_isr(min_isr: int, fewer: str) -> None:
+    logs = [log_of(replica, (0, 50)) for replica in (1, 2, 3)]
+    assert loss_of_electing(of(*logs, min_isr=min_isr), 1).reason.endswith(f"lost if {fewer} lost data")
+
+
+def test_an_unknown_min_isr_is_called_by_its_name() -> None:
+    logs = [log_of(replica, (0, 50)) for replica in (1, 2, 3)]
+    assert loss_of_electing(of(*logs, min_isr=None), 1).reason.endswith("lost if fewer than min ISR replicas lost data")
+
+
+def test_a_silent_replica_leaves_the_loss_open_above() -> None:
+    known = of(log_of(1, (0, 30), hw=10), log_of(2, (0, 50), hw=35), silent(3))
+    assert loss_of_electing(known, 1) == Loss(
+        Grade.BOUNDED,
+        committed=Bounds(5, None),
+        uncommitted=Bounds(0, None),
+        total=Bounds(20, None),
+        unheard=(3,),
+        behind_best=20,
+        best=2,
+        agrees_to=30,
+        committed_ranges=((30, 34),),
+        lost_ranges=((30, 49),),
+        truncations=(Truncation(2, 30, 20),),
+        reason="counted between the logs that were heard; broker 3 not heard, may hold more",
+    )
+
+
+MEMBER = leaderless(elr=(1, 2))
+
+
+def test_a_member_loses_only_what_was_never_committed() -> None:
+    known = of(log_of(1, (0, 30), hw=10), log_of(2, (0, 50), hw=30), silent(3), state=MEMBER)
+    assert loss_of_electing(known, 1) == Loss(
+        Grade.PROVEN_NONE,
+        committed=Bounds(0, 0),
+        uncommitted=Bounds(20, None),
+        total=Bounds(20, None),
+        unheard=(3,),
+        behind_best=20,
+        best=2,
+        agrees_to=30,
+        lost_ranges=((30, 49),),
+        truncations=(Truncation(2, 30, 20),),
+        reason="1 is in the ISR or ELR, so it holds all that was committed",
+    )
+
+
+def test_a_member_that_lacks_committed_offsets_contradicts_the_records() -> None:
+    known = of(log_of(1, (0, 30)), log_of(2, (0, 50), hw=31), log_of(3, (0, 30)), state=MEMBER)
+    loss = loss_of_electing(known, 1)
+    assert (loss.grade, loss.committed, loss.committed_ranges) == (Grade.UNKNOWN, Bounds(1, 20), ((30, 30),))
+    assert loss.reason == (
+        "contradictory evidence: 1 is in the ISR or ELR and should hold everything committed, yet another replica's"
+        " high watermark covers 1 committed offset that it lacks"
+    )
+    two = of(log_of(1, (0, 30)), log_of(2, (0, 50), hw=32), log_of(3, (0, 30)), state=MEMBER)
+    assert loss_of_electing(two, 1).reason.endswith("covers 2 committed offsets that it lacks")
+
+
+def test_a_member_whose_log_was_not_read_is_trusted() -> None:
+    known = of(silent(1), log_of(2, (0, 50)), log_of(3, (0, 40)), state=MEMBER)
+    assert loss_of_electing(known, 1) == Loss(
+        Grade.PROVEN_NONE,
+        committed=Bounds(0, 0),
+        unheard=(1,),
+        reason="1 is in the ISR or ELR, so it holds all that was committed; its log was not read",
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"), [(silent(1), "was not read"), (BLIND, "tells no epochs, so it cannot be compared")]
+)
+def test_of_a_log_that_is_not_known_nothing_is_counted(answer: LogAnswer, why: str) -> None:
+    reason = f"the log of 1 {why}"
+    known = of(answer, log_of(2, (0, 50)), log_of(3, (0, 40)))
+    assert loss_of_electing(known, 1) == Loss(Grade.UNKNOWN, unheard=(1,), best=2, reason=reason)
+    nobody = of(answer, silent(2), silent(3))
+    assert loss_of_electing(nobody, 1) == Loss(Grade.UNKNOWN, unheard=(1, 2, 3), reason=reason)
+
+
+def test_where_logs_part_is_not_known_nothing_is_counted() -> None:
+    """Their last epochs differ, and no lineage was asked for."""
+    apart = (ReplicaLog(1, 40, 3, 5, 40, 0), ReplicaLog(2, 50, 4, 5, 50, 0), silent(3))
+    assert loss_of_electing(of(*apart), 1) == Loss(
+        Grade.UNKNOWN,
+        unheard=(3,),
+        best=2,
+        reason="the logs end in different leader epochs, and where they part was not asked for",
+    )
+    assert loss_of_electing(of(*apart, state=MEMBER), 1) == Loss(
+        Grade.PROVEN_NONE,
+        committed=Bounds(0, 0),
+        unheard=(3,),
+        best=2,
+        reason="1 is in the ISR or ELR, so it holds all that was committed",
+    )
+
+
+def test_a_log_that_starts_later_loses_what_its_holders_still_have() -> None:
+    """Logs of two lineages whose older part retention took: only what is there can be lost."""
+    known = of(log_of(1, (0, 20)), log_of(2, (1, 40), start=30), silent(3))
+    loss = loss_of_electing(known, 1)
+    assert (loss.agrees_to, loss.total, loss.lost_ranges) == (20, Bounds(10, None), ((30, 39),))
+    assert loss.truncations == (Truncation(2, 20, 10),)
+    unknown_start = replace(log_of(2, (0, 40)), log_start=None)
+    loss = loss_of_electing(of(replace(log_of(1), log_start=0), unknown_start, silent(3)), 1)
+    assert (loss.lost_ranges, loss.truncations) == (((0, 39),), (Truncation(2, 0, 40),))
+
+
+def test_a_log_whose_start_is_not_known_is_taken_from_its_beginning() -> None:
+    one = replace(log_of(1, (0, 20)), log_start=None)
+    loss = loss_of_electing(of(log_of(3), one, silent(2)), 3)
+    assert (loss.lost_ranges, loss.truncations) == (((0, 19),), (Truncation(1, 0, 20),))
+
+
+@pytest.mark.parametrize(
+    ("state", "rules", "trusted"),
+    [
+        (leaderless(isr=(1,)), ELR_4_3, True),
+        (leaderless(elr=(1,)), ELR_4_3, True),
+        (leaderless(), ELR_4_3, False),
+        (leaderless(isr=(1,)), KRAFT, False),
+        (replace(leaderless(isr=(1, 2)), leader=2), KRAFT, True),
+        (replace(leaderless(isr=(2,)), leader=1), ELR_4_3, True),
+        (replace(leaderless(isr=(2,)), leader=2), ELR_4_3, False),
+    ],
+)
+def test_whose_log_the_records_vouch_for(state: PartitionState, rules: RuleSet, trusted: bool) -> None:
+    """With ELR off, whoever restarted uncleanly stays in the ISR of a partition that has lost its leader."""
+    known = of(silent(1), silent(2), silent(3), state=state, rules=rules)
+    assert (loss_of_electing(known, 1).grade is Grade.PROVEN_NONE) is trusted
+    assert loss_of_electing(known, 1, holds_all_committed=not trusted).grade is not loss_of_electing(known, 1).grade
