@@ -182,3 +182,20 @@ def test_a_return_is_told_from_the_state_before_it_to_the_state_after_both_runs(
     clean = broker_returns(waiting, 3, replace(ALL, electable=frozenset()), clean=True)
     assert clean.before == waiting
     assert clean.after.leader == 3
+
+
+@pytest.mark.parametrize(
+    ("replicas", "asked", "error"),
+    [
+        ((1, 2), ev.DirectoryFailed(1, frozenset({ORDERS})), "NONE"),
+        ((2, 3), ev.DirectoryFailed(1, frozenset({ORDERS})), "UNKNOWN_SERVER_ERROR"),
+        ((1, 2), ev.DirectoryFailed(1), "UNKNOWN_SERVER_ERROR"),
+        ((1, 2), ev.DirectoryFailed(1, frozenset({NOWHERE})), "NONE"),
+    ],
+)
+def test_a_directory_with_a_deleted_replica_fails_the_controller_but_not_one_with_a_new_replica_of_that_name(
+    replicas: tuple[int, ...], asked: ev.DirectoryFailed, error: str
+) -> None:
+    gone = (ev.BrokerFenced(1), ev.TopicDeleted("orders"), ev.BrokerUnfenced(1))
+    made_again = ev.TopicCreated("orders", (replicas,))
+    assert after(*gone, made_again, asked, replicas=(1,)).error == error

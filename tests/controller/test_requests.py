@@ -248,6 +248,8 @@ def test_configs_are_written_and_taken_back_one_by_one() -> None:
     assert kept == Configs(None, True)
     kept = after(*both, ev.ConfigDeleted("orders", unclean_leader_election=True)).state.topics["orders"]
     assert kept == Configs(3, None)
+    reverse = (ev.ConfigWritten("orders", unclean_leader_election=True), ev.ConfigWritten("orders", min_isr=3))
+    assert after(*reverse).state.topics["orders"] == Configs(3, True)
     again = ev.ConfigWritten("orders", unclean_leader_election=False)
     assert after(*both, again).state.topics["orders"] == Configs(3, False)
 
@@ -309,3 +311,12 @@ def test_turning_elr_on_pins_min_isr_cluster_wide(static: Configs, pinned: int) 
     assert handle(set_before, ev.ElrFeature(on=True)).state.cluster == Configs(min_isr=2)
     off_again = handle(off, ev.ElrFeature(on=False)).state
     assert (off_again.rules.elr, off_again.cluster) == (False, Configs())
+
+
+def test_a_deleted_topic_is_forgotten_for_brokers_that_its_elr_still_names() -> None:
+    """A written min ISR left an entry of 2 behind; being in the ELR again when the topic goes, 2 takes it along."""
+    cleared = (ev.BrokerFenced(3), ev.BrokerFenced(2), ev.ConfigWritten("orders", min_isr=3))
+    again = (ev.BrokerUnfenced(2), altered(1, 2), ev.BrokerFenced(2))
+    assert after(*cleared, ev.TopicDeleted("orders")).state.elr_index.deleted == {2}
+    assert after(*cleared, *again).state.elr_index.stale
+    assert after(*cleared, *again, ev.TopicDeleted("orders")).state.elr_index.deleted == frozenset()

@@ -75,6 +75,7 @@ def test_rule_sets_by_name() -> None:
     assert {name: rule_set(name).name for name in RULE_SETS} == {name: name for name in RULE_SETS}
     assert rule_set(" ELR-4.0 ") is ELR_4_0
     assert rule_set("elr") is NEWEST
+    assert rule_set("kip966_balanced") is rule_set("kip966-balanced")
     with pytest.raises(ValueError, match=r"no rule set 'zab'; there are kraft, elr-4\.0"):
         rule_set("zab")
 
@@ -92,3 +93,21 @@ def test_kip966_maps_unclean_leader_election_enable_to_a_strategy(
 def test_a_strategy_that_is_named_holds_for_every_topic() -> None:
     for name in ("kip966-none", "kip966-balanced", "kip966-aggressive", "elr-4.3"):
         assert rule_set(name).of_topic(unclean_leader_election=True).name == name
+
+
+@pytest.mark.parametrize(
+    ("known", "reason"),
+    [
+        (Features(), "feature levels are not known; the newest rules are assumed"),
+        (features(0, 30), "eligible.leader.replicas.version is 0: ELR is off"),
+        (features(1, None), "ELR is on; the software's version is not known"),
+        (features(1, 30), "ELR is on; the brokers' software supports metadata.version up to 30"),
+        (
+            Features({ELR_FEATURE: 1, METADATA_FEATURE: 27}, {METADATA_FEATURE: 27}),
+            "ELR is on; the brokers' software supports metadata.version up to 27: 4.1.0 cannot be told from 4.1.1 by"
+            " that, and 4.1.0 keeps LastKnownELR otherwise",
+        ),
+    ],
+)
+def test_the_choice_says_what_it_rests_on(known: Features, reason: str) -> None:
+    assert choose_rules(known).reason == reason

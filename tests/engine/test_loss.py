@@ -171,7 +171,11 @@ def test_a_log_that_starts_later_loses_what_its_holders_still_have() -> None:
 def test_a_log_whose_start_is_not_known_is_taken_from_its_beginning() -> None:
     one = replace(log_of(1, (0, 20)), log_start=None)
     loss = loss_of_electing(of(log_of(3), one, silent(2)), 3)
-    assert (loss.lost_ranges, loss.truncations) == (((0, 19),), (Truncation(1, 0, 20),))
+    assert (loss.total, loss.lost_ranges, loss.truncations) == (
+        Bounds(20, None),
+        ((0, 19),),
+        (Truncation(1, 0, 20),),
+    )
 
 
 @pytest.mark.parametrize(
