@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.engine import agreement, diverges_at, rank_logs, segments
-from kelr.engine.logs import KnownLogs, Segment, count_distinct, missing
-from kelr.model import NotHeard, ReplicaLog, Unheard
+from kelr.engine.logs import KnownLogs, Segment, count_distinct, missing, verified
+from kelr.model import Broker, BrokerStatus, Cluster, NotHeard, ReplicaLog, Unheard
 from tests.engine.cases import leaderless, log_of, silent
 
 Record = tuple[int, int]
@@ -212,3 +212,14 @@ def test_a_log_without_a_last_epoch_agrees_with_none_that_has_one() -> None:
 def test_an_epoch_without_records_is_no_segment() -> None:
     """Its end is that of the epoch before; retention took it, or nothing was ever written in it."""
     assert segments(log_of(1, (0, 10), (1, 10), (2, 20))) == (Segment(0, 0, 10), Segment(2, 10, 20))
+
+
+def test_an_answer_of_another_incarnation_is_stale() -> None:
+    answer = replace(log_of(3, (0, 10)), broker_epoch=7, read_at_ms=9)
+    brokers = (Broker(3, BrokerStatus.LIVE, broker_epoch=8), Broker(4, BrokerStatus.LIVE))
+    cluster = Cluster("test", brokers)
+    assert verified(answer, cluster) == NotHeard(
+        3, Unheard.STALE, "answered with broker epoch 7; the broker is registered with 8", 9
+    )
+    assert verified(replace(answer, broker_epoch=8), cluster) == replace(answer, broker_epoch=8)
+    assert verified(replace(answer, replica=4), cluster) == replace(answer, replica=4)

@@ -1,0 +1,50 @@
+"""What the Unclean Recovery Manager remembers of one partition's answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kelr.controller import Inquiry, LogInfo, RecoveryLimits, Task
+from kelr.controller.recovery.task import round_begun
+from kelr.model import TopicPartition
+
+ORDERS = TopicPartition("orders", 0)
+LOG = LogInfo(3, 40)
+FRESH = Task(ORDERS, leader_epoch=5, started_ms=100)
+
+
+def test_an_answer_that_nobody_asked_for_is_kept_with_the_epoch_that_it_came_with() -> None:
+    heard = FRESH.heard_from(2, 7, LOG)
+    assert heard.inquiries == {2: Inquiry(7, log=LOG)}
+    assert (heard.heard, heard.owing) == ({2: LOG}, ())
+
+
+def test_an_answer_to_a_question_is_kept_with_that_question() -> None:
+    asked = replace(FRESH, inquiries={1: Inquiry(4, request=8), 2: Inquiry(7, request=9)})
+    assert asked.owing == (1, 2)
+    heard = asked.heard_from(2, 7, LOG)
+    assert heard.inquiries == {1: Inquiry(4, request=8), 2: Inquiry(7, request=9, log=LOG)}
+    assert heard.owing == (1,)
+
+
+def test_an_answer_makes_up_for_a_failure() -> None:
+    failed = replace(FRESH, inquiries={2: Inquiry(7, request=9)}).asked_again(2, 1_100, failed=True)
+    assert failed.inquiries[2] == Inquiry(7, request=9, retry_at_ms=1_100, failed=True)
+    assert failed.heard_from(2, 7, LOG).inquiries[2] == Inquiry(7, request=9, log=LOG)
+
+
+def test_nobody_is_asked_again_who_has_answered_or_waits_to_be_asked() -> None:
+    heard = FRESH.heard_from(2, 7, LOG)
+    assert heard.asked_again(2, 1_100) == heard
+    waiting = replace(FRESH, inquiries={2: Inquiry(7, request=9)}).asked_again(2, 1_100)
+    assert waiting.inquiries[2].failed is False
+    assert waiting.asked_again(2, 2_200) == waiting
+
+
+def test_a_round_begins_once_and_anew_when_it_takes_too_long() -> None:
+    limits = RecoveryLimits(timeout_ms=1_000)
+    first = round_begun(replace(FRESH, inquiries={1: Inquiry(4, request=8)}).heard_from(2, 7, LOG), 200, limits)
+    assert (first.round_ms, set(first.inquiries)) == (200, {1, 2})
+    assert round_begun(first, 1_199, limits) == first
+    again = round_begun(first, 1_200, limits)
+    assert (again.round_ms, again.inquiries) == (1_200, {2: Inquiry(7, log=LOG)})
