@@ -19,7 +19,10 @@ RULES = (
     *("election", "change", "handlers", "brokers", "requests", "reach", "state", "rules"),
     *("recovery/rules", "recovery/task", "recovery/manager", "recovery/one_pass", "recovery/controller"),
 )
-ENGINE = ("situation", "logs", "loss", "elections", "forecast", "decide", "recovery/prediction", "advice/table")
+ENGINE = (
+    *("situation", "logs", "loss", "elections", "forecast", "decide", "recovery/prediction", "recovery/elections"),
+    *("advice/table", "advice/damage", "advice/recovery", "what_if/assumptions", "what_if/events", "what_if/imagine"),
+)
 MODULES = tuple(
     f"kelr/{package}/{name}.py" for package, names in (("controller", RULES), ("engine", ENGINE)) for name in names
 )
