@@ -21,8 +21,11 @@ from kelr.engine.recovery.prediction import awaited, recovery_now, run_now, situ
 from kelr.engine.recovery.words import awaited_in_words, notes_on_the_rules
 from kelr.engine.situation import situation_of
 from kelr.engine.steps import steps_of
-from kelr.engine.words import brokers, ids, joined
+from kelr.engine.words import agree, brokers, ids, joined
 from kelr.model import Advice, BrokerStatus, Decision, Forecast, PartitionState, Situation, Snapshot
+
+_ON_PAPER = "scenario"
+"""The source of partitions of a cluster that runs whatever rules its scenario names."""
 
 
 def decide(snapshot: Snapshot, state: PartitionState, rules: RuleSet | None = None) -> Decision:
@@ -31,7 +34,8 @@ def decide(snapshot: Snapshot, state: PartitionState, rules: RuleSet | None = No
     Args:
         rules: the rule set; None takes the one that the cluster was found to run (`choose_rules`).
     """
-    chosen = choose_rules(snapshot.cluster.features) if rules is None else ChosenRules(rules, "asked for", certain=True)
+    own = choose_rules(snapshot.cluster.features)
+    chosen = own if rules is None else ChosenRules(rules, "asked for", certain=True)
     case = case_of(snapshot, state, chosen.rules)
     if state.topic == METADATA_TOPIC:
         return decide_metadata_log(case, chosen.rules)
@@ -52,6 +56,7 @@ def decide(snapshot: Snapshot, state: PartitionState, rules: RuleSet | None = No
         topic=state.topic,
         partition=state.partition,
         rules=case.rules.name,
+        cluster_rules=_cluster_rules(snapshot, own, chosen.rules),
         situation=situation,
         leader=state.leader,
         leader_epoch=state.leader_epoch,
@@ -83,6 +88,16 @@ def decide_all(snapshot: Snapshot, rules: RuleSet | None = None) -> Iterator[Dec
 def is_leaderless_or_unsafe(situation: Situation) -> bool:
     """Whether a partition is one that an engineer on call has to look at: no live leader, or under min ISR."""
     return situation is not Situation.HEALTHY
+
+
+def _cluster_rules(snapshot: Snapshot, own: ChosenRules, rules: RuleSet) -> str | None:
+    """The rule set that the cluster runs, where the decision is surely not by that one.
+
+    Where the cluster's own is a guess, a released rule set that somebody names may be the right one.
+    """
+    if rules.name == own.rules.name or snapshot.cluster.partitions_source == _ON_PAPER:
+        return None
+    return own.rules.name if own.certain or rules.kip966 else None
 
 
 def _situation(case: Case, by_itself: int | None) -> Situation:
@@ -151,7 +166,10 @@ def _led(case: Case, found: Findings) -> str:
     if silence is not None:
         return f"healthy by the cluster's own account, but the leader did not answer ({silence})"
     missing = [replica for replica in case.state.replicas if replica not in case.state.isr]
-    return "healthy" if not missing else f"min ISR is met; {joined(missing)} not in sync"
+    if not missing:
+        return "healthy"
+    known = "whether min ISR is met is not known" if found.situation is Situation.UNKNOWN else "min ISR is met"
+    return f"{known}; {joined(missing)} {agree(len(missing), 'is', 'are')} not in sync"
 
 
 def _reassignment(snapshot: Snapshot, case: Case) -> Iterator[str]:

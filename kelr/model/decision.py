@@ -342,3 +342,5 @@ class Decision:
     """One sentence: leader, since which epoch, what it waits for."""
     notes: tuple[str, ...] = ()
     """What weakens this decision: unknown configs, a stale answer, an older source."""
+    cluster_rules: str | None = None
+    """The rule set that the cluster was found to run, where somebody named another one; None: `rules` may be its own."""

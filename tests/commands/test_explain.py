@@ -154,7 +154,7 @@ def test_a_healthy_cluster_has_nothing_to_explain(kelr: Kelr, cluster: Callable[
 
 def test_a_healthy_partition_that_is_named_is_explained(kelr: Kelr) -> None:
     assert (
-        "orders:0 is led by broker 2 (leader epoch 5): min ISR is met; 1 not in sync."
+        "orders:0 is led by broker 2 (leader epoch 5): min ISR is met; 1 is not in sync."
         in kelr("explain", "orders:0").out
     )
 

@@ -69,7 +69,8 @@ def _nothing(case: Case, _found: Findings) -> Advice:
     away = [replica for replica in case.state.replicas if replica not in case.state.isr]
     if not away:
         return Advice(AdviceAction.NOTHING, "Nothing to do.")
-    text = f"Nothing urgent: it has a leader and min ISR is met. {brokers(away).capitalize()} not in sync."
+    are = agree(len(away), "is", "are")
+    text = f"Nothing urgent: it has a leader and min ISR is met. {brokers(away).capitalize()} {are} not in sync."
     return Advice(AdviceAction.NOTHING, text)
 
 
