@@ -50,7 +50,8 @@ _BY_HAND = {
 
 NOTHING_TO_EXPLAIN = "By the cluster's own account every partition is led and has min ISR: nothing to explain."
 NOTHING_IMAGINED = "Every partition is led and has min ISR, as it is and as imagined: nothing to explain."
-_NOT_BY_HAND = "(Lines that designate it by hand are left out: the cluster is not in this state.)"
+_NOT_BY_HAND = "(Lines that designate it by hand are left out: {why}.)"
+_NOT_IN_THAT_STATE = "the cluster is not in this state"
 
 _HEAD = (
     *CLUSTER_HEAD,
@@ -113,8 +114,8 @@ class Explanation:
         fields["advice"] = {
             **asdict(decision.advice),
             "command": self.next_command(self.following(decision.advice.command)) if decision.advice.command else None,
-            # The cluster is not in an imagined state, so no line for such a state may be run.
-            "by_hand": [] if row.assumed else [self._by_hand(line) for line in decision.advice.by_hand],
+            # The cluster is not in an imagined state, and runs no other rules: no line for those may be run.
+            "by_hand": [] if row.supposed else [self._by_hand(line) for line in decision.advice.by_hand],
         }
         fields["damage"] = [
             {**asdict(damage), "afterwards": self._by_hand(damage.afterwards)} for damage in decision.damage
@@ -146,12 +147,20 @@ class Explanation:
 
     def _heading(self, row: Explained) -> Iterator[Text]:
         about = f"{RULE_SETS[row.decision.rules].title} · rules {row.decision.rules} · read {_time(row.taken_at_ms)}"
+        yield from self.other_rules(row)
         if row.assumed:
             yield from assumed_lines(self._layout, row.assumed)
             yield plain("")
             about += " · imagined"
         yield from self._layout.lines(styled(row.decision.summary, Style.HEADING))
         yield from self._layout.lines(styled(about, Style.QUIET))
+
+    def other_rules(self, row: Explained | None) -> Iterator[Text]:
+        """A line that says so where the cluster does not run the rules that decided."""
+        decision = None if row is None else row.decision
+        if decision is not None and decision.cluster_rules is not None:
+            text = f"By the rules that you named, {decision.rules}; this cluster runs {decision.cluster_rules}:"
+            yield from self._layout.lines(styled(text, Style.NOTICE))
 
     def _by_itself(self, decision: Decision) -> Iterator[Text]:
         if (decision.leader is not None and decision.elected == decision.leader) or not decision.steps:
@@ -188,13 +197,18 @@ class Explanation:
 
     def _advice(self, row: Explained) -> Iterator[Text]:
         advice = row.decision.advice
-        yield from self._layout.paragraph("Advice: ", advice.text, Style.HEADING)
+        head = "Advice: "
+        if row.supposed:
+            yield styled("Advice, if that were so:" if row.assumed else "Advice, under these rules:", Style.HEADING)
+            head = " " * len(head)
+        yield from self._layout.paragraph(head, advice.text, Style.HEADING)
         if advice.until:
             yield from self._layout.paragraph("        ", advice.until, Style.PLAIN)
         if advice.alternative:
             yield from self._layout.paragraph("        ", advice.alternative, Style.PLAIN)
-        if advice.by_hand and row.assumed:
-            yield from self._layout.paragraph("  ", _NOT_BY_HAND, Style.PLAIN)
+        if advice.by_hand and row.supposed:
+            why = _NOT_IN_THAT_STATE if row.assumed else f"this cluster runs {row.decision.cluster_rules}"
+            yield from self._layout.paragraph("  ", _NOT_BY_HAND.format(why=why), Style.PLAIN)
         elif advice.by_hand:
             yield from self._layout.paragraph("  ", _BY_HAND[len(advice.by_hand) > 1], Style.PLAIN)
             for line in advice.by_hand:
@@ -243,6 +257,8 @@ def show_decisions(
     shown = frozenset(TopicPartition(row.decision.topic, row.decision.partition) for row in rows)
     head = {**cluster_head(cluster, source), "assumptions": happened_document(happened, shown)}
     if output.format.for_people and not full:
+        for line in explanation.other_rules(telling):
+            output.line(line)
         for line in happened_lines(Layout(output.width), happened, shown):
             output.line(line)
     with output.listing(view, head) as listing:

@@ -32,6 +32,11 @@ class Explained:
     assumed: tuple[Assumed, ...] = ()
     """What is imagined to have happened before; empty for what is."""
 
+    @property
+    def supposed(self) -> bool:
+        """Whether the decision is about a state, or by rules, that are not the cluster's."""
+        return bool(self.assumed) or self.decision.cluster_rules is not None
+
 
 # The replicas' table.
 

@@ -180,3 +180,25 @@ def test_bad_input_is_named(kelr: Kelr, arguments: tuple[str, ...], code: int, w
     assert ran.code == code
     assert words in ran.err
     assert "next:" in ran.err
+
+
+def test_rules_that_the_cluster_does_not_run_are_told_from_its_own(kelr: Kelr) -> None:
+    named = kelr("explain", "orders:1", "--rules", "elr-4.0").out
+    assert named.startswith("By the rules that you named, elr-4.0; this cluster runs elr-4.1:\norders:1 has no leader")
+    assert "\nAdvice, under these rules:\n        Bring broker 1 back" in named
+    assert "(Lines that designate it by hand are left out: this cluster runs elr-4.1.)" in named
+    assert "alter-reassignments" not in named
+    own = kelr("explain", "orders:1", "--rules", "elr-4.1").out
+    assert own == kelr("explain", "orders:1").out.replace("explain orders:1", "explain orders:1 --rules elr-4.1")
+    assert "alter-reassignments" in own
+
+
+def test_documents_and_tables_say_so_too(kelr: Kelr) -> None:
+    (item,) = json.loads(kelr("explain", "orders:1", "--rules", "kip966", "-o", "json").out)["items"]
+    assert (item["rules"], item["cluster_rules"], item["advice"]["by_hand"]) == ("kip966-balanced", "elr-4.1", [])
+    (item,) = json.loads(kelr("explain", "orders:1", "-o", "json").out)["items"]
+    assert item["cluster_rules"] is None
+    assert item["advice"]["by_hand"] != []
+    table = kelr("explain", "--rules", "kraft").out.splitlines()
+    assert table[0] == "By the rules that you named, kraft; this cluster runs elr-4.1:"
+    assert table[1].startswith("PARTITION")
