@@ -88,6 +88,8 @@ def test_alter_partition_of_another_incarnation_is_refused_as_a_whole() -> None:
     for asked in (altered(1, 2, leader_broker_epoch=9), ev.PartitionAltered(ORDERS, 9, (9,))):
         refused = handle(known.state, asked)
         assert (refused.error, refused.state, refused.answers) == ("STALE_BROKER_EPOCH", known.state, {})
+    unknown = handle(known.state, ev.PartitionAltered(NOWHERE, 1, (1,)))
+    assert (unknown.answers, unknown.state) == ({NOWHERE: "UNKNOWN_TOPIC_ID"}, known.state)
     right = known.state.brokers[1].epoch
     assert handle(known.state, altered(1, 2, leader_broker_epoch=right)).answers == {ORDERS: "NONE"}
 
