@@ -238,7 +238,9 @@ def _rules(name: str) -> RuleSet | None:
     try:
         return rule_set(name)
     except ValueError as error:
-        raise UsageError(f"--rules: {error}", next_step="leave --rules out to take what the cluster runs") from error
+        raise UsageError(
+            f"--rules: {error}", next_step="leave --rules out, or write auto, for what the cluster runs"
+        ) from error
 
 
 def _rule_sets(names: str) -> tuple[RuleSet | None, ...]:
@@ -248,7 +250,7 @@ def _rule_sets(names: str) -> tuple[RuleSet | None, ...]:
         found = [None if name.strip().lower() == "auto" else rule_set(name) for name in names.split(",")]
     except ValueError as error:
         raise UsageError(
-            f"--compare-rules: {error}", next_step="write all, or names with commas between them"
+            f"--compare-rules: {error}", next_step="write all, or names with commas between them; auto is the cluster's"
         ) from error
     return tuple(dict.fromkeys(found))
 

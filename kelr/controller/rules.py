@@ -150,8 +150,8 @@ def rule_set(name: str) -> RuleSet:
     try:
         return RULE_SETS[_ALIASES.get(key, key)]
     except KeyError:
-        names = ", ".join([*RULE_SETS, *_ALIASES])
-        raise ValueError(f"there is no rule set {name!r}; there are {names}, and auto") from None
+        aliases = ", ".join(f"{alias} is {meant}" for alias, meant in _ALIASES.items())
+        raise ValueError(f"there is no rule set {name!r}; there are {', '.join(RULE_SETS)} ({aliases})") from None
 
 
 def kip966_rules(unclean_leader_election: bool) -> RuleSet:

@@ -6,14 +6,24 @@ from kelr.controller import events
 from kelr.simulation.cluster import SimulatedCluster
 from kelr.simulation.language import Directive
 from kelr.simulation.outcome import changed_logs, outcome_lines
-from kelr.simulation.reading import MAX_BROKERS, Result, Spec, addresses, broker, brokers, rest
+from kelr.simulation.reading import (
+    MAX_BROKERS,
+    Result,
+    Spec,
+    addresses,
+    broker,
+    broker_id,
+    brokers,
+    existing,
+    rest,
+)
 from kelr.simulation.words import NOTHING_CHANGES
 
 
 def _fence(cluster: SimulatedCluster, directive: Directive) -> Result:
     directive.allow()
     printed: list[str] = []
-    for fenced in brokers(directive):
+    for fenced in brokers(cluster, directive):
         cluster, handled = cluster.after(events.BrokerFenced(fenced))
         printed += outcome_lines(handled)
     return cluster, printed
@@ -21,7 +31,7 @@ def _fence(cluster: SimulatedCluster, directive: Directive) -> Result:
 
 def _unfence(cluster: SimulatedCluster, directive: Directive) -> Result:
     directive.allow()
-    unfenced = broker(directive)
+    unfenced = broker(cluster, directive)
     if unfenced in cluster.down:
         raise directive.error(f"broker {unfenced} does not run", next_step=f"restart {unfenced} clean, or unclean")
     cluster, handled = cluster.after(events.BrokerUnfenced(unfenced))
@@ -35,6 +45,7 @@ def _register(cluster: SimulatedCluster, directive: Directive) -> Result:
 
 def _restart(cluster: SimulatedCluster, directive: Directive) -> Result:
     event = _registration(cluster, directive)
+    existing(cluster, directive, event.broker)
     cluster, registered = cluster.after(event)
     cluster, unfenced = cluster.after(events.BrokerUnfenced(event.broker))
     return cluster, outcome_lines(registered, unfenced)
@@ -45,19 +56,23 @@ def _registration(cluster: SimulatedCluster, directive: Directive) -> events.Bro
     words = rest(directive, "a broker")
     if len(words) != 2 or words[1] not in {"clean", "unclean"}:
         raise directive.error(f"say {directive.name} N clean, or unclean")
-    number = directive.parsed_number(words[0])
+    number = broker_id(directive, words[0])
     if number not in cluster.controller.brokers and len(cluster.controller.brokers) >= MAX_BROKERS:
         raise directive.error(f"a scenario has no more than {MAX_BROKERS} brokers")
     if number < 0:
         raise directive.error("a broker's id is 0 or more")
-    return events.BrokerRegistered(number, clean=words[1] == "clean")
+    clean = words[1] == "clean"
+    if clean and number in cluster.crashed:
+        next_step = f"write {directive.name} {number} unclean, or shutdown in place of crash"
+        raise directive.error(f"broker {number} crashed, so it cannot be back cleanly", next_step=next_step)
+    return events.BrokerRegistered(number, clean=clean)
 
 
 def _shutdown(cluster: SimulatedCluster, directive: Directive) -> Result:
     """Controlled shutdown to its end; where the broker still leads something, its session expires in the end."""
     directive.allow()
     printed: list[str] = []
-    for stopping in brokers(directive):
+    for stopping in brokers(cluster, directive):
         steps = (
             events.ControlledShutdown(stopping),
             events.ControlledShutdown(stopping),
@@ -69,7 +84,7 @@ def _shutdown(cluster: SimulatedCluster, directive: Directive) -> Result:
             handled.append(one)
             if one.error != "NONE":
                 break
-        cluster = cluster.flushed(stopping).stopped(stopping)
+        cluster = cluster.shut_down(stopping)
         printed += outcome_lines(*handled)
     return cluster, printed
 
@@ -78,7 +93,7 @@ def _crash(cluster: SimulatedCluster, directive: Directive) -> Result:
     directive.allow("loses")
     words = rest(directive, "a broker")
     power = "power" in words
-    crashed = tuple(directive.parsed_number(word) for word in words if word != "power")
+    crashed = tuple(existing(cluster, directive, broker_id(directive, word)) for word in words if word != "power")
     loses = directive.options.get("loses")
     reached = addresses(cluster, directive)
     after = cluster
@@ -95,20 +110,20 @@ def _crash(cluster: SimulatedCluster, directive: Directive) -> Result:
 
 def _unregister(cluster: SimulatedCluster, directive: Directive) -> Result:
     directive.allow()
-    cluster, handled = cluster.after(events.BrokerUnregistered(broker(directive)))
+    cluster, handled = cluster.after(events.BrokerUnregistered(broker(cluster, directive)))
     return cluster, outcome_lines(handled)
 
 
 def _lose_directory(cluster: SimulatedCluster, directive: Directive) -> Result:
     directive.allow()
     reached = frozenset(addresses(cluster, directive))
-    cluster, handled = cluster.after(events.DirectoryFailed(broker(directive), reached))
+    cluster, handled = cluster.after(events.DirectoryFailed(broker(cluster, directive), reached))
     return cluster, outcome_lines(handled)
 
 
 def _assign_directory(cluster: SimulatedCluster, directive: Directive) -> Result:
     directive.allow()
-    assigned, handled = broker(directive), []
+    assigned, handled = broker(cluster, directive), []
     for at in addresses(cluster, directive):
         cluster, one = cluster.after(events.DirectoryAssigned(assigned, at))
         handled.append(one)

@@ -59,6 +59,8 @@ class SimulatedCluster:
     replication: Mapping[TopicPartition, Replication] = field(default_factory=dict)
     down: frozenset[int] = frozenset()
     """Brokers whose process does not run, whatever the controller knows of it."""
+    crashed: frozenset[int] = frozenset()
+    """Those of them that did not shut down cleanly: their logs have no mark of a clean shutdown."""
     told: Mapping[TopicPartition, Mapping[int, LogAnswer]] = field(default_factory=dict)
     """What is said of a log by hand; it counts in place of the simulated log in a snapshot."""
     next_record: int = 0
@@ -78,7 +80,8 @@ class SimulatedCluster:
         if done.error != NONE:
             return cluster, done
         if isinstance(event, events.BrokerRegistered):
-            cluster = replace(cluster, down=cluster.down - {event.broker})
+            back = {event.broker}
+            cluster = replace(cluster, down=cluster.down - back, crashed=cluster.crashed - back)
         if isinstance(event, events.DirectoryFailed | events.BrokerRegistered):
             cluster = cluster._without_lost_directories()
         return cluster, done
@@ -183,11 +186,15 @@ class SimulatedCluster:
         Args:
             power_loss: the machine's page cache is lost with it, so that only flushed records remain.
         """
-        cluster = replace(self, down=self.down | {broker})
+        cluster = replace(self, down=self.down | {broker}, crashed=self.crashed | {broker})
         return cluster._each_log(broker, after_power_loss) if power_loss else cluster
 
+    def shut_down(self, broker: int) -> SimulatedCluster:
+        """A broker writes everything to its disk, and its process ends cleanly."""
+        return replace(self.flushed(broker), down=self.down | {broker}, crashed=self.crashed - {broker})
+
     def flushed(self, broker: int) -> SimulatedCluster:
-        """A broker writes everything to its disk, as it does before a clean shutdown."""
+        """A broker writes everything to its disk."""
         return self._each_log(broker, flushed)
 
     def cut(self, address: TopicPartition, replica: int, end: int) -> SimulatedCluster:

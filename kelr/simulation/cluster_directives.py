@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from kelr.controller import Configs, ControllerState, events
@@ -97,20 +98,35 @@ def _partition(cluster: SimulatedCluster, directive: Directive) -> Result:
     if at not in cluster.controller.partitions:
         _room(cluster, directive, 1)
     isr = directive.ids("isr", replicas)
+    leader = _leader(directive, isr)
+    lists = {"isr": isr, "adding": directive.ids("adding"), "removing": directive.ids("removing")}
+    _only_replicas(directive, replicas, {**lists, "leader": () if leader is None else (leader,)})
     state = PartitionState(
         topic=at.topic,
         partition=at.partition,
-        leader=_leader(directive, isr),
+        leader=leader,
         leader_epoch=directive.number("epoch", 0),
         replicas=replicas,
         isr=isr,
         elr=directive.ids("elr"),
         last_known_elr=directive.ids("last"),
         partition_epoch=0,
-        adding=directive.ids("adding"),
-        removing=directive.ids("removing"),
+        adding=lists["adding"],
+        removing=lists["removing"],
     )
     return cluster.placed(state), [state_line(state)]
+
+
+def _only_replicas(
+    directive: Directive, replicas: tuple[int, ...], named_by_option: Mapping[str, tuple[int, ...]]
+) -> None:
+    """Refuse a state that no controller writes. In ELR and LastKnownELR brokers that are no replica do occur."""
+    for option, members in named_by_option.items():
+        strangers = [member for member in members if member not in replicas]
+        if strangers:
+            there_are = ",".join(map(str, replicas))
+            next_step = f"the replicas are {there_are}; only elr= and last= may name others"
+            raise directive.error(f"{option} names {strangers[0]}, which is no replica", next_step=next_step)
 
 
 def _leader(directive: Directive, isr: tuple[int, ...]) -> int | None:

@@ -15,8 +15,9 @@ from kelr.simulation.reading import (
     Spec,
     address,
     addresses,
-    broker,
+    broker_id,
     brokers,
+    one_broker,
     others,
     replica,
     rest,
@@ -41,8 +42,9 @@ def _fetch(cluster: SimulatedCluster, directive: Directive) -> Result:
     if limit is not None and limit < 0:
         raise directive.error("max is 0 or more")
     after = cluster
-    for follower in brokers(directive):
-        after = after.fetch(at, replica(cluster, directive, at, follower), limit=limit)
+    for word in rest(directive, "a replica"):
+        follower = replica(cluster, directive, at, broker_id(directive, word))
+        after = after.fetch(at, follower, limit=limit)
     return after, changed_logs(cluster, after, (at,))
 
 
@@ -52,14 +54,14 @@ def _replicate(cluster: SimulatedCluster, directive: Directive) -> Result:
     words = others(directive)
     after = cluster
     for at in reached:
-        followers = tuple(replica(cluster, directive, at, directive.parsed_number(word)) for word in words)
+        followers = tuple(replica(cluster, directive, at, broker_id(directive, word)) for word in words)
         after = after.replicate(at, followers or None)
     return after, changed_logs(cluster, after, reached)
 
 
 def _flush(cluster: SimulatedCluster, directive: Directive) -> Result:
     directive.allow()
-    for flushing in brokers(directive):
+    for flushing in brokers(cluster, directive):
         cluster = cluster.flushed(flushing)
     return cluster, ()
 
@@ -89,7 +91,8 @@ def _committed(cluster: SimulatedCluster, directive: Directive) -> Result:
 
 def _log(cluster: SimulatedCluster, directive: Directive) -> Result:
     directive.allow("end", "epoch", "hw", "start", "lineage", "current", "unheard")
-    at, number = address(cluster, directive), broker(directive)
+    at = address(cluster, directive)
+    number = replica(cluster, directive, at, one_broker(directive))
     unheard = directive.options.get("unheard")
     if unheard is not None:
         if unheard not in set(Unheard):

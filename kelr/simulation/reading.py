@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kelr.controller import RuleSet, rule_set
 from kelr.model import TopicPartition
 from kelr.simulation.cluster import SimulatedCluster
-from kelr.simulation.language import Directive, cut
+from kelr.simulation.language import Directive, ScenarioError, cut
 
 Result = tuple[SimulatedCluster, Sequence[str]]
 """The cluster after a directive, and what the directive prints."""
@@ -22,6 +22,8 @@ MAX_RECORDS = 20_000
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _DURATION = re.compile(r"([0-9]+)(ms|s)")
 _DAY_MS = 86_400_000
+_NAMED = 20
+"""How many brokers an error lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +109,67 @@ def rest(directive: Directive, what: str = "an argument") -> tuple[str, ...]:
     return found
 
 
-def brokers(directive: Directive) -> tuple[int, ...]:
-    """Brokers as arguments of their own: ``fence 1 2``."""
-    return tuple(directive.parsed_number(word) for word in rest(directive, "a broker"))
+def broker_id(directive: Directive, word: str) -> int:
+    """One broker of those that a directive lists with blanks between them: ``fence 1 2``."""
+    if "," in word:
+        apart = cut(f"{directive.name} {word.replace(',', ' ')}".rstrip())
+        raise directive.error(f"brokers stand with blanks between them here, not commas: {apart}")
+    return directive.parsed_number(word)
 
 
-def broker(directive: Directive) -> int:
-    found = brokers(directive)
-    if len(found) != 1:
+def brokers(cluster: SimulatedCluster, directive: Directive) -> tuple[int, ...]:
+    """The registered brokers that a directive names.
+
+    Raises:
+        ScenarioError: there is none, or one is not registered.
+    """
+    return tuple(registered(cluster, directive, broker_id(directive, word)) for word in rest(directive, "a broker"))
+
+
+def broker(cluster: SimulatedCluster, directive: Directive) -> int:
+    """The one registered broker that a directive names.
+
+    Raises:
+        ScenarioError: it names none, or several, or one that is not registered.
+    """
+    return registered(cluster, directive, one_broker(directive))
+
+
+def one_broker(directive: Directive) -> int:
+    """The same, whether or not the controller knows it."""
+    words = rest(directive, "a broker")
+    if len(words) != 1:
         raise directive.error(f"{directive.name} takes one broker")
-    return found[0]
+    return broker_id(directive, words[0])
+
+
+def registered(cluster: SimulatedCluster, directive: Directive, number: int) -> int:
+    """A broker that the controller knows.
+
+    Raises:
+        ScenarioError: it knows none of this id.
+    """
+    if number not in cluster.controller.brokers:
+        raise _unknown(cluster, directive, number)
+    return number
+
+
+def existing(cluster: SimulatedCluster, directive: Directive, number: int) -> int:
+    """A broker that the controller knows, or one whose registration was removed and whose disk still has logs.
+
+    Raises:
+        ScenarioError: there never was one of this id, or nothing is left of it.
+    """
+    holds_logs = any(number in logs.logs for logs in cluster.replication.values())
+    if number not in cluster.controller.brokers and not holds_logs:
+        raise _unknown(cluster, directive, number)
+    return number
+
+
+def _unknown(cluster: SimulatedCluster, directive: Directive, number: int) -> ScenarioError:
+    there_are = ", ".join(map(str, sorted(cluster.controller.brokers)[:_NAMED])) or "none"
+    add = f"; register {number} clean adds one" if number >= 0 else ""
+    return directive.error(f"there is no broker {number}", next_step=f"registered are {there_are}{add}")
 
 
 def replica(cluster: SimulatedCluster, directive: Directive, at: TopicPartition, number: int) -> int:
@@ -125,8 +178,10 @@ def replica(cluster: SimulatedCluster, directive: Directive, at: TopicPartition,
     Raises:
         ScenarioError: it is none.
     """
-    if number not in cluster.controller.partitions[at].replicas:
-        raise directive.error(f"{number} is no replica of {at}")
+    replicas = cluster.controller.partitions[at].replicas
+    if number not in replicas:
+        there_are = ", ".join(map(str, replicas[:_NAMED]))
+        raise directive.error(f"{number} is no replica of {at}", next_step=f"its replicas are {there_are}")
     return number
 
 

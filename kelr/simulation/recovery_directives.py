@@ -15,7 +15,7 @@ from kelr.simulation.words import recovery_line
 
 def _reply(cluster: SimulatedCluster, directive: Directive) -> Result:
     directive.allow("error")
-    for broker in brokers(directive):
+    for broker in brokers(cluster, directive):
         cluster = _replied(cluster, directive, broker)
     return cluster, ()
 
@@ -23,7 +23,7 @@ def _reply(cluster: SimulatedCluster, directive: Directive) -> Result:
 def _arrive(cluster: SimulatedCluster, directive: Directive) -> Result:
     directive.allow()
     printed: list[str] = []
-    for broker in brokers(directive):
+    for broker in brokers(cluster, directive):
         arrived = cluster.arrive(broker)
         if arrived is None:
             raise directive.error(f"no answer of {broker} is on its way", next_step=f"reply {broker} first")
@@ -35,7 +35,7 @@ def _arrive(cluster: SimulatedCluster, directive: Directive) -> Result:
 def _answer(cluster: SimulatedCluster, directive: Directive) -> Result:
     directive.allow("error")
     printed: list[str] = []
-    for broker in brokers(directive):
+    for broker in brokers(cluster, directive):
         arrived = _replied(cluster, directive, broker).arrive(broker)
         assert arrived is not None
         cluster, done = arrived
@@ -63,7 +63,7 @@ def _failing(cluster: SimulatedCluster, broker: int, error: str) -> LogInfoAnswe
 def _no_answer(cluster: SimulatedCluster, directive: Directive) -> Result:
     directive.allow()
     printed: list[str] = []
-    for broker in brokers(directive):
+    for broker in brokers(cluster, directive):
         cluster, done = cluster.no_answer(broker)
         printed += outcome_lines(done)
     return cluster, printed

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from kelr.simulation import (
     broker_directives,
@@ -13,8 +15,10 @@ from kelr.simulation import (
     recovery_directives,
 )
 from kelr.simulation.cluster import SimulatedCluster
-from kelr.simulation.language import Directive, cut
+from kelr.simulation.language import Directive, ScenarioError, cut
 from kelr.simulation.reading import Spec
+
+Done = TypeVar("Done")
 
 SPECS: tuple[Spec, ...] = (
     *cluster_directives.SPECS,
@@ -45,9 +49,20 @@ class Session:
             there_are = ", ".join(sorted(_BY_NAME))
             raise directive.error(f"there is no directive {cut(directive.name)!r}", next_step=f"there are {there_are}")
         if directive.name == "cluster":
-            self.cluster = cluster_directives.cluster(directive)
+            self.cluster = _explained(spec, directive, partial(cluster_directives.cluster, directive))
             return ()
         if self.cluster is None:
             raise directive.error("a scenario starts with a cluster", next_step="write cluster rules=elr brokers=1,2,3")
-        self.cluster, printed = spec.perform(self.cluster, directive)
+        self.cluster, printed = _explained(spec, directive, partial(spec.perform, self.cluster, directive))
         return printed
+
+
+def _explained(spec: Spec, directive: Directive, perform: Callable[[], Done]) -> Done:
+    """What it gives; an error that does not say what to write instead shows the directive's form."""
+    try:
+        return perform()
+    except ScenarioError as error:
+        if error.next_step is not None:
+            raise
+        form = f"{spec.name} {spec.words}".rstrip()
+        raise directive.error(error.what, next_step=f"write {form}; docs/scenarios.md has examples") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -78,6 +79,12 @@ def test_rule_sets_by_name() -> None:
     assert rule_set("kip966_balanced") is rule_set("kip966-balanced")
     with pytest.raises(ValueError, match=r"no rule set 'zab'; there are kraft, elr-4\.0"):
         rule_set("zab")
+
+
+def test_an_unknown_name_is_told_what_other_names_stand_for() -> None:
+    meant = f"(elr is {NEWEST.name}, kip966-manual is kip966-none, kip966-proactive is kip966-aggressive)"
+    with pytest.raises(ValueError, match=re.escape(meant) + "$"):
+        rule_set("auto")
 
 
 @pytest.mark.parametrize(("unclean", "strategy"), [(True, "aggressive"), (False, "balanced"), (None, "balanced")])

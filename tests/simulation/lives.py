@@ -210,7 +210,7 @@ def _stopped(world: World, broker: int) -> Moved | None:
     if not _registered_and_up(world, broker):
         return None
     clean = replace(world, stopped_cleanly=world.stopped_cleanly | {broker})
-    return _with(clean, world.cluster.flushed(broker).stopped(broker))
+    return _with(clean, world.cluster.shut_down(broker))
 
 
 def _registered(world: World, broker: int) -> Moved | None:

@@ -69,6 +69,18 @@ def rewritten(text: str) -> str:
         (CLUSTER + "delete-records\n", "line 3: say before=OFFSET"),
         (CLUSTER + "deliver\n", "line 3: no request of a:0's leader is under way"),
         (CLUSTER + "fence 1 2\nisr 1\n", "line 4: nobody leads a:0"),
+        (CLUSTER + "restart 9 clean\n", "line 3: there is no broker 9"),
+        (CLUSTER + "crash 9\n", "line 3: there is no broker 9"),
+        (CLUSTER + "fence 1,2\n", "line 3: brokers stand with blanks between them here, not commas: fence 1 2"),
+        (CLUSTER + "crash 1,2\n", "line 3: brokers stand with blanks between them here, not commas: crash 1 2"),
+        (CLUSTER + "fetch 1,2\n", "line 3: brokers stand with blanks between them here, not commas: fetch 1 2"),
+        (CLUSTER + "log 9 end=3\n", "line 3: 9 is no replica of a:0"),
+        (CLUSTER + "partition b:0 replicas=1,2 isr=9\n", "line 3: isr names 9, which is no replica"),
+        (CLUSTER + "partition b:0 replicas=1,2 leader=9\n", "line 3: leader names 9, which is no replica"),
+        (CLUSTER + "partition b:0 replicas=1,2 adding=9\n", "line 3: adding names 9, which is no replica"),
+        (CLUSTER + "partition b:0 replicas=1,2 removing=9\n", "line 3: removing names 9, which is no replica"),
+        (CLUSTER + "crash 1 power\nrestart 1 clean\n", "line 4: broker 1 crashed, so it cannot be back cleanly"),
+        (CLUSTER + "crash 1\nfence 1\nregister 1 clean\n", "line 5: broker 1 crashed, so it cannot be back cleanly"),
         (CLUSTER + "isr 1\nproduce 3\nisr 1,2\n", "line 5: 2 has not caught up with leader 1"),
     ],
 )
@@ -138,6 +150,58 @@ def test_a_directive_comes_with_the_comments_above_it() -> None:
         ((), "b"),
         (("Three.",), "c"),
     ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "fence 9",
+        "unfence 9",
+        "shutdown 9",
+        "unregister 9",
+        "lose-directory 9",
+        "assign-directory 9",
+        "flush 9",
+        "answer 9",
+        "reply 9",
+        "arrive 9",
+        "no-answer 9",
+    ],
+)
+def test_a_broker_that_is_not_registered_is_refused(line: str) -> None:
+    with pytest.raises(ScenarioError, match="line 3: there is no broker 9") as raised:
+        run(parse(f"{CLUSTER}{line}\n"), Session().perform)
+    assert raised.value.next_step == "registered are 1, 2; register 9 clean adds one"
+
+
+def test_an_unregistered_broker_whose_logs_are_left_can_come_back() -> None:
+    session = Session()
+    run(parse(CLUSTER + "fence 2\nunregister 2\ncrash 2\nrestart 2 unclean\n"), session.perform)
+    assert session.cluster is not None
+    assert session.cluster.running(2)
+
+
+def test_after_a_crash_a_later_shutdown_is_clean() -> None:
+    session = Session()
+    run(parse(CLUSTER + "crash 2\nrestart 2 unclean\nshutdown 2\nrestart 2 clean\n"), session.perform)
+    assert session.cluster is not None
+    assert session.cluster.running(2)
+
+
+@pytest.mark.parametrize(
+    ("line", "form"),
+    [
+        ("fence 1,2", "write fence N...; docs/scenarios.md has examples"),
+        ("produce 0", "write produce [TOPIC:P] COUNT [acks=all|1|0]; docs/scenarios.md has examples"),
+        ("failover now=1", "write failover; docs/scenarios.md has examples"),
+        ("cluster brokers=x", "write cluster rules=RULES brokers=1,2,3 [min-isr=N] [unclean=true]"),
+        ("deliver", "propose an ISR first"),
+    ],
+)
+def test_an_error_shows_the_directives_form_where_it_offers_nothing_better(line: str, form: str) -> None:
+    with pytest.raises(ScenarioError) as raised:
+        run(parse(f"{CLUSTER}{line}\n"), Session().perform)
+    assert str(raised.value.next_step).startswith(form)
 
 
 def test_an_error_offers_what_can_be_written_instead() -> None:
