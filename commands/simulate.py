@@ -24,6 +24,8 @@ STDIN = "-"
 SUFFIX = ".txt"
 _MAX_BYTES = 4_000_000
 """More than the characters that a scenario may have take in UTF-8."""
+_NAME_A_FILE = "give a scenario file's path, or one of the names that kelr simulate --list shows"
+_HOW_TO_WRITE = "docs/scenarios.md has every directive with an example"
 
 Files = Annotated[
     list[str] | None,
@@ -33,7 +35,7 @@ Files = Annotated[
         show_default=False,
     ),
 ]
-Step = Annotated[bool, typer.Option("--step", help="Wait for Enter before each directive.")]
+Step = Annotated[bool, typer.Option("--step", help="Wait for Enter after each directive; q leaves.")]
 Check = Annotated[bool, typer.Option("--check", help="Compare with what the file expects; exit 1 where it differs.")]
 Rewrite = Annotated[bool, typer.Option("--rewrite", help="Write what is printed into the file.")]
 ListThem = Annotated[bool, typer.Option("--list", help="List the scenarios that come with kelr.")]
@@ -63,11 +65,13 @@ def simulate(
       kelr simulate incident.txt --step
       kelr simulate incident.txt --check
     """
+    if sum((list_them, step, check, rewrite)) > 1:
+        raise UsageError("--list, --step, --check and --rewrite exclude each other", next_step="give one of them")
     if list_them:
+        if files:
+            raise UsageError("--list lists all scenarios that come with kelr", next_step="leave the names out")
         _list(output)
         return
-    if sum((step, check, rewrite)) > 1:
-        raise UsageError("--step, --check and --rewrite exclude each other", next_step="give one of them")
     if not files:
         raise UsageError("no scenario was named", next_step="kelr simulate --list shows those that come with kelr")
     texts = [(name, _text(name)) for name in files]
@@ -87,13 +91,13 @@ def _play(output: Output, texts: list[tuple[str, str]], *, step: bool) -> None:
 
     if step:
         _refuse_to_wait(output, texts)
-    with output.listing(simulate_view()) as listing:
+    with output.listing(simulate_view(output.width)) as listing:
         for name, text in texts:
             try:
                 for done in unfold(name, _parsed(name, text)):
                     listing.add([done])
-                    if step:
-                        _wait(output)
+                    if step and not _goes_on(output):
+                        raise typer.Exit
             except ScenarioError as error:
                 raise _bad(name, error) from error
         listing.finish()
@@ -101,14 +105,15 @@ def _play(output: Output, texts: list[tuple[str, str]], *, step: bool) -> None:
 
 def _check(output: Output, texts: list[tuple[str, str]]) -> None:
     from kelr.simulation.language import normalized  # noqa: PLC0415 - not for --help
-    from kelr.view.simulate import show_difference  # noqa: PLC0415
+    from kelr.view.simulate import Checked, checked_view  # noqa: PLC0415
 
     differing = 0
-    for name, text in texts:
-        actual = _as_printed(name, text)
-        if actual != normalized(text):
-            differing += 1
-            show_difference(output, name, normalized(text), actual)
+    with output.listing(checked_view()) as listing:
+        for name, text in texts:
+            checked = Checked(name, normalized(text), _as_printed(name, text))
+            differing += not checked.same
+            listing.add([checked])
+        listing.finish()
     output.note(f"{len(texts) - differing} of {len(texts)} print what they expect")
     if differing:
         raise typer.Exit(ExitCode.FOUND)
@@ -142,15 +147,20 @@ def _parsed(name: str, text: str) -> Scenario:
     from kelr.simulation.language import ScenarioError, parse  # noqa: PLC0415 - not for --help
 
     try:
-        return parse(text)
+        scenario = parse(text)
     except ScenarioError as error:
         raise _bad(name, error) from error
+    if not scenario.blocks:
+        raise BadInputError(f"{_where(name)} holds no directive", next_step=_HOW_TO_WRITE)
+    return scenario
 
 
 def _bad(name: str, error: ScenarioError) -> BadInputError:
-    where = "stdin" if name == STDIN else name
-    next_step = error.next_step or "docs/scenarios.md has every directive with an example"
-    return BadInputError(f"{where}, line {error.line}: {error.what}", next_step=next_step)
+    return BadInputError(f"{_where(name)}, line {error.line}: {error.what}", next_step=error.next_step or _HOW_TO_WRITE)
+
+
+def _where(name: str) -> str:
+    return "stdin" if name == STDIN else name
 
 
 def _list(output: Output) -> None:
@@ -183,20 +193,21 @@ def _text(name: str) -> str:
         with path.open("rb") as file:
             return _decoded(name, file.read(_MAX_BYTES + 1))
     except FileNotFoundError:
-        next_step = "give a file's path, or one of the names that kelr simulate --list shows"
-        raise UsageError(f"there is no scenario {name}", next_step=next_step) from None
+        raise UsageError(f"there is no scenario {name}", next_step=_NAME_A_FILE) from None
     except OSError as error:
-        raise BadInputError(f"{name} cannot be read: {error.strerror}") from error
+        raise BadInputError(f"{name} cannot be read: {error.strerror}", next_step=_NAME_A_FILE) from error
 
 
 def _decoded(name: str, data: bytes) -> str:
     if len(data) > _MAX_BYTES:
-        raise BadInputError(f"{name} is too large to be a scenario: more than {_MAX_BYTES} bytes")
+        what = f"{name} is too large to be a scenario: more than {_MAX_BYTES} bytes"
+        raise BadInputError(what, next_step=_NAME_A_FILE)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise BadInputError(f"{name}, line {line}: this is not UTF-8 text, so no scenario") from error
+        what = f"{name}, line {line}: this is not UTF-8 text, so no scenario"
+        raise BadInputError(what, next_step="save it as UTF-8, or name another file") from error
 
 
 def _write(path: Path, text: str) -> None:
@@ -226,9 +237,11 @@ def _refuse_to_wait(output: Output, texts: list[tuple[str, str]]) -> None:
         raise UsageError("--step is for people", next_step="leave --output out")
 
 
-def _wait(output: Output) -> None:
-    """Until Enter is pressed; the end of the input ends the waiting as Ctrl-C does."""
-    output.stderr.write("-- Enter goes on, Ctrl-C ends --")
+def _goes_on(output: Output) -> bool:
+    """Whether Enter was pressed alone, not behind a q; the end of the input ends the waiting as Ctrl-C does."""
+    output.stderr.write("-- Enter goes on, q and Enter leaves --")
     output.stderr.flush()
-    if not sys.stdin.readline():
+    line = sys.stdin.readline()
+    if not line:
         raise typer.Abort
+    return line.strip().lower() not in {"q", "quit"}

@@ -49,6 +49,8 @@ class Column(Generic[RowT]):
     """Where a terminal is too narrow, columns above 0 are left out, highest first, and that is said."""
     hyphenated: bool = False
     """Whether a narrow terminal may break the text behind a hyphen; never so for names."""
+    prose: bool = False
+    """Whether the text is sentences, which are wrapped before anything else of the table gives way."""
     type: str = ""
     """The value's JSON type for the schema: ``string``, ``integer``, ``boolean`` or ``object``; ``[]`` makes it a list
     of them, and a ``?`` at the end says that it can be null."""

@@ -123,6 +123,12 @@ def _scenarios() -> Mapping[str, Json]:
     return document_schema(shipped_view())
 
 
+def _scenario_checks() -> Mapping[str, Json]:
+    from kelr.view.simulate import checked_view  # noqa: PLC0415
+
+    return document_schema(checked_view())
+
+
 def _snapshot() -> Mapping[str, Json]:
     from kelr.view.saved import saved_view  # noqa: PLC0415
 
@@ -156,6 +162,7 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "snapshot": _snapshot,
     "simulate": _simulate,
     "scenarios": _scenarios,
+    "scenario-checks": _scenario_checks,
     "lab-status": _lab("status"),
     "lab-incidents": _lab("incidents"),
     "lab-incident": _lab("incident"),

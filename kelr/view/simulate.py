@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kelr.simulation.language import SEPARATOR
@@ -10,16 +10,20 @@ from kelr.simulation.logs import SimulatedLog
 from kelr.simulation.story import Reached, StoryStep
 from kelr.simulation.words import verdict_line
 from kelr.view.columns import Column, Json, RowT, View
-from kelr.view.output import Output
 from kelr.view.schema import document_schema, item_schema
-from kelr.view.styled import Style, Text, plain, styled
+from kelr.view.styled import Style, Text, cleaned, plain, styled, width_of
+from kelr.view.table import wrap
 
 KIND = "kelr/simulate"
 
 
-def simulate_view() -> View[StoryStep]:
-    """One item for each directive."""
-    return View(KIND, _STEP_COLUMNS, block=_Telling())
+def simulate_view(width: int | None = None) -> View[StoryStep]:
+    """One item for each directive.
+
+    Args:
+        width: columns of the terminal; None for a pipe, where no line is broken.
+    """
+    return View(KIND, _STEP_COLUMNS, block=_Telling(width))
 
 
 def simulate_schema() -> Mapping[str, Json]:
@@ -39,36 +43,97 @@ def _set_items(schema: dict[str, Json], key: str, items: Mapping[str, Json]) -> 
 class _Telling:
     """Tells one step after the other; what the engine says of a partition is not repeated while it stays the same."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int | None) -> None:
+        self._width = width
+        self._begun = False
         self._said: dict[str, str] = {}
 
     def __call__(self, step: StoryStep) -> Iterator[Text]:
         """The story, the directive, what it printed, and what the engine says of the partitions that it changed."""
-        if step.story:
+        if step.story and self._begun:
             yield plain("")
-        for line in step.story:
-            yield styled(f"# {line}".rstrip(), Style.QUIET)
-        yield styled(f"> {step.directive.text}", Style.HEADING)
+        self._begun = True
+        for line in self._filled(step.story):
+            yield from self._broken("# ", line, "# ", Style.QUIET)
+        yield from self._broken("> ", step.directive.text, "    ", Style.HEADING)
         for line in step.printed:
-            yield plain(f"  {line}")
+            indent = line[: len(line) - len(line.lstrip())]
+            yield from self._broken(f"  {indent}", line.lstrip(), f"      {indent}", Style.PLAIN)
         for reached in step.reached:
             name, verdict = f"{step.scenario} {reached.state.address}", verdict_line(reached.decision)
             if reached.recorded or self._said.get(name) != verdict:
-                yield styled(f"  = {verdict}", Style.NOTICE)
+                yield from self._broken("  = ", verdict, "      ", Style.NOTICE)
             self._said[name] = verdict
 
+    def _filled(self, story: Sequence[str]) -> Sequence[str]:
+        """The comments as they are; where one is too long for the terminal, their sentences run on from line to line.
 
-def show_difference(output: Output, name: str, expected: str, actual: str) -> None:
-    """Where a scenario prints something else than its file says, as a unified diff."""
-    from difflib import unified_diff  # noqa: PLC0415 - only where they differ
+        An empty line, or one that is indented or begins a list, stays apart.
+        """
+        if all(self._fits(f"# {line}") for line in story):
+            return story
+        filled: list[str] = []
+        for line in story:
+            apart = not line or line[:1] in " -*" or not filled or not filled[-1]
+            filled[-1:] = [*filled[-1:], line] if apart else [f"{filled[-1]} {line}"]
+        return filled
 
-    lines = unified_diff(
-        expected.splitlines(), actual.splitlines(), f"{name} (expected)", f"{name} (printed)", lineterm=""
+    def _broken(self, head: str, text: str, further: str, style: Style) -> Iterator[Text]:
+        """The text behind a head, in lines that fit between words, its further lines behind another one."""
+        if self._width is None or self._fits(head + text):
+            yield styled(f"{head}{text}".rstrip(), style)
+            return
+        for number, line in enumerate(wrap(plain(text), self._width - width_of(further))):
+            yield styled((further if number else head) + "".join(span.text for span in line), style)
+
+    def _fits(self, line: str) -> bool:
+        return self._width is None or width_of(cleaned(line)) <= self._width
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A scenario that was run and compared with what its file expects."""
+
+    name: str
+    expected: str
+    actual: str
+
+    @property
+    def same(self) -> bool:
+        return self.actual == self.expected
+
+    @property
+    def difference(self) -> Sequence[str]:
+        """A unified diff from what is expected to what is printed; nothing where they are the same."""
+        from difflib import unified_diff  # noqa: PLC0415 - only where they differ
+
+        names = f"{self.name} (expected)", f"{self.name} (printed)"
+        return list(unified_diff(self.expected.splitlines(), self.actual.splitlines(), *names, lineterm=""))
+
+
+def checked_view() -> View[Checked]:
+    """What `kelr simulate --check` found; people see only differences."""
+    return View(
+        "kelr/scenario-checks",
+        (
+            Column("scenario", "SCENARIO", lambda row: row.name, type="string", about="The scenario's name."),
+            Column("same", "SAME", lambda row: row.same, type="boolean", about="Whether it prints what it expects."),
+            Column(
+                "difference",
+                "DIFFERENCE",
+                lambda row: row.difference,
+                type="string[]",
+                about="A unified diff from what is expected to what is printed; empty where they are the same.",
+            ),
+        ),
+        block=_difference,
     )
+
+
+def _difference(checked: Checked) -> Iterator[Text]:
     styles = {"+": Style.GOOD, "-": Style.BAD, "@": Style.QUIET}
-    for line in lines:
-        style = Style.PLAIN if line == f" {SEPARATOR}" else styles.get(line[:1], Style.PLAIN)
-        output.line(styled(line, style))
+    for line in checked.difference:
+        yield styled(line, Style.PLAIN if line == f" {SEPARATOR}" else styles.get(line[:1], Style.PLAIN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +150,14 @@ def shipped_view() -> View[Shipped]:
         "kelr/scenarios",
         (
             Column("name", "NAME", lambda row: row.name, type="string", about="What `kelr simulate` takes."),
-            Column("about", "ABOUT", lambda row: row.about, type="string", about="The story in a sentence or two."),
+            Column(
+                "about",
+                "ABOUT",
+                lambda row: row.about,
+                prose=True,
+                type="string",
+                about="The story in a sentence or two.",
+            ),
         ),
     )
 

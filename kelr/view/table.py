@@ -93,7 +93,7 @@ class Table(Generic[RowT]):
             return cells
         keep = list(range(len(self._columns)))
         if self._may_leave_out:
-            keep = _columns_that_fit(self._columns, _floors(self._columns, shown)[2], self._width)
+            keep = _columns_that_fit(self._columns, _floors(self._columns, shown)[-2], self._width)
         kept = tuple(self._columns[index] for index in keep)
         self._widths = _squeezed(_floors(kept, [shown[index] for index in keep]), self._width)
         self._stacked = len(keep) > 1 and sum(self._widths) + len(_GAP) * (len(keep) - 1) > self._width
@@ -140,6 +140,12 @@ class Table(Generic[RowT]):
             if index != last:
                 line.append(Span(_GAP))
         return _trimmed(line)
+
+
+def fits(columns: Sequence[Column[RowT]], rows: Sequence[RowT], width: int) -> bool:
+    """Whether columns can stand side by side in so many characters, their cells broken between words."""
+    shown = [[cell_text(column, row) for row in rows] for column in columns]
+    return sum(_floors(columns, shown)[-1]) + len(_GAP) * (len(columns) - 1) <= width
 
 
 def _title(column: Column[RowT]) -> Text:
@@ -206,12 +212,15 @@ _NEVER_STICKS_OUT = 40
 _OWN_LINE_FROM = 8
 """The width below which the first column is not squeezed: names that are longer get a line of their own."""
 
+_READABLE = 30
+"""The width below which sentences are wrapped only where nothing else is left."""
+
 
 def _floors(columns: Sequence[Column[RowT]], cells: Sequence[Sequence[Text]]) -> tuple[list[int], ...]:
     """How narrow each column can be, in the order of what hurts least.
 
-    As it is; with titles of several words wrapped; with long names on a line of their own; with lists wrapped between
-    their members and hyphenated words behind their hyphens.
+    As it is; with titles of several words wrapped; with sentences wrapped; with long names on a line of their own; with
+    lists wrapped between their members and hyphenated words behind their hyphens.
     """
     widest = [max([0, *map(_text_width, column)]) for column in cells]
     words = [_longest_word(column, hyphens=columns[index].hyphenated) for index, column in enumerate(cells)]
@@ -219,9 +228,13 @@ def _floors(columns: Sequence[Column[RowT]], cells: Sequence[Sequence[Text]]) ->
     whole = _whole_widths(columns, ([cell] for cell in widest))
     by_title = [max(title, cell) for title, cell in zip(titles, widest, strict=True)]
     names = all(len(list(_words(cell))) <= 1 for cell in cells[0])
-    own_line = [min(by_title[0], max(titles[0], _OWN_LINE_FROM)) if names else by_title[0], *by_title[1:]]
+    by_sentence = [
+        max(title, word, min(cell, _READABLE)) if column.prose else cell
+        for column, title, word, cell in zip(columns, titles, words, by_title, strict=True)
+    ]
+    own_line = [min(by_sentence[0], max(titles[0], _OWN_LINE_FROM)) if names else by_sentence[0], *by_sentence[1:]]
     by_word = [own_line[0], *(max(title, word) for title, word in zip(titles[1:], words[1:], strict=True))]
-    return whole, by_title, own_line, by_word
+    return whole, by_title, by_sentence, own_line, by_word
 
 
 def _whole_widths(columns: Sequence[Column[RowT]], cells: Iterable[Iterable[int]]) -> list[int]:

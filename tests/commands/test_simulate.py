@@ -40,7 +40,6 @@ orders:0 under-min-isr min-isr=2
 """
 
 TOLD = """\
-
 # One broker of two goes.
 > cluster rules=elr-4.3 brokers=1,2 min-isr=2
 > topic orders replicas=1,2
@@ -182,6 +181,15 @@ def test_check_shows_what_differs(kelr: Kelr, scenario: Path) -> None:
     assert "+orders:0 leader=2 by=isr epoch=1 isr=2 elr=1 last=-" in ran.out.splitlines()
 
 
+def test_check_in_a_document(kelr: Kelr, scenario: Path) -> None:
+    scenario.write_text(SCENARIO.replace("isr=2 elr=1", "isr=2 elr=-"), encoding="utf-8")
+    ran = kelr("simulate", str(scenario), "vanlightly-5.2.2", "--check", "-o", "json")
+    differing, same = json.loads(ran.out)["items"]
+    assert (ran.code, differing["scenario"], differing["same"]) == (1, "two-brokers.txt", False)
+    assert "+orders:0 leader=2 by=isr epoch=1 isr=2 elr=1 last=-" in differing["difference"]
+    assert same == {"scenario": "vanlightly-5.2.2", "same": True, "difference": []}
+
+
 def test_rewrite_writes_what_is_printed(kelr: Kelr, scenario: Path) -> None:
     scenario.write_text(SCENARIO.replace("isr=2 elr=1", "nonsense"), encoding="utf-8")
     scenario.chmod(0o640)
@@ -232,7 +240,9 @@ def test_a_document_of_a_scenario_that_fails_is_not_complete(kelr: Kelr, scenari
         (("nope",), "there is no scenario nope"),
         (("nope", "--check"), "there is no scenario nope"),
         ((".",), ". cannot be read: Is a directory"),
-        (("x.txt", "--check", "--rewrite"), "--step, --check and --rewrite exclude each other"),
+        (("x.txt", "--check", "--rewrite"), "--list, --step, --check and --rewrite exclude each other"),
+        (("--list", "--check"), "--list, --step, --check and --rewrite exclude each other"),
+        (("--list", "vanlightly-5.2.2"), "--list lists all scenarios"),
         (("vanlightly-5.2.2", "--step"), "--step waits for Enter, and there is no terminal"),
     ],
 )
@@ -240,6 +250,19 @@ def test_wrong_usage(kelr: Kelr, arguments: tuple[str, ...], message: str) -> No
     ran = kelr("simulate", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
+    assert "\n  next: " in ran.err
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# A story without events.\n"])
+@pytest.mark.parametrize("options", [(), ("--check",), ("--rewrite",)])
+def test_a_file_without_a_directive_is_no_scenario(
+    kelr: Kelr, scenario: Path, text: str, options: tuple[str, ...]
+) -> None:
+    scenario.write_text(text, encoding="utf-8")
+    ran = kelr("simulate", str(scenario), *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("kelr: error: two-brokers.txt holds no directive\n  next: ")
+    assert scenario.read_text(encoding="utf-8") == text
 
 
 @pytest.mark.parametrize(
@@ -258,6 +281,7 @@ def test_hostile_files(kelr: Kelr, scenario: Path, data: bytes, message: str) ->
     ran = kelr("simulate", str(scenario))
     assert ran.code == 2
     assert message in ran.err
+    assert "\n  next: " in ran.err
     assert len(ran.err) < 1_000
 
 
@@ -286,7 +310,14 @@ def read_until(terminal: int, ending: bytes, deadline_s: float = 30) -> bytes:
     return data
 
 
-def test_steps_wait_for_enter_on_a_terminal(scenario: Path) -> None:
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        pytest.param(b"q\n", 0, id="q"),
+        pytest.param(b"\x04", 130, id="the end of the input, as Ctrl-D gives it"),
+    ],
+)
+def test_steps_wait_for_enter_on_a_terminal(scenario: Path, answer: bytes, code: int) -> None:
     terminal, inside = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-m", "kelr", "simulate", str(scenario), "--step"],
@@ -296,16 +327,15 @@ def test_steps_wait_for_enter_on_a_terminal(scenario: Path) -> None:
         env={**os.environ, "TERM": "xterm"},
     ) as process:
         os.close(inside)
-        prompt = b"-- Enter goes on, Ctrl-C ends --"
+        prompt = b"-- Enter goes on, q and Enter leaves --"
         first = read_until(terminal, prompt)
         assert b"cluster rules=elr-4.3" in first
         assert b"topic orders" not in first
         os.write(terminal, b"\n")
         assert b"topic orders" in read_until(terminal, prompt)
-        # The end of the input, as Ctrl-D gives it.
-        os.write(terminal, b"\x04")
+        os.write(terminal, answer)
         try:
-            assert process.wait(timeout=30) == 130
+            assert process.wait(timeout=30) == code
         finally:
             process.kill()
     os.close(terminal)

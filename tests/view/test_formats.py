@@ -96,7 +96,7 @@ def test_all_formats_say_the_same(name: str, written: Any) -> None:
             assert {key: as_field(value) for key, value in item.items()} == fields
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.parametrize("name", sorted(SCHEMAS.keys() - {"scenario-checks"}))  # which is silent where all is well
 @pytest.mark.parametrize("format", [OutputFormat.TABLE, OutputFormat.WIDE])
 def test_people_get_something(name: str, format: OutputFormat, written: Any) -> None:
     assert len(written(name, format).splitlines()) >= 2

@@ -23,6 +23,7 @@ COMMANDS = {
     "rules": ["explain", "--why", "list"],
     "simulate": ["simulate", "kip-966-motivation"],
     "scenarios": ["simulate", "--list"],
+    "scenario-checks": ["simulate", "--check", "kip-966-motivation"],
 }
 
 

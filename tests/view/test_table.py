@@ -56,6 +56,18 @@ def test_a_narrow_terminal_leaves_out_what_yields_and_says_so() -> None:
     assert made.left_out == ("COUNT",)
 
 
+def test_sentences_are_wrapped_before_a_name_loses_its_place() -> None:
+    about: Column[Row] = Column(
+        "about", "ABOUT", value=lambda _: "It is a long story, of several lines here.", prose=True
+    )
+    made = Table((COLUMNS[0], about), width=56)
+    assert list(made.lines([Row("a-name-of-20-letters")])) == [
+        "NAME                  ABOUT",
+        "a-name-of-20-letters  It is a long story, of several",
+        "                      lines here.",
+    ]
+
+
 def test_a_column_that_was_asked_for_is_never_left_out() -> None:
     made = Table(COLUMNS, width=18, color=False, may_leave_out=False)
     assert "COUNT" in "\n".join(made.lines([Row("orders", (1, 2, 3), 12)]))
