@@ -12,7 +12,7 @@ from kelr.engine.rule_docs import RULES
 from kelr.engine.what_if.assumptions import Assumption, AssumptionError, parse_assumptions
 from kelr.engine.what_if.imagine import Happened
 from kelr.errors import UsageError
-from kelr.model import Decision, ElectionType, Selection, TopicError, TopicPartition, parse_election_type
+from kelr.model import ElectionType, Selection, TopicError, parse_election_type
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.side_by_side import Decided, SideBySide, decide_side_by_side
 from kelr.view.explain import Explanation, show_decisions
@@ -51,6 +51,11 @@ def read_options(
             "--compare-rules shows rule sets side by side; it goes neither with --rules nor with --election",
             next_step="leave them out, or --compare-rules",
         )
+    if compare_rules is not None and full is not None:
+        raise UsageError(
+            "--compare-rules shows each partition side by side; it goes neither with --full nor with --short",
+            next_step="leave that out, or --compare-rules",
+        )
     keep = [part for text in assume for part in ("--if", text)]
     keep += ["--rules", rules] if rules.lower() != "auto" else []
     return Wanted(
@@ -82,9 +87,9 @@ def compare_rule_sets(
 ) -> tuple[int, Sequence[TopicError]]:
     """Show the partitions under several rule sets; how many there were, and what failed."""
     found = _side_by_side(session, selection, wanted, only_unsafe=only_unsafe)
-    own = choose_rules(session.source().cluster().features).rules.name
+    own = choose_rules(session.source().cluster().features)
     by_rules = [[Compared(decided.rules, row) for row in _rows(decided)] for decided in found.decided]
-    comparisons = [Comparison(compared, own) for compared in zip(*by_rules, strict=True)]
+    comparisons = [Comparison(compared, own.rules.name) for compared in zip(*by_rules, strict=True)]
     source = session.source()
     show_comparisons(
         session.output,
@@ -93,6 +98,7 @@ def compare_rule_sets(
         cluster=source.cluster(),
         source=source.name,
         errors=found.topic_errors,
+        guess="" if own.certain else own.reason,
     )
     return len(comparisons), found.topic_errors
 
@@ -151,13 +157,9 @@ def _side_by_side(session: Session, selection: Selection, wanted: Wanted, *, onl
 
 def _rows(decided: Decided) -> list[Explained]:
     return [
-        Explained(decision, decided.snapshot.taken_at_ms, assumed_of(decided.happened, _address(decision)))
+        Explained(decision, decided.snapshot.taken_at_ms, assumed_of(decided.happened, decision))
         for decision in decided.decisions
     ]
-
-
-def _address(decision: Decision) -> TopicPartition:
-    return TopicPartition(decision.topic, decision.partition)
 
 
 # Showing.

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kelr.engine.words import ids, plural
-from kelr.model import Cluster, Decision, ElectedBy, ElectionType, Forecast, Loss, Outcome, TopicError
+from kelr.engine.words import agree
+from kelr.model import Cluster, TopicError
 from kelr.view.columns import Column, Fact, Json, View
 from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL, cluster_head, error_items, note_errors
 from kelr.view.explain import NOTHING_TO_EXPLAIN, Explanation
 from kelr.view.explain_columns import SHORT_COLUMNS, Explained
-from kelr.view.explain_if import Assumed
+from kelr.view.explain_compare_facts import ComparedFact, compared_facts_of
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.styled import Style, Text, plain, styled
@@ -46,11 +46,9 @@ class Comparison:
         return f"{decision.topic}:{decision.partition}"
 
     @property
-    def facts(self) -> tuple[_Fact, ...]:
+    def facts(self) -> tuple[ComparedFact, ...]:
         """What is compared: a row for each fact, with each rule set's answer in order."""
-        answers = [dict(_answers(one.explained)) for one in self.compared]
-        names = list(dict.fromkeys(name for answer in answers for name in answer))
-        return tuple(_Fact(name, tuple(answer.get(name, "-") for answer in answers)) for name in _in_order(names))
+        return compared_facts_of([one.explained for one in self.compared])
 
     @property
     def differs(self) -> tuple[str, ...]:
@@ -58,112 +56,119 @@ class Comparison:
         return tuple(fact.name for fact in self.facts if fact.differs)
 
 
-@dataclass(frozen=True, slots=True)
-class _Fact:
-    name: str
-    answers: tuple[str, ...]
-
-    @property
-    def differs(self) -> bool:
-        return len(set(self.answers)) > 1
-
-
-# The facts.
-
-_LAST = ("unclean election", "which loses", "certainty", "advice")
-
-
-def _in_order(names: Sequence[str]) -> list[str]:
-    """Returns of brokers that not all rule sets forecast stand with the others, before the elections."""
-    return [*(name for name in names if name not in _LAST), *(name for name in _LAST if name in names)]
-
-
-def _answers(row: Explained) -> Iterator[tuple[str, str]]:
-    decision = row.decision
-    for one in row.assumed:
-        yield f"imagined: {one.text}", _assumed(one)
-    yield "situation", decision.situation.value
-    yield "led by", "nobody" if decision.leader is None else str(decision.leader)
-    yield "elects by itself", _elected(decision.elected, decision.elected_by)
-    yield "waits for", " ".join(map(str, decision.waits_for)) or "nobody"
-    for forecast in decision.forecasts:
-        yield f"if {forecast.replica} returns {'cleanly' if forecast.clean else 'uncleanly'}", _forecast(forecast)
-    unclean = _outcome(decision, ElectionType.UNCLEAN)
-    yield "unclean election", _elected(unclean.elected, unclean.elected_by) if unclean else "-"
-    loss = unclean.loss if unclean else None
-    yield "which loses", "-" if loss is None else _lost(loss)
-    yield "certainty", "-" if loss is None else loss.grade.value
-    advice = decision.advice
-    yield "advice", advice.action.value + ("" if advice.replica is None else f" {advice.replica}")
-
-
-def _assumed(one: Assumed) -> str:
-    if one.change is None:
-        return "changes nothing"
-    after = one.change.after
-    leader = "nobody leads" if after.leader is None else f"{after.leader} leads"
-    by = "" if one.change.elected_by is None else f" ({one.change.elected_by})"
-    return f"{leader}{by}, ISR {ids(after.isr)}, ELR {ids(after.elr)}"
-
-
-def _elected(leader: int | None, by: ElectedBy | None) -> str:
-    if leader is None:
-        return "nobody"
-    if by is ElectedBy.LEADER_STAYS:
-        return f"{leader} stays"
-    return str(leader) if by is None else f"{leader} ({by})"
-
-
-def _forecast(forecast: Forecast) -> str:
-    text = _elected(forecast.elected, forecast.elected_by)
-    return text if forecast.loss is None else f"{text}, {_lost(forecast.loss)}"
-
-
-def _lost(loss: Loss) -> str:
-    if loss.total is None:
-        return "nothing committed" if loss.committed is not None and loss.committed.at_most == 0 else "unknown"
-    if loss.committed is not None and loss.committed.at_most == 0:
-        return "nothing committed"
-    return f"{loss.total} offsets" if loss.total.at_least or loss.total.exact else "nothing known"
-
-
-def _outcome(decision: Decision, kind: ElectionType) -> Outcome | None:
-    return next((outcome for outcome in decision.elections if outcome.election is kind), None)
-
-
 # For people.
 
 
-def _columns(comparison: Comparison) -> tuple[Column[_Fact], ...]:
-    groups: dict[tuple[str, ...], list[int]] = {}
-    for index in range(len(comparison.compared)):
-        groups.setdefault(tuple(fact.answers[index] for fact in comparison.facts), []).append(index)
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Rule sets that come to the same in everything."""
+
+    names: tuple[str, ...]
+    """As people see them: the cluster's own is marked."""
+    answers: Mapping[str, str]
+    """By the name of the fact."""
+    own: bool
+
+    @property
+    def title(self) -> str:
+        return ", ".join(self.names)
+
+
+def _groups(comparison: Comparison) -> list[_Group]:
+    facts, members = comparison.facts, dict[tuple[str, ...], list[str]]()
+    for index, one in enumerate(comparison.compared):
+        members.setdefault(tuple(fact.answers[index] for fact in facts), []).append(one.rules)
+    return [
+        _Group(
+            tuple(f"{name} (own)" if name == comparison.own else name for name in names),
+            {fact.name: answer for fact, answer in zip(facts, answers, strict=True)},
+            comparison.own in names,
+        )
+        for answers, names in members.items()
+    ]
+
+
+def _reference(groups: Sequence[_Group]) -> _Group:
+    """What the others are compared with: what the cluster runs, or the first where that is not among them."""
+    return next((group for group in groups if group.own), groups[0])
+
+
+def _columns(groups: Sequence[_Group]) -> tuple[Column[ComparedFact], ...]:
     return (
         Column("differs", "", text=lambda fact: plain(_DIFFERS if fact.differs else " ")),
         Column("fact", "", text=lambda fact: plain(fact.name)),
-        *(_group(comparison, members) for members in groups.values()),
+        *(_column(group, _reference(groups)) for group in groups),
     )
 
 
-def _group(comparison: Comparison, members: Sequence[int]) -> Column[_Fact]:
-    first = members[0]
-    names = [comparison.compared[index].rules for index in members]
-    title = ", ".join(f"{name} (own)" if name == comparison.own else name for name in names)
+def _column(group: _Group, reference: _Group) -> Column[ComparedFact]:
+    def text(fact: ComparedFact) -> Text:
+        answer = group.answers[fact.name]
+        return styled(answer, Style.PLAIN if answer == reference.answers[fact.name] else Style.NOTICE)
 
-    def text(fact: _Fact) -> Text:
-        return styled(fact.answers[first], Style.NOTICE if fact.differs else Style.PLAIN)
+    return Column(group.names[0], group.title, text=text)
 
-    return Column(names[0], title, text=text, hyphenated=True)
+
+def _heading(comparison: Comparison, groups: Sequence[_Group]) -> Text:
+    count = len(comparison.compared)
+    if count == 1:
+        return styled(f"{comparison.name} under {groups[0].title}:", Style.HEADING)
+    ends = "which all come to the same" if len(groups) == 1 else f"which come to {len(groups)} different outcomes"
+    return styled(f"{comparison.name} under {count} rule sets, {ends}:", Style.HEADING)
 
 
 def _block(layout: Layout, comparison: Comparison) -> Iterator[Text]:
-    columns = _columns(comparison)
-    ways = len(columns) - 2
-    heading = f"{comparison.name} under {plural(len(comparison.compared), 'rule set')}"
-    heading += ", which all come to the same:" if ways == 1 else f", which come to {ways} different ends:"
-    yield styled(heading, Style.HEADING)
-    yield from layout.table(columns, comparison.facts)
+    groups = _groups(comparison)
+    yield from layout.lines(_heading(comparison, groups))
+    columns = _columns(groups)
+    if layout.fits(columns, comparison.facts):
+        yield from layout.table(columns, comparison.facts)
+    else:
+        yield from _below_each_other(layout, comparison.facts, groups)
     yield plain("")
+    notes = list(_notes(layout, comparison))
+    yield from notes
+    if notes:
+        yield plain("")
+
+
+def _below_each_other(layout: Layout, facts: Sequence[ComparedFact], groups: Sequence[_Group]) -> Iterator[Text]:
+    """What the cluster runs in full, and of the others only what differs from it: columns do not fit the terminal."""
+    reference = _reference(groups)
+    name = _COLUMN_OF_NAMES
+    for group in (reference, *(group for group in groups if group is not reference)):
+        if group is reference:
+            shown, title = list(facts), f"{group.title}:"
+        else:
+            shown = [fact for fact in facts if group.answers[fact.name] != reference.answers[fact.name]]
+            title = f"{group.title}, where {agree(len(group.names), 'it differs', 'they differ')}:"
+        yield from layout.lines(styled(title, Style.HEADING))
+        yield from layout.table((name, _column(group, group)), shown, header=False)
+
+
+_COLUMN_OF_NAMES: Column[ComparedFact] = Column("fact", "", text=lambda fact: plain(f"  {fact.name}"))
+
+
+def _notes(layout: Layout, comparison: Comparison) -> Iterator[Text]:
+    """What weakens the decisions, each note once, with the rule sets that it is about unless these are all."""
+    about: dict[str, list[str]] = {}
+    for one in comparison.compared:
+        for note in one.explained.decision.notes:
+            about.setdefault(note, []).append(one.rules)
+    for note, names in about.items():
+        whom = "" if len(names) == len(comparison.compared) else f" ({', '.join(names)})"
+        yield from layout.paragraph("Note: ", f"{note}{whom}", Style.NOTICE)
+
+
+def _legend(output: Output, comparisons: Sequence[Comparison], guess: str) -> None:
+    layout = Layout(output.width)
+    own = any(one.rules == comparison.own for comparison in comparisons for one in comparison.compared)
+    marked = any(one.differs and layout.fits(_columns(_groups(one)), one.facts) for one in comparisons)
+    parts = [f"{_DIFFERS} differs between rule sets"] * marked + ["(own) is what this cluster runs"] * own
+    if parts:
+        output.note("; ".join(parts))
+    if guess and comparisons:
+        output.note(f"that this cluster runs {comparisons[0].own} is a guess: {guess}")
 
 
 def show_comparisons(
@@ -174,17 +179,21 @@ def show_comparisons(
     cluster: Cluster,
     source: str,
     errors: Sequence[TopicError],
+    guess: str = "",
 ) -> None:
-    """Print partitions under several rule sets: side by side for people, an item for each rule set for machines."""
+    """Print partitions under several rule sets: side by side for people, an item for each rule set for machines.
+
+    Args:
+        guess: what the cluster's own rule set was guessed from; empty where it is certain.
+    """
     following = None if not comparisons else explanation.following(["explain", comparisons[0].name])
     if output.format.for_people:
         layout = Layout(output.width)
         for comparison in comparisons:
             for line in _block(layout, comparison):
                 output.line(line)
-        if comparisons:
-            output.note(f"{_DIFFERS} differs between rule sets; (own) is what this cluster runs")
-        elif not errors:
+        _legend(output, comparisons, guess)
+        if not comparisons and not errors:
             output.note(NOTHING_TO_EXPLAIN)
         if following is not None:
             output.next(following)

@@ -27,7 +27,7 @@ def awaited_in_words(case: Case, waits_for: tuple[int, ...]) -> str:
 
 def notes_on_the_rules(snapshot: Snapshot, case: Case) -> Iterator[str]:
     """What to know where somebody asks what the whole of KIP-966 would do."""
-    yield f"no release has the rules {case.rules.name}"
+    yield "no release has these rules, which are the whole of KIP-966"
     known = case.state.last_known_elr
     if known is not None and len(known) == 1 and snapshot.cluster.partitions_source not in _KEEPS_THE_SET:
         yield (
