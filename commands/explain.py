@@ -62,7 +62,8 @@ Why = Annotated[
         ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
         ExitCode.NOT_AUTHORIZED: "not authorized for the cluster, or for any of the topics",
         ExitCode.PARTLY_DONE: "some of the topics could not be described",
-    }
+    },
+    local_with="why",
 )
 def explain(
     session: Session,

@@ -30,7 +30,6 @@ _GC_THRESHOLD = 100_000
 _CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 
 # Typer does not export Click's base classes, and newer versions carry Click under a private name.
-_USAGE_ERROR: type[Exception] = next(cls for cls in typer.BadParameter.__mro__ if cls.__name__ == "UsageError")
 _CLICK_ERROR: type[Exception] = next(cls for cls in typer.BadParameter.__mro__ if cls.__name__ == "ClickException")
 
 
@@ -40,13 +39,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gc.set_threshold(_GC_THRESHOLD)
     prepare_streams()
     state = [RunState()]
+    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = _run(sys.argv[1:] if arguments is None else list(arguments), state)
+        code = _run(words, state)
         sys.stdout.flush()
     except KelrError as error:
         code = _failed(error, debug=state[0].debug)
     except _CLICK_ERROR as error:
-        code = _misused(error)
+        code = _misused(error, words)
     except (KeyboardInterrupt, typer.Abort):
         _say(["kelr: interrupted"])
         code = INTERRUPTED
@@ -83,16 +83,30 @@ def _failed(error: KelrError, *, debug: bool) -> int:
     return int(error.exit_code)
 
 
-def _misused(error: Any) -> int:
+def _misused(error: Any, arguments: Sequence[str]) -> int:
     """Typer's own complaints, in kelr's words and with kelr's exit code."""
     context = getattr(error, "ctx", None)
     message = error.format_message().rstrip(".")
     if type(error).__name__ == "NoArgsIsHelpError" and context is not None:
         sys.stdout.write(context.get_help() + "\n")
         return int(ExitCode.USAGE)
-    path = context.command_path if context is not None else "kelr"
+    path = context.command_path if context is not None else _command_path(arguments)
     _say([f"kelr: error: {message[:1].lower()}{message[1:]}", f"  next: {path} --help"])
     return int(ExitCode.USAGE)
+
+
+def _command_path(arguments: Iterable[str]) -> str:
+    """The command that these arguments name.
+
+    An option without its value is noticed before its command has a context.
+    """
+    names, command = ["kelr"], build()
+    for word in arguments:
+        found = getattr(command, "commands", {}).get(word)
+        if found is not None:
+            names.append(word)
+            command = found
+    return " ".join(names)
 
 
 def _defect(error: Exception, *, debug: bool) -> int:

@@ -187,18 +187,20 @@ def settings_from(values: Mapping[str, Any], state: RunState) -> Settings:
 
 
 def with_session(
-    *, exits: Mapping[ExitCode, str] | None = None
+    *, exits: Mapping[ExitCode, str] | None = None, local_with: str | None = None
 ) -> Callable[[Callable[Concatenate[Session, P], None]], Callable[..., None]]:
     """Make a command of a function that takes a `Session` first; the session is closed when it returns.
 
     Args:
         exits: exit codes that mean something special here, or that not every command has (FOUND, REFUSED).
+        local_with: the parameter that, where it is given, makes it a command that asks no cluster.
     """
     common = (ExitCode.DONE, ExitCode.USAGE, ExitCode.CONNECT, ExitCode.NOT_AUTHORIZED, ExitCode.UNSUPPORTED)
 
     def decorate(function: Callable[Concatenate[Session, P], None]) -> Callable[..., None]:
         def run(context: typer.Context, values: dict[str, Any], rest: dict[str, Any]) -> None:
-            with Session(resolve(settings_from(values, _state_of(context)))) as session:
+            local = local_with is not None and rest.get(local_with) is not None
+            with Session(resolve(settings_from(values, _state_of(context)), local=local)) as session:
                 function(session, **rest)  # type: ignore[call-arg]
 
         return _command(function, run, local=False, exits=_exits(common, exits))

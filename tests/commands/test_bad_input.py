@@ -20,6 +20,24 @@ NOBODY = "127.0.0.1:1"
 
 
 @pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (("explain", "--why"), "kelr explain"),
+        (("-o", "json", "describe", "-b"), "kelr describe"),
+        (("lab", "up", "--kafka"), "kelr lab up"),
+        (("explain", "orders:1", "--bogus"), "kelr explain"),
+        (("-b",), "kelr"),
+    ],
+)
+def test_the_help_that_is_pointed_to_is_that_of_the_command(
+    kelr: Kelr, arguments: tuple[str, ...], command: str
+) -> None:
+    ran = kelr(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.splitlines()[1] == f"  next: {command} --help"
+
+
+@pytest.mark.parametrize(
     ("target", "words"),
     [
         ("orders:x", "target 'orders:x': 'x' is not a partition number"),

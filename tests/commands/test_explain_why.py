@@ -112,3 +112,10 @@ def test_bad_input_is_named(kelr: Kelr, arguments: tuple[str, ...], words: str) 
     assert (ran.code, ran.out) == (2, "")
     assert words in ran.err
     assert "  next: " in ran.err
+
+
+def test_no_cluster_is_needed_and_so_no_context(kelr: Kelr, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KELR_CONFIG_DIR", str(tmp_path))
+    monkeypatch.setenv("KELR_CONTEXT", "nope")
+    assert kelr("explain", "--why", "best-log").code == 0
+    assert kelr("explain", "orders:1").code == 2
