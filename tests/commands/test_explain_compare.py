@@ -97,7 +97,7 @@ def test_committed_offsets_come_first_in_a_loss(kelr: Kelr) -> None:
 
 
 def _cells(out: str) -> dict[str, list[str]]:
-    rows = [re.split(r"  +", line.lstrip(" *")) for line in out.split("\n\n")[0].splitlines()[2:]]
+    rows = [re.split(r"  +", line.lstrip(" *")) for line in out.partition("\n\n")[0].splitlines()[2:]]
     return {name: cells for name, *cells in rows}
 
 

@@ -24,6 +24,7 @@ from kelr.model import (
     NotHeard,
     PartitionState,
     Situation,
+    TopicConfig,
     Unheard,
 )
 from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent, snapshot_of
@@ -63,11 +64,69 @@ def test_waiting_is_weighed_against_the_designation_and_retention_goes_on(
 
 
 def test_where_nobody_can_be_designated_waiting_has_no_alternative() -> None:
-    unheard = advised(WAITING, ALIVE, map(silent, (3, 1, 2)), ("delete",))
-    assert unheard.until.startswith("Waiting has no alternative, and makes nothing worse: ")
     nobody = advised(WAITING, cluster_of(live=(), fenced=(1, 2, 3)), map(silent, (3, 1, 2)), ("delete",))
     assert nobody.action is AdviceAction.BRING_BACK
+    assert nobody.until.startswith("Waiting has no alternative, and makes nothing worse: ")
     assert nobody.until.endswith("no log falls further behind."), "no replica is live that could delete anything"
+
+
+def test_logs_that_were_not_read_are_no_lack_of_alternatives() -> None:
+    unheard = advised(WAITING, ALIVE, map(silent, (3, 1, 2)), ("delete",))
+    assert unheard.until.startswith(
+        "What electing 3 or 2 would lose is not known, since their logs were not read: kelr log-info orders:0, asked of"
+        " the cluster itself, reads them or says why not. Waiting makes nothing worse: while nobody leads"
+    )
+
+
+@pytest.mark.parametrize(
+    ("logs", "alternative"),
+    [
+        (
+            (silent(3), silent(1), log_of(2, (0, 135))),
+            "If 1 cannot come back: bring 2 back, which has the best log of those that were heard.",
+        ),
+        (
+            (log_of(3, (0, 116)), silent(1), log_of(2, (0, 135))),
+            "If 1 cannot come back: bring 2 back, which has the best log of those that were heard. If neither can be"
+            " done: designate 3, which loses 19 known offsets,",
+        ),
+        ((log_of(3, (0, 135)), silent(1), log_of(2, (0, 116))), "If 1 cannot come back: designate 3, which loses"),
+    ],
+)
+@pytest.mark.parametrize("elr", [(1,), ()])
+def test_an_absent_replica_with_the_best_log_is_an_alternative(
+    elr: tuple[int, ...], logs: tuple[LogAnswer, ...], alternative: str
+) -> None:
+    state = leaderless((3, 1, 2), elr=elr, last_known=(1,))
+    advice = advised(state, cluster_of(live=(3,), fenced=(1, 2)), logs, ("delete",))
+    said = advice.alternative.replace(", or its log was cut", "")
+    assert said.startswith(alternative)
+
+
+def test_a_dead_broker_that_is_about_to_be_elected_may_have_lost_its_log() -> None:
+    dead = decision(leaderless(last_known=(1,)), cluster_of(live=(2, 3), fenced=(1,)), rules=ELR_4_0).advice
+    assert (dead.action, dead.replica) == (AdviceAction.BRING_BACK, 1)
+    assert "If its machine crashed or lost its disk, keep it down and look at its log first" in dead.text
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "command"),
+    [
+        ("TOPIC_AUTHORIZATION_FAILED", "grant DESCRIBE_CONFIGS on topic orders, and ask the cluster again.", "explain"),
+        ("REQUEST_TIMED_OUT", "see the notes for the reason.", "describe"),
+    ],
+)
+def test_an_unknown_min_isr_is_asked_for(error: str, words: str, command: str) -> None:
+    snapshot = snapshot_of(PartitionState("orders", 0, 3, 5, (3, 2), (3,), (), ()), cluster_of(live=(2, 3)))
+    snapshot = replace(snapshot, configs={"orders": TopicConfig(error=error)})
+    advice = decide(snapshot, snapshot.partitions[0]).advice
+    assert advice.text.endswith(words)
+    assert advice.command == (command, "orders:0")
+
+
+def test_an_unknown_elr_takes_another_broker() -> None:
+    advice = decision(leaderless(elr=None), cluster_of(live=(2, 3), fenced=(1,))).advice
+    assert "ask a broker that knows DescribeTopicPartitions" in advice.text
 
 
 def test_getting_more_information_is_waiting_too() -> None:

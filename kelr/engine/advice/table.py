@@ -11,6 +11,7 @@ from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.words import (
     UNTIL_FENCED,
     cost_in_words,
+    or_bring_back_the_best,
     or_designate,
     silent_leader,
     until_the_outage_costs_more,
@@ -129,8 +130,15 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
         text += f" If {first} returns after an unclean shutdown, it leaves the ELR and nobody is elected."
     if lacking and first not in lacking:
         text += f" Keep {brokers(lacking)} down until then: committed records are known that are missing there."
-    alternative, stock = or_designate(case, found, f"If {joined(awaited, 'and')} cannot come back")
+    alternative, stock = _otherwise(case, found, awaited, f"If {joined(awaited, 'and')} cannot come back")
     return Advice(AdviceAction.BRING_BACK, text, first, alternative, command=_look_again(case), by_hand=stock)
+
+
+def _otherwise(case: Case, found: Findings, awaited: tuple[int, ...], condition: str) -> tuple[str, tuple[str, ...]]:
+    """What else there is than to bring back those who are waited for."""
+    back = or_bring_back_the_best(case, awaited)
+    text, stock = or_designate(case, found, condition if not back else "If neither can be done")
+    return " ".join(filter(None, (back, text))), stock
 
 
 def _elect_shut_out(case: Case, replica: int) -> Advice:
@@ -178,7 +186,7 @@ def _wait_for_last_known_leader(case: Case, found: Findings) -> Advice:
         f" If its machine crashed or lost its disk, keep it down and look at its log first: Kafka elects it whatever"
         " the log still holds, no config forbids it, and the others truncate to it."
     )
-    alternative, stock = or_designate(case, found, f"If {leader} cannot come back, or its log was cut")
+    alternative, stock = _otherwise(case, found, (leader,), f"If {leader} cannot come back, or its log was cut")
     return Advice(AdviceAction.BRING_BACK, text, leader, alternative, command=_look_again(case), by_hand=stock)
 
 
@@ -278,7 +286,9 @@ def _pending(case: Case, found: Findings) -> Advice:
     if found.elected is not None and found.elected not in case.electable:
         text = (
             f"At its next event for this partition Kafka 4.0 elects broker {found.elected}, although it is"
-            f" {case.status(found.elected)} (KAFKA-19522): bring {found.elected} back. If that cannot be, write another"
+            f" {case.status(found.elected)} (KAFKA-19522). If only its process died, bring {found.elected} back. If its"
+            " machine crashed or lost its disk, keep it down and look at its log first: it leads whatever the log still"
+            " holds, and the others truncate to it. If it cannot come back, write another"
             " min.insync.replicas to the topic before anything else happens: it clears ELR and LastKnownElr of all its"
             f" partitions, and then a live replica can be designated.{_CLEARED}"
         )
@@ -331,8 +341,19 @@ def _leader_not_live(case: Case, found: Findings) -> Advice:
 
 
 def _unknown(case: Case, _found: Findings) -> Advice:
-    what = "ELR and LastKnownELR" if case.state.leader is None else "min.insync.replicas"
-    text = f"{what} could not be read, and the answer hangs on it: see the notes for the reason."
+    if case.state.leader is None:
+        text = (
+            "ELR and LastKnownELR could not be read, and the answer hangs on them: ask a broker that knows"
+            " DescribeTopicPartitions (Kafka 4.0 and newer)."
+        )
+    elif "AUTHORIZATION" in case.config.error:
+        text = (
+            "min.insync.replicas could not be read, and the answer hangs on it: grant DESCRIBE_CONFIGS on topic"
+            f" {case.state.topic}, and ask the cluster again."
+        )
+        return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=_look_again(case))
+    else:
+        text = "min.insync.replicas could not be read, and the answer hangs on it: see the notes for the reason."
     return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=("describe", case.name))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kelr.engine.advice.by_hand import designation_by_hand
 from kelr.engine.advice.findings import Findings
 from kelr.engine.case import Case
-from kelr.engine.words import brokers, joined
+from kelr.engine.words import agree, brokers, joined
 from kelr.model import Loss, Outcome, Unheard
 
 UNTIL_FENCED = (
@@ -67,10 +67,34 @@ def until_the_outage_costs_more(case: Case, alternative: Outcome | None) -> str:
         alternative: the designation that would be done instead of waiting; None where there is none.
     """
     if alternative is None or alternative.designate is None:
-        worth = "Waiting has no alternative, and makes nothing worse"
+        worth = _no_alternative(case)
     else:
         worth = f"Waiting is worth it until the outage costs more than designating {alternative.designate} loses"
     return f"{worth}: while nobody leads, nothing is written and no log falls further behind.{_retention(case)}"
+
+
+def _no_alternative(case: Case) -> str:
+    """Why nobody could be elected instead of waiting; where that is for want of their logs, how to get them."""
+    unread = [replica for replica in case.live if replica in case.logs.unheard]
+    if not unread:
+        return "Waiting has no alternative, and makes nothing worse"
+    logs = agree(len(unread), "its log was", "their logs were")
+    them = agree(len(unread), "it", "them")
+    return (
+        f"What electing {joined(unread, 'or')} would lose is not known, since {logs} not read: kelr log-info"
+        f" {case.name}, asked of the cluster itself, reads {them} or says why not. Waiting makes nothing worse"
+    )
+
+
+def or_bring_back_the_best(case: Case, awaited: tuple[int, ...]) -> str:
+    """The alternative of an absent replica that has the best log of all that were heard; empty where there is none."""
+    best = case.logs.best
+    if best is None or best.replica in awaited or best.replica in case.live:
+        return ""
+    return (
+        f"If {joined(awaited, 'and')} cannot come back: bring {best.replica} back, which has the best log of those that"
+        " were heard."
+    )
 
 
 def _retention(case: Case) -> str:
