@@ -1,4 +1,4 @@
-"""kelr shows, explains and repairs Kafka partitions that lost their leader (KIP-966).
+"""kelr shows and explains Kafka partitions that lost their leader (KIP-966).
 
 The library that the commands stand on::
 
@@ -9,6 +9,14 @@ The library that the commands stand on::
             for decision in page.decisions:
                 print(decision.summary, decision.advice.text)
 
+What would happen next, by the controller's rules (`kelr.simulation.SimulatedCluster` adds the logs)::
+
+    from kelr import controller_state, events, handle, read_snapshot, rule_set
+
+    state = controller_state(read_snapshot(path), rule_set("elr-4.3"))
+    for change in handle(state, events.BrokerFenced(2)).changes:
+        print(change.before, change.after)
+
 Names are loaded when they are first used, so that importing kelr costs nothing.
 """
 
@@ -18,7 +26,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kelr.controller import RuleSet, choose_rules, rule_set
+    from kelr.controller import (
+        ControllerState,
+        RuleSet,
+        choose_rules,
+        controller_state,
+        events,
+        handle,
+        rule_set,
+        snapshot_of,
+    )
     from kelr.engine import (
         Pattern,
         PatternCache,
@@ -48,6 +65,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Assumption",
     "ConnectionSettings",
+    "ControllerState",
     "Decision",
     "ExitCode",
     "Imagined",
@@ -67,11 +85,14 @@ __all__ = [
     "Verdict",
     "__version__",
     "choose_rules",
+    "controller_state",
     "count_patterns",
     "decide",
     "decide_all",
     "decide_partitions",
     "decide_side_by_side",
+    "events",
+    "handle",
     "imagine",
     "parse_assumptions",
     "pattern_of",
@@ -79,6 +100,7 @@ __all__ = [
     "rule_set",
     "save_snapshot",
     "select",
+    "snapshot_of",
     "take_snapshot",
     "verdict_of",
     "verdicts",
@@ -86,7 +108,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "kelr.controller": ("RuleSet", "choose_rules", "rule_set"),
+    "kelr.controller": (
+        "ControllerState",
+        "RuleSet",
+        "choose_rules",
+        "controller_state",
+        "events",
+        "handle",
+        "rule_set",
+        "snapshot_of",
+    ),
     "kelr.engine": (
         "Pattern",
         "PatternCache",

@@ -81,7 +81,7 @@ def _election(
         wanted = directive.parsed_number(more[0])
         return ManualRecovery(ElectionType.DESIGNATION, {at: wanted}, timeout_ms=timeout_ms)
     if kind not in _BY_LOG:
-        kinds = ", ".join((*Election.__members__.values(), *_BY_LOG, "designation"))
+        kinds = ", ".join((Election.PREFERRED, Election.UNCLEAN, *_BY_LOG, "designation"))
         raise directive.error(f"there is no election {cut(kind)!r} to ask for", next_step=f"there are {kinds}")
     return ManualRecovery(_BY_LOG[kind], {at: None}, timeout_ms=timeout_ms)
 

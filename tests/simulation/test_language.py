@@ -196,6 +196,7 @@ def test_after_a_crash_a_later_shutdown_is_clean() -> None:
         ("failover now=1", "write failover; docs/scenarios.md has examples"),
         ("cluster brokers=x", "write cluster rules=RULES brokers=1,2,3 [min-isr=N] [unclean=true]"),
         ("deliver", "propose an ISR first"),
+        ("elect online", "there are preferred, unclean, balanced, aggressive, designation"),
     ],
 )
 def test_an_error_shows_the_directives_form_where_it_offers_nothing_better(line: str, form: str) -> None:
