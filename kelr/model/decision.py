@@ -16,7 +16,8 @@ class Situation(StrEnum):
     """The controller records a leader whose broker is fenced or gone: its session has not expired yet, or a Kafka 4.0
     elected a dead last known leader (KAFKA-19522)."""
     WAITING_FOR_ISR = "waiting-for-isr"
-    """No leader; a member is left in the ISR and none of them is live. With ELR off this is the only clean wait."""
+    """No leader; a member is left in the ISR and none of them is live. With ELR off this is the only clean wait,
+    unless an ELR is left from when it was on."""
     WAITING_FOR_ELR = "waiting-for-elr"
     """No leader, the ISR is empty, the ELR is not, and none of its members is live."""
     WAITING_FOR_LAST_KNOWN_LEADER = "waiting-for-last-known-leader"
