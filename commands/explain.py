@@ -52,7 +52,7 @@ CompareRules = Annotated[
 Why = Annotated[
     str | None,
     typer.Option(
-        "--why", metavar="RULE", help="Print what is behind a rule that an explanation names; list names them all."
+        "--why", metavar="RULE", help="Print what is behind a rule, by its id or question; list names them all."
     ),
 ]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kelr.commands.session import Session, now_ms
 from kelr.controller import RULE_SETS, RuleSet, choose_rules, rule_set
-from kelr.engine.rule_docs import RULES
+from kelr.engine.rule_docs import RULES, rule_named
 from kelr.engine.what_if.assumptions import Assumption, AssumptionError, parse_assumptions
 from kelr.engine.what_if.imagine import Happened
 from kelr.errors import UsageError
@@ -104,18 +104,26 @@ def compare_rule_sets(
 
 
 def explain_rule(session: Session, name: str) -> None:
-    """Print what is behind a rule, or the list of all. Raises UsageError where there is no such rule."""
+    """Print what is behind a rule, or the list of all.
+
+    Args:
+        name: its id, or its question as explanations print it.
+
+    Raises:
+        UsageError: there is no such rule.
+    """
     wanted = name.strip().lower()
     if wanted == _LIST:
         show_rules(session.output, RULES.values(), in_full=False)
         if session.output.format.for_people:
             session.output.note("  next: kelr explain --why RULE")
         return
-    if wanted not in RULES:
+    rule = rule_named(name)
+    if rule is None:
         raise UsageError(
             f"--why: there is no rule {name!r}; there are {', '.join(RULES)}", next_step="kelr explain --why list"
         )
-    show_rules(session.output, [RULES[wanted]], in_full=True)
+    show_rules(session.output, [rule], in_full=True)
 
 
 # Deciding.

@@ -65,6 +65,18 @@ def rule_of(rule: ElectionRule) -> Rule:
     return RULES[rule.id]
 
 
+def rule_named(text: str) -> Rule | None:
+    """The rule with this id or this question, with or without article, blanks or hyphens between words, in any case;
+    None where there is none."""
+    wanted = _key(text)
+    return next((rule for rule in RULES.values() if wanted in {_key(rule.id), _key(rule.question)}), None)
+
+
+def _key(text: str) -> str:
+    words = text.lower().replace("-", " ").split()
+    return " ".join(words[1:] if words[:1] in (["a"], ["an"], ["the"]) else words)
+
+
 def asked_in(rule_id: str) -> tuple[Asked, ...]:
     """The elections that ask a rule, by kind of election and place; empty for a question of kelr's own."""
     found: dict[tuple[Election, int, str | None, str | None], list[str]] = {}

@@ -27,13 +27,14 @@ from kelr.view.explain_columns import (
     CANDIDATE_COLUMNS,
     FORECAST_COLUMNS,
     LEADER_COLUMN,
-    OUTCOME_COLUMNS,
     SHORT_COLUMNS,
     SHORT_STEP_COLUMNS,
     STEP_COLUMNS,
     Explained,
     election_name,
     merged_returns,
+    outcome_columns,
+    telling_rule,
     worth_a_line,
 )
 from kelr.view.explain_if import assumed_document, assumed_lines, happened_document, happened_lines
@@ -168,6 +169,9 @@ class Explanation:
         whom = "nobody" if decision.elected is None else f"broker {decision.elected}"
         yield styled(f"Kafka by itself elects {whom} now:", Style.HEADING)
         yield from self._layout.table(self._step_columns, decision.steps, header=False)
+        rule = telling_rule(decision)
+        if rule is not None:
+            yield [*styled("  why: ", Style.HEADING), Span(f"kelr explain --why {rule}")]
 
     def _forecasts(self, decision: Decision) -> Iterator[Text]:
         if decision.forecasts:
@@ -175,12 +179,15 @@ class Explanation:
 
     def _elections(self, decision: Decision) -> Iterator[Text]:
         if decision.leader is None or decision.situation is Situation.LEADER_NOT_LIVE:
-            yield from self._layout.table(OUTCOME_COLUMNS, [o for o in decision.elections if worth_a_line(o)])
+            columns = outcome_columns(kip966=RULE_SETS[decision.rules].kip966)
+            yield from self._layout.table(columns, [o for o in decision.elections if worth_a_line(o)])
 
     def _election_steps(self, decision: Decision) -> Iterator[Text]:
         for outcome in decision.elections:
             if outcome.election is self.election:
-                yield styled(f"{election_name(outcome)}, step by step:", Style.HEADING)
+                yield styled(
+                    f"{election_name(outcome, kip966=RULE_SETS[decision.rules].kip966)}, step by step:", Style.HEADING
+                )
                 yield from self._layout.table(self._step_columns, outcome.steps, header=False) if outcome.steps else ()
                 if outcome.note:
                     yield plain(f" {outcome.note}")

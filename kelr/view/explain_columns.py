@@ -15,6 +15,7 @@ from kelr.model import (
     Grade,
     Loss,
     Outcome,
+    Situation,
     Step,
 )
 from kelr.view.columns import Column, Json, Shown
@@ -106,6 +107,23 @@ STEP_COLUMNS: tuple[Column[Step], ...] = (
 SHORT_STEP_COLUMNS = STEP_COLUMNS[:-2]
 """Without the rules' ids and sources."""
 
+_WAITS_BY = {
+    Situation.WAITING_FOR_ISR: "live-isr-member",
+    Situation.WAITING_FOR_ELR: "live-elr-member",
+    Situation.WAITING_FOR_LAST_KNOWN_LEADER: "last-known-leader",
+}
+
+
+def telling_rule(decision: Decision) -> str | None:
+    """The rule that elects, or for which nobody is elected: the one to look up (``kelr explain --why``)."""
+    asked = [step.rule for step in decision.steps]
+    if decision.elected is not None:
+        return asked[-1] if asked else None
+    rule = _WAITS_BY.get(decision.situation)
+    if decision.situation is Situation.NEEDS_UNCLEAN_RECOVERY and asked:
+        return asked[-1]
+    return rule if rule in asked else None
+
 
 # What happens when somebody comes back.
 
@@ -170,11 +188,17 @@ def worth_a_line(outcome: Outcome) -> bool:
     return outcome.election is not ElectionType.PREFERRED or outcome.elected is not None
 
 
-def election_name(outcome: Outcome) -> str:
-    """The election as people call it, the designated replica included."""
+def election_name(outcome: Outcome, *, kip966: bool) -> str:
+    """The election as people call it, the designated replica included.
+
+    Args:
+        kip966: whether the rules are those of the whole KIP, where an unclean election is a recovery by logs.
+    """
     if outcome.election is ElectionType.DESIGNATION:
         return f"designation of {outcome.designate}" if outcome.designate is not None else "designation"
-    return f"{outcome.election.value}{' (stock)' if outcome.election is ElectionType.UNCLEAN else ''}"
+    if outcome.election is not ElectionType.UNCLEAN:
+        return outcome.election.value
+    return f"{outcome.election.value} ({'recovery' if kip966 else 'stock'})"
 
 
 def _leader(outcome: Outcome) -> Text:
@@ -227,13 +251,15 @@ def certainty_in_words(loss: Loss) -> str:
     return loss.reason
 
 
-OUTCOME_COLUMNS: tuple[Column[Outcome], ...] = (
-    Column("election", "IF YOU ELECT NOW", text=lambda outcome: plain(election_name(outcome))),
-    Column("leader", "LEADER", text=_leader),
-    Column("committed", "LOST, COMMITTED", text=_committed),
-    Column("total", "LOST IN ALL", text=_total),
-    Column("certainty", "CERTAINTY", text=_certainty),
-)
+def outcome_columns(*, kip966: bool) -> tuple[Column[Outcome], ...]:
+    """What elections would give, a line each; `kip966` as for `election_name`."""
+    return (
+        Column("election", "IF YOU ELECT NOW", text=lambda outcome: plain(election_name(outcome, kip966=kip966))),
+        Column("leader", "LEADER", text=_leader),
+        Column("committed", "LOST, COMMITTED", text=_committed),
+        Column("total", "LOST IN ALL", text=_total),
+        Column("certainty", "CERTAINTY", text=_certainty),
+    )
 
 
 # The short form.

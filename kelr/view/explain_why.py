@@ -138,6 +138,6 @@ def _facts(rule: Rule) -> Iterator[_Line]:
 
 def _place(asked: Asked) -> str:
     parts = [_PLACES.get(asked.place, f"{asked.place}th")]
-    parts += [f"behind {asked.after}"] * (asked.after is not None)
+    parts += [f"after {asked.after}"] * (asked.after is not None)
     parts += [f"before {asked.before}"] * (asked.before is not None)
     return f"{', '.join(parts)} ({', '.join(asked.rule_sets)})"

@@ -202,3 +202,11 @@ def test_documents_and_tables_say_so_too(kelr: Kelr) -> None:
     table = kelr("explain", "--rules", "kraft").out.splitlines()
     assert table[0] == "By the rules that you named, kraft; this cluster runs elr-4.1:"
     assert table[1].startswith("PARTITION")
+
+
+def test_under_the_kip_an_unclean_election_is_a_recovery(kelr: Kelr) -> None:
+    asked = ("explain", "orders:1", "--election", "unclean")
+    kip, stock = kelr(*asked, "--rules", "kip966").out, kelr(*asked).out
+    assert (" unclean (recovery) " in kip, "\nunclean (recovery), step by step:" in kip) == (True, True)
+    assert (" unclean (stock) " in stock, "\nunclean (stock), step by step:" in stock) == (True, True)
+    assert "stock" not in kip

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kelr.controller import ELECTION_RULES, RULE_SETS
-from kelr.engine.rule_docs import RULES
+from kelr.engine.rule_docs import RULES, rule_named
 from tests.commands.conftest import Kelr
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,9 +22,9 @@ forbids it and its log is not looked at;
 Kafka counts it as an unclean election.
 
  asked by            Kafka's controller
- by itself           4th, behind live-elr-member, before unclean-election (kraft, elr-4.0, elr-4.1.0, elr-4.1, elr-4.3)
- unclean election    4th, behind live-elr-member, before unclean-election (kraft, elr-4.0, elr-4.1.0, elr-4.1, elr-4.3)
- preferred election  5th, behind live-elr-member (kraft, elr-4.0, elr-4.1.0, elr-4.1, elr-4.3)
+ by itself           4th, after live-elr-member, before unclean-election (kraft, elr-4.0, elr-4.1.0, elr-4.1, elr-4.3)
+ unclean election    4th, after live-elr-member, before unclean-election (kraft, elr-4.0, elr-4.1.0, elr-4.1, elr-4.3)
+ preferred election  5th, after live-elr-member (kraft, elr-4.0, elr-4.1.0, elr-4.1, elr-4.3)
  whom it elects      may lack committed records
  source              KIP-966, delivery plan; PartitionChangeBuilder.canElectLastKnownLeader
  more                docs/election-rules.md, "The election (builder, `electLeader` and what it calls)"
@@ -34,6 +34,50 @@ Kafka counts it as an unclean election.
 def test_a_rule_of_kafka(kelr: Kelr) -> None:
     ran = kelr("explain", "--why", "Last-Known-Leader")
     assert (ran.code, ran.out, ran.err) == (0, LAST_KNOWN_LEADER, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "rule"),
+    [
+        ("the last known leader", "last-known-leader"),
+        ("Last Known Leader", "last-known-leader"),
+        ("a live ISR member", "live-isr-member"),
+        ("an unclean election", "unclean-election"),
+        ("unclean election", "unclean-election"),
+        ("the best log: highest last epoch, then highest log end", "best-log"),
+    ],
+)
+def test_a_rule_is_found_by_its_question(kelr: Kelr, words: str, rule: str) -> None:
+    assert kelr("explain", "--why", words).out.startswith(f"{rule}: ")
+
+
+def test_no_two_rules_are_asked_for_by_the_same_words() -> None:
+    for rule in RULES.values():
+        assert rule_named(rule.id) is rule
+        assert rule_named(rule.question) is rule
+
+
+@pytest.mark.usefixtures("incident")
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        (("orders:1",), "live-elr-member"),
+        (("orders:2",), "last-known-leader"),
+        (("orders:2", "--rules", "elr-4.0"), "last-known-leader"),
+        (("orders:2", "--rules", "kraft"), "unclean-election"),
+        (("orders:1", "--rules", "kip966-aggressive"), "unclean-recovery"),
+    ],
+)
+def test_an_explanation_names_the_rule_to_look_up(kelr: Kelr, arguments: tuple[str, ...], rule: str) -> None:
+    out = kelr("explain", *arguments).out
+    assert f"  why: kelr explain --why {rule}\n" in out
+    assert kelr("explain", "--why", rule).code == 0
+
+
+@pytest.mark.usefixtures("incident")
+@pytest.mark.parametrize("partition", ["orders:0", "payments:0", "secret:0"])
+def test_where_the_leader_stays_there_is_no_rule_to_look_up(kelr: Kelr, partition: str) -> None:
+    assert "why:" not in kelr("explain", partition).out
 
 
 def test_a_question_of_kelr(kelr: Kelr) -> None:
