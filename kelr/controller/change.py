@@ -26,6 +26,8 @@ class Circumstances:
     rules: RuleSet
     unclean_leader_election: bool = False
     """The topic's effective unclean.leader.election.enable."""
+    min_isr_known: bool = True
+    """False where min.insync.replicas could not be read: `min_isr` is a guess, and an ELR that hangs on it unknown."""
 
     @property
     def normal_election(self) -> Election:
@@ -98,7 +100,7 @@ def change_partition(
     )
     elected = elect(ballot)
     asked = replace(state, adding=adding, removing=removing)
-    after = _write(state, asked, ballot, elected, sets, min_isr=around.min_isr, target_recovering=target_recovering)
+    after = _write(state, asked, ballot, elected, sets, around=around, target_recovering=target_recovering)
     return Change(state, after, elected, ballot)
 
 
@@ -175,7 +177,7 @@ def _write(
     elected: Elected,
     sets: _Sets,
     *,
-    min_isr: int,
+    around: Circumstances,
     target_recovering: bool | None,
 ) -> PartitionState:
     """The state that the run's record leaves behind (PartitionChangeBuilder.build).
@@ -192,17 +194,20 @@ def _write(
         # Without ELR the ISR never becomes empty: its last member stays, and the partition waits for it.
         isr, elr = isr or state.isr, ()
     if ballot.rules.kip966:
-        members = _left_behind(ballot, sets, isr, min_isr) if unclean else sets.last_known
-        last_known = _unless_unknown(state.last_known_elr, members if ballot.rules.elr else ())
+        members = _left_behind(ballot, sets, isr, around.min_isr) if unclean else sets.last_known
+        members = members if ballot.rules.elr else ()
+        last_known = _as_far_as_known(state, state.last_known_elr, members, ballot, around)
     else:
         last_known = _last_known_leader(state, elected.leader, leader_written, isr, ballot.rules)
+    known_elr = () if unclean else _as_far_as_known(state, state.elr, elr, ballot, around)
     after = replace(
         asked,
         leader=elected.leader,
         replicas=ballot.replicas,
         isr=isr,
-        elr=_unless_unknown(state.elr, elr),
-        last_known_elr=last_known,
+        elr=known_elr,
+        # Who tells the one tells the other; half of it would be taken for the whole.
+        last_known_elr=None if known_elr is None else last_known,
         recovering=_recovering(state.recovering, unclean, target_recovering),
     )
     if after == state and not leader_written:
@@ -214,9 +219,23 @@ def _write(
     )
 
 
-def _unless_unknown(before: tuple[int, ...] | None, after: tuple[int, ...]) -> tuple[int, ...] | None:
-    """What was not known does not become known to be empty."""
-    return after if before is not None or after else None
+def _as_far_as_known(
+    state: PartitionState,
+    before: tuple[int, ...] | None,
+    after: tuple[int, ...],
+    ballot: Ballot,
+    around: Circumstances,
+) -> tuple[int, ...] | None:
+    """ELR or LastKnownELR after a run, for all that is known; None where that is not all.
+
+    A set that was not known becomes so when an ISR of min ISR members empties it. With an unknown min ISR it is not
+    known after a change of the ISR, unless all replicas are in sync, or none is: those do not hang on it.
+    """
+    isr_changes = ballot.isr != state.isr
+    if ballot.rules.elr and not around.min_isr_known and 0 < len(ballot.isr) < len(ballot.replicas):
+        return None if isr_changes else before
+    emptied = ballot.rules.elr and isr_changes and len(ballot.isr) >= around.min_isr
+    return after if before is not None or emptied else None
 
 
 def _sets_after_election(ballot: Ballot, elected: Elected) -> tuple[tuple[int, ...], tuple[int, ...]]:

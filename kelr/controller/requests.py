@@ -246,6 +246,8 @@ def config_written(state: ControllerState, event: ev.ConfigWritten) -> Handled:
         level.min_isr if event.min_isr is None else event.min_isr,
         level.unclean_leader_election if event.unclean_leader_election is None else event.unclean_leader_election,
     )
+    if event.topic is not None and event.min_isr is not None:
+        state = replace(state, min_isr_unknown=state.min_isr_unknown - {event.topic})
     # A value that a topic has already is not written again; a cluster-wide one is, and clears the ELR again.
     rewritten = event.min_isr is not None and (event.topic is None or new.min_isr != level.min_isr)
     return _min_isr_cleared(_with_level(state, event.topic, new), event.topic, rewritten)

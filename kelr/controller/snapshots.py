@@ -26,6 +26,7 @@ def controller_state(snapshot: Snapshot, rules: RuleSet) -> ControllerState:
         partitions=partitions,
         topics={topic: _configs(config) for topic, config in snapshot.configs.items()},
         first_partition_replicas={**counts, **snapshot.first_partition_replicas},
+        min_isr_unknown=frozenset(topic for topic in counts if _config(snapshot, topic).min_insync_replicas is None),
         next_epoch=max((registration.epoch for registration in brokers.values()), default=0) + 1,
     )
 
@@ -41,6 +42,13 @@ def snapshot_of(state: ControllerState, base: Snapshot) -> Snapshot:
         )
         for id_, registration in sorted(state.brokers.items())
     )
+    if not base.cluster.lists_fenced_brokers:
+        # A broker that such a source does not list may be fenced; one that was unregistered is known not to be.
+        gone = sorted(_registrations(base).keys() - state.brokers.keys())
+        brokers += tuple(
+            replace(known.get(id_, Broker(id_, BrokerStatus.UNREGISTERED)), status=BrokerStatus.UNREGISTERED)
+            for id_ in gone
+        )
     partitions = tuple(
         _described(state, state.partitions[partition.address])
         for partition in base.partitions
@@ -85,6 +93,10 @@ def _described(state: ControllerState, partition: PartitionState) -> PartitionSt
     lost = partition.offline_replicas
     offline = tuple(broker for broker in partition.replicas if broker in lost or not state.active(broker))
     return replace(partition, offline_replicas=offline)
+
+
+def _config(snapshot: Snapshot, topic: str) -> TopicConfig:
+    return snapshot.configs.get(topic, TopicConfig())
 
 
 def _configs(config: TopicConfig) -> Configs:

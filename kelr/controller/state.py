@@ -67,6 +67,8 @@ class ControllerState:
     """What topics set for themselves."""
     first_partition_replicas: Mapping[str, int] = field(default_factory=dict)
     """Replica counts of partition 0, for topics whose partition 0 is not among `partitions`."""
+    min_isr_unknown: frozenset[str] = frozenset()
+    """Topics whose min.insync.replicas could not be read."""
     next_epoch: int = 1
     """The broker epoch of the next registration."""
     stopping: frozenset[int] = frozenset()
@@ -110,6 +112,7 @@ class ControllerState:
         return Circumstances(
             electable=self.electable(partition),
             min_isr=self.min_isr(partition.topic),
+            min_isr_known=partition.topic not in self.min_isr_unknown,
             rules=self.rules.of_topic(unclean),
             unclean_leader_election=unclean,
         )

@@ -44,6 +44,7 @@ class Case:
         return Circumstances(
             electable=self.electable,
             min_isr=self.min_isr if self.min_isr is not None else 1,
+            min_isr_known=self.min_isr is not None,
             rules=self.rules,
             unclean_leader_election=bool(self.unclean_election),
         )
@@ -82,17 +83,28 @@ class Case:
         enough = self.min_isr is not None and len(known) >= self.min_isr
         return known if enough else state.replicas
 
+    @property
+    def without_directory(self) -> tuple[int, ...]:
+        """Replicas whose brokers are up and answered that this log's directory is offline, in assignment order."""
+        return tuple(replica for replica in self.state.replicas if self._directory_failed(replica))
+
+    def _directory_failed(self, broker: int) -> bool:
+        if self.cluster.status(broker) is not BrokerStatus.LIVE or broker not in (self.state.offline_replicas or ()):
+            return False
+        answer = self.logs.unheard.get(broker)
+        return answer is not None and answer.reason is Unheard.STORAGE_ERROR
+
     def status(self, broker: int) -> str:
         """The broker's status in words.
 
         A broker that is not fenced while its replica is offline is in controlled shutdown, or its log directory failed:
         DescribeCluster tells neither.
         """
+        if self._directory_failed(broker):
+            return "live with its log directory offline"
         status = self.cluster.status(broker)
         if status is BrokerStatus.LIVE and broker in (self.state.offline_replicas or ()):
-            answer = self.logs.unheard.get(broker)
-            failed = answer is not None and answer.reason is Unheard.STORAGE_ERROR
-            return "live with its log directory offline" if failed else "shutting down, or its log directory failed"
+            return "shutting down, or its log directory failed"
         return {BrokerStatus.SHUTTING_DOWN: "shutting down", BrokerStatus.UNREGISTERED: "not registered"}.get(
             status, status.value
         )

@@ -40,9 +40,11 @@ def loss_of_electing(case: Case, replica: int, *, holds_all_committed: bool | No
 
     Args:
         holds_all_committed: whether Kafka's rules guarantee that the replica's log has every committed record; None
-            takes it from its membership in ISR or ELR.
+            takes it from its membership in ISR or ELR. A replica whose log directory has failed has no such guarantee.
     """
     guaranteed = _guaranteed(case, replica) if holds_all_committed is None else holds_all_committed
+    # Its failure moves a replica from the ISR to the ELR although its log is gone (docs/invariants.md).
+    guaranteed = guaranteed and not case.logs.lost_directory(replica)
     # Several kinds of election elect the same replica.
     known = case.losses.get((replica, guaranteed))
     if known is None:
@@ -97,6 +99,11 @@ def _loss_unheard(case: Case, replica: int, guaranteed: bool, unheard: tuple[int
         reason = f"{replica} is in the ISR or ELR, so it holds all that was committed; its log was not read"
         return Loss(Grade.PROVEN_NONE, committed=Bounds(0, 0), unheard=unheard, reason=reason)
     blind = replica in case.logs.heard
+    if case.logs.lost_directory(replica):
+        reason = (
+            f"the log directory of {replica} has failed: its place in ISR or ELR says nothing of what it holds since"
+        )
+        return Loss(Grade.UNKNOWN, unheard=unheard, best=None if best is None else best.replica, reason=reason)
     reason = f"the log of {replica} {'tells no epochs, so it cannot be compared' if blind else 'was not read'}"
     return Loss(Grade.UNKNOWN, unheard=unheard, best=None if best is None else best.replica, reason=reason)
 
@@ -152,14 +159,25 @@ def _grade(case: Case, replica: int, guaranteed: bool, unheard: tuple[int, ...],
         return Grade.PROVEN_NONE, f"{replica} is in the ISR or ELR, so it holds all that was committed"
     quorum = case.recovery_quorum
     if case.logs.is_best(replica) and all(member in case.logs.ranked for member in quorum):
-        fewer = "no replica" if case.min_isr == 1 else f"fewer than {case.min_isr or 'min ISR'} replicas"
         return Grade.NONE_IF_FEWER_THAN_MIN_ISR, (
-            f"the whole recovery quorum ({brokers(quorum)}) was heard and {replica} has the best log: nothing committed"
-            f" is lost if {fewer} lost data"
+            f"the whole recovery quorum ({brokers(quorum)}) was heard and {replica} has the best log:"
+            f" {_promise(case, quorum)}"
         )
     if unheard:
         return Grade.BOUNDED, f"counted between the logs that were heard; {brokers(unheard)} not heard, may hold more"
     return Grade.BOUNDED, "counted between the logs of all replicas"
+
+
+def _promise(case: Case, quorum: tuple[int, ...]) -> str:
+    """What hearing the whole quorum promises: as many replicas held a committed record as min ISR was then."""
+    copies = case.min_isr
+    if copies is not None and case.rules.kip966:
+        # A quorum with fewer members is one from before min ISR was raised.
+        copies = min(copies, len(quorum))
+    if copies is None:
+        return "nothing committed is lost if fewer than min ISR replicas lost data"
+    fewer = "no replica" if copies == 1 else f"fewer than {copies} replicas"
+    return f"nothing committed with min ISR {copies} is lost if {fewer} lost data"
 
 
 def _lost_ranges(best: ReplicaLog | None, agrees_to: int | None) -> tuple[tuple[int, int], ...]:

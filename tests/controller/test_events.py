@@ -148,11 +148,24 @@ def test_dropping_replicas_raises_the_leader_epoch_of_the_same_leader() -> None:
     assert (after.replicas, after.isr, after.leader, after.leader_epoch) == ((1, 2), (1, 2), 1, 6)
 
 
-def test_an_unknown_elr_stays_unknown_where_nothing_is_learnt() -> None:
-    unknown = replace(HEALTHY, elr=None, last_known_elr=None)
-    after = broker_fenced(unknown, 3, ALL).after
-    assert (after.isr, after.elr, after.last_known_elr) == ((1, 2), None, None)
-    assert broker_fenced(after, 2, ALL).after.elr == (2,)
+def test_an_unknown_elr_stays_unknown_until_an_isr_at_min_isr_empties_it() -> None:
+    """Whoever leaves the ISR below min ISR is in the ELR then, but who else is, nobody can tell."""
+    unknown = replace(HEALTHY, isr=(1, 2), elr=None, last_known_elr=None)
+    alone = broker_fenced(unknown, 2, ALL).after
+    assert (alone.isr, alone.elr, alone.last_known_elr) == ((1,), None, None)
+    assert broker_fenced(alone, 1, ALL).after.elr is None
+    full = isr_altered(alone, (1, 3), ALL).after
+    assert full.elr == ()
+    assert broker_fenced(full, 3, ALL).after.elr == (3,)
+
+
+def test_an_elr_that_hangs_on_an_unknown_min_isr_is_unknown() -> None:
+    guessed = replace(ALL, min_isr=1, min_isr_known=False)
+    two = replace(HEALTHY, isr=(1, 3), elr=(2,))
+    assert broker_fenced(two, 3, guessed).after.elr is None
+    assert broker_fenced(replace(two, isr=(1,)), 1, guessed).after.elr == (1, 2)
+    assert isr_altered(two, (1, 2, 3), guessed).after.elr == ()
+    assert not broker_unfenced(replace(two, leader=None), 9, guessed).written
 
 
 def test_kafka_4_0_takes_the_leadership_off_a_dead_leader_in_the_next_run() -> None:

@@ -52,8 +52,8 @@ def test_the_best_log_loses_nothing_if_fewer_than_min_isr_lost_data() -> None:
         behind_best=0,
         best=2,
         agrees_to=50,
-        reason="the whole recovery quorum (brokers 1, 2 and 3) was heard and 2 has the best log: nothing committed is"
-        " lost if fewer than 2 replicas lost data",
+        reason="the whole recovery quorum (brokers 1, 2 and 3) was heard and 2 has the best log: nothing committed"
+        " with min ISR 2 is lost if fewer than 2 replicas lost data",
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from kelr.controller.handlers import without
 from kelr.engine.advice.by_hand import designation_by_hand, left_out
 from kelr.engine.advice.findings import Findings
+from kelr.engine.advice.lost_directory import and_not, not_without_the_data, with_their_logs
 from kelr.engine.advice.words import (
     UNTIL_FENCED,
     cost_in_words,
@@ -44,7 +45,7 @@ def _without_the_unregistered(case: Case, advice: Advice) -> Advice:
         return advice
     names = f"{brokers(gone).capitalize()} {agree(len(gone), 'is', 'are')} not registered"
     them = agree(len(gone), "it", "them")
-    said = f" {names}, and Kafka takes no order that names such a broker: the lines below leave {them} out."
+    said = f" {names}, and Kafka takes no order that names such a broker: leave {them} out."
     if advice.alternative:
         return replace(advice, alternative=advice.alternative + said)
     return replace(advice, text=advice.text + said)
@@ -77,10 +78,17 @@ def _nothing(case: Case, _found: Findings) -> Advice:
 
 def _restore_replication(case: Case, _found: Findings) -> Advice:
     out = [replica for replica in case.state.replicas if replica not in case.state.isr]
-    down = [replica for replica in out if replica not in case.electable]
+    down = [replica for replica in out if replica not in case.electable and replica not in case.without_directory]
     refused = "Producers with acks=all are refused until the ISR has min ISR members again."
-    if down:
-        text = f"Bring {brokers(down)} back ({joined(f'{d} is {case.status(d)}' for d in down)}). {refused}"
+    lost = [replica for replica in out if replica in case.without_directory]
+    if down or lost:
+        parts = [f"Bring {brokers(down)} back ({joined(f'{d} is {case.status(d)}' for d in down)})."] if down else []
+        if lost:
+            them = agree(len(lost), "its log directory is", "their log directories are")
+            parts.append(
+                f"Replace the disk of {brokers(lost)}, which {agree(len(lost), 'is', 'are')} up: {them} offline."
+            )
+        text = f"{' '.join(parts)} {refused}"
     elif out:
         are = agree(len(out), "is", "are")
         text = f"{brokers(out).capitalize()} {are} live but not in sync: see why replication lags. {refused}"
@@ -104,6 +112,10 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
             key=lambda replica: case.cluster.status(replica) is BrokerStatus.LIVE,
         )
     )
+    lost = tuple(replica for replica in awaited if case.logs.lost_directory(replica))
+    if len(lost) == len(awaited):
+        return _without_their_logs(case, found, lost)
+    awaited = with_their_logs(case, awaited)
     lacking = [replica for replica in awaited if _lacks_committed(found, replica)]
     held_back = _hold(case, found, lacking[0]) if len(lacking) == len(awaited) else None
     if held_back is not None:
@@ -130,8 +142,16 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
         text += f" If {first} returns after an unclean shutdown, it leaves the ELR and nobody is elected."
     if lacking and first not in lacking:
         text += f" Keep {brokers(lacking)} down until then: committed records are known that are missing there."
+    text += and_not(lost)
     alternative, stock = _otherwise(case, found, awaited, f"If {joined(awaited, 'and')} cannot come back")
     return Advice(AdviceAction.BRING_BACK, text, first, alternative, command=_look_again(case), by_hand=stock)
+
+
+def _without_their_logs(case: Case, found: Findings, lost: tuple[int, ...]) -> Advice:
+    """Whoever is waited for has lost the log that the wait is for."""
+    alternative, stock = _otherwise(case, found, lost, "If the data cannot be saved")
+    text = not_without_the_data(lost)
+    return Advice(AdviceAction.HOLD, text, lost[0], alternative, command=_look_again(case), by_hand=stock)
 
 
 def _otherwise(case: Case, found: Findings, awaited: tuple[int, ...], condition: str) -> tuple[str, tuple[str, ...]]:
@@ -252,7 +272,10 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
             " logs can be compared before one is designated."
         )
         return Advice(AdviceAction.BRING_BACK, text, command=_look_again(case))
-    first = found.waits_for[0]
+    whole = with_their_logs(case, found.waits_for)
+    if not whole:
+        return _without_their_logs(case, found, found.waits_for)
+    first = whole[0]
     clean = found.forecast(first, clean=True)
     sure = clean is not None and clean.loss is not None and clean.loss.grade is Grade.PROVEN_NONE
     others = without(case.state.replicas, first)
@@ -346,7 +369,7 @@ def _unknown(case: Case, _found: Findings) -> Advice:
             "ELR and LastKnownELR could not be read, and the answer hangs on them: ask a broker that knows"
             " DescribeTopicPartitions (Kafka 4.0 and newer)."
         )
-    elif "AUTHORIZATION" in case.config.error:
+    elif "AUTHORIZATION" in (case.config.error or ""):
         text = (
             "min.insync.replicas could not be read, and the answer hangs on it: grant DESCRIBE_CONFIGS on topic"
             f" {case.state.topic}, and ask the cluster again."

@@ -7,16 +7,18 @@ still holds then (`kelr.engine.what_if.logs`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from kelr.controller import ControllerState, RuleSet, controller_state, snapshot_of
 from kelr.engine.elections import elected_by
 from kelr.engine.what_if.assumptions import Assumption, AssumptionError, rack_named
-from kelr.engine.what_if.events import unfold
+from kelr.engine.what_if.events import effects_of, unfold
 from kelr.engine.what_if.logs import as_heard
 from kelr.engine.what_if.moment import Moment, Ran, after_assumption
-from kelr.engine.what_if.words import change_in_words
+from kelr.engine.what_if.prevention import prevention_of
+from kelr.engine.what_if.words import NO_RECORD, NOTHING, change_in_words
 from kelr.engine.words import joined
 from kelr.model import (
     Broker,
@@ -42,6 +44,8 @@ class PartitionChange:
     """The rule that elected the leader it then has; None where nobody was elected."""
     loss: Loss | None = None
     """What that election loses, by the logs that were heard; None where nobody was elected."""
+    prevention: str = ""
+    """What to do before, where the election loses records or may: a sentence; empty where there is nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,28 @@ class Happened:
     """How it applies: that the broker was down already, or is not registered."""
     changes: Mapping[TopicPartition, PartitionChange]
     """The partitions that it changed, by address."""
+    brokers: Mapping[int, str] = field(default_factory=dict)
+    """What became of the brokers that it happened to: ``broker 2 is down``."""
+    refused: Mapping[TopicPartition, str] = field(default_factory=dict)
+    """Elections that were asked for and refused, by address: Kafka's name of the error."""
+    outlook: Mapping[TopicPartition, str] = field(default_factory=dict)
+    """Partitions that nobody leads, and of whom recovery elects one once it knows their logs."""
+    writes_config: bool = False
+    """Whether it is a config that is written, of all topics at hand."""
+
+    def told_of(self, address: TopicPartition, replicas: Collection[int]) -> str:
+        """What it comes to for one partition, in words: what changed, or why nothing did."""
+        change = self.changes.get(address)
+        if change is not None and change.text != NOTHING:
+            outlook = self.outlook.get(address)
+            return change.text if outlook is None else f"{change.text}; {outlook}"
+        if address in self.refused:
+            return f"{NO_RECORD}: Kafka answers {self.refused[address]}"
+        effects = [text for broker, text in self.brokers.items() if broker in replicas]
+        if not (effects or self.writes_config):
+            return NOTHING
+        outlook = self.outlook.get(address)
+        return "; ".join((NO_RECORD, *effects, *(() if outlook is None else (outlook,))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +117,10 @@ def _checked(assumption: Assumption, cluster: Cluster, partitions: Iterable[Part
     if assumption.broker is not None:
         brokers = {broker.id for broker in cluster.brokers} | {one for state in partitions for one in state.replicas}
         if assumption.broker not in brokers:
-            there_are = f"there are {joined(sorted(brokers))}"
-            raise AssumptionError(f"{str(assumption)!r}: there is no broker {assumption.broker}; {there_are}")
+            raise AssumptionError(
+                f"{str(assumption)!r}: broker {assumption.broker} is neither registered nor a replica of the partitions"
+                f" at hand; {joined(sorted(brokers))} are"
+            )
     return assumption
 
 
@@ -118,10 +146,14 @@ def _imagine(snapshot: Snapshot, assumptions: Sequence[Assumption], rules: RuleS
     happened = []
     for assumption in assumptions:
         notes = unfold(assumption, moment.state).notes
-        moment, ran, failed = after_assumption(moment, assumption, snapshot)
-        if failed:
+        before, passed = moment, after_assumption(moment, assumption, snapshot)
+        moment = passed.moment
+        if passed.failed:
             notes += ("Kafka's controller runs into an error of its own at this, and nothing changes",)
-        happened.append(Happened(str(assumption), notes, _changes(ran)))
+        changes = _changes(passed.ran, partial(prevention_of, assumption, before, snapshot))
+        effects = effects_of(assumption, before.state, moment.state)
+        config = assumption.happening.writes_config
+        happened.append(Happened(str(assumption), notes, changes, effects, passed.refused, passed.outlook, config))
     end = snapshot_of(moment.state, replace(snapshot, configs=moment.configs, logs=moment.logs))
     brokers = tuple(_broker_after(broker, snapshot.cluster, start, moment.state) for broker in end.cluster.brokers)
     return Imagined(replace(end, cluster=replace(end.cluster, brokers=brokers)), tuple(happened))
@@ -129,25 +161,29 @@ def _imagine(snapshot: Snapshot, assumptions: Sequence[Assumption], rules: RuleS
 
 def _broker_after(broker: Broker, before: Cluster, start: ControllerState, end: ControllerState) -> Broker:
     """The broker in the end: as its source told where nothing happened to it, with another epoch where it came back."""
-    old, new = start.brokers.get(broker.id), end.brokers[broker.id]
+    old, new = start.brokers.get(broker.id), end.brokers.get(broker.id)
     if old == new:
         return before.broker(broker.id) or broker
     return broker if old is not None and old.epoch == new.epoch else replace(broker, broker_epoch=None)
 
 
-def _changes(ran: Sequence[Ran]) -> Mapping[TopicPartition, PartitionChange]:
-    """The runs by partition, those on one partition taken together."""
+def _changes(ran: Sequence[Ran], preventing: Callable[[Ran], str]) -> Mapping[TopicPartition, PartitionChange]:
+    """The runs by partition, those on one partition taken together.
+
+    Args:
+        preventing: says how to keep an election from losing records.
+    """
     by_address: dict[TopicPartition, list[Ran]] = {}
     for run in ran:
         by_address.setdefault(run.change.after.address, []).append(run)
-    return {address: _taken_together(by_address[address]) for address in sorted(by_address)}
+    return {address: _taken_together(by_address[address], preventing) for address in sorted(by_address)}
 
 
-def _taken_together(ran: Sequence[Ran]) -> PartitionChange:
+def _taken_together(ran: Sequence[Ran], preventing: Callable[[Ran], str]) -> PartitionChange:
     before, after = ran[0].change.before, ran[-1].change.after
     electing = next((run for run in reversed(ran) if run.elects), None)
     if electing is None or electing.change.after.leader != after.leader:
         return PartitionChange(before, after, change_in_words(before, after))
     by = elected_by(electing.change)
-    text = change_in_words(before, after, elected_by=by, loss=electing.loss)
-    return PartitionChange(before, after, text, by, electing.loss)
+    text = change_in_words(before, after, elected_by=by, loss=electing.loss, held=electing.held)
+    return PartitionChange(before, after, text, by, electing.loss, preventing(electing))
