@@ -18,7 +18,7 @@ EVENTS = 30
 """Random events after a cluster came up with its topics."""
 BATCH = 500
 SAMPLE = 966
-"""The seed of the tests about the histories themselves: a small sample reaches the rarest things with some seeds only."""
+"""The seed of the tests about the histories themselves: a small sample reaches rare things with some seeds only."""
 
 
 @pytest.mark.parametrize("kafka", VERSIONS)
