@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kelr.controller import ELR_4_1_0, ELR_4_3, KIP966_BALANCED, KRAFT, RuleSet
+from kelr.controller import ELR_4_1, ELR_4_1_0, ELR_4_3, KIP966_BALANCED, KRAFT, RuleSet
 from kelr.controller import events as ev
 from kelr.model import PartitionState, TopicPartition
 from tests.controller.histories import (
@@ -156,6 +156,8 @@ class Invariant:
 _UNATTENDED = (*FAILURES, *ELECTIONS, *REGISTRATIONS)
 _MENDED = tuple(rules for rules in WITH_ELR if rules.last_known_leader_set_once)
 """Kafka 4.1.1 and newer, and the KIP."""
+_KEEPING = tuple(rules for rules in WITH_ELR if not rules.directory_assignment_ignores_elr)
+"""Kafka 4.3 and newer, and the KIP: a broker that tells of a directory costs no ELR."""
 
 INVARIANTS = (
     Invariant("disjoint", disjoint, ALL_RULES, EVERYTHING),
@@ -166,7 +168,7 @@ INVARIANTS = (
     ),
     Invariant("elr-only-under-min-isr", elr_only_under_min_isr, KIP966, (*_UNATTENDED, *DIRECTORIES, *REASSIGNMENTS)),
     Invariant("min-isr-is-kept", min_isr_is_kept, WITH_ELR, _UNATTENDED),
-    Invariant("min-isr-is-kept", min_isr_is_kept, _MENDED, (*_UNATTENDED, *DIRECTORIES)),
+    Invariant("min-isr-is-kept", min_isr_is_kept, _KEEPING, (*_UNATTENDED, *DIRECTORIES)),
     Invariant("unclean-are-out", unclean_replicas_are_out, WITH_ELR, (*_UNATTENDED, *DIRECTORIES, *CONFIGS, *FEATURES)),
     Invariant("unclean-are-out", unclean_replicas_are_out, KIP966, EVERYTHING),
     Invariant("quorum-of-min-isr", quorum_has_min_isr_members, KIP966, (*_UNATTENDED, *DIRECTORIES)),
@@ -239,9 +241,9 @@ COUNTEREXAMPLES = (
         ),
     ),
     Counterexample(
-        "Kafka before 4.1.1 throws the ELR away when a broker tells of a directory",
+        "Kafka before 4.3 throws the ELR away when a broker tells of a directory",
         min_isr_is_kept,
-        _history(Setup(ELR_4_1_0, min_isr=3), Move("fail directory", 2), Move("assign directory", 1)),
+        _history(Setup(ELR_4_1, min_isr=3), Move("fail directory", 2), Move("assign directory", 1)),
     ),
     Counterexample(
         "a cancelled reassignment puts an unclean replica into the ISR",

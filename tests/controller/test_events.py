@@ -165,7 +165,7 @@ def test_an_elr_that_hangs_on_an_unknown_min_isr_is_unknown() -> None:
     assert broker_fenced(two, 3, guessed).after.elr is None
     assert broker_fenced(replace(two, isr=(1,)), 1, replace(guessed, electable=frozenset())).after.elr == (1, 2)
     assert isr_altered(two, (1, 2, 3), guessed).after.elr == ()
-    assert not broker_unfenced(replace(two, leader=None), 9, guessed).written
+    assert not broker_unfenced(replace(two, leader=None), 9, replace(guessed, electable=frozenset())).written
 
 
 def test_kafka_4_0_takes_the_leadership_off_a_dead_leader_in_the_next_run() -> None:

@@ -104,6 +104,40 @@ def test_when_a_request_by_hand_gives_up_the_topics_own_strategy_goes_on() -> No
     assert recovery.leader is None
 
 
+def test_the_request_by_hand_that_ends_last_answers_them_all() -> None:
+    """Nobody who asked stays without an answer, and nobody's strategy outlives the time that it was asked for."""
+    recovery = run(partition(last_known=(1, 2)), live=(2, 3), fenced=(1,), rules=KIP966_NONE)
+    assert recovery.step(ManualRecovery(BALANCED, {ORDERS: None}, timeout_ms=10_000)).answers == {}
+    assert recovery.step(ManualRecovery(AGGRESSIVE, {ORDERS: None}, timeout_ms=1_000)).answers == {}
+    assert recovery.asked == [1, 2, 3]
+    recovery.answer(2, (4, 100))
+    assert recovery.at(9_999).answers == {}  # aggressive is over; balanced waits for 1
+    assert recovery.leader is None
+    assert recovery.at(10_000).answers == {ORDERS: "REQUEST_TIMED_OUT"}
+    assert recovery.task is None
+
+
+def test_a_longer_request_by_hand_outlives_a_shorter_one() -> None:
+    recovery = run(partition(last_known=(1, 2)), live=(2, 3), fenced=(1,), rules=KIP966_NONE)
+    recovery.step(ManualRecovery(BALANCED, {ORDERS: None}, timeout_ms=1_000))
+    recovery.step(ManualRecovery(AGGRESSIVE, {ORDERS: None}, timeout_ms=60_000))
+    recovery.answer(2, (4, 100))
+    assert recovery.at(1_000).answers == {}
+    assert recovery.at(5_000).answers == {ORDERS: "NONE"}
+    assert recovery.leader == 2
+
+
+def test_the_window_of_aggressive_begins_with_the_request_by_hand() -> None:
+    recovery = run(partition(last_known=(1, 2)), live=(2, 3), fenced=(1,), rules=KIP966_BALANCED)
+    recovery.at(60_000)
+    recovery.step(ManualRecovery(AGGRESSIVE, {ORDERS: None}))
+    recovery.answer(3, (4, 10))
+    assert recovery.leader is None
+    recovery.answer(2, (4, 100))
+    recovery.at(65_000)
+    assert recovery.leader == 2
+
+
 def test_a_controller_that_takes_over_knows_no_request_by_hand() -> None:
     recovery = run(partition(last_known=(1, 2)), rules=KIP966_NONE)
     recovery.step(ManualRecovery(AGGRESSIVE, {ORDERS: None}))

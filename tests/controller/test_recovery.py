@@ -243,6 +243,65 @@ def test_aggressive_after_its_window_with_nobody_live_elects_whoever_is_unfenced
     assert recovery.leader == 2
 
 
+def test_the_window_of_aggressive_begins_when_the_strategy_does() -> None:
+    recovery = run(partition(last_known=(1,)), live=(2, 3), fenced=(1,), rules=KIP966)
+    recovery.at(60_000)
+    recovery.step(events.ConfigWritten("orders", unclean_leader_election=True))
+    recovery.answer(3, (4, 10))
+    assert recovery.leader is None
+    recovery.answer(2, (4, 100))
+    recovery.at(60_000 + WINDOW_MS - 1)
+    assert recovery.leader is None
+    recovery.at(60_000 + WINDOW_MS)
+    assert recovery.leader == 2
+
+
+def test_the_window_of_aggressive_begins_anew_when_all_that_was_heard_is_void() -> None:
+    recovery = run(partition(last_known=(1,)), live=(2, 3), fenced=(1,), rules=KIP966_AGGRESSIVE)
+    recovery.answer(3, (4, 100))
+    recovery.at(WINDOW_MS - 1)
+    recovery.step(events.BrokerRegistered(3, clean=False), events.BrokerUnfenced(3))
+    recovery.at(WINDOW_MS)
+    recovery.answer(3, (4, 10))
+    assert recovery.leader is None
+    recovery.answer(2, (4, 90))
+    recovery.at(2 * WINDOW_MS - 1)
+    assert recovery.leader == 2
+
+
+def test_the_window_of_aggressive_begins_anew_with_a_leader_epoch() -> None:
+    recovery = run(partition(last_known=(1,)), live=(2, 3), fenced=(1,), rules=KIP966_AGGRESSIVE)
+    recovery.at(WINDOW_MS)
+    moved = replace(recovery.state(), leader_epoch=6)
+    recovery.controller = replace(recovery.controller, state=recovery.controller.state.with_partition(moved))
+    recovery.at(WINDOW_MS + 1)
+    recovery.answer(3, (4, 10))
+    assert recovery.leader is None
+    recovery.at(2 * WINDOW_MS + 1)
+    assert recovery.leader == 3
+
+
+def test_the_first_answer_is_not_elected_when_all_failed_and_are_asked_again() -> None:
+    recovery = run(partition(last_known=(1,)), live=(2, 3), fenced=(1,), rules=KIP966_AGGRESSIVE)
+    recovery.fail(2)
+    recovery.fail(3)
+    recovery.at(WINDOW_MS)
+    assert recovery.asked == [2, 3]
+    recovery.answer(3, (4, 10))
+    recovery.answer(2, (4, 100))
+    assert recovery.leader is None
+    recovery.at(2 * WINDOW_MS)
+    assert recovery.leader == 2
+
+
+def test_a_new_round_does_not_begin_the_window_anew() -> None:
+    recovery = run(partition(last_known=(1,)), rules=KIP966_AGGRESSIVE)
+    recovery.at(TIMEOUT_MS)
+    assert recovery.asked == [1, 2, 3]
+    recovery.answer(3, (4, 10))
+    assert recovery.leader == 3
+
+
 # None, and released Kafka
 
 
@@ -348,6 +407,52 @@ def test_a_late_answer_to_an_old_request_asks_for_nothing_twice() -> None:
     assert [one.reason for one in late.refused] == [Refusal.BROKER_EPOCH]
     recovery.at(RETRY_MS)
     assert 1 not in recovery.asked
+
+
+def test_an_answer_from_before_its_directory_failed_is_refused() -> None:
+    recovery = quorum_of_two(live=(1, 2), fenced=(3,))
+    first = next(request for request in recovery.requests if request.broker == 1)
+    recovery.step(events.DirectoryFailed(1), events.DirectoryAssigned(1, ORDERS))
+    again = recovery.stepped[-1].requests[0]
+    late = recovery.answer(1, (4, 130), request=first.id)
+    assert [(one.reason, one.detail) for one in late.refused] == [
+        (Refusal.OLD_REQUEST, f"answered request {first.id}, the last is {again.id}")
+    ]
+    assert recovery.task is not None
+    assert 1 in recovery.task.owing
+    recovery.answer(1, (None, 0), request=again.id)
+    recovery.answer(2, (4, 120))
+    assert recovery.leader == 2
+
+
+@pytest.mark.parametrize(("live", "last"), [((1, 2, 3), "5"), ((2, 3), "none")], ids=["asked again", "not asked yet"])
+def test_an_answer_about_a_deleted_topic_of_the_same_name_is_refused(live: tuple[int, ...], last: str) -> None:
+    recovery = quorum_of_two()
+    old = next(request for request in recovery.requests if request.broker == 2)
+    recovery.step(events.TopicDeleted("orders"))
+    state = recovery.controller.state.with_partition(partition(last_known=(1, 2)))
+    for broker in {1, 2, 3}.difference(live):
+        state = state.with_broker(broker, replace(state.brokers[broker], fenced=True))
+    recovery.controller = replace(recovery.controller, state=state)
+    recovery.at(1)
+    late = recovery.answer(2, (4, 999), request=old.id)
+    assert [one.reason for one in late.refused] == [Refusal.OLD_REQUEST]
+    assert late.refused[0].detail == f"answered request {old.id}, the last is {last}"
+    assert recovery.task is not None
+    assert dict(recovery.task.heard) == {}
+
+
+@pytest.mark.parametrize("log", [(4, 5), (4, 200), (3, 100)])
+def test_another_answer_of_the_same_incarnation_is_refused(log: tuple[int, int]) -> None:
+    recovery = quorum_of_two(live=(1, 2), fenced=(3,))
+    recovery.answer(1, (4, 100))
+    contradicting = recovery.answer(1, log)
+    assert [(one.reason, one.detail) for one in contradicting.refused] == [
+        (Refusal.CONTRADICTS, f"answered log end {log[1]}, last epoch {log[0]}, had answered log end 100, last epoch 4")
+    ]
+    assert recovery.answer(1, (4, 100)).refused == ()
+    assert recovery.task is not None
+    assert recovery.task.heard[1].log_end == 100
 
 
 def test_nobody_is_asked_twice_while_an_answer_is_owed() -> None:

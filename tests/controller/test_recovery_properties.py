@@ -23,6 +23,7 @@ from kelr.controller import (
     RecoveryEvent,
     RecoveryManager,
     RecoveryStrategy,
+    Refusal,
     Stepped,
     TimePassed,
     events,
@@ -137,8 +138,9 @@ class Witness:
             self.told.clear()
         if isinstance(step.event, LogInfoAnswered):
             broker, epoch = step.event.broker, step.event.broker_epoch
+            contradicted = {one.address for one in step.after.refused if one.reason is Refusal.CONTRADICTS}
             for address, entry in step.event.entries.items():
-                if entry.error == "NONE":
+                if entry.error == "NONE" and address not in contradicted:
                     told = epoch, entry.current_leader_epoch, LogInfo(entry.last_epoch, entry.log_end)
                     if self._right(step.before, address, broker, told):
                         self.told[address, broker] = told
@@ -202,7 +204,7 @@ def test_balanced_recovery_has_its_whole_quorum_live_and_heard(history: tuple[St
             if change.elected.rule is not UNCLEAN_RECOVERY or isinstance(step.event, ManualRecovery):
                 continue
             task = step.before.manager.tasks.get(change.before.address)
-            manual = task is not None and task.manual is not None
+            manual = task is not None and bool(task.manual)
             if change.ballot.rules.recovery is RecoveryStrategy.BALANCED and not manual:
                 now = replace(step.after.controller, state=step.after.controller.state.with_partition(change.before))
                 assert not change.before.isr

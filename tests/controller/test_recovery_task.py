@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kelr.controller import Inquiry, LogInfo, RecoveryLimits, Task
-from kelr.controller.recovery.task import round_begun
+from kelr.controller.recovery.task import round_begun, window_begun
+from kelr.controller.rules import RecoveryStrategy
 from kelr.model import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
 LOG = LogInfo(3, 40)
-FRESH = Task(ORDERS, leader_epoch=5, started_ms=100)
+FRESH = Task(ORDERS, leader_epoch=5)
 
 
 def test_an_answer_that_nobody_asked_for_is_kept_with_the_epoch_that_it_came_with() -> None:
@@ -48,3 +49,22 @@ def test_a_round_begins_once_and_anew_when_it_takes_too_long() -> None:
     assert round_begun(first, 1_199, limits) == first
     again = round_begun(first, 1_200, limits)
     assert (again.round_ms, again.inquiries) == (1_200, {2: Inquiry(7, log=LOG)})
+
+
+def test_a_window_begins_with_aggressive_and_ends_with_it() -> None:
+    begun = window_begun(FRESH, RecoveryStrategy.AGGRESSIVE, (2,), 60_000)
+    assert begun.window_from_ms == 60_000
+    asked = begun.asked(2, 7, 9)
+    assert window_begun(asked, RecoveryStrategy.AGGRESSIVE, (2,), 70_000) == asked
+    assert window_begun(asked, RecoveryStrategy.BALANCED, (2,), 70_000).window_from_ms is None
+
+
+def test_a_window_begins_anew_when_every_live_replica_failed_to_answer() -> None:
+    asked = window_begun(FRESH, RecoveryStrategy.AGGRESSIVE, (1, 2), 0).asked(1, 4, 8).asked(2, 7, 9).asked(3, 6, 10)
+    one_failed = asked.asked_again(1, 1_000, failed=True)
+    assert window_begun(one_failed, RecoveryStrategy.AGGRESSIVE, (1, 2), 500) == one_failed
+    both = one_failed.asked_again(2, 1_000, failed=True)
+    assert window_begun(both, RecoveryStrategy.AGGRESSIVE, (1, 2), 500).window_from_ms == 500
+    assert window_begun(both, RecoveryStrategy.AGGRESSIVE, (), 500) == both
+    heard = one_failed.heard_from(2, 7, LOG)
+    assert window_begun(heard, RecoveryStrategy.AGGRESSIVE, (1, 2), 500) == heard
