@@ -93,7 +93,8 @@ class Table(Generic[RowT]):
             return cells
         keep = list(range(len(self._columns)))
         if self._may_leave_out:
-            keep = _columns_that_fit(self._columns, _floors(self._columns, shown)[-2], self._width)
+            _, _, by_sentence, *_, narrowest = _floors(self._columns, shown)
+            keep = _columns_that_fit(self._columns, [narrowest[0], *by_sentence[1:]], self._width)
         kept = tuple(self._columns[index] for index in keep)
         self._widths = _squeezed(_floors(kept, [shown[index] for index in keep]), self._width)
         self._stacked = len(keep) > 1 and sum(self._widths) + len(_GAP) * (len(keep) - 1) > self._width
@@ -209,8 +210,9 @@ def _columns_that_fit(columns: Sequence[Column[RowT]], widths: Sequence[int], wi
 
 _NEVER_STICKS_OUT = 40
 """The width up to which names in a pipe always widen their column."""
-_OWN_LINE_FROM = 8
-"""The width below which the first column is not squeezed: names that are longer get a line of their own."""
+_OWN_LINE_FROM = (16, 8)
+"""Widths below which the first column is not squeezed: names that are longer get a line of their own. The second only
+where all else that can be wrapped is."""
 
 _READABLE = 30
 """The width below which sentences are wrapped only where nothing else is left."""
@@ -220,11 +222,12 @@ def _floors(columns: Sequence[Column[RowT]], cells: Sequence[Sequence[Text]]) ->
     """How narrow each column can be, in the order of what hurts least.
 
     As it is; with titles of several words wrapped; with sentences wrapped; with long names on a line of their own; with
-    lists wrapped between their members and hyphenated words behind their hyphens.
+    lists wrapped between their members and hyphenated words behind their hyphens; with shorter names on a line of their
+    own, too.
     """
     widest = [max([0, *map(_text_width, column)]) for column in cells]
     words = [_longest_word(column, hyphens=columns[index].hyphenated) for index, column in enumerate(cells)]
-    titles = [max(map(width_of, column.title.split()), default=0) for column in columns]
+    titles = [_in_two_lines(column.title) for column in columns]
     whole = _whole_widths(columns, ([cell] for cell in widest))
     by_title = [max(title, cell) for title, cell in zip(titles, widest, strict=True)]
     names = all(len(list(_words(cell))) <= 1 for cell in cells[0])
@@ -232,9 +235,17 @@ def _floors(columns: Sequence[Column[RowT]], cells: Sequence[Sequence[Text]]) ->
         max(title, word, min(cell, _READABLE)) if column.prose else cell
         for column, title, word, cell in zip(columns, titles, words, by_title, strict=True)
     ]
-    own_line = [min(by_sentence[0], max(titles[0], _OWN_LINE_FROM)) if names else by_sentence[0], *by_sentence[1:]]
-    by_word = [own_line[0], *(max(title, word) for title, word in zip(titles[1:], words[1:], strict=True))]
-    return whole, by_title, by_sentence, own_line, by_word
+    first = [min(by_sentence[0], max(titles[0], floor)) if names else by_sentence[0] for floor in _OWN_LINE_FROM]
+    rest = [max(title, word) for title, word in zip(titles[1:], words[1:], strict=True)]
+    own_line = [first[0], *by_sentence[1:]]
+    return whole, by_title, by_sentence, own_line, *([one, *rest] for one in first)
+
+
+def _in_two_lines(title: str) -> int:
+    """How narrow a title can be that has at most two lines."""
+    words = title.split()
+    breaks = ((" ".join(words[:at]), " ".join(words[at:])) for at in range(1, len(words) + 1))
+    return min((max(map(width_of, lines)) for lines in breaks), default=0)
 
 
 def _whole_widths(columns: Sequence[Column[RowT]], cells: Iterable[Iterable[int]]) -> list[int]:

@@ -91,6 +91,31 @@ def test_a_name_that_is_too_long_gets_a_line_of_its_own() -> None:
     ]
 
 
+@dataclass(frozen=True)
+class Named:
+    name: str
+    situation: str
+    lost: str
+
+
+NAMED: tuple[Column[Named], ...] = (
+    Column("name", "PARTITION", value=lambda row: row.name),
+    Column("situation", "SITUATION", value=lambda row: row.situation, hyphenated=True),
+    Column("lost", "LOST IN ALL", value=lambda row: row.lost),
+)
+
+
+def test_a_title_has_at_most_two_lines_and_a_short_name_no_line_of_its_own() -> None:
+    made = Table(NAMED, width=34, color=False, may_leave_out=False)
+    assert list(made.lines([Named("payments:0", "waiting-for-elr", "?"), Named("o:1", "healthy", "?")])) == [
+        "PARTITION   SITUATION       LOST",
+        "                            IN ALL",
+        "payments:0  waiting-for-    ?",
+        "            elr",
+        "o:1         healthy         ?",
+    ]
+
+
 @given(
     names=st.lists(st.from_regex(r"[a-z.-]{1,30}:[0-9]{1,3}", fullmatch=True), min_size=1, max_size=5),
     members=st.lists(st.integers(0, 10**6), max_size=12),
