@@ -47,8 +47,8 @@ class Stepped:
     error: str = NONE
     """Kafka's name of the error that refused the whole event."""
     answers: Mapping[TopicPartition, str] = field(default_factory=dict)
-    """Kafka's name of each error, for requests that answer by partition; a recovery that an operator asked for is
-    answered by the step that ends it."""
+    """Kafka's name of each error, for requests that answer by partition. A recovery that an operator asked for is
+    answered by the step that ends it; where several asked for the same partition, one answer is for them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class RecoveringController:
 
     def _failed_over(self) -> Stepped:
         """Every recovery starts afresh; operators who wait for one have to ask the new controller."""
-        lost = {address: "NOT_CONTROLLER" for address, task in self.manager.tasks.items() if task.manual is not None}
+        lost = {address: "NOT_CONTROLLER" for address, task in self.manager.tasks.items() if task.manual}
         manager = self.manager.failed_over()
         return replace(_act(self.state, manager, _in_question(self.state, manager)), answers=lost)
 
@@ -118,9 +118,9 @@ class RecoveringController:
                 answers[address] = error
                 continue
             epoch = self.state.partitions[address].leader_epoch
-            task = manager.tasks.get(address) or Task(address, epoch, manager.now_ms)
+            task = manager.tasks.get(address) or Task(address, epoch)
             manual = Manual(strategy, manager.now_ms + event.timeout_ms)
-            manager = manager.with_task(replace(task, manual=manual))
+            manager = manager.with_task(replace(task, manual=(*task.manual, manual)))
         acted = _act(self.state, manager, sorted(set(event.partitions) - set(answers)))
         return replace(acted, answers={**answers, **acted.answers})
 

@@ -52,7 +52,8 @@ class LogInfoAnswered:
     """The epoch of the broker's incarnation that answered."""
     entries: Mapping[TopicPartition, LogInfoEntry]
     request: int | None = None
-    """The request that it answers, whose other partitions are asked again then; None for whatever is outstanding."""
+    """The request that it answers, whose other partitions are asked again then. None for whatever is outstanding: then
+    nothing can tell an answer about a directory, or a topic of the same name, that is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +101,15 @@ class Refusal(StrEnum):
     NOT_A_REPLICA = "not-a-replica"
     BROKER_EPOCH = "broker-epoch"
     """It is not the epoch of the registration: the broker rebooted since, or was never heard of."""
+    OLD_REQUEST = "old-request"
+    """Not the last request that asked for it: it may tell of a log directory that failed since, or of a deleted topic
+    of the same name (Kafka tells those apart by TopicId)."""
     LEADER_EPOCH = "leader-epoch"
     """The broker knows another leader epoch than the controller: its metadata cache is stale."""
     ERROR = "error"
     """The broker could not tell."""
+    CONTRADICTS = "contradicts"
+    """The same incarnation has told of another log, though a log without a leader to follow does not change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,4 +120,4 @@ class Refused:
     address: TopicPartition
     reason: Refusal
     detail: str = ""
-    """The two epochs, or the error's name."""
+    """The two epochs, requests or logs, or the error's name."""

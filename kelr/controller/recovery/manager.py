@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from kelr.controller.reach import NONE
 from kelr.controller.recovery import events as rev
+from kelr.controller.recovery.rules import LogInfo
 from kelr.controller.recovery.task import RecoveryLimits, Task
 from kelr.controller.state import ControllerState
 from kelr.model import TopicPartition
@@ -52,8 +53,9 @@ class Heard:
 def answered(manager: RecoveryManager, state: ControllerState, event: rev.LogInfoAnswered) -> Heard:
     """Verify an answer, partition by partition, and keep what is right; the rest is asked for again.
 
-    An answer that is right is used even if nobody waits for it any more: it comes from the registered incarnation, and
-    the log of a replica does not change within a leader epoch that has no leader.
+    An answer that is right is used even after the news that none would come: it comes from the registered incarnation,
+    and the log of a replica does not change within a leader epoch that has no leader. It must answer the last request,
+    though: the directory may have failed since an older one, or the topic may be another of the same name.
     """
     tasks, refused = dict(manager.tasks), []
     for address, entry in sorted(event.entries.items()):
@@ -63,7 +65,7 @@ def answered(manager: RecoveryManager, state: ControllerState, event: rev.LogInf
             refused.append(refusal)
             if task is not None:
                 tasks[address] = _again(manager, task, event.broker, event.request, refusal)
-        elif task is not None:
+        elif task is not None and event.broker not in task.heard:
             tasks[address] = task.heard_from(event.broker, event.broker_epoch, entry.log)
     for address in _owed(manager, event.broker, event.request) if event.request is not None else ():
         if address not in event.entries:
@@ -108,12 +110,24 @@ def _refusal(
     if registration is None or registration.epoch != event.broker_epoch:
         known = "not registered" if registration is None else f"registered with {registration.epoch}"
         return refused(rev.Refusal.BROKER_EPOCH, f"answered with broker epoch {event.broker_epoch}, {known}")
+    inquiry = task.inquiries.get(event.broker)
+    last = None if inquiry is None else inquiry.request
+    if event.request is not None and event.request != last:
+        detail = f"answered request {event.request}, the last is {'none' if last is None else last}"
+        return refused(rev.Refusal.OLD_REQUEST, detail)
     if entry.error != NONE:
         return refused(rev.Refusal.ERROR, entry.error)
     if entry.current_leader_epoch != task.leader_epoch:
         detail = f"answered with leader epoch {entry.current_leader_epoch}, the partition's is {task.leader_epoch}"
         return refused(rev.Refusal.LEADER_EPOCH, detail)
+    told = task.heard.get(event.broker)
+    if told is not None and told != entry.log:
+        return refused(rev.Refusal.CONTRADICTS, f"answered {_told(entry.log)}, had answered {_told(told)}")
     return None
+
+
+def _told(log: LogInfo) -> str:
+    return f"log end {log.log_end}, last epoch {'none' if log.last_epoch is None else log.last_epoch}"
 
 
 def _again(manager: RecoveryManager, task: Task, broker: int, request: int | None, refusal: rev.Refused) -> Task:

@@ -13,7 +13,7 @@ from kelr.controller.reach import NONE, written
 from kelr.controller.recovery.events import LogInfoRequest
 from kelr.controller.recovery.manager import RecoveryManager
 from kelr.controller.recovery.rules import Standing, recovery_of
-from kelr.controller.recovery.task import Task, may_elect, refreshed, round_begun, to_ask
+from kelr.controller.recovery.task import Task, may_elect, refreshed, round_begun, to_ask, window_begun
 from kelr.controller.state import ControllerState
 from kelr.model import PartitionState, TopicPartition
 
@@ -43,15 +43,17 @@ class Pass:
         around = self._state.around(partition)
         if task is not None:
             task = self._unless_expired(refreshed(task, partition, self._state.brokers))
-        manual = None if task is None else task.manual
+        asked_for = None if task is None else task.asked_for
         heard = {} if task is None else task.heard
-        recovery = recovery_of(partition, around, heard, asked_for=None if manual is None else manual.strategy)
+        recovery = recovery_of(partition, around, heard, asked_for=asked_for)
         if not recovery.standing.under_recovery:
-            if manual is not None and partition.leader is None:
+            if asked_for is not None and partition.leader is None:
                 self._elect(partition, around, None)
             self._end(address, NONE)
             return
-        task = task or Task(address, partition.leader_epoch, self._manager.now_ms)
+        task = task or Task(address, partition.leader_epoch)
+        live = [replica for replica in partition.replicas if replica in around.electable]
+        task = window_begun(task, recovery.strategy, live, self._manager.now_ms)
         if recovery.standing is Standing.WAITS_FOR_QUORUM:
             # The KIP starts asking only when all members of LastKnownELR are unfenced.
             self._tasks[address] = replace(task, round_ms=None)
@@ -100,14 +102,14 @@ class Pass:
         return True
 
     def _unless_expired(self, task: Task) -> Task:
-        """The task without the operator's request that has waited for its time; that request is answered."""
-        if task.manual is None or self._manager.now_ms < task.manual.until_ms:
-            return task
-        self.answers[task.address] = TIMED_OUT
-        return replace(task, manual=None)
+        """The task without operators' requests that have waited for their time; the last one's end answers all."""
+        waiting = tuple(one for one in task.manual if self._manager.now_ms < one.until_ms)
+        if task.manual and not waiting:
+            self.answers[task.address] = TIMED_OUT
+        return replace(task, manual=waiting) if waiting != task.manual else task
 
     def _end(self, address: TopicPartition, error: str) -> None:
-        """No recovery any more; the operator who asked for it, if one did, gets this answer."""
+        """No recovery any more; operators who asked for it, if any did, get this answer."""
         task = self._tasks.pop(address, None)
-        if task is not None and task.manual is not None and address not in self.answers:
+        if task is not None and task.manual and address not in self.answers:
             self.answers[address] = error

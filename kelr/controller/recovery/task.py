@@ -5,7 +5,7 @@ Source: KIP-966, "Unclean Recovery Manager" (workflow, verification, failovers).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from kelr.controller.recovery.rules import LogInfo, Recovery
@@ -66,13 +66,20 @@ class Task:
     address: TopicPartition
     leader_epoch: int
     """The partition's: answers of another one are stale."""
-    started_ms: int
-    """When the partition came under recovery."""
+    window_from_ms: int | None = None
+    """When aggressive began to gather answers (`window_begun`); None while another strategy is in force."""
     round_ms: int | None = None
     """When the present round of asking began; None while balanced waits for its quorum to be live."""
     inquiries: Mapping[int, Inquiry] = field(default_factory=dict)
     """By replica."""
-    manual: Manual | None = None
+    manual: tuple[Manual, ...] = ()
+    """What operators asked for and were not answered yet, in the order in which they asked. The last one's strategy is
+    in force; the step that ends the last of them answers them all."""
+
+    @property
+    def asked_for(self) -> RecoveryStrategy | None:
+        """The strategy that an operator asked for; None where the topic's own counts."""
+        return self.manual[-1].strategy if self.manual else None
 
     @property
     def heard(self) -> Mapping[int, LogInfo]:
@@ -112,7 +119,7 @@ def refreshed(task: Task, partition: PartitionState, brokers: Mapping[int, Regis
     as well for an answer that was right when it came.
     """
     if task.leader_epoch != partition.leader_epoch:
-        return replace(task, leader_epoch=partition.leader_epoch, inquiries={})
+        return replace(task, leader_epoch=partition.leader_epoch, window_from_ms=None, inquiries={})
     lost = partition.offline_replicas or ()
     kept = {
         replica: inquiry
@@ -122,7 +129,28 @@ def refreshed(task: Task, partition: PartitionState, brokers: Mapping[int, Regis
         and replica in brokers
         and brokers[replica].epoch == inquiry.broker_epoch
     }
-    return task if len(kept) == len(task.inquiries) else replace(task, inquiries=kept)
+    if len(kept) == len(task.inquiries):
+        return task
+    after = replace(task, inquiries=kept)
+    return replace(after, window_from_ms=None) if task.heard and not after.heard else after
+
+
+def window_begun(task: Task, strategy: RecoveryStrategy | None, live: Collection[int], now_ms: int) -> Task:
+    """The task with aggressive's window under way, or without one where another strategy is in force.
+
+    It begins when aggressive begins to ask, however long the partition has had no leader, and anew when there is
+    nothing left to choose from: all that was heard is void, or every live replica's answer failed. Then they are asked
+    again, and the first to answer need not be the best. A new round alone does not begin it anew.
+
+    Args:
+        live: the replicas that may be elected.
+    """
+    if strategy is not RecoveryStrategy.AGGRESSIVE:
+        return task if task.window_from_ms is None else replace(task, window_from_ms=None)
+    all_failed = bool(live) and not any(replica in task.heard or replica in task.owing for replica in live)
+    if task.window_from_ms is not None and not all_failed:
+        return task
+    return replace(task, window_from_ms=now_ms)
 
 
 def round_begun(task: Task, now_ms: int, limits: RecoveryLimits) -> Task:
@@ -172,7 +200,8 @@ def may_elect(
         unbeaten = recovery.choice is not None and all(
             log.rank <= heard[recovery.choice].rank for log in heard.values()
         )
-        return now_ms - task.started_ms >= limits.window_ms or (not others and unbeaten)
+        closed = task.window_from_ms is not None and now_ms - task.window_from_ms >= limits.window_ms
+        return closed or (not others and unbeaten)
     failed = {replica for replica, inquiry in task.inquiries.items() if inquiry.failed}
     timed_out = task.round_ms is not None and now_ms - task.round_ms >= limits.timeout_ms
     return timed_out or all(replica in failed for replica in others if replica in electable)
