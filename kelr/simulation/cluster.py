@@ -54,8 +54,8 @@ class SimulatedCluster:
     """The Unclean Recovery Manager; it has nothing to do but by the kip966-* rules."""
     asked: tuple[LogInfoRequest, ...] = ()
     """The manager's questions that nobody has answered yet."""
-    replies: Mapping[int, LogInfoAnswered] = field(default_factory=dict)
-    """By broker: answers that are on their way to the controller."""
+    replies: Mapping[int, tuple[LogInfoAnswered, ...]] = field(default_factory=dict)
+    """By broker: answers that are on their way to the controller, one for each request, in the order of sending."""
     replication: Mapping[TopicPartition, Replication] = field(default_factory=dict)
     down: frozenset[int] = frozenset()
     """Brokers whose process does not run, whatever the controller knows of it."""
@@ -75,7 +75,7 @@ class SimulatedCluster:
             self,
             controller=done.controller.state,
             manager=done.controller.manager,
-            asked=(*self.asked, *done.requests),
+            asked=(*self._still_asked(event), *done.requests),
         )._with_records(done)
         if done.error != NONE:
             return cluster, done
@@ -87,13 +87,15 @@ class SimulatedCluster:
         return cluster, done
 
     def placed(self, partition: PartitionState) -> SimulatedCluster:
-        """A partition is in this state, its logs empty; one of the same name is replaced."""
+        """A partition is in this state, its logs empty; one of the same name is replaced, with its recovery."""
         address = partition.address
+        tasks = {at: task for at, task in self.manager.tasks.items() if at != address}
         counts = {**self.controller.first_partition_replicas}
         counts.setdefault(address.topic, len(partition.replicas))
         controller = replace(self.controller.with_partition(partition), first_partition_replicas=counts)
         fresh = Replication({replica: SimulatedLog() for replica in partition.replicas})
-        return replace(self, controller=controller)._with_replication(address, self._led(fresh, partition))
+        cluster = replace(self, controller=controller, manager=replace(self.manager, tasks=tasks))
+        return cluster._with_replication(address, cluster._led(fresh, partition))
 
     def running(self, broker: int) -> bool:
         """Whether a broker's process runs and the controller counts it in: only then it leads, fetches and answers."""
@@ -144,11 +146,12 @@ class SimulatedCluster:
             return self, Stepped(RecoveringController(self.controller, self.manager))
         asked = events.PartitionAltered(address, leadership.leader, leadership.proposed, leadership.proposed_epochs)
         cluster, done = self.after(asked)
-        withdrawn = rep.withdrawn(cluster.replication[address], cluster._rule(address))
+        running = cluster.serving(address) is not None
+        withdrawn = rep.withdrawn(cluster.replication[address], cluster._rule(address), running=running)
         return cluster._with_replication(address, withdrawn), done
 
     def reply(self, broker: int) -> SimulatedCluster:
-        """A broker answers what the manager asked it, by its logs of this moment; the answer is on its way.
+        """A broker answers what the manager asked it, by its logs of this moment; the answers are on their way.
 
         One that nobody asked, or whose process does not run, says nothing.
         """
@@ -156,19 +159,26 @@ class SimulatedCluster:
         questions = tuple(request for request in self.asked if request.broker == broker)
         if not questions or registration is None or broker in self.down:
             return self
-        addresses = {address for request in questions for address in request.partitions}
-        entries = {address: self._log_info(address, broker) for address in sorted(addresses) if self._has(address)}
-        answer = LogInfoAnswered(broker, registration.epoch, entries)
+        answers = tuple(
+            LogInfoAnswered(
+                broker,
+                registration.epoch,
+                {address: self._log_info(address, broker) for address in request.partitions if self._has(address)},
+                request.id,
+            )
+            for request in questions
+        )
         left = tuple(request for request in self.asked if request.broker != broker)
-        return replace(self, asked=left, replies={**self.replies, broker: answer})
+        return replace(self, asked=left, replies={**self.replies, broker: (*self.replies.get(broker, ()), *answers)})
 
-    def arrive(self, broker: int) -> tuple[SimulatedCluster, Stepped] | None:
-        """The answer that is on its way reaches the controller; None where there is none."""
-        answer = self.replies.get(broker)
-        if answer is None:
-            return None
-        left = {other: reply for other, reply in self.replies.items() if other != broker}
-        return replace(self, replies=left).after(answer)
+    def arrive(self, broker: int) -> tuple[SimulatedCluster, tuple[Stepped, ...]]:
+        """The answers that are on their way reach the controller, one after the other; nothing where there is none."""
+        left = {other: replies for other, replies in self.replies.items() if other != broker}
+        cluster, steps = replace(self, replies=left), []
+        for answer in self.replies.get(broker, ()):
+            cluster, done = cluster.after(answer)
+            steps.append(done)
+        return cluster, tuple(steps)
 
     def no_answer(self, broker: int) -> tuple[SimulatedCluster, Stepped]:
         """The manager's questions to a broker, and its answers, are lost on the way."""
@@ -186,12 +196,13 @@ class SimulatedCluster:
         Args:
             power_loss: the machine's page cache is lost with it, so that only flushed records remain.
         """
-        cluster = replace(self, down=self.down | {broker}, crashed=self.crashed | {broker})
+        cluster = replace(self._leading_no_more(broker), down=self.down | {broker}, crashed=self.crashed | {broker})
         return cluster._each_log(broker, after_power_loss) if power_loss else cluster
 
     def shut_down(self, broker: int) -> SimulatedCluster:
         """A broker writes everything to its disk, and its process ends cleanly."""
-        return replace(self.flushed(broker), down=self.down | {broker}, crashed=self.crashed - {broker})
+        cluster = self.flushed(broker)._leading_no_more(broker)
+        return replace(cluster, down=self.down | {broker}, crashed=self.crashed - {broker})
 
     def flushed(self, broker: int) -> SimulatedCluster:
         """A broker writes everything to its disk."""
@@ -266,7 +277,17 @@ class SimulatedCluster:
     def _led(self, logs: Replication, partition: PartitionState) -> Replication:
         logs = rep.assigned(logs, partition.replicas)
         rule = self._rule(partition.address)
-        return rep.led(logs, partition.leader, partition.leader_epoch, partition.isr, rule)
+        running = partition.leader is not None and self.running(partition.leader)
+        return rep.led(logs, partition.leader, partition.leader_epoch, partition.isr, rule, running=running)
+
+    def _leading_no_more(self, broker: int) -> SimulatedCluster:
+        after = {address: rep.stopped(logs, broker) for address, logs in self.replication.items()}
+        return replace(self, replication=after)
+
+    def _still_asked(self, event: events.Event | RecoveryEvent) -> tuple[LogInfoRequest, ...]:
+        """The manager's open questions once an event has happened: those to a process that has ended are lost."""
+        gone = event.broker if isinstance(event, events.BrokerRegistered) else None
+        return tuple(request for request in self.asked if request.broker != gone)
 
     def _without_lost_directories(self) -> SimulatedCluster:
         """What was in a failed log directory is gone."""

@@ -64,7 +64,7 @@ def _config(cluster: SimulatedCluster, directive: Directive) -> Result:
     min_isr = _positive(directive, directive.optional("min-isr"))
     after, handled = cluster.after(events.ConfigWritten(name, min_isr, directive.flag("unclean")))
     # A value that a topic has already is not written again; otherwise it is worth saying that nothing was cleared.
-    silent = not handled.changes and (min_isr is None or after.controller == cluster.controller)
+    silent = not (handled.changes or handled.requests) and (min_isr is None or after.controller == cluster.controller)
     return after, () if silent and handled.error == "NONE" else outcome_lines(handled)
 
 

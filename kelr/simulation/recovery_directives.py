@@ -24,11 +24,10 @@ def _arrive(cluster: SimulatedCluster, directive: Directive) -> Result:
     directive.allow()
     printed: list[str] = []
     for broker in brokers(cluster, directive):
-        arrived = cluster.arrive(broker)
-        if arrived is None:
+        if broker not in cluster.replies:
             raise directive.error(f"no answer of {broker} is on its way", next_step=f"reply {broker} first")
-        cluster, done = arrived
-        printed += outcome_lines(done)
+        cluster, steps = cluster.arrive(broker)
+        printed += outcome_lines(*steps)
     return cluster, printed
 
 
@@ -36,10 +35,8 @@ def _answer(cluster: SimulatedCluster, directive: Directive) -> Result:
     directive.allow("error")
     printed: list[str] = []
     for broker in brokers(cluster, directive):
-        arrived = _replied(cluster, directive, broker).arrive(broker)
-        assert arrived is not None
-        cluster, done = arrived
-        printed += outcome_lines(done)
+        cluster, steps = _replied(cluster, directive, broker).arrive(broker)
+        printed += outcome_lines(*steps)
     return cluster, printed
 
 
@@ -50,12 +47,15 @@ def _replied(cluster: SimulatedCluster, directive: Directive, broker: int) -> Si
         raise directive.error(f"broker {broker} was not asked, or has answered already")
     after = cluster.reply(broker)
     error = directive.options.get("error")
-    return after if error is None else replace(after, replies={**after.replies, broker: _failing(after, broker, error)})
+    if error is None:
+        return after
+    before = cluster.replies.get(broker, ())
+    failing = (_failing(answer, error) for answer in after.replies[broker][len(before) :])
+    return replace(after, replies={**after.replies, broker: (*before, *failing)})
 
 
-def _failing(cluster: SimulatedCluster, broker: int, error: str) -> LogInfoAnswered:
+def _failing(answer: LogInfoAnswered, error: str) -> LogInfoAnswered:
     """The answer with an error for each partition in place of its log."""
-    answer = cluster.replies[broker]
     entries = {address: replace(entry, error=error) for address, entry in answer.entries.items()}
     return replace(answer, entries=entries)
 
@@ -88,7 +88,7 @@ def _recovery(cluster: SimulatedCluster, directive: Directive) -> Result:
     for at in addresses(cluster, directive):
         partition, task = cluster.controller.partitions[at], cluster.manager.tasks.get(at)
         heard = {} if task is None else task.heard
-        asked_for = None if task is None or task.manual is None else task.manual.strategy
+        asked_for = None if task is None else task.asked_for
         around = cluster.controller.around(partition)
         lines.append(recovery_line(at, recovery_of(partition, around, heard, asked_for=asked_for), heard))
     return cluster, lines

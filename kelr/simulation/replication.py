@@ -115,13 +115,22 @@ def enough_in_sync(replication: Replication, rule: HighWatermarkRule) -> bool:
 
 
 def led(
-    replication: Replication, leader: int | None, epoch: int, isr: tuple[int, ...], rule: HighWatermarkRule
+    replication: Replication,
+    leader: int | None,
+    epoch: int,
+    isr: tuple[int, ...],
+    rule: HighWatermarkRule,
+    *,
+    running: bool = True,
 ) -> Replication:
     """The controller's record of leader, leader epoch and ISR reaches the replicas (Partition.makeLeader).
 
     A new leader knows nothing of its followers and starts its epoch where its log ends; its log is not truncated. What
     producers still waited for at another leader is not acknowledged any more. An ISR of the controller's ends the
     request that was under way.
+
+    Args:
+        running: whether the leader's process runs; one that does not commits nothing and answers no producer.
     """
     before = replication.leadership
     if leader is None or leader not in replication.logs:
@@ -134,7 +143,19 @@ def led(
         leadership = replace(before, epoch=epoch, epoch_start=end, isr=members, proposed=None, proposed_epochs={})
     else:
         leadership = replace(before, isr=members, proposed=None, proposed_epochs={})
-    return advanced(replace(replication, leadership=leadership), rule)
+    after = replace(replication, leadership=leadership)
+    return advanced(after, rule) if running else after
+
+
+def stopped(replication: Replication, broker: int) -> Replication:
+    """A broker's process ends, and with it what it knew as a leader: followers' ends, and producers that waited.
+
+    An AlterPartition request of its is on the network already, and may still reach the controller.
+    """
+    leadership = replication.leadership
+    if leadership is None or leadership.leader != broker:
+        return replication
+    return replace(replication, leadership=replace(leadership, ends={}, broker_epochs={}, waiting=frozenset()))
 
 
 def produced(replication: Replication, count: int, acks: Acks, rule: HighWatermarkRule, *, first_id: int) -> Produced:
@@ -230,12 +251,13 @@ def proposed(replication: Replication, isr: tuple[int, ...]) -> Replication:
     return replace(replication, leadership=replace(leadership, proposed=isr, proposed_epochs=epochs))
 
 
-def withdrawn(replication: Replication, rule: HighWatermarkRule) -> Replication:
-    """The controller refused the proposed ISR; the leader goes back to the committed one."""
+def withdrawn(replication: Replication, rule: HighWatermarkRule, *, running: bool = True) -> Replication:
+    """The controller refused the proposed ISR; the leader goes back to the committed one, if its process runs."""
     leadership = replication.leadership
     if leadership is None or leadership.proposed is None:
         return replication
-    return advanced(replace(replication, leadership=replace(leadership, proposed=None, proposed_epochs={})), rule)
+    after = replace(replication, leadership=replace(leadership, proposed=None, proposed_epochs={}))
+    return advanced(after, rule) if running else after
 
 
 def advanced(replication: Replication, rule: HighWatermarkRule) -> Replication:

@@ -271,8 +271,8 @@ def _elected(election: Election) -> _Move:
 
 
 def _answered(world: World, broker: int) -> Moved | None:
-    arrived = world.cluster.reply(broker).arrive(broker)
-    return None if arrived is None else _with(world, arrived[0], arrived[1])
+    cluster, done = world.cluster.reply(broker).arrive(broker)
+    return _with(world, cluster, *done) if done else None
 
 
 def _said(world: World, broker: int) -> Moved | None:
@@ -282,8 +282,8 @@ def _said(world: World, broker: int) -> Moved | None:
 
 
 def _arrived(world: World, broker: int) -> Moved | None:
-    arrived = world.cluster.arrive(broker)
-    return None if arrived is None else _with(world, arrived[0], arrived[1])
+    cluster, done = world.cluster.arrive(broker)
+    return _with(world, cluster, *done) if done else None
 
 
 def _waited(world: World, _broker: int) -> Moved | None:

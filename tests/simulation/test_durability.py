@@ -141,11 +141,12 @@ def _heard(moment: Moment) -> dict[int, LogInfo]:
         if inquiry.log is not None and inquiry.broker_epoch == after.brokers[replica].epoch
     }
     broker = moment.move.broker
-    answer = before.reply(broker).replies.get(broker) if moment.move.name == "answer" else before.replies.get(broker)
-    refused = {refusal.address for done in moment.done for refusal in done.refused}
-    came = moment.move.name in {"answer", "answer arrives"} and PARTITION not in refused
-    if came and answer is not None and PARTITION in answer.entries:
-        heard[broker] = answer.entries[PARTITION].log
+    if moment.move.name == "answer":
+        before = before.reply(broker)
+    came = before.replies.get(broker, ()) if moment.move.name in {"answer", "answer arrives"} else ()
+    for answer, done in zip(came, moment.done, strict=True) if came else ():
+        if PARTITION in answer.entries and PARTITION not in {refusal.address for refusal in done.refused}:
+            heard[broker] = answer.entries[PARTITION].log
     return heard
 
 
