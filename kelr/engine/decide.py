@@ -18,7 +18,7 @@ from kelr.engine.forecast import forecasts_of
 from kelr.engine.metadata_log import decide_metadata_log
 from kelr.engine.recovery.elections import outcomes_under_kip966
 from kelr.engine.recovery.prediction import awaited, recovery_now, run_now, situation_under_recovery
-from kelr.engine.recovery.words import awaited_in_words, notes_on_the_rules
+from kelr.engine.recovery.words import awaited_in_words, notes_on_the_rules, undecided
 from kelr.engine.situation import situation_of
 from kelr.engine.steps import steps_of
 from kelr.engine.words import agree, brokers, ids, joined
@@ -142,6 +142,8 @@ def _summary(case: Case, found: Findings) -> str:
     head = f"{name} has no leader (leader epoch {state.leader_epoch})"
     if found.elected is not None:
         return f"{head}; broker {found.elected} is about to be elected ({found.elected_by})."
+    if case.rules.kip966 and undecided(case):
+        return f"{head}; {undecided(case)}."
     if found.waits_for:
         return f"{head} and waits for {awaited_in_words(case, found.waits_for)}."
     if found.situation is Situation.NO_LIVE_REPLICA:
@@ -198,11 +200,14 @@ def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules) -> Iterator[str]
         yield f"configs of topic {case.state.topic} could not be read ({case.config.error})"
     elif case.min_isr is None or case.config.unclean_leader_election is None:
         yield f"configs of topic {case.state.topic} are not known: unclean.leader.election.enable is taken as false"
-    elif case.unclean_election is None:
+    elif case.unclean_election is None and (chosen.rules.strategy_by_topic or not case.rules.kip966):
+        true = (
+            "the recovery strategy is aggressive" if case.rules.kip966 else "it elects the first live replica by itself"
+        )
         yield (
             "unclean.leader.election.enable is true in the file of the broker that answered, and set neither on the"
             " topic nor cluster-wide: the controller decides by its own file, which no broker tells; taken as false. If"
-            " the controller has true, too, it elects the first live replica by itself"
+            f" the controller has true, too, {true}"
         )
     if case.logs.newer_leader_epoch is not None:
         yield (

@@ -7,6 +7,7 @@ from kelr.engine.case import Case
 from kelr.engine.elections import elected_by
 from kelr.engine.loss import loss_of_electing
 from kelr.engine.recovery.prediction import run_on_return
+from kelr.engine.words import holds_up_to
 from kelr.model import BrokerStatus, ElectedBy, Forecast, Grade, Loss
 
 
@@ -71,11 +72,12 @@ def _warning(case: Case, replica: int, leader: int | None, by: ElectedBy | None,
     held = "" if best is None or best.replica == replica else _held_by(best.replica, best.log_end, best.high_watermark)
     if by is ElectedBy.LAST_KNOWN_LEADER:
         return f"whatever its disk still holds, and no config forbids it{held}"
+    if by in {ElectedBy.ISR, ElectedBy.ELR} and case.logs.lost_directory(replica):
+        return f"although its log directory has failed: its log is empty if the disk was replaced{held}"
     if by in {ElectedBy.ISR, ElectedBy.ELR}:
         return f"although it may have lost its log's tail: with ELR off it stays in the {by.upper()}{held}"
     return ""
 
 
 def _held_by(replica: int, log_end: int, high_watermark: int | None) -> str:
-    known = "" if high_watermark is None else f" (HW {high_watermark})"
-    return f"; {replica} holds up to offset {log_end}{known} and would truncate to it"
+    return f"; {holds_up_to(replica, log_end, high_watermark)} and would truncate to it"

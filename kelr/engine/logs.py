@@ -146,6 +146,12 @@ class KnownLogs:
         """Replicas whose log was not heard, or tells no epochs: each may hold more than the best log that is known."""
         return tuple(sorted(replica for replica in {*self.heard, *self.unheard} if replica not in self.ranked))
 
+    def lost_directory(self, replica: int) -> bool:
+        """Whether the replica's broker answered that the log's directory has failed: what the replica holds when it is
+        back, an empty log perhaps, is not what its place in ISR or ELR stands for."""
+        answer = self.unheard.get(replica)
+        return answer is not None and answer.reason is Unheard.STORAGE_ERROR
+
     def best_of(self, replicas: Iterable[int]) -> ReplicaLog | None:
         """The best ranked log of these replicas; the first one of equals."""
         return max((self.ranked[replica] for replica in replicas if replica in self.ranked), key=_rank, default=None)

@@ -23,6 +23,12 @@ def joined(items: Iterable[object], word: str = "and") -> str:
     return f"{', '.join(texts[:-1])} {word} {texts[-1]}"
 
 
+def holds_up_to(replica: int, log_end: int, high_watermark: int | None) -> str:
+    """``2 holds up to offset 135 (HW 120)``."""
+    known = "" if high_watermark is None else f" (HW {high_watermark})"
+    return f"{replica} holds up to offset {log_end}{known}"
+
+
 def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 

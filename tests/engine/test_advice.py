@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from kelr.controller import ELR_4_0, ELR_4_3, RuleSet
+from kelr.controller import ELR_4_0, ELR_4_3, KIP966_BALANCED, RuleSet
 from kelr.engine import decide
 from kelr.engine.advice.words import cost_in_words
 from kelr.model import (
@@ -308,3 +308,53 @@ def test_whoever_is_away_and_was_not_heard_is_warned_of(logs: dict[int, int], wa
     text = found.advice.alternative
     assert "designate 2" in text
     assert text.endswith(warning) if warning else "truncate" not in text
+
+
+# A log directory that has failed.
+
+
+def storage_error(replica: int) -> NotHeard:
+    return NotHeard(replica, Unheard.STORAGE_ERROR, "KAFKA_STORAGE_ERROR")
+
+
+@pytest.mark.parametrize("rules", [ELR_4_3, KIP966_BALANCED])
+def test_a_member_without_its_log_directory_is_not_the_one_to_bring_back(rules: RuleSet) -> None:
+    found = decision(
+        leaderless(elr=(1, 2), last_known=(1,)),
+        cluster_of(live=(3,), fenced=(1, 2)),
+        [storage_error(1), silent(2), log_of(3, (4, 60))],
+        rules=rules,
+    )
+    assert (found.advice.action, found.advice.replica) == (AdviceAction.BRING_BACK, 2)
+    assert found.advice.text.startswith("Bring broker 2 back first: in the ELR")
+    assert "Not broker 1 without its data: its log directory has failed." in found.advice.text
+    forecast = next(one for one in found.forecasts if one.replica == 1 and one.clean)
+    assert forecast.loss is not None
+    assert (forecast.elected, forecast.loss.grade) == (1, Grade.UNKNOWN)
+    assert forecast.warning == (
+        "although its log directory has failed: its log is empty if the disk was replaced; 3 holds up to offset 60 (HW"
+        " 60) and would truncate to it"
+    )
+
+
+@pytest.mark.parametrize("rules", [ELR_4_3, KIP966_BALANCED])
+def test_the_only_member_is_held_back_once_its_log_directory_has_failed(rules: RuleSet) -> None:
+    found = decision(
+        leaderless(elr=(1,), last_known=(1,)),
+        cluster_of(live=(2, 3), fenced=(1,)),
+        [storage_error(1), log_of(2, (4, 100)), log_of(3, (4, 60))],
+        rules=rules,
+    )
+    assert (found.advice.action, found.advice.replica) == (AdviceAction.HOLD, 1)
+    assert found.advice.text.startswith("Broker 1 must not return without its data: its log directory has failed")
+    assert " elects 2, which" in found.advice.alternative or "designate 2, which" in found.advice.alternative
+
+
+@pytest.mark.parametrize(("elr", "advised"), [((1, 2), (AdviceAction.BRING_BACK, 2)), ((1,), (AdviceAction.HOLD, 1))])
+def test_with_nobody_live_a_broker_without_its_log_directory_does_not_start_first(
+    elr: tuple[int, ...], advised: tuple[AdviceAction, int]
+) -> None:
+    logs = [storage_error(1), silent(2), silent(3)]
+    found = decision(leaderless(elr=elr), cluster_of(live=(), fenced=(1, 2, 3)), logs)
+    assert found.situation is Situation.NO_LIVE_REPLICA
+    assert (found.advice.action, found.advice.replica) == advised

@@ -9,7 +9,7 @@ import pytest
 from kelr.controller import ELR_4_3, KRAFT, RuleSet
 from kelr.engine import Case
 from kelr.engine.loss import loss_of_electing
-from kelr.model import Bounds, Grade, LogAnswer, Loss, PartitionState, ReplicaLog, Truncation
+from kelr.model import Bounds, Grade, LogAnswer, Loss, NotHeard, PartitionState, ReplicaLog, Truncation, Unheard
 from tests.engine.cases import case, cluster_of, leaderless, log_of, silent
 
 LIVE = cluster_of(live=(1, 2, 3))
@@ -195,3 +195,12 @@ def test_whose_log_the_records_vouch_for(state: PartitionState, rules: RuleSet, 
     known = of(silent(1), silent(2), silent(3), state=state, rules=rules)
     assert (loss_of_electing(known, 1).grade is Grade.PROVEN_NONE) is trusted
     assert loss_of_electing(known, 1, holds_all_committed=not trusted).grade is not loss_of_electing(known, 1).grade
+
+
+def test_a_failed_log_directory_takes_the_guarantee_of_isr_and_elr_with_it() -> None:
+    lost = NotHeard(1, Unheard.STORAGE_ERROR, "KAFKA_STORAGE_ERROR")
+    known = of(lost, log_of(2, (4, 100)), log_of(3, (4, 60)), state=MEMBER)
+    reason = "the log directory of 1 has failed: its place in ISR or ELR says nothing of what it holds since"
+    for guaranteed in (None, True, False):
+        loss = loss_of_electing(known, 1, holds_all_committed=guaranteed)
+        assert loss == Loss(Grade.UNKNOWN, unheard=(1,), best=2, reason=reason)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kelr.controller import (
+    ELR_4_3,
     KIP966,
     KIP966_AGGRESSIVE,
     KIP966_BALANCED,
@@ -22,8 +23,11 @@ from kelr.controller import (
     events,
 )
 from kelr.engine import decide
+from kelr.engine.what_if.assumptions import parse_assumptions
+from kelr.engine.what_if.imagine import imagine
 from kelr.model import (
     AdviceAction,
+    ConfigSource,
     Decision,
     ElectedBy,
     ElectionType,
@@ -35,6 +39,8 @@ from kelr.model import (
     ReplicaLog,
     Situation,
     Snapshot,
+    TopicConfig,
+    TopicPartition,
 )
 from tests.controller.recovering import Run
 from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent, snapshot_of
@@ -333,6 +339,95 @@ def test_answers_of_another_leader_epoch_are_not_used() -> None:
         assert (found.elected, found.waits_for) == (None, (1,))
 
 
+# Live replicas that were not heard.
+
+
+@pytest.mark.parametrize(
+    ("rules", "last_known", "silent_ones", "words"),
+    [
+        (KIP966_AGGRESSIVE, (1, 2), (1, 2), "1 or 2"),
+        (KIP966_BALANCED, (3,), (1, 2), "1 or 2"),
+        (KIP966_BALANCED, (1, 3), (2,), "2"),
+    ],
+)
+def test_a_live_replica_that_was_not_heard_may_tell_the_manager_of_a_better_log(
+    rules: RuleSet, last_known: tuple[int, ...], silent_ones: tuple[int, ...], words: str
+) -> None:
+    logs = [silent(one) if one in silent_ones else log_of(one, (4, 20 * one)) for one in IDS]
+    snapshot = snapshot_of(leaderless(last_known=last_known), cluster_of(live=IDS), logs)
+    found = decide(snapshot, snapshot.partitions[0], rules)
+    assert (found.situation, found.elected, found.elected_by) == (Situation.NEEDS_UNCLEAN_RECOVERY, None, None)
+    assert found.waits_for == silent_ones
+    assert found.summary == (
+        "orders:0 has no leader (leader epoch 5); broker 3 is about to be elected, unless"
+        f" {words} tells of a better log."
+    )
+    assert steps(found)[-2:] == [("best-log", True), ("unclean-recovery", False)]
+    assert (found.advice.action, found.advice.replica) == (AdviceAction.WAIT, 3)
+    assert found.advice.text.endswith(f" If {words} still tells of a better log, that one.")
+    assert found.advice.alternative.startswith("If that cannot be done: a designation elects 3, which")
+    by_hand = outcome(found, ElectionType.LONGEST_LOG_AGGRESSIVE)
+    assert (by_hand.elected, by_hand.designate, by_hand.waits_for) == (None, 3, silent_ones)
+    assert by_hand.note == f"elects 3 unless {words} tells of a better log"
+
+    recovery = started(snapshot, rules)
+    tell(recovery, 2, (4, 100))
+    answer(recovery, snapshot, but=(2,))
+    assert recovery.leader == 2
+
+
+def test_an_operator_is_told_whose_log_is_missing_although_the_quorum_was_heard() -> None:
+    logs = [log_of(1, (4, 20)), silent(2), log_of(3, (4, 60))]
+    found = decision(leaderless(last_known=(1, 3)), cluster_of(live=IDS), logs, rules=KIP966_NONE)
+    assert (found.elected, found.advice.action) == (None, AdviceAction.GET_MORE_INFORMATION)
+    assert " Learn what 2 holds." in f" {found.advice.text}"
+    assert outcome(found, ElectionType.LONGEST_LOG_BALANCED).waits_for == (2,)
+
+
+def test_a_forecast_leaves_it_open_while_another_live_replica_was_not_heard() -> None:
+    found = decision(
+        leaderless(last_known=(1, 3)),
+        cluster_of(live=(2, 3), fenced=(1,)),
+        [log_of(1, (4, 20)), silent(2), log_of(3, (4, 60))],
+        rules=KIP966_BALANCED,
+    )
+    clean = forecast(found, 1, clean=True)
+    assert (clean.elected, clean.warning) == (None, "the best log is elected once the log of 2 is known")
+
+
+def test_an_imagined_recovery_leaves_it_open_while_another_live_replica_was_not_heard() -> None:
+    logs = [log_of(1, (4, 20)), silent(2), log_of(3, (4, 60))]
+    snapshot = snapshot_of(leaderless(last_known=(1, 3)), cluster_of(live=(2, 3), fenced=(1,)), logs)
+    result = imagine(snapshot, parse_assumptions("1 returns"), KIP966_BALANCED)
+    assert result.snapshot.partitions[0].leader is None
+    assert result.happened[0].outlook == {
+        TopicPartition("orders", 0): "one of 2 and 3 is elected; which cannot be told"
+    }
+
+
+# Configs that nobody tells.
+
+
+@pytest.mark.parametrize(
+    ("rules", "consequence"),
+    [
+        (ELR_4_3, "it elects the first live replica by itself"),
+        (KIP966, "the recovery strategy is aggressive"),
+        (KIP966_BALANCED, None),
+    ],
+)
+def test_what_an_unknown_unclean_config_would_mean_is_told_by_the_rules_at_hand(
+    rules: RuleSet, consequence: str | None
+) -> None:
+    snapshot = snapshot_of(leaderless(), cluster_of(live=IDS))
+    config = TopicConfig(2, ConfigSource.TOPIC, True, ConfigSource.STATIC)
+    snapshot = replace(snapshot, configs={"orders": config})
+    notes = [note for note in decide(snapshot, snapshot.partitions[0], rules).notes if "in the file" in note]
+    assert [note.rpartition("If the controller has true, too, ")[2] for note in notes] == (
+        [] if consequence is None else [consequence]
+    )
+
+
 # Explaining never disagrees with doing.
 
 
@@ -391,6 +486,9 @@ def tell(recovery: Run, replica: int, log: tuple[int | None, int]) -> None:
     recovery.step(LogInfoAnswered(replica, epoch, {recovery.state().address: entry}))
 
 
+UNDECIDED = "tells of a better log"
+
+
 @settings(max_examples=300)
 @given(worlds())
 def test_the_manager_elects_whom_the_decision_says(world: tuple[Snapshot, RuleSet]) -> None:
@@ -401,6 +499,9 @@ def test_the_manager_elects_whom_the_decision_says(world: tuple[Snapshot, RuleSe
     if found.elected_by in {ElectedBy.ISR, ElectedBy.ELR}:
         # The controller elects cleanly at its next event; until then the manager leaves the partition alone.
         assert (recovery.leader, recovery.requests) == (None, [])
+    elif UNDECIDED in found.summary:
+        # Those whose logs are not known tell the manager nothing either.
+        assert (found.elected, recovery.leader) == (None, found.advice.replica)
     else:
         assert recovery.leader == found.elected
     if found.elected_by is ElectedBy.LONGEST_LOG:

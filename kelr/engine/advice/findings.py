@@ -28,6 +28,17 @@ class Findings:
     def best_designation(self) -> Outcome | None:
         """Designating the live replica with the best heard log, where logs could be ranked and Kafka would obey."""
         aggressive = self.outcome(ElectionType.LONGEST_LOG_AGGRESSIVE)
-        if aggressive is None or aggressive.designate is None or aggressive.elected != aggressive.designate:
+        if aggressive is None or aggressive.designate is None:
             return None
-        return aggressive
+        if aggressive.elected == aggressive.designate:
+            return aggressive
+        # Under the whole of KIP-966 a live replica that was not heard may tell the manager of a better log.
+        designation = next(
+            (
+                one
+                for one in self.outcomes
+                if one.election is ElectionType.DESIGNATION and one.designate == aggressive.designate
+            ),
+            None,
+        )
+        return designation if designation is not None and designation.elected == designation.designate else None

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from kelr.controller import Recovery, RecoveryStrategy, Standing, recovery_quorum
 from kelr.engine.advice.findings import Findings
+from kelr.engine.advice.lost_directory import and_not, not_without_the_data, with_their_logs
 from kelr.engine.advice.words import cost_in_words, until_the_outage_costs_more
 from kelr.engine.case import Case
-from kelr.engine.recovery.prediction import recovery_now
+from kelr.engine.recovery.prediction import recovery_now, rivals
 from kelr.engine.words import agree, brokers, ids, joined
 from kelr.model import Advice, AdviceAction, ElectedBy, ElectionType, Situation
 
@@ -22,7 +23,7 @@ def advise_under_kip966(case: Case, found: Findings) -> Advice:
     """
     command = ("explain", case.name)
     if found.elected is not None:
-        return Advice(AdviceAction.WAIT, _elected(case, found), found.elected, command=command)
+        return Advice(AdviceAction.WAIT, _elected(found), found.elected, command=command)
     if found.situation is Situation.UNKNOWN:
         text = "ELR and LastKnownELR could not be read, and the answer hangs on them: see the notes for the reason."
         return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=("describe", case.name))
@@ -39,23 +40,23 @@ def advise_under_kip966(case: Case, found: Findings) -> Advice:
     )
 
 
-def _elected(case: Case, found: Findings) -> str:
+def _elected(found: Findings) -> str:
     if found.elected_by is not ElectedBy.LONGEST_LOG:
         return f"Kafka elects {found.elected} at its next event for this partition: look again in a few seconds."
     loss = next((one.loss for one in found.outcomes if one.elected == found.elected and one.loss is not None), None)
-    text = f"The recovery manager elects {found.elected}, which {cost_in_words(loss)}: look again in a few seconds."
-    unheard = [replica for replica in case.live if replica in case.logs.unranked]
-    if unheard:
-        text += f" If {joined(unheard, 'or')} still {agree(len(unheard), 'tells', 'tell')} of a better log, that one."
-    return text
+    return f"The recovery manager elects {found.elected}, which {cost_in_words(loss)}: look again in a few seconds."
 
 
 _Said = tuple[AdviceAction, str, int | None]
 
 
 def _member(case: Case, _recovery: Recovery, _found: Findings) -> _Said:
-    name, members = ("ISR", case.state.isr) if case.state.isr else ("ELR", case.elr)
+    name, named = ("ISR", case.state.isr) if case.state.isr else ("ELR", case.elr)
+    members = with_their_logs(case, named)
+    if not members:
+        return AdviceAction.HOLD, not_without_the_data(named), named[0]
     text = f"Bring {_one_of(members)} back first: in the {name}, so after a clean shutdown nothing committed is lost."
+    text += and_not(tuple(replica for replica in named if replica not in members))
     if name == "ELR":
         text += (
             " After an unclean one it moves to LastKnownELR; once the ELR is empty, the recovery strategy decides"
@@ -77,6 +78,8 @@ def _operator(case: Case, _recovery: Recovery, found: Findings) -> _Said:
     if absent:
         return AdviceAction.BRING_BACK, f"Bring {brokers(absent)} back{_all(absent)}. {then}", absent[0]
     unheard = tuple(replica for replica in quorum if replica in case.logs.unranked)
+    if not unheard and balanced is not None:
+        unheard = balanced.waits_for
     return (
         AdviceAction.GET_MORE_INFORMATION,
         f"Learn what {joined(unheard)} {agree(len(unheard), 'holds', 'hold')}. {then}",
@@ -112,6 +115,20 @@ def _logs(case: Case, recovery: Recovery, _found: Findings) -> _Said:
     return AdviceAction.BRING_BACK, text, None if best is None else best.replica
 
 
+def _ready(case: Case, recovery: Recovery, found: Findings) -> _Said:
+    choice = recovery.choice
+    assert choice is not None  # its standing says so
+    designation = found.best_designation
+    cost = (
+        "" if designation is None or designation.designate != choice else f", which {cost_in_words(designation.loss)}"
+    )
+    text = (
+        f"The recovery manager elects {choice}{cost}: look again in a few seconds. If"
+        f" {joined(rivals(case, recovery), 'or')} still tells of a better log, that one."
+    )
+    return AdviceAction.WAIT, text, choice
+
+
 def _all(members: tuple[int, ...]) -> str:
     return agree(len(members), "", ", all of them")
 
@@ -121,7 +138,8 @@ def _alternative(found: Findings) -> str:
     best = found.best_designation
     if best is None:
         return ""
-    return f"If that cannot be done: longest_log_aggressive elects {best.designate}, which {cost_in_words(best.loss)}."
+    how = "a designation" if best.election is ElectionType.DESIGNATION else str(best.election)
+    return f"If that cannot be done: {how} elects {best.designate}, which {cost_in_words(best.loss)}."
 
 
 def _one_of(members: tuple[int, ...]) -> str:
@@ -133,4 +151,5 @@ _TABLE: dict[Standing, Callable[[Case, Recovery, Findings], _Said]] = {
     Standing.WAITS_FOR_OPERATOR: _operator,
     Standing.WAITS_FOR_QUORUM: _quorum,
     Standing.WAITS_FOR_LOGS: _logs,
+    Standing.READY: _ready,
 }

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kelr.controller import Election, RecoveryStrategy, change_partition
+from kelr.controller import Election, Recovery, RecoveryStrategy, change_partition
 from kelr.engine.case import Case
 from kelr.engine.elections import elected_by, kafka_election, nobody_to_designate, not_needed
 from kelr.engine.loss import loss_of_electing
-from kelr.engine.recovery.prediction import awaited, recovery_now, run_now
+from kelr.engine.recovery.prediction import awaited, recovery_now, rivals, run_now, unless_better
 from kelr.engine.rule_docs import DESIGNATED_IS_LIVE
 from kelr.engine.steps import steps_of
 from kelr.engine.words import joined
@@ -55,10 +55,16 @@ def _by_logs(case: Case, kind: ElectionType, strategy: RecoveryStrategy) -> Outc
         None if leader is None else loss_of_electing(case, leader),
         waits_for,
         designate=recovery.choice,
-        note=f"waits for {joined(waits_for, 'or' if strategy is RecoveryStrategy.AGGRESSIVE else 'and')}"
-        if waits_for
-        else "",
+        note=_waits(recovery, rivals(case, recovery), waits_for),
     )
+
+
+def _waits(recovery: Recovery, others: tuple[int, ...], waits_for: tuple[int, ...]) -> str:
+    if not waits_for:
+        return ""
+    if recovery.choice is not None and others:
+        return f"elects {recovery.choice} {unless_better(others)}"
+    return f"waits for {joined(waits_for, 'or' if recovery.strategy is RecoveryStrategy.AGGRESSIVE else 'and')}"
 
 
 def _designation(case: Case, replica: int) -> Outcome:

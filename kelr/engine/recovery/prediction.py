@@ -55,8 +55,25 @@ def recovery_now(case: Case, *, asked_for: RecoveryStrategy | None = None) -> Re
 
 def run_now(case: Case, *, asked_for: RecoveryStrategy | None = None) -> Change:
     """The run that elects by itself now, or that an operator asks for, with the manager's choice if it has made one."""
-    choice = recovery_now(case, asked_for=asked_for).choice if case.rules.kip966 else None
+    recovery = recovery_now(case, asked_for=asked_for) if case.rules.kip966 else None
+    choice = None if recovery is None or rivals(case, recovery) else recovery.choice
     return change_partition(case.state, case.around, election=case.around.normal_election, recovered=choice)
+
+
+def rivals(case: Case, recovery: Recovery) -> tuple[int, ...]:
+    """Live replicas whose logs are not known, where the manager has its choice of those that are, in assignment order.
+
+    It asks them as well, and elects the one that tells of a better log (`kelr.controller.recovery.task.may_elect`).
+    """
+    if recovery.choice is None:
+        return ()
+    heard = heard_logs(case)
+    return tuple(replica for replica in case.live if replica not in heard)
+
+
+def unless_better(others: tuple[int, ...]) -> str:
+    """``unless 1 or 2 tells of a better log``."""
+    return f"unless {joined(others, 'or')} tells of a better log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +101,13 @@ def run_on_return(case: Case, returned: Change, replica: int, *, clean: bool) ->
     recovery = recovery_of(state, around, heard)
     asking = recovery.standing in {Standing.WAITS_FOR_LOGS, Standing.READY}
     alone = all(one == replica or one not in around.electable for one in state.replicas)
-    choice = replica if asking and alone else recovery.choice if replica in heard else None
+    unheard = tuple(one for one in state.replicas if one in around.electable and one not in heard)
+    choice = replica if asking and alone else None if unheard else recovery.choice
     change = change_partition(state, around, election=around.normal_election, recovered=choice)
     if choice is not None or not recovery.standing.under_recovery:
         return RecoveryOnReturn(change, "")
     if recovery.standing is Standing.WAITS_FOR_QUORUM:
         return RecoveryOnReturn(change, f"the recovery then waits for {brokers(recovery.not_live)}")
-    unheard = tuple(one for one in state.replicas if one in around.electable and one not in heard)
     logs = agree(len(unheard), f"the log of {joined(unheard)} is", f"the logs of {joined(unheard)} are")
     return RecoveryOnReturn(change, f"the best log is elected once {logs} known")
 
@@ -108,7 +125,9 @@ def situation_under_recovery(recovery: Recovery, by_state: Situation) -> Situati
 
 def awaited(case: Case, recovery: Recovery) -> tuple[int, ...]:
     """The replicas that a recovery waits for, in assignment order: all of them for balanced (to be live and to tell
-    their logs), any of them for aggressive."""
+    their logs), any of them for aggressive. Where it has its choice, those that may tell of a better log."""
+    if recovery.standing is Standing.READY:
+        return rivals(case, recovery)
     if recovery.standing not in {Standing.WAITS_FOR_QUORUM, Standing.WAITS_FOR_LOGS}:
         return ()
     if recovery.strategy is _AGGRESSIVE:
@@ -178,7 +197,9 @@ def _evidence(case: Case, recovery: Recovery, *, by_hand: bool) -> str:
         case Standing.WAITS_FOR_OPERATOR:
             return f"{why}: nobody is elected before an operator says so"
         case Standing.READY:
-            return f"{why}: broker {recovery.choice} has the best log of the live replicas that were heard"
+            others = rivals(case, recovery)
+            undecided = f"; {joined(others)} {agree(len(others), 'is', 'are')} live and not heard" if others else ""
+            return f"{why}: broker {recovery.choice} has the best log of the live replicas that were heard{undecided}"
         case Standing.WAITS_FOR_QUORUM:
             return f"{why}: nobody is asked before every member of the recovery quorum is live"
         case _:

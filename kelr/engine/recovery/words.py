@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kelr.controller import RecoveryStrategy, Standing
 from kelr.engine.case import Case
-from kelr.engine.recovery.prediction import recovery_now
+from kelr.engine.recovery.prediction import recovery_now, rivals, unless_better
 from kelr.engine.words import agree, brokers, ids
 from kelr.model import Snapshot
 
@@ -17,12 +17,24 @@ _KEEPS_THE_SET = frozenset({"scenario", "metadata log"})
 def awaited_in_words(case: Case, waits_for: tuple[int, ...]) -> str:
     """What a partition without leader waits for: brokers, or their logs; all of them, or any."""
     recovery, who = recovery_now(case), brokers(waits_for)
-    if recovery.standing is Standing.WAITS_FOR_LOGS and case.live:
+    if recovery.standing in {Standing.WAITS_FOR_LOGS, Standing.READY} and case.live:
         who = f"the {agree(len(waits_for), 'log', 'logs')} of {who}"
     if len(waits_for) == 1:
         return who
     every = recovery.standing is not Standing.WAITS_FOR_MEMBER and recovery.strategy is RecoveryStrategy.BALANCED
     return f"all of {who}" if every and case.rules.kip966 else f"any of {who}"
+
+
+def undecided(case: Case) -> str:
+    """Whom the manager elects unless a live replica that was not heard tells of a better log; empty where nobody is
+    chosen, or nothing can change the choice."""
+    recovery = recovery_now(case)
+    others = rivals(case, recovery)
+    return (
+        f"broker {recovery.choice} is about to be elected, {unless_better(others)}"
+        if recovery.choice is not None and others
+        else ""
+    )
 
 
 def notes_on_the_rules(snapshot: Snapshot, case: Case) -> Iterator[str]:
