@@ -99,8 +99,8 @@ def change_partition(
         recovered=recovered,
     )
     elected = elect(ballot)
-    asked = replace(state, adding=adding, removing=removing)
-    after = _write(state, asked, ballot, elected, sets, around=around, target_recovering=target_recovering)
+    reassignment = (adding, removing)
+    after = _write(state, reassignment, ballot, elected, sets, around=around, target_recovering=target_recovering)
     return Change(state, after, elected, ballot)
 
 
@@ -172,7 +172,7 @@ def _within(brokers: tuple[int, ...], replicas: tuple[int, ...]) -> tuple[int, .
 
 def _write(
     state: PartitionState,
-    asked: PartitionState,
+    reassignment: tuple[tuple[int, ...] | None, tuple[int, ...] | None],
     ballot: Ballot,
     elected: Elected,
     sets: _Sets,
@@ -183,7 +183,7 @@ def _write(
     """The state that the run's record leaves behind (PartitionChangeBuilder.build).
 
     Args:
-        asked: the state with the reassignment that the event asks for.
+        reassignment: the replicas that are being added and removed from now on.
     """
     leader_moves = elected.leader != state.leader
     # A record that drops replicas carries the leader even where it stays, so that its epoch rises.
@@ -200,8 +200,11 @@ def _write(
     else:
         last_known = _last_known_leader(state, elected.leader, leader_written, isr, ballot.rules)
     known_elr = () if unclean else _as_far_as_known(state, state.elr, elr, ballot, around)
+    adding, removing = reassignment
     after = replace(
-        asked,
+        state,
+        adding=adding,
+        removing=removing,
         leader=elected.leader,
         replicas=ballot.replicas,
         isr=isr,
