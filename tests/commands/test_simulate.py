@@ -80,7 +80,7 @@ def test_the_decision_is_said_again_only_when_it_changes(kelr: Kelr, tmp_path: P
     path.write_text("cluster brokers=1,2\ntopic a replicas=1,2\nproduce 2\nreplicate\ncrash 1\n", encoding="utf-8")
     lines = kelr("simulate", str(path)).out.splitlines()
     assert lines.count("  = a:0 healthy: advice: nothing") == 1
-    assert lines[-1] == "  nothing is lost"
+    assert lines[-2:] == ["  nothing is lost", "  = a:0 healthy: advice: wait 1"]
 
 
 def test_scenarios_that_come_with_kelr(kelr: Kelr) -> None:
@@ -197,6 +197,21 @@ def test_rewrite_writes_what_is_printed(kelr: Kelr, scenario: Path) -> None:
     assert scenario.read_text(encoding="utf-8") == SCENARIO
     assert scenario.stat().st_mode & 0o777 == 0o640
     assert kelr("simulate", str(scenario), "--rewrite").err == "two-brokers.txt: nothing changes\n"
+    assert [path.name for path in Path().iterdir()] == ["two-brokers.txt"]
+
+
+def test_a_read_only_file_stays_as_it_is(kelr: Kelr, scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = SCENARIO.replace("isr=2 elr=1", "nonsense")
+    scenario.write_text(wrong, encoding="utf-8")
+    scenario.chmod(0o440)
+    # The root user may write it all the same; this is what everybody else is told.
+    monkeypatch.setattr(os, "access", lambda path, mode: not (mode & os.W_OK and Path(path).stat().st_mode == 0o100440))
+    ran = kelr("simulate", str(scenario), "--rewrite")
+    assert (ran.code, ran.err) == (
+        2,
+        "kelr: error: two-brokers.txt cannot be written: Permission denied\n  next: the file is as it was\n",
+    )
+    assert scenario.read_text(encoding="utf-8") == wrong
     assert [path.name for path in Path().iterdir()] == ["two-brokers.txt"]
 
 
