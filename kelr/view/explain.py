@@ -27,6 +27,7 @@ from kelr.view.explain_columns import (
     CANDIDATE_COLUMNS,
     FORECAST_COLUMNS,
     LEADER_COLUMN,
+    LOSES_COLUMN,
     SHORT_COLUMNS,
     SHORT_STEP_COLUMNS,
     STEP_COLUMNS,
@@ -205,6 +206,9 @@ class Explanation:
     def _advice(self, row: Explained) -> Iterator[Text]:
         advice = row.decision.advice
         head = "Advice: "
+        for prevention in dict.fromkeys(one.change.prevention for one in row.assumed if one.change is not None):
+            if prevention:
+                yield from self._layout.paragraph("To prevent a loss: ", prevention, Style.HEADING)
         if row.supposed:
             yield styled("Advice, if that were so:" if row.assumed else "Advice, under these rules:", Style.HEADING)
             head = " " * len(head)
@@ -235,7 +239,7 @@ def explain_view(
     imagined: bool = False,
 ) -> View[Explained]:
     """The output of `kelr explain`; with `block` people get a text for each partition instead of a line."""
-    columns = (SHORT_COLUMNS[0], LEADER_COLUMN, *SHORT_COLUMNS[1:]) if imagined else SHORT_COLUMNS
+    columns = (SHORT_COLUMNS[0], LEADER_COLUMN, LOSES_COLUMN, *SHORT_COLUMNS[1:]) if imagined else SHORT_COLUMNS
     return View("kelr/explain", columns, block=block, item=item, head=_HEAD, tail=ERRORS_TAIL)
 
 

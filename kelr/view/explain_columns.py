@@ -20,7 +20,7 @@ from kelr.model import (
 )
 from kelr.view.columns import Column, Json, Shown
 from kelr.view.describe import STYLES
-from kelr.view.explain_if import Assumed, leader_in_words
+from kelr.view.explain_if import Assumed, elections_cost, leader_in_words
 from kelr.view.styled import Span, Style, Text, plain, styled
 
 
@@ -305,6 +305,19 @@ def _assumptions(row: Explained) -> str:
     return ", ".join(one.text for one in row.assumed)
 
 
+def _assumed_cost(row: Explained) -> str:
+    """``19``, ``19+`` where it may be more, ``?`` where nothing could be counted; empty where nothing was assumed."""
+    known, more = elections_cost(row.assumed)
+    if not row.assumed:
+        return ""
+    return (f"{known}+" if known else "?") if more else str(known)
+
+
+def _assumed_losses(row: Explained) -> Text:
+    cost = _assumed_cost(row)
+    return () if cost == "0" else styled(cost, Style.BAD)
+
+
 def _led_by(row: Explained) -> Text:
     return plain(leader_in_words(row.assumed, row.decision.leader))
 
@@ -338,6 +351,9 @@ SHORT_COLUMNS: tuple[Column[Explained], ...] = (
     _fact("advice_action", lambda decision: decision.advice.action.value),
     _fact("advice_replica", lambda decision: decision.advice.replica),
     Column("assumptions", "assumptions", value=_assumptions, shown=Shown.MACHINE),
+    Column("assumed_lose", "assumed_lose", value=_assumed_cost, shown=Shown.MACHINE),
 )
 LEADER_COLUMN: Column[Explained] = Column("led_by", "LEADER", text=_led_by, shown=Shown.PEOPLE)
 """For an imagined state: who leads, and who did before."""
+LOSES_COLUMN: Column[Explained] = Column("loses", "LOSES", text=_assumed_losses, shown=Shown.PEOPLE)
+"""For an imagined state: the offsets that the imagined elections lose."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from kelr.engine.what_if.imagine import Happened, PartitionChange
-from kelr.engine.what_if.words import NOTHING
+from kelr.engine.what_if.prevention import may_lose
 from kelr.engine.words import agree, plural
-from kelr.model import PartitionState, TopicPartition
+from kelr.model import Decision, Grade, PartitionState, TopicPartition
 from kelr.view.columns import Column, Json
 from kelr.view.layout import Layout
 from kelr.view.styled import Span, Style, Text, plain
@@ -24,17 +25,36 @@ class Assumed:
     notes: tuple[str, ...]
     change: PartitionChange | None
     """None where it left the partition as it was."""
+    consequence: str
+    """What it comes to for the partition, in words."""
+    refused: str | None = None
+    """Kafka's name of the error by which an election was refused."""
 
 
-def assumed_of(happened: Sequence[Happened], address: TopicPartition) -> tuple[Assumed, ...]:
-    """The assumptions as they are to one partition, in the order in which they happen."""
-    return tuple(Assumed(one.text, one.notes, one.changes.get(address)) for one in happened)
+def assumed_of(happened: Sequence[Happened], decision: Decision) -> tuple[Assumed, ...]:
+    """The assumptions as they are to one partition, in the order in which they happen.
+
+    Args:
+        decision: about the partition as it is in the end.
+    """
+    address = TopicPartition(decision.topic, decision.partition)
+    replicas = [candidate.replica for candidate in decision.candidates]
+    return tuple(
+        Assumed(one.text, one.notes, one.changes.get(address), one.told_of(address, replicas), one.refused.get(address))
+        for one in happened
+    )
 
 
 def assumed_document(assumed: Sequence[Assumed]) -> list[Mapping[str, Json]]:
     """The assumptions of an item: what each changed, or that it changed nothing here."""
     return [
-        {"text": one.text, "notes": one.notes, "changes": [] if one.change is None else [_change_document(one.change)]}
+        {
+            "text": one.text,
+            "notes": one.notes,
+            "consequence": one.consequence,
+            "refused": one.refused,
+            "changes": [] if one.change is None else [_change_document(one.change)],
+        }
         for one in assumed
     ]
 
@@ -61,6 +81,7 @@ def _change_document(change: PartitionChange) -> Mapping[str, Json]:
         "text": change.text,
         "elected_by": change.elected_by,
         "loss": None if change.loss is None else asdict(change.loss),
+        "prevention": change.prevention,
         "before": _state_document(change.before),
         "after": _state_document(change.after),
     }
@@ -81,8 +102,7 @@ def _condition(assumed: Assumed) -> Text:
 
 
 def _consequence(assumed: Assumed) -> Text:
-    text = NOTHING if assumed.change is None else assumed.change.text
-    return plain("; ".join((text, *assumed.notes)))
+    return plain("; ".join((assumed.consequence, *assumed.notes)))
 
 
 _COLUMNS: tuple[Column[Assumed], ...] = (
@@ -109,13 +129,32 @@ class _Summed:
     def text(self) -> str:
         changes = self.happened.changes
         if not changes:
-            return "; ".join(("no partition changes", *self.happened.notes))
+            return "; ".join(("no partition changes", *_aside(self.happened)))
         count = f"{plural(len(changes), 'partition')} {agree(len(changes), 'changes', 'change')}"
-        parts = list(_leaders(changes.values()))
+        parts = [*_leaders(changes.values()), *_losing(changes.values())]
         unlisted = sum(address not in self.shown for address in changes)
         hidden = [f"{unlisted} of them {agree(unlisted, 'is', 'are')} not listed: healthy before and after"]
         counted = f"{count}: {', '.join(parts)}" if parts else count
-        return "; ".join((counted, *hidden * bool(unlisted), *self.happened.notes))
+        return "; ".join((counted, *hidden * bool(unlisted), *_aside(self.happened)))
+
+
+def _aside(happened: Happened) -> Iterator[str]:
+    """What it comes to besides the changes: for brokers, where nothing changes, and what was refused."""
+    if not happened.changes:
+        yield from happened.brokers.values()
+    for error, count in sorted(Counter(happened.refused.values()).items()):
+        yield f"{plural(count, 'election')} refused: {error}"
+    yield from happened.notes
+
+
+def _losing(changes: Collection[PartitionChange]) -> Iterator[str]:
+    """How many elections lose records that are known to be committed, and how many may lose some."""
+    losses = [change.loss for change in changes if change.loss is not None and may_lose(change.loss)]
+    known = sum(loss.committed is not None and loss.committed.at_least > 0 for loss in losses)
+    if known:
+        yield f"{plural(known, 'election')} {agree(known, 'loses', 'lose')} committed records"
+    if len(losses) > known:
+        yield f"{plural(len(losses) - known, 'election')} may lose committed records"
 
 
 def _leaders(changes: Collection[PartitionChange]) -> Iterator[str]:
@@ -150,6 +189,14 @@ def leader_in_words(assumed: Sequence[Assumed], leader: int | None) -> str:
     changes = [one.change for one in assumed if one.change is not None]
     before = changes[0].before.leader if changes else leader
     return _named(leader) if before == leader else f"{_named(before)} -> {_named(leader)}"
+
+
+def elections_cost(assumed: Sequence[Assumed]) -> tuple[int, bool]:
+    """How many offsets the imagined elections lose by the logs that were heard, and whether it may be more."""
+    losses = [one.change.loss for one in assumed if one.change is not None and one.change.loss is not None]
+    losing = [loss for loss in losses if loss.grade is not Grade.PROVEN_NONE]
+    known = sum(loss.total.at_least for loss in losing if loss.total is not None)
+    return known, any(loss.total is None or not loss.total.exact for loss in losing)
 
 
 def _named(leader: int | None) -> str:

@@ -67,12 +67,21 @@ def _assumption_schemas() -> Schema:
             "anyOf": [{"$ref": "#/$defs/Loss"}, {"type": "null"}],
             "description": "What that election loses; null: nobody was elected.",
         },
+        "prevention": {
+            "type": "string",
+            "description": "What to do before, where that election loses records or may; empty: nothing.",
+        },
         "before": {"$ref": "#/$defs/ImaginedState", "description": "Before the assumption."},
         "after": {"$ref": "#/$defs/ImaginedState", "description": "After it."},
     }
     assumption: Schema = {
         "text": {"type": "string", "description": "The assumption, as --if takes it."},
         "notes": {**texts, "description": "How it applies, such as that the broker was down already."},
+        "consequence": {"type": "string", "description": "What it comes to for this partition, in words."},
+        "refused": {
+            "type": ["string", "null"],
+            "description": "Kafka's error by which the election was refused; null: none was.",
+        },
         "changes": {
             "type": "array",
             "items": {"$ref": "#/$defs/ImaginedChange"},

@@ -22,14 +22,14 @@ IMAGINED = "Imagined, not what is now:"
 
 SHORT = """\
 Imagined, not what is now:
- if rack az3 fails     3 partitions change: 1 changes its leader, 1 loses its leader
- if 1 returns unclean  1 partition changes: 1 gets a leader
-PARTITION   LEADER     SITUATION                      WAITS FOR  BEST LOG (END)  UNCLEAN TAKES  ADVICE
-orders:0    2          under-min-isr                  -          -               -              restore-replication
-orders:1    none -> 1  under-min-isr                  -          3 (116)         -              restore-replication
-orders:2    none       waiting-for-last-known-leader  4          -               2, ?           bring-back 4
-payments:0  3 -> 2     under-min-isr                  -          3 (50)          -              restore-replication
-secret:0    3 -> none  waiting-for-elr                3          -               2, ?           bring-back 3
+ if rack az3 fails     3 partitions change: 1 changes its leader, 1 loses its leader, 1 election loses committed records
+ if 1 returns unclean  1 partition changes: 1 gets a leader, 1 election may lose committed records
+PARTITION   LEADER     LOSES  SITUATION                      WAITS FOR  BEST LOG (END)  UNCLEAN TAKES  ADVICE
+orders:0    2          -      under-min-isr                  -          -               -              restore-replication
+orders:1    none -> 1  ?      under-min-isr                  -          3 (116)         -              restore-replication
+orders:2    none       -      waiting-for-last-known-leader  4          -               2, ?           bring-back 4
+payments:0  3 -> 2     20+    under-min-isr                  -          3 (50)          -              restore-replication
+secret:0    3 -> none  -      waiting-for-elr                3          -               2, ?           bring-back 3
 """
 
 
@@ -137,13 +137,48 @@ def test_an_unknown_topic_beside_a_known_one_is_done_in_part(kelr: Kelr) -> None
     assert "nope: UNKNOWN_TOPIC_OR_PARTITION" in ran.err
 
 
+def test_items_tell_what_each_assumption_comes_to_and_who_refused(kelr: Kelr) -> None:
+    asked = ("explain", "orders:1", "--if", "2 fails, 1 returns unclean, preferred election", "-o", "ndjson")
+    down, back, election = json.loads(kelr(*asked).out.splitlines()[-1])["assumptions"]
+    assert (down["consequence"], down["refused"]) == ("no record of the partition is written; broker 2 is down", None)
+    assert back["consequence"] == back["changes"][0]["text"]
+    assert back["changes"][0]["prevention"].startswith("Keep broker 1 down; first bring broker 2 back")
+    assert (election["text"], election["refused"]) == ("a preferred election is held", "PREFERRED_LEADER_NOT_AVAILABLE")
+
+
+def test_a_table_of_partitions_that_do_not_change_says_why(kelr: Kelr) -> None:
+    out = kelr("explain", "--if", "1 is unregistered, preferred election", "--short").out
+    assert " if 1 is unregistered             no partition changes; broker 1 is not registered any more\n" in out
+    refused = "no partition changes; 2 elections refused: ELECTION_NOT_NEEDED; 3 elections refused: PREFERRED_LEADER"
+    assert refused in out
+
+
+def test_offsets_that_imagined_elections_lose_stand_in_a_column(kelr: Kelr) -> None:
+    lines = list(csv.DictReader(io.StringIO(kelr("explain", "--if", "unclean election", "-o", "csv").out)))
+    costs = {f"{line['topic']}:{line['partition']}": line["assumed_lose"] for line in lines}
+    assert costs == {"orders:1": "19+", "orders:2": "?", "payments:0": "0", "secret:0": "0"}
+    out = kelr("explain", "--if", "unclean election", "--short").out
+    assert "2 get a leader, 1 election loses committed records, 1 election may lose committed records" in out
+    assert "orders:1    none -> 3  19+    under-min-isr" in out
+
+
+def test_compared_rule_sets_show_what_the_imagined_election_loses(kelr: Kelr) -> None:
+    asked = ("explain", "orders:1", "--if", "1 returns unclean, 2 fails", "--compare-rules", "elr-4.1,kip966-balanced")
+    out = kelr(*asked).out
+    assert "1 leads (last-known-leader), ISR [1], ELR [], lost: unknown" in out
+    assert "no record of the partition is written; broker 2 is down" in out
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("", "--if: '' says nothing; write N fails"),
         ("3 explodes", "--if: '3 explodes' is nothing that can be imagined; write N fails"),
         ("1 fails, 2", "--if: '2': what happens to it?"),
-        ("9 fails", "--if: '9 fails': there is no broker 9; there are 1, 2, 3 and 4"),
+        (
+            "9 fails",
+            "--if: '9 fails': broker 9 is neither registered nor a replica of the partitions at hand; 1, 2, 3",
+        ),
         ("rack nowhere fails", "--if: 'rack nowhere fails': there is no rack 'nowhere'; there are az1, az2 and az3"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kelr.controller import ELR_4_3, KRAFT, RuleSet, choose_rules
+from kelr.controller import ELR_4_3, KIP966_AGGRESSIVE, KIP966_BALANCED, KRAFT, RuleSet, choose_rules
 from kelr.engine import decide
 from kelr.engine.what_if.assumptions import Assumption, AssumptionError, Happening, parse_assumptions
 from kelr.engine.what_if.imagine import Imagined, imagine
@@ -74,11 +74,14 @@ def state_of(result: Imagined, address: TopicPartition = AT) -> PartitionState:
         ("1 fails, and then 2 fails", ["1 fails", "2 fails"]),
         ("1, 2 and 3 fail", ["1 fails", "2 fails", "3 fails"]),
         ("brokers 1 and 2 return unclean", ["1 returns unclean", "2 returns unclean"]),
-        ("designate 2, then 1 returns", ["designate 2", "1 returns"]),
-        ("elect unclean", ["unclean election"]),
-        ("a preferred election", ["preferred election"]),
-        ("min.insync.replicas = 1", ["min.insync.replicas=1"]),
-        ("unclean.leader.election.enable=TRUE", ["unclean.leader.election.enable=true"]),
+        ("designate 2, then 1 returns", ["2 is designated", "1 returns"]),
+        ("elect unclean", ["an unclean election is held"]),
+        ("a preferred election", ["a preferred election is held"]),
+        ("min.insync.replicas = 1", ["min.insync.replicas is 1"]),
+        ("unclean.leader.election.enable=TRUE", ["unclean.leader.election.enable is true"]),
+        ("2 is designated", ["2 is designated"]),
+        ("brokers 1 and 2 are designated", ["1 is designated", "2 is designated"]),
+        ("unclean.leader.election.enable is false", ["unclean.leader.election.enable is false"]),
     ],
 )
 def test_words_are_read(text: str, read: list[str]) -> None:
@@ -133,8 +136,11 @@ def test_no_words_do_anything_but_be_read_or_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("9 fails", "'9 fails': there is no broker 9; there are 1, 2, 3 and 4"),
-        ("designate 9", "there is no broker 9"),
+        (
+            "9 fails",
+            "'9 fails': broker 9 is neither registered nor a replica of the partitions at hand; 1, 2, 3 and 4 are",
+        ),
+        ("designate 9", "broker 9 is neither registered"),
         ("rack az9 fails", "'rack az9 fails': there is no rack 'az9'; there are az1, az2 and az3"),
     ],
 )
@@ -193,6 +199,24 @@ def test_one_after_the_other_and_in_that_order() -> None:
     ]
     other = imagined(healthy, "1 fails, 3 fails, 2 fails, then 3 returns")
     assert state_of(other).elr == (2,)
+
+
+def test_racks_of_brokers_that_a_source_does_not_list_are_not_known() -> None:
+    snapshot = cases.snapshot_of(leaderless(elr=(1, 2), last_known=(1,)), cluster_of(live=(3,)))
+    snapshot = replace(snapshot, cluster=replace(snapshot.cluster, brokers_source="Metadata v12"))
+    with pytest.raises(AssumptionError) as refused:
+        imagined(snapshot, "rack az1 returns")
+    assert str(refused.value) == (
+        "'rack az1 returns': there is no rack 'az1'; there are az3; 1 and 2 are down and their racks not known: name"
+        " the brokers"
+    )
+    assert imagined(snapshot, "rack az3 returns").happened[0].notes == (
+        "no broker of rack az3 is known to be down",
+        "1 and 2 are down and their racks not known: name those that belong to it",
+    )
+    assert imagined(snapshot, "rack az3 fails").happened[0].notes == ()
+    after = imagined(snapshot, "rack az3 fails, 1 returns, rack az3 returns").happened[2]
+    assert after.notes == ("2 is down and its rack not known: name those that belong to it",)
 
 
 def test_a_rack_fails_broker_by_broker_in_order_of_id() -> None:
@@ -278,6 +302,23 @@ def test_a_lost_directory_takes_the_replica_away_and_not_the_broker() -> None:
     assert lost.reason is Unheard.STORAGE_ERROR
 
 
+@pytest.mark.parametrize(("rules", "back"), [(ELR_4_3, "1 returns"), (KRAFT, "1 returns unclean, 1 fails, 1 returns")])
+def test_a_broker_that_comes_back_without_its_log_directory_may_lead_with_an_empty_log(
+    rules: RuleSet, back: str
+) -> None:
+    led = PartitionState("orders", 0, 1, 5, (1, 2, 3), (1,), (2,), ())
+    logs = [log_of(1, (4, 100)), log_of(2, (4, 100), hw=90), log_of(3, (4, 60))]
+    snapshot = cases.snapshot_of(led, cluster_of(live=(1, 3), fenced=(2,)), logs)
+    result = imagined(snapshot, f"1 loses its directory, 1 fails, {back}", rules)
+    answer = next(one for one in result.snapshot.logs[AT] if one.replica == 1)
+    assert isinstance(answer, NotHeard)
+    assert answer.reason is Unheard.STORAGE_ERROR
+    elections = [one.changes[AT] for one in result.happened if AT in one.changes and one.changes[AT].loss is not None]
+    assert elections[-1].elected_by is not None
+    assert elections[-1].loss is not None
+    assert elections[-1].loss.grade is Grade.UNKNOWN
+
+
 def test_the_hold_a_min_isr_write_lets_the_last_known_leader_return_and_elects_nobody() -> None:
     result = imagined(INCIDENT, "min.insync.replicas=1, then 1 returns")
     assert told(result, ORDERS_1) == ["ELR [1] -> [], LastKnownELR [1] -> []", "-"]
@@ -359,7 +400,7 @@ def test_a_clean_return_says_nothing_of_a_log_that_was_never_heard() -> None:
         [silent(1), log_of(2, (5, 9)), log_of(3, (5, 7))],
     )
     result = imagined(snapshot, "1 returns, 3 returns")
-    assert logs_of(result) == {1: "imagined: not read while its broker was down", 2: 9, 3: 7}
+    assert logs_of(result) == {1: "imagined: not read before its broker returned", 2: 9, 3: 7}
 
 
 def test_an_unclean_return_may_have_cost_the_logs_tail() -> None:
@@ -416,6 +457,138 @@ def test_heard_logs_are_not_stale_by_the_epochs_of_imagined_elections() -> None:
     assert logs_of(result) == {1: 9, 2: "answered with leader epoch 4; the partition's is 5", 3: 9}
     decided = decide(result.snapshot, state_of(result), ELR_4_3)
     assert any("already knows leader epoch 9" in note for note in decided.notes)
+
+
+@pytest.mark.parametrize("reason", [Unheard.NOT_ASKED, Unheard.NOT_AUTHORIZED])
+def test_a_log_that_nobody_asked_for_or_may_read_is_no_better_known_after_a_restart(reason: Unheard) -> None:
+    led = PartitionState("orders", 0, 2, 5, (1, 2), (2, 1), (), ())
+    unread = NotHeard(1, reason, "as it was")
+    snapshot = cases.snapshot_of(led, cluster_of(live=(1, 2)), [unread, log_of(2, (5, 9))])
+    assert imagined(snapshot, "1 returns").snapshot.logs[AT][0] == unread
+
+
+# What it comes to where no record is written.
+
+
+def comes_to(result: Imagined, address: TopicPartition = AT) -> list[str]:
+    """What each assumption is said to come to for one partition."""
+    return [happened.told_of(address, state_of(result, address).replicas) for happened in result.happened]
+
+
+_NO_RECORD = "no record of the partition is written"
+
+
+@pytest.mark.parametrize(
+    ("text", "comes"),
+    [
+        ("2 fails", f"{_NO_RECORD}; broker 2 is down"),
+        ("2 stops", f"{_NO_RECORD}; broker 2 is down"),
+        ("1 is unregistered", f"{_NO_RECORD}; broker 1 is not registered any more"),
+        ("3 returns", f"{_NO_RECORD}; broker 3 is back"),
+        ("3 returns unclean", f"{_NO_RECORD}; broker 3 is back, and its log may have lost its tail"),
+        ("2 loses its directory", f"{_NO_RECORD}; broker 2 is up without its log directory"),
+        ("preferred election", f"{_NO_RECORD}: Kafka answers PREFERRED_LEADER_NOT_AVAILABLE"),
+        ("unclean.leader.election.enable=true", _NO_RECORD),
+        ("1 fails", "nothing changes here"),
+        ("4 returns", "nothing changes here"),
+        ("designate 4", "nothing changes here"),
+    ],
+)
+def test_what_an_assumption_comes_to_where_no_record_is_written(text: str, comes: str) -> None:
+    waiting = leaderless((3, 1, 2), elr=(1,), last_known=(1,))
+    brokers = (*INCIDENT.cluster.brokers, Broker(4, BrokerStatus.FENCED))
+    cluster = replace(INCIDENT.cluster, brokers=brokers)
+    result = imagined(replace(INCIDENT, partitions=(replace(waiting, topic="orders"),), cluster=cluster), text)
+    assert comes_to(result) == [comes]
+
+
+def test_elections_of_a_partition_that_is_led_are_told_by_their_error() -> None:
+    refused = f"{_NO_RECORD}: Kafka answers"
+    result = imagined(INCIDENT, "1 returns, then designate 3, unclean election, preferred election")
+    assert comes_to(result, ORDERS_1)[1:] == [
+        f"{refused} ELECTION_NOT_NEEDED",
+        f"{refused} ELECTION_NOT_NEEDED",
+        f"{refused} PREFERRED_LEADER_NOT_AVAILABLE",
+    ]
+
+
+def test_a_designation_leaves_replicas_out_that_no_order_may_name() -> None:
+    """Kafka refuses an order with an unregistered broker, and the election would take the first live replica."""
+    snapshot = cases.snapshot_of(leaderless((2, 4, 1)), cluster_of(live=(1, 2)))
+    designated = state_of(imagined(snapshot, "designate 1"))
+    assert (designated.leader, designated.replicas, designated.removing) == (1, (2, 1, 4), (4,))
+    refused = imagined(snapshot, "designate 4")
+    assert comes_to(refused) == [f"{_NO_RECORD}: Kafka answers INVALID_REPLICA_ASSIGNMENT"]
+    assert state_of(refused) == snapshot.partitions[0]
+
+
+def test_recovery_that_hangs_on_logs_nobody_knows_is_told_by_who_comes_into_question() -> None:
+    state = leaderless((2, 4, 1), last_known=(4,))
+    snapshot = cases.snapshot_of(state, cluster_of(live=(2,), fenced=(1, 4)))
+    back = f"{_NO_RECORD}; broker 1 is back, and its log may have lost its tail"
+    result = imagined(snapshot, "1 returns unclean", KIP966_AGGRESSIVE)
+    assert comes_to(result) == [f"{back}; one of 2 and 1 is elected; which cannot be told"]
+    # A log that is worse than a known one is out of the question.
+    heard = cases.snapshot_of(state, snapshot.cluster, [log_of(2, (5, 9)), log_of(4, (5, 20))])
+    heard = replace(heard, cluster=cluster_of(live=(2, 4), fenced=(1,)))
+    result = imagined(heard, "1 returns unclean", KIP966_AGGRESSIVE)
+    assert comes_to(result) == [f"{back}; one of 4 and 1 is elected; which cannot be told"]
+    assert comes_to(imagined(snapshot, "1 returns", KIP966_BALANCED)) == [f"{_NO_RECORD}; broker 1 is back"]
+    down = f"{_NO_RECORD}; broker 4 is down; broker 2 is elected once its log is known"
+    unheard = replace(heard, logs={})
+    assert comes_to(imagined(unheard, "4 fails", KIP966_AGGRESSIVE)) == [down]
+
+
+# Losses, and how to prevent them.
+
+
+def preventions(result: Imagined, address: TopicPartition = ORDERS_1) -> list[str]:
+    return [happened.changes[address].prevention for happened in result.happened if address in happened.changes]
+
+
+_TWO_FIRST = "which loses nothing of any log that was heard; 1 not heard."
+
+
+@pytest.mark.parametrize(
+    ("text", "prevention"),
+    [
+        ("1 returns", ""),
+        ("1 returns unclean", f"Keep broker 1 down; first designate 2, {_TWO_FIRST}"),
+        ("rack az1 returns unclean", f"Keep broker 1 down; first designate 2, {_TWO_FIRST}"),
+        ("unclean election", f"Designate 2, {_TWO_FIRST}"),
+        ("designate 3", f"Designate 2, {_TWO_FIRST}"),
+        ("designate 2", ""),
+        (
+            "2 and 3 fail, then 1 returns unclean",
+            f"Keep broker 1 down; first bring broker 2 back, and designate 2, {_TWO_FIRST}",
+        ),
+        ("2 fails, unclean election", f"Bring broker 2 back, and designate 2, {_TWO_FIRST}"),
+    ],
+)
+def test_what_costs_records_comes_with_how_to_prevent_it(text: str, prevention: str) -> None:
+    assert preventions(imagined(INCIDENT, text))[-1:] == [prevention]
+
+
+def test_without_a_known_log_a_broker_is_held_until_its_own_is_known() -> None:
+    snapshot = cases.snapshot_of(leaderless(last_known=(1,)), cluster_of(live=(2, 3), fenced=(1,)))
+    result = imagined(snapshot, "1 returns unclean")
+    assert preventions(result, AT) == ["Keep broker 1 down before you know what the log of 1 holds."]
+
+
+def test_a_live_broker_whose_restart_costs_records_is_rather_not_restarted() -> None:
+    waiting = leaderless(last_known=(1,))
+    snapshot = cases.snapshot_of(waiting, cluster_of(live=(1, 2, 3)), [log_of(1, (5, 20)), log_of(2, (5, 9))])
+    result = imagined(snapshot, "1 returns unclean")
+    assert preventions(result, AT) == ["Do not restart broker 1 before you know what the log of 1 holds."]
+
+
+def test_a_loss_that_cannot_be_counted_says_what_another_log_holds() -> None:
+    (told_,) = told(imagined(INCIDENT, "1 returns unclean"), ORDERS_1)
+    assert told_.endswith(
+        "; it loses an unknown number of offsets; 2 holds up to offset 135 (HW 120) and truncates to it"
+    )
+    (clean,) = told(imagined(INCIDENT, "1 returns"), ORDERS_1)
+    assert clean.endswith("; nothing committed is lost")
 
 
 # Agreement with what is forecast without imagining.

@@ -30,21 +30,25 @@ class Happening(StrEnum):
     """An operator takes its registration away."""
     LOSES_DIRECTORY = "loses its directory"
     """The log directory with the partitions at hand fails on a live broker."""
-    UNCLEAN_ELECTION = "unclean election"
+    UNCLEAN_ELECTION = "an unclean election is held"
     """ElectLeaders UNCLEAN for the partitions at hand."""
-    PREFERRED_ELECTION = "preferred election"
+    PREFERRED_ELECTION = "a preferred election is held"
     """ElectLeaders PREFERRED for the partitions at hand."""
-    DESIGNATION = "designate"
+    DESIGNATION = "is designated"
     """The broker is designated where it is a replica and nobody leads: reorder, elect uncleanly, restore the order."""
-    MIN_ISR = "min.insync.replicas="
+    MIN_ISR = "min.insync.replicas is"
     """The config is written for the topics at hand."""
-    UNCLEAN_CONFIG = "unclean.leader.election.enable="
+    UNCLEAN_CONFIG = "unclean.leader.election.enable is"
     """The config is written for the topics at hand."""
 
     @property
     def of_brokers(self) -> bool:
         """Whether it happens to brokers; else to the partitions at hand."""
         return self in _OF_BROKERS
+
+    @property
+    def writes_config(self) -> bool:
+        return self in {Happening.MIN_ISR, Happening.UNCLEAN_CONFIG}
 
 
 _OF_BROKERS = frozenset(
@@ -71,13 +75,11 @@ class Assumption:
     """What a config is set to; for a boolean 0 or 1."""
 
     def __str__(self) -> str:
-        """The assumption as `parse_assumptions` reads it."""
-        if self.happening is Happening.DESIGNATION:
-            return f"designate {self.broker}"
+        """The assumption as a sentence, which `parse_assumptions` reads."""
         if self.happening is Happening.UNCLEAN_CONFIG:
-            return f"{self.happening}{'true' if self.value else 'false'}"
+            return f"{self.happening} {'true' if self.value else 'false'}"
         if self.happening is Happening.MIN_ISR:
-            return f"{self.happening}{self.value}"
+            return f"{self.happening} {self.value}"
         if self.broker is None and self.rack is None:
             return self.happening.value
         return f"{self.broker if self.rack is None else f'rack {_quoted(self.rack)}'} {self.happening}"
@@ -100,11 +102,12 @@ _VERBS = (
     (Happening.LOSES_DIRECTORY, r"loses?\s+(?:(?:its|their|a|the)\s+)?(?:log\s+)?(?:director(?:y|ies)|disks?)"),
 )
 _OTHERS = (
-    (Happening.UNCLEAN_ELECTION, r"(?:elect\s+unclean(?:ly)?|(?:an?\s+)?unclean\s+election)"),
-    (Happening.PREFERRED_ELECTION, r"(?:elect\s+preferred|(?:a\s+)?preferred\s+election)"),
+    (Happening.UNCLEAN_ELECTION, r"(?:elect\s+unclean(?:ly)?|(?:an?\s+)?unclean\s+election(?:\s+is\s+held)?)"),
+    (Happening.PREFERRED_ELECTION, r"(?:elect\s+preferred|(?:a\s+)?preferred\s+election(?:\s+is\s+held)?)"),
     (Happening.DESIGNATION, r"designate\s+(?:broker\s+)?(?P<broker>[0-9]{1,10})"),
-    (Happening.MIN_ISR, r"min\.insync\.replicas\s*=\s*(?P<value>[0-9]{1,9})"),
-    (Happening.UNCLEAN_CONFIG, r"unclean\.leader\.election\.enable\s*=\s*(?P<value>true|false)"),
+    (Happening.DESIGNATION, r"(?:broker\s+)?(?P<broker>[0-9]{1,10})\s+(?:is|are)\s+designated"),
+    (Happening.MIN_ISR, r"min\.insync\.replicas(?:\s*=\s*|\s+is\s+)(?P<value>[0-9]{1,9})"),
+    (Happening.UNCLEAN_CONFIG, r"unclean\.leader\.election\.enable(?:\s*=\s*|\s+is\s+)(?P<value>true|false)"),
 )
 _QUOTED_OR_BETWEEN = re.compile(
     r"""(?P<quoted>"[^"]*"|'[^']*')|(?:\s*[,;]\s*|\s+(?:then|and)\s+)(?:(?:then|and)\s+)*""", re.IGNORECASE

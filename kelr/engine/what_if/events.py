@@ -5,12 +5,13 @@ A live broker that "returns" is restarted, so it fails first; a rack that "fails
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kelr.controller import ControllerState, Election
 from kelr.controller import events as ev
 from kelr.engine.what_if.assumptions import RETURNS, Assumption, Happening, rack_named
+from kelr.engine.words import agree, joined
 from kelr.model import Cluster, PartitionState, TopicPartition
 
 
@@ -38,8 +39,25 @@ def unfold(assumption: Assumption, state: ControllerState) -> Unfolded:
     members = sorted(broker for broker, registration in state.brokers.items() if registration.rack == rack)
     coming = assumption.happening in RETURNS
     concerned = tuple(broker for broker in members if state.brokers[broker].fenced is coming)
-    which = "is down" if coming else "is up"
-    return Unfolded(concerned, () if concerned else (f"no broker of rack {assumption.rack} {which}",))
+    which = "is known to be down" if coming and without_rack(state) else "is down" if coming else "is up"
+    notes = () if concerned else (f"no broker of rack {assumption.rack} {which}",)
+    # A source that lists no fenced brokers does not tell their racks either.
+    return Unfolded(concerned, notes + (_nameless(without_rack(state)) if coming else ()))
+
+
+def without_rack(state: ControllerState) -> tuple[int, ...]:
+    """The brokers that are down and of which no rack is known, in order of their ids."""
+    return tuple(sorted(id_ for id_, broker in state.brokers.items() if broker.fenced and broker.rack is None))
+
+
+def _nameless(without: tuple[int, ...]) -> tuple[str, ...]:
+    return (f"{rack_unknown(without)}: name those that belong to it",) if without else ()
+
+
+def rack_unknown(without: tuple[int, ...]) -> str:
+    """``1 and 2 are down and their racks not known``."""
+    one = agree(len(without), "is down and its rack", "are down and their racks")
+    return f"{joined(without)} {one} not known"
 
 
 def _notes(assumption: Assumption, state: ControllerState) -> tuple[str, ...]:
@@ -101,20 +119,23 @@ def _of_a_broker(assumption: Assumption, broker: int, state: ControllerState, ra
 
 
 def _at_large(assumption: Assumption, state: ControllerState) -> Iterator[ev.Event]:
-    """The events of an assumption that is about the partitions, not about brokers that come and go."""
+    """The events of an assumption that is about the partitions, not about brokers that come and go.
+
+    Elections name their partitions: a request for all of them gets no answer where no election is needed.
+    """
     happening, value = assumption.happening, assumption.value
     if happening is Happening.UNCLEAN_ELECTION:
-        yield ev.LeadersElected(Election.UNCLEAN)
+        yield ev.LeadersElected(Election.UNCLEAN, tuple(sorted(state.partitions)))
     elif happening is Happening.PREFERRED_ELECTION:
-        yield ev.LeadersElected(Election.PREFERRED)
+        yield ev.LeadersElected(Election.PREFERRED, tuple(sorted(state.partitions)))
     elif happening is Happening.DESIGNATION:
         if state.rules.kip966:
             # The KIP's ElectLeaders v3 names the replica (`kelr.engine.what_if.recovery`).
             return
         assert assumption.broker is not None  # as it was parsed
         for address, partition in sorted(state.partitions.items()):
-            if assumption.broker in partition.replicas and not _leads(state, partition):
-                yield from _designation(address, partition, assumption.broker)
+            if assumption.broker in partition.replicas and not led(state, partition):
+                yield from _designation(state, address, partition, assumption.broker)
     else:
         for topic in sorted({address.topic for address in state.partitions}):
             if happening is Happening.MIN_ISR:
@@ -123,13 +144,62 @@ def _at_large(assumption: Assumption, state: ControllerState) -> Iterator[ev.Eve
                 yield ev.ConfigWritten(topic, unclean_leader_election=bool(value))
 
 
-def _leads(state: ControllerState, partition: PartitionState) -> bool:
+def refused_designations(assumption: Assumption, state: ControllerState) -> Mapping[TopicPartition, str]:
+    """The partitions where an imagined designation is not even tried, or by the KIP's request refused at once."""
+    broker = assumption.broker
+    if assumption.happening is not Happening.DESIGNATION or broker is None:
+        return {}
+    ours = (one for one in sorted(state.partitions.items()) if broker in one[1].replicas)
+    refused = {}
+    for address, partition in ours:
+        if led(state, partition):
+            refused[address] = "ELECTION_NOT_NEEDED"
+        elif state.rules.kip966 and not state.active(broker):
+            refused[address] = "ELIGIBLE_LEADERS_NOT_AVAILABLE"
+    return refused
+
+
+def effects_of(assumption: Assumption, before: ControllerState, after: ControllerState) -> Mapping[int, str]:
+    """What becomes of the brokers that an assumption happens to, in words; none for those left as they were."""
+    return {
+        broker: text
+        for broker in unfold(assumption, before).brokers
+        if (text := _effect(assumption.happening, broker, before, after))
+    }
+
+
+def _effect(happening: Happening, broker: int, before: ControllerState, after: ControllerState) -> str:
+    was_up, is_up = before.active(broker), after.active(broker)
+    if happening in RETURNS and is_up:
+        return f"broker {broker} is back" + (
+            ", and its log may have lost its tail" if happening is Happening.RETURNS_UNCLEAN else ""
+        )
+    if happening is Happening.UNREGISTERED and broker in before.brokers and broker not in after.brokers:
+        return f"broker {broker} is not registered any more"
+    if happening is Happening.LOSES_DIRECTORY and was_up:
+        return f"broker {broker} is up without its log directory"
+    return f"broker {broker} is down" if was_up and not is_up else ""
+
+
+def led(state: ControllerState, partition: PartitionState) -> bool:
     """Whether a live broker leads the partition."""
     return partition.leader is not None and state.active(partition.leader)
 
 
-def _designation(address: TopicPartition, partition: PartitionState, broker: int) -> Iterator[ev.Event]:
-    others = tuple(replica for replica in partition.replicas if replica != broker)
-    yield ev.Reassigned(address, (broker, *others))
-    yield ev.LeadersElected(Election.UNCLEAN, (address,))
-    yield ev.Reassigned(address, partition.replicas)
+def _designation(
+    state: ControllerState, address: TopicPartition, partition: PartitionState, broker: int
+) -> Iterator[ev.Event]:
+    """Reorder, elect, restore the order; no order may name a broker that is not registered
+    (`kelr.engine.advice.by_hand.left_out`), and where the broker comes first anyway none is needed. One that is refused ends it."""
+    election = ev.LeadersElected(Election.UNCLEAN, (address,))
+    kept = tuple(replica for replica in partition.replicas if replica in state.brokers)
+    live = [replica for replica in partition.replicas if replica in state.electable(partition)]
+    if partition.leader is None and live[:1] == [broker]:
+        yield election
+        return
+    if broker not in kept:
+        yield ev.Reassigned(address, (broker, *kept))
+        return
+    yield ev.Reassigned(address, (broker, *(replica for replica in kept if replica != broker)))
+    yield election
+    yield ev.Reassigned(address, kept)

@@ -14,7 +14,7 @@ from functools import partial
 from kelr.controller import ControllerState, RuleSet, controller_state, snapshot_of
 from kelr.engine.elections import elected_by
 from kelr.engine.what_if.assumptions import Assumption, AssumptionError, rack_named
-from kelr.engine.what_if.events import effects_of, unfold
+from kelr.engine.what_if.events import effects_of, rack_unknown, unfold
 from kelr.engine.what_if.logs import as_heard
 from kelr.engine.what_if.moment import Moment, Ran, after_assumption
 from kelr.engine.what_if.prevention import prevention_of
@@ -112,6 +112,10 @@ def _checked(assumption: Assumption, cluster: Cluster, partitions: Iterable[Part
         rack = rack_named(assumption.rack, racks)
         if rack is None:
             there_are = f"there are {joined(racks)}" if racks else "no broker tells its rack"
+            untold = [broker for broker in cluster.brokers if broker.rack is None]
+            down = tuple(broker.id for broker in untold if broker.status is not BrokerStatus.LIVE)
+            if racks and down:
+                there_are += f"; {rack_unknown(down)}: name the brokers"
             raise AssumptionError(f"{str(assumption)!r}: there is no rack {assumption.rack!r}; {there_are}")
         return replace(assumption, rack=rack)
     if assumption.broker is not None:
@@ -164,7 +168,8 @@ def _broker_after(broker: Broker, before: Cluster, start: ControllerState, end: 
     old, new = start.brokers.get(broker.id), end.brokers.get(broker.id)
     if old == new:
         return before.broker(broker.id) or broker
-    return broker if old is not None and old.epoch == new.epoch else replace(broker, broker_epoch=None)
+    same = old is not None and new is not None and old.epoch == new.epoch
+    return broker if same else replace(broker, broker_epoch=None)
 
 
 def _changes(ran: Sequence[Ran], preventing: Callable[[Ran], str]) -> Mapping[TopicPartition, PartitionChange]:

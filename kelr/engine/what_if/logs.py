@@ -35,17 +35,28 @@ def returned(logs: Logs, broker: int, *, clean: bool) -> Logs:
     """The logs once a broker is back.
 
     After a clean shutdown its logs are what they were; after an unclean one they may have lost their tails, so that
-    what was heard before says nothing any more.
+    what was heard before says nothing any more. A log that was not heard for a reason of the broker's may be heard
+    then; one that nobody asked for, or that may not be read, is as unknown as before. So is one whose directory failed:
+    its return does not tell whether the records are back.
     """
 
     def back(answer: LogAnswer) -> LogAnswer:
+        if isinstance(answer, NotHeard) and answer.reason is Unheard.STORAGE_ERROR:
+            return answer
         if not clean:
             return _unknown(answer, "may have lost its tail in the unclean shutdown")
         if isinstance(answer, NotHeard):
-            return _unknown(answer, "not read while its broker was down")
+            return (
+                answer if answer.reason in _STILL_UNHEARD else _unknown(answer, "not read before its broker returned")
+            )
         return replace(answer, broker_epoch=None)
 
     return _of_broker(logs, broker, back)
+
+
+_STILL_UNHEARD = frozenset(
+    {Unheard.NOT_ASKED, Unheard.NOT_AUTHORIZED, Unheard.AUTHENTICATION_FAILED, Unheard.UNSUPPORTED}
+)
 
 
 def directory_lost(logs: Logs, broker: int) -> Logs:

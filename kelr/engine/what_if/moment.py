@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from kelr.controller import Change, ControllerState, handle
+from kelr.controller import Change, ControllerState, Handled, handle
 from kelr.controller import events as ev
-from kelr.controller.reach import FAILED, written
+from kelr.controller.reach import FAILED, NONE, written
 from kelr.engine.case import case_of
 from kelr.engine.elections import elected_by
 from kelr.engine.loss import loss_of_electing
 from kelr.engine.what_if.assumptions import Assumption
-from kelr.engine.what_if.events import events_of
+from kelr.engine.what_if.events import events_of, refused_designations
 from kelr.engine.what_if.logs import Logs, after_changes, directory_lost, returned
 from kelr.engine.what_if.recovery import recoveries
-from kelr.model import ConfigSource, ElectedBy, Loss, Snapshot, TopicConfig
+from kelr.engine.words import holds_up_to
+from kelr.model import ConfigSource, ElectedBy, Grade, Loss, Snapshot, TopicConfig, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,34 +36,54 @@ class Ran:
 
     change: Change
     loss: Loss | None
+    held: str = ""
+    """What the best log that was heard holds, where the loss cannot be counted and another replica was elected."""
 
     @property
     def elects(self) -> bool:
         return self.change.after.leader is not None and self.change.after.leader != self.change.before.leader
 
 
-def after_assumption(moment: Moment, assumption: Assumption, snapshot: Snapshot) -> tuple[Moment, list[Ran], bool]:
-    """What an assumption leads to, the runs that it made, and whether the controller failed at it."""
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What an assumption led to."""
+
+    moment: Moment
+    ran: tuple[Ran, ...]
+    failed: bool
+    """Whether the controller ran into an error of its own."""
+    refused: Mapping[TopicPartition, str]
+    """Elections that were asked for and refused: Kafka's name of the error."""
+    outlook: Mapping[TopicPartition, str]
+    """Partitions that nobody leads, and of whom recovery elects one once it knows their logs."""
+
+
+def after_assumption(moment: Moment, assumption: Assumption, snapshot: Snapshot) -> Passed:
+    """Let an assumption happen."""
     ran: list[Ran] = []
+    refused = dict(refused_designations(assumption, moment.state))
     any_failed = False
     for event in events_of(assumption, moment.state, snapshot.cluster):
-        moment, runs, failed = _after_event(moment, event, snapshot)
+        moment, runs, handled = _after_event(moment, event, snapshot)
         ran += runs
-        any_failed = any_failed or failed
-    known = _known(snapshot, moment)
-    recovered = tuple(recoveries(moment.state, known, assumption, moment.returned))
-    ran += (Ran(change, _loss(known, change, moment.returned)) for change in recovered)
-    state = written(moment.state, recovered)
-    moment = replace(moment, state=state, logs=after_changes(moment.logs, recovered, state, None))
-    return moment, ran, any_failed
+        any_failed = any_failed or handled.error == FAILED
+        refused.update(handled.answers)
+    known = known_at(snapshot, moment)
+    recovered = recoveries(moment.state, known, assumption, moment.returned)
+    ran += (_ran(known, change, moment.returned) for change in recovered.changes)
+    state = written(moment.state, recovered.changes)
+    moment = replace(moment, state=state, logs=after_changes(moment.logs, recovered.changes, state, None))
+    by_logs = {*recovered.outlook, *(change.after.address for change in recovered.changes)}
+    errors = {one: error for one, error in refused.items() if error != NONE and one not in by_logs}
+    return Passed(moment, tuple(ran), any_failed, errors, recovered.outlook)
 
 
-def _known(snapshot: Snapshot, moment: Moment) -> Snapshot:
+def known_at(snapshot: Snapshot, moment: Moment) -> Snapshot:
     """The snapshot with the logs and configs as they are by then."""
     return replace(snapshot, configs=moment.configs, logs=moment.logs)
 
 
-def _after_event(moment: Moment, event: ev.Event, snapshot: Snapshot) -> tuple[Moment, list[Ran], bool]:
+def _after_event(moment: Moment, event: ev.Event, snapshot: Snapshot) -> tuple[Moment, list[Ran], Handled]:
     match event:
         case ev.ConfigWritten():
             state, configs = _inherited(moment.state, event, moment.configs), _with_config(moment.configs, event)
@@ -75,22 +96,27 @@ def _after_event(moment: Moment, event: ev.Event, snapshot: Snapshot) -> tuple[M
         case _:
             pass
     handled = handle(moment.state, event)
-    ran = [Ran(change, _loss(_known(snapshot, moment), change, moment.returned)) for change in handled.changes]
+    ran = [_ran(known_at(snapshot, moment), change, moment.returned) for change in handled.changes]
     arrived = event.broker if isinstance(event, ev.BrokerUnfenced) else None
     logs = after_changes(moment.logs, handled.changes, handled.state, arrived)
-    return replace(moment, state=handled.state, logs=logs), ran, handled.error == FAILED
+    return replace(moment, state=handled.state, logs=logs), ran, handled
 
 
-def _loss(snapshot: Snapshot, change: Change, returned: Mapping[int, bool]) -> Loss | None:
-    """What the election in a run loses; None where it elects nobody."""
+def _ran(snapshot: Snapshot, change: Change, returned: Mapping[int, bool]) -> Ran:
+    """A run with what its election loses."""
     leader, rules = change.after.leader, change.ballot.rules
     if leader is None or leader == change.before.leader:
-        return None
+        return Ran(change, None)
     holds_all: bool | None = None
     if leader in returned and elected_by(change) in {ElectedBy.ISR, ElectedBy.ELR}:
         # With ELR off an unclean restart leaves a replica in the ISR.
         holds_all = rules.elr or returned[leader]
-    return loss_of_electing(case_of(snapshot, change.before, rules), leader, holds_all_committed=holds_all)
+    case = case_of(snapshot, change.before, rules)
+    loss, best = loss_of_electing(case, leader, holds_all_committed=holds_all), case.logs.best
+    uncounted = loss.grade is not Grade.PROVEN_NONE and loss.total is None
+    if best is None or best.replica == leader or not uncounted:
+        return Ran(change, loss)
+    return Ran(change, loss, holds_up_to(best.replica, best.log_end, best.high_watermark))
 
 
 def _inherited(state: ControllerState, event: ev.ConfigWritten, configs: Mapping[str, TopicConfig]) -> ControllerState:

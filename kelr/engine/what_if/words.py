@@ -9,7 +9,9 @@ from kelr.engine.words import ids
 from kelr.model import ElectedBy, Grade, Loss, PartitionState
 
 NOTHING = "nothing changes here"
-"""Said of a partition that an assumption leaves as it was."""
+"""Said of a partition that an assumption does not touch."""
+NO_RECORD = "no record of the partition is written"
+"""Said of a partition that the controller leaves as it is, while something around it changes."""
 
 _BY = {
     ElectedBy.ISR: " from the ISR",
@@ -22,13 +24,24 @@ _SETS = (("replicas", "replicas"), ("isr", "ISR"), ("elr", "ELR"), ("last_known_
 
 
 def change_in_words(
-    before: PartitionState, after: PartitionState, *, elected_by: ElectedBy | None = None, loss: Loss | None = None
+    before: PartitionState,
+    after: PartitionState,
+    *,
+    elected_by: ElectedBy | None = None,
+    loss: Loss | None = None,
+    held: str = "",
 ) -> str:
-    """``broker 3 is elected from the ELR, leader epoch 8 -> 9, ISR [] -> [3]; nothing committed is lost``."""
+    """``broker 3 is elected from the ELR, leader epoch 8 -> 9, ISR [] -> [3]; nothing committed is lost``.
+
+    Args:
+        held: what another replica's log holds, where the loss cannot be counted.
+    """
     parts = [*_leader(before, after, elected_by), *_sets(before, after)]
     if not parts:
         return NOTHING
-    return ", ".join(parts) + (f"; {_cost(loss)}" if loss is not None else "")
+    cost = f"; {_cost(loss)}" if loss is not None else ""
+    truncates = f"; {held} and truncates to it" if held else ""
+    return f"{', '.join(parts)}{cost}{truncates}"
 
 
 def _leader(before: PartitionState, after: PartitionState, elected_by: ElectedBy | None) -> Iterator[str]:

@@ -1,0 +1,38 @@
+"""Advice about imagined states: what it says of brokers that nothing can bring back as they were."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kelr.controller import ELR_4_3
+from kelr.engine import decide
+from kelr.engine.what_if.assumptions import parse_assumptions
+from kelr.engine.what_if.imagine import imagine
+from kelr.model import Advice, NotHeard, Snapshot, TopicPartition, Unheard
+from tests.incident import INCIDENT
+
+
+def advice_after(text: str, address: TopicPartition, snapshot: Snapshot = INCIDENT) -> Advice:
+    after = imagine(snapshot, parse_assumptions(text), ELR_4_3).snapshot
+    state = next(state for state in after.partitions if state.address == address)
+    return decide(after, state, ELR_4_3).advice
+
+
+def test_a_broker_that_is_up_without_its_log_directory_needs_a_disk_and_no_start() -> None:
+    orders_0 = TopicPartition("orders", 0)
+    unread = tuple(NotHeard(replica, Unheard.NOT_ASKED) for replica in (1, 2, 3))
+    snapshot = replace(INCIDENT, logs={orders_0: unread})
+    advice = advice_after("2 loses its directory", orders_0, snapshot)
+    assert advice.text.startswith(
+        "Bring broker 1 back (1 is fenced). Replace the disk of broker 2, which is up: its log directory is offline."
+    )
+    alone = advice_after("1 returns, 2 loses its directory", TopicPartition("orders", 1))
+    assert alone.text.startswith("Replace the disk of broker 2, which is up: its log directory is offline. Producers")
+
+
+def test_no_order_that_is_not_shown_is_spoken_of() -> None:
+    """The lines for a designation by hand are left out of what is imagined."""
+    advice = advice_after("1 is unregistered", TopicPartition("orders", 1))
+    assert advice.alternative.endswith(
+        "Broker 1 is not registered, and Kafka takes no order that names such a broker: leave it out."
+    )
