@@ -344,4 +344,4 @@ class Decision:
     notes: tuple[str, ...] = ()
     """What weakens this decision: unknown configs, a stale answer, an older source."""
     cluster_rules: str | None = None
-    """The rule set that the cluster was found to run, where somebody named another one; None: `rules` may be its own."""
+    """The rule set that the cluster was found to run, where somebody named another; None: `rules` may be its own."""
