@@ -12,6 +12,7 @@ from kelr.simulation.language import Directive
 from kelr.simulation.outcome import answered_lines, outcome_lines
 from kelr.simulation.reading import (
     MAX_PARTITIONS,
+    MAX_REPLICAS,
     Result,
     Spec,
     address,
@@ -77,7 +78,7 @@ def _topic(cluster: SimulatedCluster, directive: Directive) -> Result:
         )
     groups = directive.options["replicas"].split("/", MAX_PARTITIONS)
     assignment = tuple(directive.parsed_ids(group) for group in groups[:MAX_PARTITIONS])
-    _room(cluster, directive, len(groups))
+    _room(cluster, directive, len(groups), sum(map(len, assignment)))
     after, handled = cluster.after(events.TopicCreated(name, assignment))
     created = [state_line(after.controller.partitions[at]) for at in after.controller.of_topic(name)]
     return after, created if handled.error == "NONE" else [handled.error]
@@ -95,8 +96,8 @@ def _partition(cluster: SimulatedCluster, directive: Directive) -> Result:
     replicas = directive.ids("replicas")
     if not replicas:
         raise directive.error("a partition has replicas", next_step="write replicas=1,2,3")
-    if at not in cluster.controller.partitions:
-        _room(cluster, directive, 1)
+    there = cluster.controller.partitions.get(at)
+    _room(cluster, directive, 1 - (there is not None), len(replicas) - (0 if there is None else len(there.replicas)))
     isr = directive.ids("isr", replicas)
     leader = _leader(directive, isr)
     lists = {"isr": isr, "adding": directive.ids("adding"), "removing": directive.ids("removing")}
@@ -141,14 +142,18 @@ def _reassign(cluster: SimulatedCluster, directive: Directive) -> Result:
     directive.allow()
     at, (word, *_) = address(cluster, directive), rest(directive, "the new replicas, or cancel")
     replicas = None if word == "cancel" else directive.parsed_ids(word)
+    _room(cluster, directive, 0, len({*(replicas or ())} - {*cluster.controller.partitions[at].replicas}))
     after, handled = cluster.after(events.Reassigned(at, replicas))
     return after, answered_lines(handled)
 
 
-def _room(cluster: SimulatedCluster, directive: Directive, more: int) -> None:
-    """Refuse more partitions than a scenario may have."""
-    if len(cluster.controller.partitions) + more > MAX_PARTITIONS:
+def _room(cluster: SimulatedCluster, directive: Directive, partitions: int, replicas: int) -> None:
+    """Refuse so many more partitions, or replicas, where a scenario would have too many."""
+    there = cluster.controller.partitions.values()
+    if len(there) + partitions > MAX_PARTITIONS:
         raise directive.error(f"a scenario has no more than {MAX_PARTITIONS} partitions")
+    if sum(len(partition.replicas) for partition in there) + replicas > MAX_REPLICAS:
+        raise directive.error(f"a scenario has no more than {MAX_REPLICAS} replicas")
 
 
 def _positive(directive: Directive, min_isr: int | None) -> int | None:

@@ -71,6 +71,8 @@ def _delete_records(cluster: SimulatedCluster, directive: Directive) -> Result:
     at, offset = address(cluster, directive), directive.optional("before")
     if offset is None:
         raise directive.error("say before=OFFSET")
+    if offset < 0:
+        raise directive.error("before is 0 or more")
     after = cluster.delete_before(at, offset)
     return after, changed_logs(cluster, after, (at,))
 

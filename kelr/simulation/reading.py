@@ -16,11 +16,15 @@ Result = tuple[SimulatedCluster, Sequence[str]]
 
 MAX_BROKERS = 100
 MAX_PARTITIONS = 200
+MAX_REPLICAS = 2_000
+"""Replicas of all partitions together: decisions about more of them take too long to be looked at step by step."""
 MAX_RECORDS = 20_000
 """Records that a scenario may produce in all."""
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _DURATION = re.compile(r"([0-9]+)(ms|s)")
+_MAX_PARTITION = 2**31 - 1
+"""Kafka's numbers of partitions are 32 bits wide."""
 _DAY_MS = 86_400_000
 _NAMED = 20
 """How many brokers an error lists."""
@@ -60,7 +64,7 @@ def named(directive: Directive, word: str) -> TopicPartition:
     if not colon:
         raise directive.error(f"{cut(word)!r} is not a partition such as orders:0")
     parsed = directive.parsed_number(number)
-    if parsed < 0:
+    if not 0 <= parsed <= _MAX_PARTITION:
         raise directive.error(f"{cut(word)!r} is not a partition such as orders:0")
     return TopicPartition(topic(directive, name), parsed)
 

@@ -10,6 +10,7 @@ from kelr.simulation.language import Directive, ScenarioError, directives_of, pa
 from kelr.simulation.session import Session
 
 CLUSTER = "cluster rules=elr brokers=1,2 min-isr=1\npartition a:0 replicas=1,2\n"
+ALL_BROKERS = ",".join(map(str, range(100)))
 
 
 def rewritten(text: str) -> str:
@@ -40,6 +41,8 @@ def rewritten(text: str) -> str:
         (CLUSTER + "partition b:0 replicas=1\ndecide\n", "line 4: name one of 2 partitions"),
         (CLUSTER + "partition b replicas=1\n", "line 3: 'b' is not a partition such as orders:0"),
         (CLUSTER + "partition b:-1 replicas=1\n", "line 3: 'b:-1' is not a partition such as orders:0"),
+        (CLUSTER + f"partition b:{2**31} replicas=1\n", "line 3: 'b:2147483648' is not a partition such as orders:0"),
+        (CLUSTER + "delete-records before=-5\n", "line 3: before is 0 or more"),
         (CLUSTER + "partition b/c:1 replicas=1\n", "line 3: 'b/c' is not a topic's name"),
         (CLUSTER + "partition b:1\n", "line 3: a partition has replicas"),
         (CLUSTER + "topic b\n", "line 3: a topic has replicas"),
@@ -101,6 +104,20 @@ def test_a_malformed_step_says_where_and_why(text: str, message: str) -> None:
         (CLUSTER + "topic b replicas=" + "1/" * 300 + "1", "no more than 200 partitions"),
         ("cluster brokers=1\n" + "".join(f"partition a:{n} replicas=1\n" for n in range(201)), "than 200 partitions"),
         ("cluster brokers=0\n" + "".join(f"register {n} clean\n" for n in range(1, 102)), "than 100 brokers"),
+        (
+            f"cluster brokers={ALL_BROKERS}\ntopic a replicas={'/'.join([ALL_BROKERS] * 20)}\n"
+            f"partition a:0 replicas={ALL_BROKERS}\npartition b:0 replicas=1\n",
+            "line 4: a scenario has no more than 2000 replicas",
+        ),
+        (
+            f"cluster brokers={ALL_BROKERS}\ntopic a replicas={'/'.join([ALL_BROKERS] * 21)}\n",
+            "line 2: a scenario has no more than 2000 replicas",
+        ),
+        (
+            f"cluster brokers={ALL_BROKERS}\ntopic a replicas={'/'.join([ALL_BROKERS] * 19)}\n"
+            f"topic b replicas={'/'.join('1' * 100)}\nreassign b:0 1\nreassign b:0 1,2\n",
+            "line 5: a scenario has no more than 2000 replicas",
+        ),
         (CLUSTER + "produce 10000\n" * 3, "1 to 20000 records"),
         (CLUSTER + "produce 99999999999999999", "1 to 20000 records"),
         ("x" * 900_000, "'xxx"),
