@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from errno import EACCES
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -215,6 +216,8 @@ def _write(path: Path, text: str) -> None:
     real = path.resolve()
     part = None
     try:
+        if not os.access(real, os.W_OK):  # the directory's permissions alone would let it be replaced
+            raise PermissionError(EACCES, os.strerror(EACCES))
         with tempfile.NamedTemporaryFile("w", dir=real.parent, delete=False, encoding="utf-8", newline="\n") as draft:
             part = Path(draft.name)
             draft.write(text)
