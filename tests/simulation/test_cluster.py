@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kelr.controller import ELR_4_3, KIP966_BALANCED, Configs, ControllerState, RuleSet, events
+from kelr.controller import ELR_4_3, KIP966_BALANCED, Configs, ControllerState, Refusal, RuleSet, events
 from kelr.engine import decide
 from kelr.model import BrokerStatus, ConfigSource, NotHeard, PartitionState, ReplicaLog, TopicPartition, Unheard
 from kelr.simulation import Acks, SimulatedCluster, started
@@ -166,6 +166,37 @@ def test_the_recovery_manager_is_answered_from_the_logs(power_loss: bool) -> Non
     assert state.replication[ORDERS].lost_by(2) == frozenset()
     assert state.reply(1) == state
     assert state.arrive(1) == (state, ())
+
+
+def leaderless() -> SimulatedCluster:
+    """All of LastKnownELR is live, and every replica is asked."""
+    state = cluster(KIP966_BALANCED)
+    for broker in (1, 2, 3):
+        state = after(state.stopped(broker), events.BrokerFenced(broker))
+    for broker in (1, 2, 3):
+        state = after(state, events.BrokerRegistered(broker, clean=False), events.BrokerUnfenced(broker))
+    return state
+
+
+def test_questions_to_a_process_that_has_ended_are_lost_and_each_request_has_its_own_answer() -> None:
+    state = leaderless()
+    before = {request.broker: request.id for request in state.asked}
+    again = after(state.stopped(2), events.BrokerRegistered(2, clean=False), events.BrokerUnfenced(2))
+    asked = {request.broker: request.id for request in again.asked}
+    assert len(again.asked) == len(asked) == 3
+    assert asked[2] > before[2]
+    assert [answer.request for answer in again.reply(2).replies[2]] == [asked[2]]
+    late = state.reply(2)
+    late = after(late.stopped(2), events.BrokerRegistered(2, clean=False), events.BrokerUnfenced(2)).reply(2)
+    assert [answer.request for answer in late.replies[2]] == [before[2], asked[2]]
+    _, steps = late.arrive(2)
+    assert [[refused.reason for refused in done.refused] for done in steps] == [[Refusal.BROKER_EPOCH], []]
+
+
+def test_a_partition_that_is_put_into_another_state_has_no_recovery_left() -> None:
+    state = leaderless()
+    assert ORDERS in state.manager.tasks
+    assert state.placed(state.controller.partitions[ORDERS]).manager.tasks == {}
 
 
 def test_values_do_not_change() -> None:

@@ -15,6 +15,7 @@ from kelr.simulation.replication import (
     produced,
     proposed,
     settled,
+    stopped,
     withdrawn,
 )
 
@@ -210,3 +211,21 @@ def test_the_same_leader_in_a_new_epoch_keeps_its_producers_waiting() -> None:
     state = produced(with_records(), 1, Acks.ALL, MIN_ISR_2, first_id=100).replication
     state = led(state, 1, 1, (1, 2, 3), MIN_ISR_2)
     assert 100 in settled(state, dict(FOLLOWERS), MIN_ISR_2).ledger.committed
+
+
+def test_a_leader_that_does_not_run_commits_nothing() -> None:
+    state = settled(produced(with_records(), 1, Acks.ALL, MIN_ISR_2, first_id=100).replication, {2: 20}, MIN_ISR_2)
+    assert 100 not in led(state, 1, 0, (1, 2), MIN_ISR_2, running=False).ledger.committed
+    asking = proposed(led(state, 1, 0, (1, 2), MIN_ISR_2, running=False), (1, 2, 3))
+    assert 100 not in withdrawn(asking, MIN_ISR_2, running=False).ledger.committed
+    assert 100 in withdrawn(asking, MIN_ISR_2).ledger.committed
+
+
+def test_a_process_that_ends_forgets_followers_and_producers_and_cannot_take_back_its_request() -> None:
+    state = settled(produced(with_records(), 1, Acks.ALL, MIN_ISR_2, first_id=100).replication, {2: 20}, MIN_ISR_2)
+    state = proposed(state, (1, 2))
+    ended = stopped(state, 1).leadership
+    assert ended is not None
+    assert (ended.ends, ended.broker_epochs, ended.waiting) == ({}, {}, frozenset())
+    assert (ended.proposed, ended.proposed_epochs) == ((1, 2), {2: 20})
+    assert stopped(state, 2) == state
