@@ -20,17 +20,7 @@ pytestmark = pytest.mark.usefixtures("incident")
 EXPECTED = Path(__file__).with_name("expected")
 IMAGINED = "Imagined, not what is now:"
 
-SHORT = """\
-Imagined, not what is now:
- if rack az3 fails     3 partitions change: 1 changes its leader, 1 loses its leader, 1 election loses committed records
- if 1 returns unclean  1 partition changes: 1 gets a leader, 1 election may lose committed records
-PARTITION   LEADER     LOSES  SITUATION                      WAITS FOR  BEST LOG (END)  UNCLEAN TAKES  ADVICE
-orders:0    2          -      under-min-isr                  -          -               -              restore-replication
-orders:1    none -> 1  ?      under-min-isr                  -          3 (116)         -              restore-replication
-orders:2    none       -      waiting-for-last-known-leader  4          -               2, ?           bring-back 4
-payments:0  3 -> 2     20+    under-min-isr                  -          3 (50)          -              restore-replication
-secret:0    3 -> none  -      waiting-for-elr                3          -               2, ?           bring-back 3
-"""
+SHORT = EXPECTED.joinpath("explain-if-short.txt").read_text(encoding="utf-8")
 
 
 def test_a_partition_after_two_assumptions(kelr: Kelr) -> None:
