@@ -236,7 +236,7 @@ class AdviceAction(StrEnum):
     WAIT = "wait"
     BRING_BACK = "bring-back"
     HOLD = "hold"
-    """Keep a broker down: Kafka would elect it with a log that is known to be worse."""
+    """Keep a broker down: Kafka would elect it with a log that is known to be worse, or may be gone."""
     DESIGNATE = "designate"
     LONGEST_LOG_BALANCED = "longest-log-balanced"
     LONGEST_LOG_AGGRESSIVE = "longest-log-aggressive"
@@ -325,7 +325,8 @@ class Decision:
     elected_by: ElectedBy | None
     """The rule that elects; None where nobody is elected."""
     waits_for: tuple[int, ...]
-    """Brokers of which each would be elected on its return."""
+    """Brokers of which each would be elected on its return; where the whole of KIP-966 is asked for also those whose logs
+    its recovery waits for."""
     steps: tuple[Step, ...]
     """The rules that Kafka asks by itself now, in order, up to the one that decides."""
     candidates: tuple[Candidate, ...]
