@@ -325,8 +325,8 @@ class Decision:
     elected_by: ElectedBy | None
     """The rule that elects; None where nobody is elected."""
     waits_for: tuple[int, ...]
-    """Brokers of which each would be elected on its return; where the whole of KIP-966 is asked for also those whose logs
-    its recovery waits for."""
+    """Brokers of which each would be elected on its return; under the `kip966` rules also those whose logs the recovery
+    waits for."""
     steps: tuple[Step, ...]
     """The rules that Kafka asks by itself now, in order, up to the one that decides."""
     candidates: tuple[Candidate, ...]
