@@ -281,6 +281,18 @@ def test_the_window_of_aggressive_begins_anew_with_a_leader_epoch() -> None:
     assert recovery.leader == 3
 
 
+def test_a_leader_epoch_that_moves_on_while_nobody_is_live_begins_the_window_anew() -> None:
+    recovery = run(partition(last_known=(1,)), live=(), fenced=(1, 2, 3), rules=KIP966_AGGRESSIVE)
+    moved = replace(recovery.state(), leader_epoch=6)
+    recovery.controller = replace(recovery.controller, state=recovery.controller.state.with_partition(moved))
+    recovery.at(WINDOW_MS)
+    recovery.answer(3, (4, 10))
+    recovery.step(events.BrokerUnfenced(3))
+    assert recovery.leader is None
+    recovery.at(2 * WINDOW_MS)
+    assert recovery.leader == 3
+
+
 def test_the_first_answer_is_not_elected_when_all_failed_and_are_asked_again() -> None:
     recovery = run(partition(last_known=(1,)), live=(2, 3), fenced=(1,), rules=KIP966_AGGRESSIVE)
     recovery.fail(2)

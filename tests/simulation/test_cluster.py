@@ -168,6 +168,21 @@ def test_the_recovery_manager_is_answered_from_the_logs(power_loss: bool) -> Non
     assert state.arrive(1) == (state, ())
 
 
+def test_a_dead_leaders_high_watermark_stays() -> None:
+    written, _ = cluster(min_isr=1).produce(ORDERS, 1, Acks.ALL)
+    alone = after(written.stopped(1), events.BrokerFenced(2), events.BrokerFenced(3))
+    assert alone.controller.partitions[ORDERS].isr == (1,)
+    assert alone.replication[ORDERS].logs[1].high_watermark == 5
+
+
+def test_a_dead_leaders_high_watermark_stays_when_its_request_is_refused() -> None:
+    alone = after(cluster(min_isr=1), events.BrokerFenced(2), events.BrokerFenced(3), events.BrokerUnfenced(2))
+    asking, _ = alone.replicate(ORDERS, (2,)).propose(ORDERS, (1, 2)).produce(ORDERS, 1, Acks.ALL)
+    dead, done = after(asking.stopped(1), events.BrokerFenced(2)).deliver(ORDERS)
+    assert done.answers == {ORDERS: "INELIGIBLE_REPLICA"}
+    assert dead.replication[ORDERS].logs[1].high_watermark == 5
+
+
 def leaderless() -> SimulatedCluster:
     """All of LastKnownELR is live, and every replica is asked."""
     state = cluster(KIP966_BALANCED)
