@@ -72,7 +72,7 @@ def test_brokers_that_only_another_page_names_can_be_imagined() -> None:
     # Broker 4 is not registered, and only orders:2 has a replica on it.
     found = decided(Counting(INCIDENT), "4 returns")
     assert set(found.decided[0].happened[0].changes) == {TopicPartition("orders", 2)}
-    with pytest.raises(AssumptionError, match="broker 5 is neither registered nor a replica .*; 1, 2, 3 and 4 are"):
+    with pytest.raises(AssumptionError, match=r"broker 5 is neither registered nor a replica .*; 1, 2, 3 and 4 are"):
         decided(Counting(INCIDENT), "5 returns")
 
 
