@@ -15,6 +15,7 @@ from kelr.model import (
     ElectionType,
     Outcome,
     PartitionState,
+    ReplicaLog,
     Situation,
     TopicConfig,
 )
@@ -205,3 +206,122 @@ def test_released_rules_wait_for_no_logs() -> None:
     state = leaderless(last_known=(2, 3))
     assert decision(state, cluster_of(live=(1, 2, 3)), rules=ELR_4_3).waits_for == ()
     assert decision(state, cluster_of(live=(1, 2, 3)), rules=KIP966_BALANCED).waits_for != ()
+
+
+# The longest logs: each case with the whole of what both kinds say
+
+ALL_COUNT = "Kafka names {} of the recovery quorum's members, so all replicas [1, 2, 3] count; {}"
+BEST = ("best-log", True, "2: last epoch 0, log end 9")
+BLIND = "the logs cannot be ranked: their leader epochs are not known"
+
+
+def _log(replica: int, end: int) -> ReplicaLog:
+    return log_of(replica, (0, end))
+
+
+def _without_epochs(replica: int) -> ReplicaLog:
+    return ReplicaLog(replica, 5, None, None, source="test")
+
+
+@pytest.mark.parametrize(
+    ("elr", "logs", "balanced", "aggressive"),
+    [
+        (
+            (3,),
+            (_log(1, 5), _log(2, 9)),
+            (
+                (None, (3,), "waits for the log of 3"),
+                [("recovery-quorum-heard", False, ALL_COUNT.format(1, "broker 3 not heard"))],
+            ),
+            ((2, (), ""), [("any-replica-heard", True, "heard and live: [1, 2]"), BEST]),
+        ),
+        (
+            (2, 3),
+            (_log(1, 5), _log(2, 9)),
+            (
+                (None, (3,), "waits for the log of 3"),
+                [("recovery-quorum-heard", False, "recovery quorum [2, 3]; broker 3 not heard")],
+            ),
+            ((2, (), ""), [("any-replica-heard", True, "heard and live: [1, 2]"), BEST]),
+        ),
+        (
+            (),
+            (_log(1, 5), _log(2, 9), _log(3, 2)),
+            ((2, (), ""), [("recovery-quorum-heard", True, ALL_COUNT.format(0, "all heard")), BEST]),
+            ((2, (), ""), [("any-replica-heard", True, "heard and live: [1, 2]"), BEST]),
+        ),
+        (
+            (),
+            (_log(1, 5), _log(2, 9), _log(3, 11)),
+            (
+                (None, (3,), "waits for 3"),
+                [
+                    ("recovery-quorum-heard", True, ALL_COUNT.format(0, "all heard")),
+                    ("best-log-is-live", False, "3 has the best log and is fenced"),
+                ],
+            ),
+            ((2, (), ""), [("any-replica-heard", True, "heard and live: [1, 2]"), BEST]),
+        ),
+        (
+            (),
+            (_without_epochs(1), _without_epochs(2)),
+            (
+                (None, (1, 2, 3), "waits for the log of 1, 2 and 3"),
+                [("recovery-quorum-heard", False, ALL_COUNT.format(0, "brokers 1, 2 and 3 not heard"))],
+            ),
+            (
+                (None, (), BLIND),
+                [("any-replica-heard", True, "heard and live: [1, 2]"), ("logs-can-be-ranked", False, BLIND)],
+            ),
+        ),
+        (
+            (),
+            (),
+            (
+                (None, (1, 2, 3), "waits for the log of 1, 2 and 3"),
+                [("recovery-quorum-heard", False, ALL_COUNT.format(0, "brokers 1, 2 and 3 not heard"))],
+            ),
+            (
+                (None, (), "no live replica was heard"),
+                [("any-replica-heard", False, "no live replica was heard")],
+            ),
+        ),
+    ],
+    ids=["missing", "named-quorum", "heard", "best-is-away", "no-epochs", "nothing-heard"],
+)
+def test_the_longest_log_is_told_in_full(
+    elr: tuple[int, ...],
+    logs: tuple[ReplicaLog, ...],
+    balanced: tuple[object, list[tuple[str, bool, str]]],
+    aggressive: tuple[object, list[tuple[str, bool, str]]],
+) -> None:
+    found = decision(leaderless(elr=elr), cluster_of(live=(1, 2), fenced=(3,)), logs)
+    for kind, expected in (
+        (ElectionType.LONGEST_LOG_BALANCED, balanced),
+        (ElectionType.LONGEST_LOG_AGGRESSIVE, aggressive),
+    ):
+        told = outcome(found, kind)
+        steps = [(step.rule, step.holds, step.evidence) for step in told.steps]
+        assert ((told.elected, told.waits_for, told.note), steps) == expected
+        assert told.elected_by is (None if told.elected is None else ElectedBy.LONGEST_LOG)
+
+
+def test_an_empty_log_has_no_epoch() -> None:
+    found = decision(leaderless(elr=(3,)), cluster_of(live=(1, 2), fenced=(3,)), [log_of(1), log_of(2)])
+    assert outcome(found, ElectionType.LONGEST_LOG_AGGRESSIVE).steps[-1].evidence == "1: no epoch, log end 0"
+
+
+def test_a_designation_is_asked_for_and_leaves_out_whom_no_order_may_name() -> None:
+    """Broker 3 is not registered: an order that names it is refused, so it is removed while 2 is put first."""
+    found = decision(leaderless(), cluster_of(live=(1, 2)), [log_of(1, (0, 5)), log_of(2, (0, 9))])
+    first, second = (one for one in found.elections if one.election is ElectionType.DESIGNATION)
+    assert (first.elected, second.elected) == (1, 2)
+    assert first.steps[-1].evidence.startswith("asked for: broker 1 is the first live replica of [1, 2, 3]")
+    assert second.steps[-1].evidence.startswith("asked for: broker 2 is the first live replica of [2, 1, 3]")
+
+
+def test_a_designation_that_kafka_does_not_follow_says_whom_it_elects() -> None:
+    found = decision(leaderless(isr=(1,)), cluster_of(live=(1, 2), fenced=(3,)))
+    designations = {one.designate: one for one in found.elections if one.election is ElectionType.DESIGNATION}
+    assert (designations[2].elected, designations[2].elected_by) == (1, ElectedBy.ISR)
+    assert designations[2].note == "Kafka would elect 1 instead"
