@@ -42,6 +42,7 @@ def elected_by(change: Change) -> ElectedBy | None:
     """The rule that made the leader; a leader that the ELR supplied counts as elected from the ELR."""
     rule = change.elected.rule
     if rule is None or change.elected.leader is None:
+        # Kafka 4.0 elects a stored "no leader" by a rule.
         return None
     if rule.by is ElectedBy.ISR and change.elected.leader not in change.ballot.isr:
         return ElectedBy.ELR
@@ -53,14 +54,14 @@ def kafka_election(case: Case, election: Election) -> Outcome:
     kind = ElectionType.PREFERRED if election is Election.PREFERRED else ElectionType.UNCLEAN
     answer = elect_leaders(case.state, election, case.around)
     if answer.error == "ELECTION_NOT_NEEDED":
-        return not_needed(case, kind, leader=case.state.leader)
+        return not_needed(case, kind)
     change = answer.change
     leader = change.after.leader
     moved = leader is not None and leader != case.state.leader
     return Outcome(
         election=kind,
         elected=leader,
-        elected_by=elected_by(change) if leader is not None else None,
+        elected_by=elected_by(change),
         steps=steps_of(case, change.ballot, asked_for=True),
         loss=loss_of_electing(case, leader) if leader is not None and moved else None,
         note=_note(case, kind, answer.error, leader),
@@ -77,9 +78,9 @@ def _note(case: Case, kind: ElectionType, error: str, leader: int | None) -> str
     return ""
 
 
-def not_needed(case: Case, kind: ElectionType, *, leader: int | None = None) -> Outcome:
-    current = case.state.leader if leader is None else leader
-    return Outcome(kind, current, ElectedBy.LEADER_STAYS, note=f"not needed: broker {current} leads")
+def not_needed(case: Case, kind: ElectionType) -> Outcome:
+    leader = case.state.leader
+    return Outcome(kind, leader, ElectedBy.LEADER_STAYS, note=f"not needed: broker {leader} leads")
 
 
 def designation_of(case: Case, replica: int) -> Outcome:
