@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kelr.controller import ELR_4_3, KIP966_BALANCED, KRAFT, RuleSet
+from kelr.controller import ELR_4_0, ELR_4_3, KIP966_BALANCED, KRAFT, RuleSet
 from kelr.engine import decide, is_leaderless_or_unsafe
 from kelr.model import (
     Cluster,
@@ -325,3 +325,12 @@ def test_a_designation_that_kafka_does_not_follow_says_whom_it_elects() -> None:
     designations = {one.designate: one for one in found.elections if one.election is ElectionType.DESIGNATION}
     assert (designations[2].elected, designations[2].elected_by) == (1, ElectedBy.ISR)
     assert designations[2].note == "Kafka would elect 1 instead"
+
+
+def test_where_kafka_4_0_recorded_no_leader_every_election_is_told_as_nobodys() -> None:
+    found = decision(leaderless(last_known=(-1,)), cluster_of(live=(1, 2, 3)), rules=ELR_4_0)
+    assert (found.elected, found.elected_by) == (None, None)
+    for one in found.elections:
+        assert (one.elected, one.elected_by) == (None, None)
+    designations = [one for one in found.elections if one.election is ElectionType.DESIGNATION]
+    assert {one.note for one in designations} == {"Kafka would elect nobody"}
