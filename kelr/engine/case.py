@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kelr.controller import Circumstances, RuleSet, electable_replicas
+from kelr.controller import Circumstances, RuleSet, electable_replicas, recovery_quorum
 from kelr.engine.logs import KnownLogs, rank_logs, verified
 from kelr.engine.situation import effective_min_isr
 from kelr.model import BrokerStatus, Cluster, Loss, PartitionState, Snapshot, TopicConfig, Unheard
@@ -71,17 +71,8 @@ class Case:
 
     @property
     def recovery_quorum(self) -> tuple[int, ...]:
-        """Replicas whose logs must be heard before the best of them is known to hold everything committed.
-
-        The quorum has min ISR members (Vanlightly, "MinISR recovery quorum"). Kafka 4.x names only some of them: ISR,
-        ELR and the last known leader. Where these are fewer than min ISR, the rest may be any other replica, so all
-        of them must be heard.
-        """
-        state = self.state
-        named = {*state.isr, *self.elr, *(state.last_known_elr or ())}
-        known = tuple(replica for replica in state.replicas if replica in named)
-        enough = self.min_isr is not None and len(known) >= self.min_isr
-        return known if enough else state.replicas
+        """Replicas whose logs must be heard before the best of them is known to hold everything committed."""
+        return recovery_quorum(self.state, self.min_isr)
 
     @property
     def without_directory(self) -> tuple[int, ...]:

@@ -160,24 +160,19 @@ def _grade(case: Case, replica: int, guaranteed: bool, unheard: tuple[int, ...],
     quorum = case.recovery_quorum
     if case.logs.is_best(replica) and all(member in case.logs.ranked for member in quorum):
         return Grade.NONE_IF_FEWER_THAN_MIN_ISR, (
-            f"the whole recovery quorum ({brokers(quorum)}) was heard and {replica} has the best log:"
-            f" {_promise(case, quorum)}"
+            f"the whole recovery quorum ({brokers(quorum)}) was heard and {replica} has the best log: {_promise(case)}"
         )
     if unheard:
         return Grade.BOUNDED, f"counted between the logs that were heard; {brokers(unheard)} not heard, may hold more"
     return Grade.BOUNDED, "counted between the logs of all replicas"
 
 
-def _promise(case: Case, quorum: tuple[int, ...]) -> str:
+def _promise(case: Case) -> str:
     """What hearing the whole quorum promises: as many replicas held a committed record as min ISR was then."""
-    copies = case.min_isr
-    if copies is not None and case.rules.kip966:
-        # A quorum with fewer members is one from before min ISR was raised.
-        copies = min(copies, len(quorum))
-    if copies is None:
+    if case.min_isr is None:
         return "nothing committed is lost if fewer than min ISR replicas lost data"
-    fewer = "no replica" if copies == 1 else f"fewer than {copies} replicas"
-    return f"nothing committed with min ISR {copies} is lost if {fewer} lost data"
+    fewer = "no replica" if case.min_isr == 1 else f"fewer than {case.min_isr} replicas"
+    return f"nothing committed with min ISR {case.min_isr} is lost if {fewer} lost data"
 
 
 def _lost_ranges(best: ReplicaLog | None, agrees_to: int | None) -> tuple[tuple[int, int], ...]:

@@ -402,7 +402,7 @@ def test_a_request_that_failed_is_sent_again_in_the_next_round() -> None:
 
 def test_an_answer_that_leaves_partitions_out_is_asked_for_the_rest() -> None:
     other = TopicPartition("orders", 1)
-    recovery = run(partition(last_known=(1,)), partition(last_known=(1,), number=1), live=(1,))
+    recovery = run(partition(last_known=(1,)), partition(last_known=(1,), number=1), live=(1,), min_isr=1)
     (request,) = recovery.requests
     assert request.partitions == (ORDERS, other)
     recovery.answer(1, (4, 100), request=request.id)
@@ -611,7 +611,7 @@ def test_an_unregistered_broker_is_not_asked() -> None:
 
 def test_requests_are_batched_within_the_limit_and_number_themselves() -> None:
     partitions = [partition(last_known=(1,), number=number) for number in range(5)]
-    recovery = Run(controller(*partitions, live=(1, 2)))
+    recovery = Run(controller(*partitions, live=(1, 2), min_isr=1))
     manager = replace(recovery.controller.manager, limits=RecoveryLimits(partitions_per_request=2))
     recovery.controller = replace(recovery.controller, manager=manager)
     recovery.at(0)
@@ -630,7 +630,7 @@ def test_requests_are_batched_within_the_limit_and_number_themselves() -> None:
 
 def test_one_answer_serves_many_partitions() -> None:
     partitions = [partition(last_known=(1,), number=number) for number in range(3)]
-    recovery = run(*partitions, live=(1,))
+    recovery = run(*partitions, live=(1,), min_isr=1)
     entries = {one.address: LogInfoEntry(100, 4, 5) for one in partitions}
     elected = recovery.step(LogInfoAnswered(1, 10, entries))
     assert [(change.after.partition, change.after.leader) for change in elected.changes] == [(0, 1), (1, 1), (2, 1)]

@@ -209,7 +209,7 @@ def test_balanced_recovery_has_its_whole_quorum_live_and_heard(history: tuple[St
                 now = replace(step.after.controller, state=step.after.controller.state.with_partition(change.before))
                 assert not change.before.isr
                 assert not change.before.elr
-                for replica in recovery_quorum(change.before):
+                for replica in recovery_quorum(change.before, now.state.min_isr(change.before.topic)):
                     assert now.state.active(replica)
                     assert replica in witness.knows(now, change.before.address)
 

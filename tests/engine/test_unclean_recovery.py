@@ -298,8 +298,8 @@ def test_a_last_known_leader_is_not_taken_for_the_kips_set_in_silence() -> None:
     assert not any(note.startswith("LastKnownELR") for note in decision(LOST_TWO, cluster, rules=KIP966_BALANCED).notes)
 
 
-def test_on_the_state_of_a_released_cluster_the_guarantee_is_not_given() -> None:
-    """The last known leader alone is heard and elected, as the rules say; but it is not the KIP's quorum."""
+def test_on_the_state_of_a_released_cluster_every_replica_is_waited_for() -> None:
+    """Kafka 4.x records the last known leader alone: with min ISR 2 that is not the whole quorum."""
     found = decision(
         leaderless(last_known=(1,)),
         cluster_of(live=(1, 2), fenced=(3,)),
@@ -307,9 +307,10 @@ def test_on_the_state_of_a_released_cluster_the_guarantee_is_not_given() -> None
         rules=KIP966_BALANCED,
     )
     balanced = outcome(found, ElectionType.LONGEST_LOG_BALANCED)
-    assert (found.elected, balanced.elected) == (1, 1)
-    assert balanced.loss is not None
-    assert balanced.loss.grade is Grade.BOUNDED
+    assert (found.elected, balanced.elected) == (None, None)
+    assert found.waits_for == (3,)
+    live = next(step for step in found.steps if step.rule == "recovery-quorum-live")
+    assert live.evidence == "LastKnownELR is [1], fewer than 2 (min ISR): all of [1, 2, 3] count; 3 is fenced"
 
 
 def test_an_elr_that_is_not_known_is_not_taken_for_an_empty_one() -> None:
@@ -335,6 +336,7 @@ def test_answers_of_another_leader_epoch_are_not_used() -> None:
             cluster_of(live=(1,)),
             [log_of(1, (4, 100), leader_epoch=epoch)],
             rules=KIP966_BALANCED,
+            min_isr=1,
         )
         assert (found.elected, found.waits_for) == (None, (1,))
 
@@ -343,18 +345,18 @@ def test_answers_of_another_leader_epoch_are_not_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rules", "last_known", "silent_ones", "words"),
+    ("rules", "last_known", "min_isr", "silent_ones", "words"),
     [
-        (KIP966_AGGRESSIVE, (1, 2), (1, 2), "1 or 2"),
-        (KIP966_BALANCED, (3,), (1, 2), "1 or 2"),
-        (KIP966_BALANCED, (1, 3), (2,), "2"),
+        (KIP966_AGGRESSIVE, (1, 2), 2, (1, 2), "1 or 2"),
+        (KIP966_BALANCED, (3,), 1, (1, 2), "1 or 2"),
+        (KIP966_BALANCED, (1, 3), 2, (2,), "2"),
     ],
 )
 def test_a_live_replica_that_was_not_heard_may_tell_the_manager_of_a_better_log(
-    rules: RuleSet, last_known: tuple[int, ...], silent_ones: tuple[int, ...], words: str
+    rules: RuleSet, last_known: tuple[int, ...], min_isr: int, silent_ones: tuple[int, ...], words: str
 ) -> None:
     logs = [silent(one) if one in silent_ones else log_of(one, (4, 20 * one)) for one in IDS]
-    snapshot = snapshot_of(leaderless(last_known=last_known), cluster_of(live=IDS), logs)
+    snapshot = snapshot_of(leaderless(last_known=last_known), cluster_of(live=IDS), logs, min_isr=min_isr)
     found = decide(snapshot, snapshot.partitions[0], rules)
     assert (found.situation, found.elected, found.elected_by) == (Situation.NEEDS_UNCLEAN_RECOVERY, None, None)
     assert found.waits_for == silent_ones

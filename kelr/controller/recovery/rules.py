@@ -98,19 +98,25 @@ def recovery_of(
         return Recovery(Standing.WAITS_FOR_MEMBER, strategy)
     if strategy is RecoveryStrategy.NONE:
         return Recovery(Standing.WAITS_FOR_OPERATOR, strategy)
-    return _balanced(partition, live, heard)
+    return _balanced(partition, around, live, heard)
 
 
-def recovery_quorum(partition: PartitionState) -> tuple[int, ...]:
-    """The replicas that balanced recovery needs, in assignment order: those that were in sync at min ISR, or lost that
-    standing by an unclean shutdown since (ISR, ELR and LastKnownELR; the first two are empty where the strategy asks).
+def recovery_quorum(partition: PartitionState, min_isr: int | None) -> tuple[int, ...]:
+    """The replicas whose logs must be heard before the best of them is known to hold everything committed, in
+    assignment order: those that were in sync at min ISR, or lost that standing by an unclean shutdown since (ISR, ELR
+    and LastKnownELR).
 
-    Where none is recorded (the state was written before there was a LastKnownELR), or one that is no replica any more,
-    nobody can tell who has the committed records: then every replica is needed.
+    The quorum has min ISR members (Vanlightly, "MinISR recovery quorum"). Where fewer are recorded, the rest may be any
+    other replica, so every replica is needed: released Kafka keeps the last known leader alone, and under the KIP's
+    rules ELR may have been off, or min ISR raised. The same where one is recorded that is no replica any more.
+
+    Args:
+        min_isr: the effective min ISR; None where it is not known.
     """
     named = {*partition.isr, *(partition.elr or ()), *(partition.last_known_elr or ())}
     members = tuple(replica for replica in partition.replicas if replica in named)
-    return members if members and len(members) == len(named) else partition.replicas
+    whole = min_isr is not None and len(members) >= min_isr and len(members) == len(named)
+    return members if whole else partition.replicas
 
 
 def best_log(replicas: Iterable[int], heard: Mapping[int, LogInfo]) -> int | None:
@@ -118,8 +124,10 @@ def best_log(replicas: Iterable[int], heard: Mapping[int, LogInfo]) -> int | Non
     return max((replica for replica in replicas if replica in heard), key=lambda one: heard[one].rank, default=None)
 
 
-def _balanced(partition: PartitionState, live: tuple[int, ...], heard: Mapping[int, LogInfo]) -> Recovery:
-    quorum = recovery_quorum(partition)
+def _balanced(
+    partition: PartitionState, around: Circumstances, live: tuple[int, ...], heard: Mapping[int, LogInfo]
+) -> Recovery:
+    quorum = recovery_quorum(partition, around.min_isr if around.min_isr_known else None)
     not_live = tuple(replica for replica in quorum if replica not in live)
     unheard = tuple(replica for replica in quorum if replica not in heard)
     standing = Standing.WAITS_FOR_QUORUM if not_live else Standing.WAITS_FOR_LOGS

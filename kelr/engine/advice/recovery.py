@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kelr.controller import Recovery, RecoveryStrategy, Standing, recovery_quorum
+from kelr.controller import Recovery, RecoveryStrategy, Standing
 from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.lost_directory import and_not, not_without_the_data, with_their_logs
 from kelr.engine.advice.words import cost_in_words, until_the_outage_costs_more
@@ -72,7 +72,7 @@ def _operator(case: Case, _recovery: Recovery, found: Findings) -> _Said:
     if balanced is not None and balanced.elected is not None:
         text = f"{none} longest_log_balanced elects {balanced.elected}, which {cost_in_words(balanced.loss)}."
         return AdviceAction.LONGEST_LOG_BALANCED, text, balanced.elected
-    quorum = recovery_quorum(case.state)
+    quorum = case.recovery_quorum
     then = f"{none} With {ids(quorum)} live, longest_log_balanced elects the best log: {_GUARANTEE}."
     absent = tuple(replica for replica in quorum if replica not in case.electable)
     if absent:
