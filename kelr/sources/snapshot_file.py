@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kelr import __version__
+from kelr.durable import whole_file
 from kelr.errors import UsageError
 from kelr.model import Cluster, LogAnswer, PartitionState, Selection, Snapshot, TopicConfig, TopicError, TopicPartition
 from kelr.sources.base import LogFilter, Page, Progress, Source
@@ -286,42 +286,10 @@ def _is_header(line: BaseModel) -> bool:
 
 @contextlib.contextmanager
 def _atomic(path: Path, *, overwrite: bool) -> Iterator[gzip.GzipFile]:
-    """A file that appears under its name only when it is whole and on the disk."""
-    if not overwrite and path.exists():
-        raise _exists(path)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as raw:
-            # No name and no time in the gzip header: the same snapshot makes the same bytes.
-            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=_COMPRESSION_LEVEL, mtime=0) as file:
-                yield file
-            raw.flush()
-            os.fsync(raw.fileno())
-        _put_in_place(part, path, overwrite=overwrite)
-    except OSError as error:
-        raise UsageError(
-            f"cannot write the snapshot {path}: {error.strerror or error}",
-            next_step="give a file in a directory that exists, can be written and has space",
-        ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink()
-
-
-def _put_in_place(part: Path, path: Path, *, overwrite: bool) -> None:
-    if overwrite:
-        os.replace(part, path)
-    else:
-        try:
-            os.link(part, path)  # unlike a rename, never takes the place of a file that has just appeared
-        except FileExistsError:
-            raise _exists(path) from None
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-
-
-def _exists(path: Path) -> UsageError:
-    return UsageError(f"{path} exists already", next_step="give another name, or --overwrite to replace it")
+    """A snapshot file that appears under its name only when it is whole and on the disk."""
+    with (
+        whole_file(path, "snapshot", overwrite=overwrite) as raw,
+        # No name and no time in the gzip header: the same snapshot makes the same bytes.
+        gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=_COMPRESSION_LEVEL, mtime=0) as file,
+    ):
+        yield file

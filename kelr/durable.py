@@ -1,0 +1,201 @@
+"""Files that survive a crash: one that appears whole or not at all, and one that only grows.
+
+Both are readable by their owner only. `AppendOnlyFile` holds one JSON object a line, each on the disk (fsync) before
+`append` returns; a last line that a crash has torn is not part of the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+from kelr.errors import BadInputError, RefusedError, UsageError
+
+_OWNER_ONLY = 0o600
+_OWNER_ONLY_DIRECTORY = 0o700
+
+
+@contextlib.contextmanager
+def whole_file(path: Path, what: str, *, overwrite: bool) -> Iterator[BinaryIO]:
+    """A file that appears under its name only when it is whole and on the disk.
+
+    Args:
+        what: what the file is, for the words of an error: ``snapshot``, ``plan``, ...
+        overwrite: replace a file that is there already.
+
+    Raises:
+        UsageError: it exists and `overwrite` is not set, also where it appears meanwhile; or it cannot be written.
+    """
+    if not overwrite and path.exists():
+        raise _exists(path)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY), "wb") as raw:
+            yield raw
+            raw.flush()
+            os.fsync(raw.fileno())
+        _put_in_place(part, path, overwrite=overwrite)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write the {what} {path}: {error.strerror or error}",
+            next_step="give a file in a directory that exists, can be written and has space",
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink()
+
+
+class AppendOnlyFile:
+    """A file of JSON lines that only grows; use as a context manager or call `close`.
+
+    Args:
+        path: made with its directories where it is not there. A torn last line of an earlier crash is cut off first.
+        exclusive: hold a lock on the file as long as it is open, and refuse where another process holds it.
+
+    Raises:
+        UsageError: it cannot be opened or written.
+        RefusedError: another process holds it open.
+    """
+
+    def __init__(self, path: Path, *, exclusive: bool = True) -> None:
+        self.path = path
+        try:
+            make_directory(path.parent)
+            is_new = not path.exists()
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, _OWNER_ONLY)
+        except OSError as error:
+            raise _cannot_write(path, error) from error
+        try:
+            if exclusive:
+                self._lock()
+            self._cut_torn_line()
+            if is_new:
+                sync_directory(path.parent)
+        except OSError as error:
+            os.close(self._descriptor)
+            raise _cannot_write(path, error) from error
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def append(self, *records: Mapping[str, Any]) -> None:
+        """Write these objects, one a line, and return when they are on the disk.
+
+        Raises:
+            UsageError: they could not be written; then none of them counts.
+        """
+        lines = "".join(
+            json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n" for record in records
+        ).encode()
+        if not lines:
+            return
+        before = os.fstat(self._descriptor).st_size
+        try:
+            written = 0
+            while written < len(lines):
+                written += os.write(self._descriptor, lines[written:])
+            os.fsync(self._descriptor)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, before)
+            raise _cannot_write(self.path, error) from error
+
+    def close(self) -> None:
+        """Give the file, and its lock, back."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RefusedError(
+                f"another kelr is at work: it holds {self.path}",
+                next_step="wait until it has ended, then run kelr recover status",
+            ) from None
+
+    def _cut_torn_line(self) -> None:
+        size = os.fstat(self._descriptor).st_size
+        keep = size
+        while keep and os.pread(self._descriptor, 1, keep - 1) != b"\n":
+            keep -= 1
+        if keep != size:
+            os.ftruncate(self._descriptor, keep)
+            os.fsync(self._descriptor)
+
+
+def read_lines(path: Path, what: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of an `AppendOnlyFile` with their line numbers; a torn last line is left out.
+
+    Raises:
+        BadInputError: it cannot be read, or a line is no JSON object; names the line.
+    """
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if not line.endswith(b"\n"):
+                    return
+                yield number, _object(line, path, number, what)
+    except OSError as error:
+        raise BadInputError(f"cannot read the {what} {path}: {error.strerror or error}") from error
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory and its parents, for the owner only. Raises OSError."""
+    path.mkdir(mode=_OWNER_ONLY_DIRECTORY, parents=True, exist_ok=True)
+
+
+def sync_directory(path: Path) -> None:
+    """Put the names in a directory on the disk. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _object(line: bytes, path: Path, number: int, what: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError as error:
+        raise BadInputError(f"{path}, line {number}: garbled {what}: {error}") from error
+    if not isinstance(found, dict):
+        raise BadInputError(f"{path}, line {number}: garbled {what}: not an object")
+    return found
+
+
+def _put_in_place(part: Path, path: Path, *, overwrite: bool) -> None:
+    if overwrite:
+        os.replace(part, path)
+    else:
+        try:
+            os.link(part, path)  # unlike a rename, never takes the place of a file that has just appeared
+        except FileExistsError:
+            raise _exists(path) from None
+    sync_directory(path.parent)
+
+
+def _exists(path: Path) -> UsageError:
+    return UsageError(f"{path} exists already", next_step="give another name, or --overwrite to replace it")
+
+
+def _cannot_write(path: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"cannot write {path}: {error.strerror or error}",
+        next_step="free space or give another directory with KELR_STATE_DIR; nothing goes on without its record",
+    )

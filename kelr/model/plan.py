@@ -1,0 +1,341 @@
+"""A plan: the elections that somebody is about to carry out, each with what it stands on; and what became of them.
+
+A plan is made from a snapshot and its decisions (`kelr.engine.planning`), reviewed by people, and carried out by
+`kelr.recovery`. It holds no secrets and nothing of the machine that made it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kelr.model.decision import AdviceAction, Bounds, Damage, ElectedBy, ElectionType, Loss, Situation
+from kelr.model.partition import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What somebody asks for one partition (kafka-leader-election.sh's flags, and the KIP's JSON file)."""
+
+    election: ElectionType | None = None
+    """None: whatever kelr recommends."""
+    desired_leader: int | None = None
+    """The replica to elect; set for a designation and for nothing else."""
+    minimal_replicas: int | None = None
+    """Elect only where at least so many replicas' logs were heard; None asks for no number."""
+
+
+class Method(StrEnum):
+    """The requests by which an election is carried out."""
+
+    PREFERRED = "preferred"
+    """ElectLeaders PREFERRED."""
+    UNCLEAN = "unclean"
+    """ElectLeaders UNCLEAN: Kafka's rules find the wanted replica without help."""
+    REORDER = "reorder"
+    """AlterPartitionReassignments with the same replicas and the wanted one first, ElectLeaders UNCLEAN, then the old
+    order again: how a designation is done on every released broker."""
+
+
+class Consent(StrEnum):
+    """What somebody has to give before an election is carried out. Ordered from least to most."""
+
+    YES = "yes"
+    """A plain yes: nothing is lost."""
+    LOSS = "loss"
+    """The number of offsets that are lost, typed or given with ``--accept-loss``."""
+    FORCE = "force"
+    """``--force`` with a reason for the audit log: what would be lost cannot be counted, or the evidence contradicts
+    itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvidence:
+    """What one replica's log was known to hold; all None but `replica` and `unheard` where nobody could tell."""
+
+    replica: int
+    log_end: int | None = None
+    last_epoch: int | None = None
+    high_watermark: int | None = None
+    log_start: int | None = None
+    broker_epoch: int | None = None
+    source: str | None = None
+    read_at_ms: int | None = None
+    unheard: str | None = None
+    """Why nothing is known (`kelr.model.Unheard`); None where the log was heard."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The state of a partition, its surroundings and its logs, as the plan was made: what must still hold."""
+
+    situation: Situation
+    leader: int | None
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    """In assignment order: also the order that is restored."""
+    isr: tuple[int, ...]
+    elr: tuple[int, ...] | None
+    last_known_elr: tuple[int, ...] | None
+    adding: tuple[int, ...] | None
+    removing: tuple[int, ...] | None
+    min_isr: int | None
+    unclean_leader_election: bool | None
+    live: tuple[int, ...]
+    """Replicas that can be elected, in assignment order."""
+    logs: tuple[LogEvidence, ...]
+    """One for each replica, in assignment order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Another thing that could be done instead, and what it would lose."""
+
+    election: ElectionType
+    elect: int | None
+    """Whom it elects; None: nobody."""
+    loss: Loss | None
+    note: str = ""
+
+
+class HoldReason(StrEnum):
+    """Why a broker has to stay down until the election is done."""
+
+    LAST_KNOWN_LEADER = "last-known-leader"
+    """Its return elects it by itself, whatever its log holds."""
+    ISR_OR_ELR = "isr-or-elr"
+    """It would be elected as a clean candidate, before the election."""
+    FIRST_IN_ORDER = "first-in-order"
+    """It stands before the wanted replica in the assignment, and an unclean election takes the first live one."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldDown:
+    """A broker that has to stay down until the election is done."""
+
+    broker: int
+    reason: HoldReason
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RescueStep:
+    """Records that the election gives up and that can still be saved before it: offsets `[from_offset, to_offset)`."""
+
+    replica: int
+    from_offset: int
+    to_offset: int
+    reachable: bool
+    """Whether that replica's broker answers now; where not, the records are read from its log directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedElection:
+    """One partition's election: who, why, how, what is lost, and what it stands on."""
+
+    topic: str
+    partition: int
+    topic_id: str | None
+    election: ElectionType
+    """The kind that was asked for, or that kelr recommends."""
+    method: Method
+    elect: int
+    """The replica that is to lead."""
+    order: tuple[int, ...]
+    """The replicas' order while it is elected; that of `evidence.replicas` where no reordering is needed."""
+    elected_by: ElectedBy
+    reason: str
+    """One or two sentences: why this replica."""
+    loss: Loss
+    consent: Consent
+    evidence: Evidence
+    recommended: bool
+    """Whether this is what kelr advises; else somebody asked for it."""
+    minimal_replicas: int | None = None
+    alternatives: tuple[Alternative, ...] = ()
+    hold: tuple[HoldDown, ...] = ()
+    rescue: tuple[RescueStep, ...] = ()
+    damage: tuple[Damage, ...] = ()
+    """What a loss means for this topic, and what shows it afterwards."""
+    warnings: tuple[str, ...] = ()
+    """Which absent replicas truncate when they return, and what else to know; a sentence each."""
+
+    @property
+    def address(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def restores(self) -> tuple[int, ...]:
+        """The replicas' order that has to be there in the end: that from before, without replicas that had to leave."""
+        return tuple(replica for replica in self.evidence.replicas if replica in self.order)
+
+
+class Unplanned(StrEnum):
+    """Why a partition gets no election."""
+
+    NOT_NEEDED = "not-needed"
+    """It has the leader that was asked for: success, as for Kafka's own tool (ELECTION_NOT_NEEDED)."""
+    ADVISED = "advised"
+    """kelr advises something else than an election: to wait, to bring a broker back, to hold one."""
+    REFUSED = "refused"
+    """What was asked for is not possible or not safe; `reason` says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotPlanned:
+    """A partition of the selection that gets no election, and why."""
+
+    topic: str
+    partition: int
+    why: Unplanned
+    situation: Situation
+    reason: str
+    leader: int | None = None
+    action: AdviceAction | None = None
+    """What kelr advises instead."""
+    brokers: tuple[int, ...] = ()
+    """The brokers that the advice speaks of."""
+    until: str = ""
+    command: tuple[str, ...] = ()
+    """The next command as arguments after ``kelr``, without connection flags."""
+
+    @property
+    def address(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Reviewed elections of one cluster, valid for a while. `kelr.engine.planning.plan_id` names its content."""
+
+    cluster_id: str | None
+    created_at_ms: int
+    """When the snapshot behind it was read, in milliseconds since 1970 UTC."""
+    expires_at_ms: int
+    rules: str
+    made_by: str
+    """``kelr/<version>``."""
+    elections: tuple[PlannedElection, ...]
+    """Sorted by address; one for each partition at most."""
+    not_planned: tuple[NotPlanned, ...] = ()
+
+    @property
+    def consent(self) -> Consent:
+        """The most that any of its elections needs."""
+        order = tuple(Consent)
+        return max((one.consent for one in self.elections), key=order.index, default=Consent.YES)
+
+    @property
+    def known_loss(self) -> Bounds:
+        """Offsets that all its elections lose together, as far as they can be counted."""
+        totals = [one.loss.total for one in self.elections]
+        least = sum(total.at_least for total in totals if total is not None)
+        mosts = [None if total is None else total.at_most for total in totals]
+        return Bounds(least, None if None in mosts else sum(most for most in mosts if most is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Something that a plan stood on and that is otherwise now."""
+
+    field: str
+    """Which part of the evidence, such as ``leader``, ``isr`` or ``log_end of 2``."""
+    planned: str
+    now: str
+    text: str
+    """One sentence: what it means for the election."""
+
+
+class Ended(StrEnum):
+    """What became of one planned election."""
+
+    DONE = "done"
+    """The wanted replica leads, and the replicas have their old order."""
+    NOT_NEEDED = "not-needed"
+    """It led already."""
+    REFUSED = "refused"
+    """Not begun: what the plan stood on has changed, or Kafka refused the first request."""
+    OTHER_LEADER = "other-leader"
+    """Another replica leads."""
+    NO_LEADER = "no-leader"
+    """Nobody leads after the election."""
+    NOT_RESTORED = "not-restored"
+    """The wanted replica leads, and the replicas' order could not be restored."""
+    UNKNOWN = "unknown"
+    """The answer to a request never came and the cluster could not be read again: `kelr recover resume` settles it."""
+    NOT_TRIED = "not-tried"
+    """Left for later: a limit, an interruption, or an earlier failure came before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of one planned election."""
+
+    topic: str
+    partition: int
+    wanted: int
+    ended: Ended
+    leader: int | None = None
+    leader_epoch: int | None = None
+    error: str | None = None
+    """Kafka's name of the error, where there was one."""
+    text: str = ""
+    """One sentence for a person; empty where `ended` says it all."""
+    differences: tuple[Difference, ...] = ()
+    """For a refusal: what changed since the plan."""
+
+    @property
+    def address(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def good(self) -> bool:
+        return self.ended in {Ended.DONE, Ended.NOT_NEEDED}
+
+
+class Check(StrEnum):
+    """What `kelr recover verify` looks at, partition by partition."""
+
+    LEADER = "leader"
+    """The planned replica leads."""
+    ISR = "isr"
+    """The ISR has grown back: to min ISR at least, and to every live replica in the end."""
+    ORDER = "order"
+    """The replicas have the order from before."""
+    TRUNCATED = "truncated"
+    """Followers' logs were cut where the plan said."""
+    LOGS = "logs"
+    """The logs of the replicas in sync agree with the leader's."""
+    LAST_STABLE_OFFSET = "last-stable-offset"
+    """The last stable offset reaches the high watermark, or the transaction that holds it back is still alive."""
+    GROUPS = "groups"
+    """No consumer group has committed beyond the log's end."""
+
+
+class Passed(StrEnum):
+    """How a check came out."""
+
+    YES = "yes"
+    NOT_YET = "not-yet"
+    """It may come true by itself: `--wait` waits for it."""
+    NO = "no"
+    UNKNOWN = "unknown"
+    """It could not be looked at; `text` says why (an ACL that is missing, a broker that does not answer)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check of one partition."""
+
+    topic: str
+    partition: int
+    check: Check
+    passed: Passed
+    text: str
+    command: str = ""
+    """What mends it or shows more: a shell line of Kafka's own tools, with ``{stock}`` where the connection flags of
+    those go, or of kelr."""
+
+    @property
+    def address(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)

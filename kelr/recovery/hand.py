@@ -1,0 +1,41 @@
+"""The hand that changes a cluster: the only requests of kelr that change anything.
+
+Everything that is changed goes through a `Hand`, so that the journal, the fences and the tests have one place to stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from kelr.controller import Election
+from kelr.model import TopicPartition
+
+NO_ERROR = "NONE"
+"""Kafka's name for success."""
+NO_ANSWER = "NO_ANSWER"
+"""kelr's name where a request was sent and its answer never came: it may have been carried out or not."""
+
+
+class Hand(Protocol):
+    """Sends requests that change the cluster. Each answer is Kafka's name of an error for each partition or topic:
+    ``NONE``, ``CLUSTER_AUTHORIZATION_FAILED``, ..., or ``NO_ANSWER``.
+
+    Raises (every method):
+        ConnectError, AuthenticationError: no broker could be reached, so that nothing was sent.
+    """
+
+    def reorder(self, orders: Mapping[TopicPartition, tuple[int, ...]]) -> Mapping[TopicPartition, str]:
+        """AlterPartitionReassignments: give each partition these replicas in this order.
+
+        Used only with replicas that each partition has already, so that no data moves and it completes at once.
+        """
+
+    def elect(self, election: Election, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, str]:
+        """ElectLeaders of one type for these partitions, named one by one: never for all of the cluster.
+
+        ``NONE`` does not mean that the wanted replica leads: read the partition again.
+        """
+
+    def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
+        """IncrementalAlterConfigs: set one config of one topic, or with None remove the topic's own value."""

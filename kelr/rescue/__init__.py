@@ -1,0 +1,1 @@
+"""Saving the records that an election would truncate, and producing them again."""
