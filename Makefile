@@ -17,6 +17,8 @@ MUTATION_READY := $(MUTATION_VENV)/.ready
 LOCK := requirements-test.lock
 MUTATION_LOCK := requirements-mutation.lock
 PYTEST_ARGS ?=
+# Two processes: the tests with real clusters wait most of their time, while the others compute.
+WORKERS ?= 2
 PROPERTIES := tests/controller tests/engine tests/simulation
 
 # The first Python that is new enough; PYTHON=... chooses another.
@@ -24,7 +26,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v "$$python"; break; }; done)
 
 # Tests are not to depend on the settings of whoever runs them.
-UNSET := env -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_COMMAND_CONFIG -u KELR_CONTEXT -u KELR_OUTPUT -u KELR_TIMEOUT
+UNSET := env -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_COMMAND_CONFIG -u KELR_CONTEXT -u KELR_OUTPUT -u KELR_TIMEOUT -u KELR_STATE_DIR
 
 .PHONY: help test lint typecheck imports pytest differential properties mutation format demo bench completions docs lock clean
 
@@ -49,7 +51,7 @@ imports: $(READY) build/tree  ## Check that the layers import only what they may
 	cd build/tree && PYTHONPATH=. ../../$(BIN)/lint-imports --config ../../pyproject.toml --cache-dir ../../.import_linter_cache
 
 pytest: $(READY)  ## Run the tests; PYTEST_ARGS="-k word" chooses some
-	$(UNSET) $(BIN)/pytest $(PYTEST_ARGS)
+	$(UNSET) $(BIN)/pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
 differential: $(READY)  ## Compare the controller with Apache's own, 200,000 runs and 2,000 histories for each Kafka version
 	$(UNSET) $(BIN)/pytest tests/differential --steps 200000 --sequences 2000

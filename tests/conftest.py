@@ -22,6 +22,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", type=int, default=966, help="seed of the random controller runs and histories")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share something dear run in one process where several run side by side (`make pytest`, pytest-xdist):
+    those with the shared clusters, and those of one module."""
+    for item in items:
+        shared = {"lab_of", "lab_43", "lab_40", "healthy_43"} & set(getattr(item, "fixturenames", ()))
+        item.add_marker(pytest.mark.xdist_group("clusters" if shared else item.nodeid.partition("::")[0]))
+
+
 @pytest.fixture(autouse=True)
 def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Tests do not depend on the KELR_* variables, the contexts or the terminal of whoever runs them."""
@@ -29,5 +37,6 @@ def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         if name.startswith("KELR_") and name not in {"KELR_CACHE_DIR"}:
             monkeypatch.delenv(name)
     monkeypatch.setenv("KELR_CONFIG_DIR", str(tmp_path / "no-contexts"))
+    monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
     for name in ("NO_COLOR", "COLUMNS", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
