@@ -194,11 +194,9 @@ def _show(
 
 
 def _explanation(session: Session, wanted: Wanted) -> Explanation:
-    stock, kafka_python = _public_tools(session)
     return Explanation(
         next_command=session.output.next_command,
-        stock_connection=stock,
-        kafka_python_connection=kafka_python,
+        stock_connection=_stock_tools(session),
         width=session.output.width,
         election=wanted.election,
         sources=session.output.format is OutputFormat.WIDE,
@@ -207,29 +205,18 @@ def _explanation(session: Session, wanted: Wanted) -> Explanation:
     )
 
 
-def _public_tools(session: Session) -> tuple[str, str]:
-    """The connection as Kafka's own tools and kafka-python take it; to be filled in for a snapshot.
-
-    kafka-python's command line cannot read a properties file: where there is one, it gets the flags that a reader has
-    to fill in, and fails as long as nobody did.
-    """
+def _stock_tools(session: Session) -> str:
+    """The connection flags as Kafka's own tools take them; to be filled in for a snapshot."""
     settings = session.settings
     if settings.snapshot is not None or not (settings.bootstrap_server or settings.command_config):
-        return "--bootstrap-server HOST:PORT", "-b HOST:PORT"
+        return "--bootstrap-server HOST:PORT"
     from kelr.sources.connection import ConnectionSettings  # noqa: PLC0415 - not for a snapshot
 
     connection = ConnectionSettings.read(settings.bootstrap_server, command_config=settings.command_config)
     stock = ["--bootstrap-server", connection.servers_text]
-    kafka_python = ["-b", connection.servers_text]
     if settings.command_config is not None:
         stock += ["--command-config", str(settings.command_config)]
-    if connection.security_protocol != "PLAINTEXT":
-        kafka_python += ["-S", connection.security_protocol]
-    if connection.uses_sasl:
-        kafka_python += ["-M", str(connection.sasl_mechanism), "-U", "USER", "-P", "PASSWORD"]
-    if connection.uses_tls:
-        kafka_python += ["-C", "ssl_cafile=CA_FILE"]
-    return shlex.join(stock), shlex.join(kafka_python)
+    return shlex.join(stock)
 
 
 # Options.

@@ -259,9 +259,11 @@ class Advice:
     """Where the advice is to wait, or to bring a broker back: until when that is worth it, and what it costs."""
     command: tuple[str, ...] = ()
     """The next command as arguments after ``kelr``, without connection flags; the views add those that were given."""
-    by_hand: tuple[str, ...] = ()
-    """The designation that `text` or `alternative` speaks of, as shell lines for public tools, in order; ``{stock}``
-    and ``{kafka-python}`` stand where the connection flags of each go."""
+    designate: int | None = None
+    """The replica whose designation `text` or `alternative` speaks of."""
+    elect: tuple[str, ...] = ()
+    """The command that designates it, which shows its plan and asks before it changes anything; in documents a line
+    with the connection flags, and null for a state that is imagined or under other rules than the cluster's."""
 
 
 class DamageKind(StrEnum):

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from kelr.controller import RULE_SETS
-from kelr.engine.advice.by_hand import KAFKA_PYTHON_CONNECTION, STOCK_CONNECTION
+from kelr.engine.advice.by_hand import STOCK_CONNECTION
 from kelr.engine.what_if.imagine import Happened
 from kelr.model import (
     Cluster,
@@ -44,15 +44,9 @@ from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.styled import Span, Style, Text, plain, styled
 
-_BY_HAND = {
-    False: "Designating it by hand, with Kafka's own tool (look again just before):",
-    True: "Designating it by hand, in this order (look again just before; kafka-python is installed with kelr, and"
-    " Kafka's own reassignment tool refuses to name a dead broker):",
-}
-
 NOTHING_TO_EXPLAIN = "By the cluster's own account every partition is led and has min ISR: nothing to explain."
 NOTHING_IMAGINED = "Every partition is led and has min ISR, as it is and as imagined: nothing to explain."
-_NOT_BY_HAND = "(Lines that designate it by hand are left out: {why}.)"
+_NOT_TO_BE_RUN = "(The command that designates it is left out: {why}.)"
 _NOT_IN_THAT_STATE = "the cluster is not in this state"
 
 _HEAD = (
@@ -75,7 +69,6 @@ class Explanation:
     Args:
         next_command: makes the exact next command.
         stock_connection: the connection flags as Kafka's own tools take them.
-        kafka_python_connection: the same for kafka-python's command line.
         width: columns of the terminal; None for a pipe.
         election: show the steps of this election type too.
         sources: name each rule, and the KIP section or Kafka class behind it.
@@ -85,7 +78,6 @@ class Explanation:
 
     next_command: NextCommand
     stock_connection: str = "--bootstrap-server HOST:PORT"
-    kafka_python_connection: str = "-b HOST:PORT"
     width: int | None = None
     election: ElectionType | None = None
     sources: bool = False
@@ -115,19 +107,26 @@ class Explanation:
         fields["elections"] = _elections_document(decision)
         fields["advice"] = {
             **asdict(decision.advice),
-            "command": self.next_command(self.following(decision.advice.command)) if decision.advice.command else None,
-            # The cluster is not in an imagined state, and runs no other rules: no line for those may be run.
-            "by_hand": [] if row.supposed else [self._by_hand(line) for line in decision.advice.by_hand],
+            "command": self._line(self._next(row)),
+            "elect": None if row.supposed else self._line(decision.advice.elect),
         }
         fields["damage"] = [
-            {**asdict(damage), "afterwards": self._by_hand(damage.afterwards)} for damage in decision.damage
+            {**asdict(damage), "afterwards": self._stock(damage.afterwards)} for damage in decision.damage
         ]
         return {**fields, "taken_at_ms": row.taken_at_ms, "assumptions": assumed_document(row.assumed)}
 
-    def _by_hand(self, line: str) -> str:
-        return line.replace(STOCK_CONNECTION, self.stock_connection).replace(
-            KAFKA_PYTHON_CONNECTION, self.kafka_python_connection
-        )
+    def _next(self, row: Explained) -> tuple[str, ...]:
+        """The next command; never one that changes the cluster by a decision about another state or other rules."""
+        decision = row.decision
+        if row.supposed and decision.advice.command == decision.advice.elect:
+            return "explain", f"{decision.topic}:{decision.partition}"
+        return decision.advice.command
+
+    def _line(self, arguments: Sequence[str]) -> str | None:
+        return self.next_command(self.following(arguments)) if arguments else None
+
+    def _stock(self, line: str) -> str:
+        return line.replace(STOCK_CONNECTION, self.stock_connection)
 
     def _block(self, row: Explained) -> Iterator[Text]:
         decision = row.decision
@@ -201,7 +200,7 @@ class Explanation:
         for number, damage in enumerate(decision.damage):
             yield from self._layout.paragraph("          " if number else "At stake: ", damage.text, Style.HEADING)
             if damage.afterwards:
-                yield plain(f"          afterwards: {self._by_hand(damage.afterwards)}")
+                yield plain(f"          afterwards: {self._stock(damage.afterwards)}")
 
     def _advice(self, row: Explained) -> Iterator[Text]:
         advice = row.decision.advice
@@ -217,15 +216,14 @@ class Explanation:
             yield from self._layout.paragraph("        ", advice.until, Style.PLAIN)
         if advice.alternative:
             yield from self._layout.paragraph("        ", advice.alternative, Style.PLAIN)
-        if advice.by_hand and row.supposed:
+        following = self._next(row)
+        if advice.elect and row.supposed:
             why = _NOT_IN_THAT_STATE if row.assumed else f"this cluster runs {row.decision.cluster_rules}"
-            yield from self._layout.paragraph("  ", _NOT_BY_HAND.format(why=why), Style.PLAIN)
-        elif advice.by_hand:
-            yield from self._layout.paragraph("  ", _BY_HAND[len(advice.by_hand) > 1], Style.PLAIN)
-            for line in advice.by_hand:
-                yield plain(f"    {self._by_hand(line)}")
-        if advice.command:
-            yield [*styled("  next: ", Style.HEADING), Span(self.next_command(self.following(advice.command)))]
+            yield from self._layout.paragraph("  ", _NOT_TO_BE_RUN.format(why=why), Style.PLAIN)
+        elif advice.elect and advice.elect != following:
+            yield [*styled("  else: ", Style.HEADING), Span(str(self._line(advice.elect)))]
+        if following:
+            yield [*styled("  next: ", Style.HEADING), Span(str(self._line(following)))]
 
     @property
     def _step_columns(self) -> tuple[Column[Step], ...]:

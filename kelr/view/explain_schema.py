@@ -38,7 +38,8 @@ def explain_item_schema() -> tuple[Schema, Schema]:
         "description": "What is imagined to have happened, in order; empty: this is what is.",
     }
     definitions.update(_assumption_schemas())
-    definitions["Advice"]["properties"]["command"] = {"type": ["string", "null"]}
+    for name in ("command", "elect"):
+        definitions["Advice"]["properties"][name] = {"type": ["string", "null"]}
     documented = _attribute_docs()
     for name, schema in {**definitions, "Decision": item}.items():
         # What was written here by hand stays.

@@ -82,7 +82,7 @@ def test_json_has_everything_that_the_text_says(kelr: Kelr) -> None:
     assert item["elections"]["longest_log_balanced"]["waits_for"] == [1]
     assert item["advice"]["action"] == "bring-back"
     assert item["advice"]["command"] == "kelr explain orders:1 -b kafka:9092"
-    assert all("kafka:9092" in line for line in item["advice"]["by_hand"])
+    assert item["advice"]["elect"] == "kelr elect --election-type designation --designate 2 orders:1 -b kafka:9092"
 
 
 def test_what_is_at_stake_is_said_with_the_command_that_shows_it(
@@ -186,19 +186,19 @@ def test_rules_that_the_cluster_does_not_run_are_told_from_its_own(kelr: Kelr) -
     named = kelr("explain", "orders:1", "--rules", "elr-4.0").out
     assert named.startswith("By the rules that you named, elr-4.0; this cluster runs elr-4.1:\norders:1 has no leader")
     assert "\nAdvice, under these rules:\n        Bring broker 1 back" in named
-    assert "(Lines that designate it by hand are left out: this cluster runs elr-4.1.)" in named
-    assert "alter-reassignments" not in named
+    assert "(The command that designates it is left out: this cluster runs elr-4.1.)" in named
+    assert "kelr elect" not in named
     own = kelr("explain", "orders:1", "--rules", "elr-4.1").out
     assert own == kelr("explain", "orders:1").out.replace("explain orders:1", "explain orders:1 --rules elr-4.1")
-    assert "alter-reassignments" in own
+    assert "\n  else: kelr elect --election-type designation --designate 2 orders:1\n" in own
 
 
 def test_documents_and_tables_say_so_too(kelr: Kelr) -> None:
     (item,) = json.loads(kelr("explain", "orders:1", "--rules", "kip966", "-o", "json").out)["items"]
-    assert (item["rules"], item["cluster_rules"], item["advice"]["by_hand"]) == ("kip966-balanced", "elr-4.1", [])
+    assert (item["rules"], item["cluster_rules"], item["advice"]["elect"]) == ("kip966-balanced", "elr-4.1", None)
     (item,) = json.loads(kelr("explain", "orders:1", "-o", "json").out)["items"]
     assert item["cluster_rules"] is None
-    assert item["advice"]["by_hand"] != []
+    assert item["advice"]["elect"].startswith("kelr elect ")
     table = kelr("explain", "--rules", "kraft").out.splitlines()
     assert table[0] == "By the rules that you named, kraft; this cluster runs elr-4.1:"
     assert table[1].startswith("PARTITION")

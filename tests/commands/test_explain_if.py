@@ -98,13 +98,13 @@ def test_every_format_is_marked(kelr: Kelr) -> None:
     assert line["assumptions"] == "1 returns"
 
 
-def test_no_line_to_run_by_hand_is_given_for_a_state_that_is_not(kelr: Kelr) -> None:
+def test_no_command_that_elects_is_given_for_a_state_that_is_not(kelr: Kelr) -> None:
     text = kelr("explain", "orders:1", "--if", "3 fails", "-b", "kafka:9092").out
-    assert "kafka-leader-election.sh" not in text
-    assert "are left out: the cluster is not in this state" in text
+    assert "kelr elect" not in text
+    assert "is left out: the cluster is not in this state" in text
     item = json.loads(kelr("explain", "orders:1", "--if", "3 fails", "-o", "ndjson").out)
-    assert item["advice"]["by_hand"] == []
-    assert json.loads(kelr("explain", "orders:1", "-o", "ndjson").out)["advice"]["by_hand"] != []
+    assert item["advice"]["elect"] is None
+    assert json.loads(kelr("explain", "orders:1", "-o", "ndjson").out)["advice"]["elect"].startswith("kelr elect")
 
 
 def test_next_commands_keep_what_was_assumed_and_the_rules(kelr: Kelr) -> None:

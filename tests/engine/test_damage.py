@@ -124,7 +124,7 @@ def test_the_metadata_log_is_elected_by_no_rule_of_a_partition() -> None:
     assert {(outcome.elected, outcome.designate) for outcome in found.elections} == {(None, None)}
     assert all("UNKNOWN_TOPIC_OR_PARTITION" in outcome.note for outcome in found.elections)
     assert kinds(found) == [DamageKind.CLUSTER_METADATA]
-    assert (found.advice.action, found.advice.by_hand) == (AdviceAction.GET_MORE_INFORMATION, ())
+    assert (found.advice.action, found.advice.elect) == (AdviceAction.GET_MORE_INFORMATION, ())
     assert "voters" in found.advice.text
 
 

@@ -97,13 +97,8 @@ def test_the_advice_brings_the_elr_member_back_or_designates_the_best(incident: 
     assert incident.advice.action is AdviceAction.BRING_BACK
     assert incident.advice.replica == 1
     assert incident.advice.alternative.startswith("If 1 cannot come back: designate 2")
-    assert [line.split()[0] for line in incident.advice.by_hand] == [
-        "kafka-python",
-        "kafka-leader-election.sh",
-        "kafka-python",
-    ]
-    assert incident.advice.by_hand[0].endswith("-r orders:0=2,3,1 | tee /dev/stderr | grep -q ': None}' &&")
-    assert incident.advice.by_hand[2].endswith("-r orders:0=3,1,2")
+    assert incident.advice.elect == ("elect", "--election-type", "designation", "--designate", "2", "orders:0")
+    assert incident.advice.command == ("explain", "orders:0")
 
 
 def test_with_every_log_heard_the_best_is_safe_if_fewer_than_min_isr_lost_data() -> None:

@@ -81,7 +81,7 @@ def test_balanced_waits_for_the_members_that_are_not_live() -> None:
     assert found.steps[2].evidence == "LastKnownELR is [1, 2]; 1 is fenced"
     assert (found.advice.action, found.advice.replica) == (AdviceAction.BRING_BACK, 1)
     assert found.advice.alternative.startswith("If that cannot be done: longest_log_aggressive elects 2, which")
-    assert found.advice.by_hand == ()
+    assert found.advice.elect == ()
     assert [candidate.reason for candidate in found.candidates] == [
         "in neither ISR nor ELR: no guarantee",
         "in LastKnownELR: of the recovery quorum",

@@ -30,9 +30,8 @@ def test_a_broker_that_is_up_without_its_log_directory_needs_a_disk_and_no_start
     assert alone.text.startswith("Replace the disk of broker 2, which is up: its log directory is offline. Producers")
 
 
-def test_no_order_that_is_not_shown_is_spoken_of() -> None:
-    """The lines for a designation by hand are left out of what is imagined."""
+def test_that_a_designation_takes_an_unregistered_broker_off_is_said_of_what_is_imagined_too() -> None:
     advice = advice_after("1 is unregistered", TopicPartition("orders", 1))
     assert advice.alternative.endswith(
-        "Broker 1 is not registered, and Kafka takes no order that names such a broker: leave it out."
+        "Broker 1 is not registered, and Kafka takes no order that names such a broker: it leaves the assignment."
     )

@@ -1,22 +1,12 @@
-"""Shell lines of public tools that do by hand what kelr advises, with places for the connection flags of each tool."""
+"""The commands that an advice, or a damage, ends with: kelr's own, and those of Kafka's tools."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from kelr.controller.handlers import without
 from kelr.engine.case import Case
 from kelr.model import BrokerStatus
 
 STOCK_CONNECTION = "{stock}"
 """Stands in a line where the connection flags of Kafka's own tools go."""
-KAFKA_PYTHON_CONNECTION = "{kafka-python}"
-"""Stands in a line where those of kafka-python's command line go."""
-
-
-def unclean_election(case: Case) -> str:
-    """The unclean election of this partition with Kafka's own tool."""
-    return f"kafka-leader-election.sh {STOCK_CONNECTION} --election-type unclean {_partition(case)}"
 
 
 def needs_reordering(case: Case, replica: int) -> bool:
@@ -37,26 +27,9 @@ def left_out(case: Case) -> tuple[int, ...]:
     )
 
 
-def designation_by_hand(case: Case, replica: int) -> tuple[str, ...]:
-    """Designating a replica without kelr: reorder, elect uncleanly, restore the order.
-
-    kafka-reassign-partitions.sh refuses an assignment that names a dead broker ("Unknown broker id", seen on 4.0.0 and
-    4.3.1) although the request itself allows it, so the reordering is done with kafka-python's command line, which is
-    installed with kelr. That ends with status 0 also where Kafka refuses, so its answer is looked at: without the
-    reordering the election would take the first live replica.
-    """
-    election = unclean_election(case)
-    if not needs_reordering(case, replica):
-        return (election,)
-    gone = left_out(case)
-    kept = tuple(other for other in case.state.replicas if other not in gone)
-    reordered = _reorder(case, (replica, *without(kept, replica)))
-    return (f"{reordered} | tee /dev/stderr | grep -q ': None}}' &&", election, _reorder(case, kept))
-
-
-def _reorder(case: Case, replicas: Sequence[int]) -> str:
-    order = ",".join(map(str, replicas))
-    return f"kafka-python admin {KAFKA_PYTHON_CONNECTION} partitions alter-reassignments -r {case.name}={order}"
+def designation(case: Case, replica: int) -> tuple[str, ...]:
+    """The command that designates a replica, as arguments after ``kelr``."""
+    return ("elect", "--election-type", "designation", "--designate", str(replica), case.name)
 
 
 def find_hanging(case: Case) -> str:

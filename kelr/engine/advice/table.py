@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from kelr.controller.handlers import without
-from kelr.engine.advice.by_hand import designation_by_hand, left_out
+from kelr.engine.advice.by_hand import designation, left_out, needs_reordering
 from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.lost_directory import and_not, not_without_the_data, with_their_logs
 from kelr.engine.advice.words import (
@@ -32,20 +32,30 @@ from kelr.model import (
 
 def advise(case: Case, found: Findings) -> Advice:
     """The advice for one partition."""
-    advice = _without_the_unregistered(case, _TABLE[found.situation](case, found))
+    advice = _with_its_command(case, _TABLE[found.situation](case, found))
     # A broker is waited for where the partition stands still; the other advice to wait says itself for how long.
     awaited = advice.action is AdviceAction.BRING_BACK and found.elected is None and not advice.until
     return replace(advice, until=until_the_outage_costs_more(case, found.best_designation)) if awaited else advice
 
 
-def _without_the_unregistered(case: Case, advice: Advice) -> Advice:
-    """Says so where the lines to type leave a replica out of the assignment."""
+def _with_its_command(case: Case, advice: Advice) -> Advice:
+    """The advice with the command of the designation that it speaks of: the next one where that is the advice."""
+    if advice.designate is None:
+        return advice
+    elect = designation(case, advice.designate)
+    is_next = advice.action in {AdviceAction.DESIGNATE, AdviceAction.HOLD} and not advice.command
+    advice = replace(advice, elect=elect, command=elect if is_next else advice.command)
+    return _without_the_unregistered(case, advice, advice.designate)
+
+
+def _without_the_unregistered(case: Case, advice: Advice, designate: int) -> Advice:
+    """Says so where the designation takes a replica out of the assignment."""
     gone = left_out(case)
-    if len(advice.by_hand) < 2 or not gone:
+    if not gone or not needs_reordering(case, designate):
         return advice
     names = f"{brokers(gone).capitalize()} {agree(len(gone), 'is', 'are')} not registered"
-    them = agree(len(gone), "it", "them")
-    said = f" {names}, and Kafka takes no order that names such a broker: leave {them} out."
+    leaves = agree(len(gone), "it leaves", "they leave")
+    said = f" {names}, and Kafka takes no order that names such a broker: {leaves} the assignment."
     if advice.alternative:
         return replace(advice, alternative=advice.alternative + said)
     return replace(advice, text=advice.text + said)
@@ -143,22 +153,22 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
     if lacking and first not in lacking:
         text += f" Keep {brokers(lacking)} down until then: committed records are known that are missing there."
     text += and_not(lost)
-    alternative, stock = _otherwise(case, found, awaited, f"If {joined(awaited, 'and')} cannot come back")
-    return Advice(AdviceAction.BRING_BACK, text, first, alternative, command=_look_again(case), by_hand=stock)
+    alternative, designate = _otherwise(case, found, awaited, f"If {joined(awaited, 'and')} cannot come back")
+    return Advice(AdviceAction.BRING_BACK, text, first, alternative, command=_look_again(case), designate=designate)
 
 
 def _without_their_logs(case: Case, found: Findings, lost: tuple[int, ...]) -> Advice:
     """Whoever is waited for has lost the log that the wait is for."""
-    alternative, stock = _otherwise(case, found, lost, "If the data cannot be saved")
+    alternative, designate = _otherwise(case, found, lost, "If the data cannot be saved")
     text = not_without_the_data(lost)
-    return Advice(AdviceAction.HOLD, text, lost[0], alternative, command=_look_again(case), by_hand=stock)
+    return Advice(AdviceAction.HOLD, text, lost[0], alternative, command=_look_again(case), designate=designate)
 
 
-def _otherwise(case: Case, found: Findings, awaited: tuple[int, ...], condition: str) -> tuple[str, tuple[str, ...]]:
+def _otherwise(case: Case, found: Findings, awaited: tuple[int, ...], condition: str) -> tuple[str, int | None]:
     """What else there is than to bring back those who are waited for."""
     back = or_bring_back_the_best(case, awaited)
-    text, stock = or_designate(case, found, condition if not back else "If neither can be done")
-    return " ".join(filter(None, (back, text))), stock
+    text, designate = or_designate(case, found, condition if not back else "If neither can be done")
+    return " ".join(filter(None, (back, text))), designate
 
 
 def _elect_shut_out(case: Case, replica: int) -> Advice:
@@ -167,8 +177,7 @@ def _elect_shut_out(case: Case, replica: int) -> Advice:
         f"Designate {replica}: it is in the ELR, so it holds all that was committed, and is live. Kafka does not ask it"
         f" while the ISR is {ids(case.state.isr)}; the election counts as unclean and is not."
     )
-    by_hand = designation_by_hand(case, replica)
-    return Advice(AdviceAction.DESIGNATE, text, replica, command=_look_again(case), by_hand=by_hand)
+    return Advice(AdviceAction.DESIGNATE, text, replica, designate=replica)
 
 
 def _lacks_committed(found: Findings, replica: int) -> bool:
@@ -191,8 +200,7 @@ def _hold(case: Case, found: Findings, replica: int) -> Advice | None:
         f"Keep broker {replica} down: Kafka elects it the moment it is back, and its log lacks {behind} that"
         f" {best.designate} holds. Designate {best.designate} first."
     )
-    by_hand = designation_by_hand(case, best.designate)
-    return Advice(AdviceAction.HOLD, text, replica, command=_look_again(case), by_hand=by_hand)
+    return Advice(AdviceAction.HOLD, text, replica, designate=best.designate)
 
 
 def _wait_for_last_known_leader(case: Case, found: Findings) -> Advice:
@@ -206,8 +214,8 @@ def _wait_for_last_known_leader(case: Case, found: Findings) -> Advice:
         f" If its machine crashed or lost its disk, keep it down and look at its log first: Kafka elects it whatever"
         " the log still holds, no config forbids it, and the others truncate to it."
     )
-    alternative, stock = _otherwise(case, found, (leader,), f"If {leader} cannot come back, or its log was cut")
-    return Advice(AdviceAction.BRING_BACK, text, leader, alternative, command=_look_again(case), by_hand=stock)
+    alternative, designate = _otherwise(case, found, (leader,), f"If {leader} cannot come back, or its log was cut")
+    return Advice(AdviceAction.BRING_BACK, text, leader, alternative, command=_look_again(case), designate=designate)
 
 
 def _unclean_recovery(case: Case, found: Findings) -> Advice:
@@ -216,7 +224,6 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
     if best is None or best.designate is None:
         return _blocked(case)
     designate = best.designate
-    stock = designation_by_hand(case, designate)
     if not missing:
         balanced = found.outcome(ElectionType.LONGEST_LOG_BALANCED)
         if balanced is not None and balanced.elected == designate:
@@ -224,18 +231,18 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
         else:
             text = f"Designate {designate}, as an aggressive recovery would: it has the best log of the live replicas"
         text += f", and it {cost_in_words(best.loss)}."
-        return Advice(AdviceAction.DESIGNATE, text, designate, command=_look_again(case), by_hand=stock)
+        return Advice(AdviceAction.DESIGNATE, text, designate, designate=designate)
     text = (
         f"Bring {brokers(missing)} back, or read {agree(len(missing), 'its log', 'their logs')}, before you choose:"
         " nobody is elected by that, so all logs can be compared at leisure."
     )
-    alternative, stock = or_designate(case, found, "If that cannot be done")
+    alternative, designate = or_designate(case, found, "If that cannot be done")
     return Advice(
         AdviceAction.GET_MORE_INFORMATION,
         text,
         alternative=alternative,
         command=_look_again(case),
-        by_hand=stock,
+        designate=designate,
         until=until_the_outage_costs_more(case, best),
     )
 
@@ -303,8 +310,7 @@ def _pending(case: Case, found: Findings) -> Advice:
             AdviceAction.DESIGNATE,
             text,
             best.designate,
-            command=_look_again(case),
-            by_hand=designation_by_hand(case, best.designate),
+            designate=best.designate,
         )
     if found.elected is not None and found.elected not in case.electable:
         text = (
@@ -343,10 +349,10 @@ def _leader_not_live(case: Case, found: Findings) -> Advice:
     )
     if not case.rules.last_known_leader_must_be_live:
         text += f" If this stays, Kafka 4.0 elected it although it is dead (KAFKA-19522): bring {leader} back."
-    alternative, by_hand = "", tuple[str, ...]()
+    alternative, designate = "", None
     if found.elected is None:
         condition = f"If this stays and {leader} cannot come back"
-        alternative, by_hand = or_designate(case, found, condition)
+        alternative, designate = or_designate(case, found, condition)
     if alternative:
         alternative += (
             f" The reordering takes the leadership off {leader}: before that, an unclean election is refused as not"
@@ -358,7 +364,7 @@ def _leader_not_live(case: Case, found: Findings) -> Advice:
         leader,
         alternative=alternative,
         command=_look_again(case),
-        by_hand=by_hand,
+        designate=designate,
         until=UNTIL_FENCED,
     )
 

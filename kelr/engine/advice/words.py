@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kelr.engine.advice.by_hand import designation_by_hand
 from kelr.engine.advice.findings import Findings
 from kelr.engine.case import Case
 from kelr.engine.words import agree, brokers, joined
@@ -27,14 +26,14 @@ def cost_in_words(loss: Loss | None) -> str:
     return f"loses {loss.total.at_least} known offsets{committed}{unheard}"
 
 
-def or_designate(case: Case, found: Findings, condition: str) -> tuple[str, tuple[str, ...]]:
-    """The alternative of designating the best live log, with its commands; empty where nobody can be designated."""
+def or_designate(case: Case, found: Findings, condition: str) -> tuple[str, int | None]:
+    """The alternative of designating the best live log, and that replica; empty where nobody can be designated."""
     best = found.best_designation
     if best is None or best.designate is None:
-        return "", ()
+        return "", None
     text = f"{condition}: designate {best.designate}, which {cost_in_words(best.loss)}."
     text += _hold_down(case, best.designate)
-    return text, designation_by_hand(case, best.designate)
+    return text, best.designate
 
 
 def _hold_down(case: Case, designated: int) -> str:
