@@ -1,0 +1,103 @@
+"""Judges what consumer groups have committed: whether a group would go on beyond the log's end, or past lost records.
+
+A group that read records which an election gave up goes on where it had come to. Beyond the log's end its next fetch is
+OFFSET_OUT_OF_RANGE and auto.offset.reset decides (skip, repeat or fail); where new records have come to that offset
+meanwhile, it goes on behind them and never reads them, and nothing tells it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from kelr.engine.advice.by_hand import STOCK_CONNECTION
+from kelr.engine.logs import segments
+from kelr.model import Check, Finding, Passed, ReplicaLog, TopicPartition
+from kelr.model.afterwards import CommittedOffset, CommittedOffsets, Unread
+
+
+def group_findings(
+    address: TopicPartition, leader_log: ReplicaLog | None, committed: CommittedOffsets | Unread
+) -> Iterator[Finding]:
+    """One finding for each group that goes wrong, else one that says that none does, or what could not be read."""
+    if leader_log is None:
+        yield _finding(address, Passed.UNKNOWN, "the log's end is not known, so that no offset can be held against it")
+        return
+    if isinstance(committed, Unread):
+        yield _unread(address, "consumer groups could not be read", committed)
+        return
+    offsets = committed.offsets.get(address, ())
+    wrong = [finding for one in offsets for finding in _judged(address, leader_log, one)]
+    yield from wrong
+    unread = list(_silent(address, committed))
+    yield from unread
+    if not wrong and not unread:
+        text = f"no consumer group has committed here, of {committed.groups} asked"
+        if offsets:
+            farthest = max(offsets, key=lambda one: one.offset)
+            text = (
+                f"{len(offsets)} of {committed.groups} groups have committed here, none beyond the log's end"
+                f" {leader_log.log_end}; {farthest.group} is the farthest, at {farthest.offset}"
+            )
+        yield _finding(address, Passed.YES, text)
+
+
+def _judged(address: TopicPartition, log: ReplicaLog, one: CommittedOffset) -> Iterator[Finding]:
+    if one.offset > log.log_end:
+        text = (
+            f"group {one.group} has committed {one.offset}, beyond the log's end {log.log_end}: it is sent to where"
+            " auto.offset.reset says, or, once the log has grown, goes on past records that it never read"
+        )
+        yield _finding(address, Passed.NO, text, _reset(address, one.group, _went_wrong_at(log, one) or log.log_end))
+        return
+    lost_from = _went_wrong_at(log, one)
+    if lost_from is not None:
+        text = (
+            f"group {one.group} has committed {one.offset}, of records of leader epoch {one.leader_epoch} that the log"
+            f" holds no further than {lost_from}: what was written since from {lost_from} to {one.offset} it never read"
+        )
+        yield _finding(address, Passed.NO, text, _reset(address, one.group, lost_from))
+
+
+def _went_wrong_at(log: ReplicaLog, one: CommittedOffset) -> int | None:
+    """The offset below the committed one from which on the group read records that this log does not hold; None where
+    it holds them all, or where that is not known."""
+    parts = segments(log)
+    if one.leader_epoch is None or not parts or log.lineage is None:
+        return None
+    older = [part for part in parts if part.epoch <= one.leader_epoch]
+    end = older[-1].end if older else parts[0].start
+    return end if end < one.offset else None
+
+
+def _silent(address: TopicPartition, committed: CommittedOffsets) -> Iterator[Finding]:
+    if committed.not_listed is not None:
+        yield _unread(address, "there may be groups that were not seen", committed.not_listed)
+    if not committed.unread:
+        return
+    by_reason: dict[Unread, list[str]] = {}
+    for group, unread in sorted(committed.unread.items()):
+        by_reason.setdefault(unread, []).append(group)
+    for unread, groups in by_reason.items():
+        yield _unread(address, f"what {_named(groups)} committed could not be read", unread)
+
+
+def _named(groups: list[str]) -> str:
+    return f"group {groups[0]}" if len(groups) == 1 else f"groups {', '.join(groups)}"
+
+
+def _unread(address: TopicPartition, what: str, unread: Unread) -> Finding:
+    lacking = f" (needs {unread.acl})" if unread.acl else ""
+    return _finding(address, Passed.NOT_YET if unread.passing else Passed.UNKNOWN, f"{what}: {unread.error}{lacking}")
+
+
+def _reset(address: TopicPartition, group: str, offset: int) -> str:
+    """Sends the group back; Kafka's tool does so only while no member of the group is active."""
+    return (
+        f"kafka-consumer-groups.sh {STOCK_CONNECTION} --group {shlex.quote(group)}"
+        f" --topic {address.topic}:{address.partition} --reset-offsets --to-offset {offset} --execute"
+    )
+
+
+def _finding(address: TopicPartition, passed: Passed, text: str, command: str = "") -> Finding:
+    return Finding(address.topic, address.partition, Check.GROUPS, passed, text, command)
