@@ -62,6 +62,9 @@ class Source(Protocol):
     ) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
         """What each replica of each partition holds: one answer for each replica, in assignment order."""
 
+    def forget(self) -> None:
+        """Read the cluster anew at the next question, where it was remembered; a saved source has nothing newer."""
+
     def close(self) -> None:
         """End connections and close files; further calls raise."""
 

@@ -67,6 +67,9 @@ class MemorySource:
         del lineage
         return saved_answers(self._open().logs, partitions, progress)
 
+    def forget(self) -> None:
+        """Nothing is remembered: the snapshot is all there is."""
+
     def close(self) -> None:
         self._closed = True
 

@@ -206,6 +206,9 @@ class SnapshotFileSource:
             }
         return saved_answers(saved, partitions, progress)
 
+    def forget(self) -> None:
+        """The file holds what it holds."""
+
     def close(self) -> None:
         self._closed = True
 

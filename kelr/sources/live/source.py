@@ -26,9 +26,9 @@ from kelr.sources.live.logs import LogReader
 from kelr.sources.live.network import KafkaTransport
 from kelr.sources.live.pages import Reader, read_pages
 from kelr.sources.live.reassignments import NOT_ASKED
-from kelr.sources.live.requests import DESCRIBE_TOPIC_PARTITIONS_KEY
+from kelr.sources.live.requests import DESCRIBE_TOPIC_PARTITIONS_KEY, api_versions
 from kelr.sources.live.topic_configs import read_topic_configs
-from kelr.sources.live.transport import Message, NodeAddress, Transport
+from kelr.sources.live.transport import Failure, Message, NodeAddress, Transport
 
 
 def _now_ms() -> int:
@@ -62,6 +62,7 @@ class LiveSource:
         self._versions: Message = None
         self._cluster: Cluster | None = None
         self._reassignments = NOT_ASKED
+        self._forgotten = False
         self._closed = False
 
     @property
@@ -75,6 +76,7 @@ class LiveSource:
     def cluster(self) -> Cluster:
         if self._cluster is None:
             _, brokers = self._reached()
+            self._learn_versions(brokers)
             self._cluster, self._reassignments = describe_cluster(brokers.ask, brokers.ask_controller, self._versions)
             self._learn(self._cluster.brokers)
         self._check_open()
@@ -105,6 +107,9 @@ class LiveSource:
         reader = LogReader(cluster, transport, timeout_s=self._settings.timeout_s, clock_ms=self._clock_ms)
         return reader.read(partitions, lineage=lineage, progress=progress)
 
+    def forget(self) -> None:
+        self._cluster, self._reassignments, self._forgotten = None, NOT_ASKED, True
+
     def close(self) -> None:
         self._closed = True
         if self._transport is not None:
@@ -131,6 +136,13 @@ class LiveSource:
             self._transport = transport
             self._brokers = AnyBroker(transport, [first, *others], timeout_s=self._settings.timeout_s)
         return self._transport, self._brokers
+
+    def _learn_versions(self, brokers: AnyBroker) -> None:
+        """After `forget`: features may have been switched since the first answer."""
+        if self._forgotten:
+            answer = brokers.ask(api_versions)
+            self._versions = self._versions if isinstance(answer, Failure) else answer
+            self._forgotten = False
 
     def _learn(self, brokers: Sequence[Broker]) -> None:
         transport, any_broker = self._reached()

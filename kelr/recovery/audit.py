@@ -1,0 +1,148 @@
+"""The audit log: one JSON line for each partition or topic that was changed, and by whom, for what, with what result.
+
+Several kelr may write at once: each takes the file's lock for the moment of its writing. Every line is on the disk
+before `append` returns. Nothing secret goes in.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from kelr import __version__
+from kelr.durable import AppendOnlyFile, read_lines
+from kelr.errors import BadInputError, RefusedError
+from kelr.recovery.places import audit_file
+from kelr.recovery.who import Who
+
+_LOCK_TIMEOUT_S = 10.0
+_LOCK_STEP_S = 0.02
+
+
+class AuditWhat(StrEnum):
+    """What kind of change a line tells of."""
+
+    ELECTION = "election"
+    """A planned election, with the reordering around it."""
+    RESTORE = "restore"
+    """A partition's old order, given again by undo or resume."""
+    HOLD = "hold"
+    """A topic's ELR and LastKnownELR cleared through its min.insync.replicas."""
+    CONFIG = "config"
+    """A topic's config, written back by undo or resume."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """One line."""
+
+    at_ms: int
+    """Milliseconds since 1970 UTC."""
+    what: AuditWhat
+    command: str
+    """The command, such as ``recover apply``."""
+    topic: str
+    partition: int | None
+    """None where a whole topic was changed."""
+    cluster_id: str | None
+    user: str
+    host: str
+    principal: str | None
+    result: str
+    """`kelr.model.plan.Ended` of an election; ``done``, ``refused`` or ``failed`` of anything else."""
+    version: str = __version__
+    """Of kelr."""
+    plan_id: str | None = None
+    journal: str | None = None
+    """The journal's file name. A line can be there twice where kelr was killed right after it: same journal, partition
+    and result."""
+    election: str | None = None
+    method: str | None = None
+    wanted: int | None = None
+    """The replica that was to lead."""
+    before: Mapping[str, Any] = field(default_factory=dict)
+    """Leader, leader epoch, ISR, ELR, replicas or config from before."""
+    after: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Sequence[Mapping[str, Any]] = ()
+    """What each replica's log was known to hold."""
+    loss: Mapping[str, Any] | None = None
+    """The loss that was shown: grade, and bounds as [at least, at most]."""
+    consent: Mapping[str, Any] = field(default_factory=dict)
+    """What was needed, and what was given: ``needed``, ``yes``, ``accept_loss``."""
+    force_reason: str | None = None
+    error: str | None = None
+    """Kafka's name of an error."""
+    text: str = ""
+
+    @property
+    def when(self) -> str:
+        """The time in ISO 8601, UTC, with milliseconds."""
+        return datetime.fromtimestamp(self.at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def by(who: Who) -> dict[str, str | None]:
+    """The fields of an `AuditRecord` that say who it was."""
+    return {"user": who.user, "host": who.host, "principal": who.principal}
+
+
+def append(state_directory: Path, *records: AuditRecord, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Add lines to the audit log; with none, make sure that it can be written.
+
+    Raises:
+        UsageError: it cannot be written.
+        RefusedError: another process has held its lock for 10 seconds.
+    """
+    with _opened(audit_file(state_directory), sleep) as file:
+        file.append(*({"when": record.when, **asdict(record)} for record in records))
+
+
+def read(
+    state_directory: Path, *, since_ms: int | None = None, topics: Sequence[str] | None = None
+) -> Iterator[AuditRecord]:
+    """The audit log's lines, oldest first; none where there is no log yet.
+
+    Args:
+        since_ms: leave out what is older.
+        topics: leave out other topics.
+
+    Raises:
+        BadInputError: a line is no audit record; names the line.
+    """
+    path = audit_file(state_directory)
+    if not path.exists():
+        return
+    for number, line in read_lines(path, "audit log"):
+        record = _record(line, path, number)
+        if (since_ms is None or record.at_ms >= since_ms) and (topics is None or record.topic in topics):
+            yield record
+
+
+def _opened(path: Path, sleep: Callable[[float], None]) -> AppendOnlyFile:
+    deadline = time.monotonic() + _LOCK_TIMEOUT_S
+    while True:
+        try:
+            return AppendOnlyFile(path)
+        except RefusedError:
+            if time.monotonic() > deadline:
+                raise
+            sleep(_LOCK_STEP_S)
+
+
+_FIELDS = frozenset(AuditRecord.__dataclass_fields__)
+
+
+def _record(line: Mapping[str, Any], path: Path, number: int) -> AuditRecord:
+    """Fields that a newer kelr adds are left out."""
+    try:
+        known = {name: value for name, value in line.items() if name in _FIELDS}
+        record = AuditRecord(**{**known, "what": AuditWhat(known["what"])})
+        if not (isinstance(record.at_ms, int) and isinstance(record.topic, str)):
+            raise ValueError("at_ms or topic is of another type")
+        return record
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadInputError(f"{path}, line {number}: not an audit record: {error}") from error

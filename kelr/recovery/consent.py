@@ -1,0 +1,64 @@
+"""What somebody has to give before a plan is carried out, and whether it was given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kelr.model import Bounds
+from kelr.model.plan import Consent, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Consented:
+    """What somebody gave, on a terminal or with flags."""
+
+    accept_loss: int | None = None
+    """The number of offsets that may be lost, typed or given with ``--accept-loss``; None: none was given."""
+    force_reason: str | None = None
+    """The reason that came with ``--force``."""
+    yes: bool = False
+    """A plain yes, or ``--yes``. It never stands for an accepted loss."""
+
+
+def loss_to_accept(plan: Plan) -> int:
+    """The number that ``--accept-loss`` has to reach: offsets that all elections that lose something lose together.
+
+    Where nothing bounds a loss, what is known to be lost at least counts; the plan says that it may be more.
+    """
+    losses = [one.loss.total or Bounds(0) for one in plan.elections if one.consent is Consent.LOSS]
+    return sum(loss.at_least if loss.at_most is None else loss.at_most for loss in losses)
+
+
+def missing_consent(plan: Plan, given: Consented) -> str | None:
+    """What is still needed for this plan, in words that name the flag; None where enough was given.
+
+    Each kind is asked for by itself: a reason for a forced election accepts no counted loss of another one.
+    """
+    needed = {one.consent for one in plan.elections}
+    missing = []
+    if Consent.LOSS in needed:
+        least = loss_to_accept(plan)
+        if given.accept_loss is None or given.accept_loss < least:
+            missing.append(f"--accept-loss {least} ({_lossy(plan)})")
+    if Consent.FORCE in needed and not (given.force_reason or "").strip():
+        missing.append(f"--force REASON ({_uncountable(plan)})")
+    if needed == {Consent.YES} and not (given.yes or given.force_reason or given.accept_loss is not None):
+        missing.append("--yes (nothing is lost)")
+    return " and ".join(missing) or None
+
+
+def _lossy(plan: Plan) -> str:
+    count = sum(one.consent is Consent.LOSS for one in plan.elections)
+    unbounded = any(
+        one.loss.total is None or one.loss.total.at_most is None
+        for one in plan.elections
+        if one.consent is Consent.LOSS
+    )
+    words = "1 election loses" if count == 1 else f"{count} elections lose"
+    number = loss_to_accept(plan)
+    return f"{words} {'at least' if unbounded else 'up to'} {number} {'offset' if number == 1 else 'offsets'}"
+
+
+def _uncountable(plan: Plan) -> str:
+    count = sum(one.consent is Consent.FORCE for one in plan.elections)
+    return f"what {'1 election loses' if count == 1 else f'{count} elections lose'} cannot be counted"

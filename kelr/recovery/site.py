@@ -1,0 +1,56 @@
+"""Where work on a cluster is done: what it is read and changed through, and how long each wait may be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kelr.controller import RuleSet
+from kelr.errors import RefusedError
+from kelr.recovery.hand import Hand
+from kelr.recovery.progress import Report, silent
+from kelr.recovery.who import Who
+from kelr.sources.base import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to wait for what, in seconds."""
+
+    answer_s: float = 30.0
+    """How long a request is repeated that Kafka did not answer, or asked to repeat."""
+    settle_s: float = 15.0
+    """How long until the brokers' answers show what the controller has done."""
+    late_s: float = 65.0
+    """How long a request without an answer may still take effect: a broker keeps what it has to pass on to the
+    controller for 60 s while there is none (BrokerServer, clientToControllerChannelManager)."""
+    step_s: float = 0.2
+    """Between two looks."""
+    sleep: Callable[[float], None] = time.sleep
+    now_s: Callable[[], float] = time.monotonic
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One cluster, and what is at hand to work on it."""
+
+    source: Source
+    """Asked anew for every step: `Source.forget` is called before."""
+    hand: Hand
+    state_directory: Path
+    clock_ms: Callable[[], int]
+    """The time in milliseconds since 1970 UTC."""
+    who: Who
+    rules: RuleSet | None = None
+    report: Report = silent
+    patience: Patience = field(default_factory=Patience)
+
+    def require_live(self) -> None:
+        """Raises RefusedError where the source answers from what was saved: nothing is changed on old knowledge."""
+        if self.source.taken_at_ms is not None:
+            raise RefusedError(
+                f"{self.source.name} is a saved snapshot: a cluster is changed only on what it says just now",
+                next_step="give --bootstrap-server or --context instead of --snapshot",
+            )
