@@ -226,6 +226,15 @@ class Plan:
         return max((one.consent for one in self.elections), key=order.index, default=Consent.YES)
 
     @property
+    def loss_to_accept(self) -> int:
+        """The number that ``--accept-loss`` has to reach: the offsets that all elections with `Consent.LOSS` lose.
+
+        Where nothing bounds a loss, what is known to be lost at least counts, and the plan says that it may be more.
+        """
+        losses = [one.loss.total or Bounds(0) for one in self.elections if one.consent is Consent.LOSS]
+        return sum(loss.at_least if loss.at_most is None else loss.at_most for loss in losses)
+
+    @property
     def known_loss(self) -> Bounds:
         """Offsets that all its elections lose together, as far as they can be counted."""
         totals = [one.loss.total for one in self.elections]

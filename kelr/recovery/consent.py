@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kelr.model import Bounds
 from kelr.model.plan import Consent, Plan
 
 
@@ -25,8 +24,7 @@ def loss_to_accept(plan: Plan) -> int:
 
     Where nothing bounds a loss, what is known to be lost at least counts; the plan says that it may be more.
     """
-    losses = [one.loss.total or Bounds(0) for one in plan.elections if one.consent is Consent.LOSS]
-    return sum(loss.at_least if loss.at_most is None else loss.at_most for loss in losses)
+    return plan.loss_to_accept
 
 
 def missing_consent(plan: Plan, given: Consented) -> str | None:

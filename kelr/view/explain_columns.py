@@ -217,15 +217,15 @@ def _bounds(bounds: Bounds | None) -> Text:
 
 def _committed(outcome: Outcome) -> Text:
     loss = outcome.loss
-    return () if loss is None else _with_ranges(loss.committed, loss.committed_ranges)
+    return () if loss is None else lost_offsets(loss.committed, loss.committed_ranges)
 
 
 def _total(outcome: Outcome) -> Text:
     loss = outcome.loss
-    return () if loss is None else _with_ranges(loss.total, loss.lost_ranges)
+    return () if loss is None else lost_offsets(loss.total, loss.lost_ranges)
 
 
-def _with_ranges(bounds: Bounds | None, ranges: tuple[tuple[int, int], ...]) -> Text:
+def lost_offsets(bounds: Bounds | None, ranges: tuple[tuple[int, int], ...]) -> Text:
     """The bounds, and the offsets where one range holds exactly as many as are known to be lost."""
     text = _bounds(bounds)
     if bounds is None or not bounds.at_least or len(ranges) != 1:

@@ -1,0 +1,101 @@
+"""Asking before a cluster is changed: a plain yes, the number of offsets that are lost, or nothing but a flag."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TextIO
+
+from kelr.errors import RefusedError
+from kelr.model.plan import Consent, Plan
+from kelr.recovery.consent import Consented, missing_consent
+from kelr.view.output import Output
+from kelr.view.plan_words import elections_in_words
+
+_YES = frozenset({"y", "yes"})
+
+
+def ask_consent(output: Output, plan: Plan, given: Consented, *, stdin: TextIO | None = None) -> Consented:
+    """What somebody gives for this plan, asked for on the terminal where flags did not give it.
+
+    Without a terminal nothing is asked: an election that loses nothing goes ahead, as with Kafka's own tool; all
+    others need their flag. An accepted loss is never a yes to more, and ``--yes`` is never an accepted loss.
+
+    Args:
+        given: what came as flags.
+        stdin: where answers are read; this process's own by default.
+
+    Raises:
+        RefusedError: enough was not given, naming the flag to add; nothing was changed.
+    """
+    if not plan.elections:
+        return given
+    answers = sys.stdin if stdin is None else stdin
+    terminal = answers.isatty()
+    typed = terminal and _may_type(plan, given)
+    if typed:
+        given = replace(given, accept_loss=_typed_number(output, plan, answers), yes=True)
+    elif terminal and not given.yes and missing_consent(plan, replace(given, yes=True)) is None:
+        _ask_yes(output, plan, answers)
+    given = replace(given, yes=True)
+    missing = missing_consent(plan, given)
+    if missing is not None:
+        raise RefusedError(f"nothing was changed: this needs {missing}", next_step=f"add {_flags(plan, given)}")
+    return given
+
+
+def _may_type(plan: Plan, given: Consented) -> bool:
+    """Whether the number is all that lacks: a reason is given as a flag alone, so that it is thought about."""
+    if given.accept_loss is not None:
+        return False
+    return (
+        any(one.consent is Consent.LOSS for one in plan.elections)
+        and missing_consent(plan, replace(given, accept_loss=plan.loss_to_accept, yes=True)) is None
+    )
+
+
+def _typed_number(output: Output, plan: Plan, answers: TextIO) -> int:
+    number = plan.loss_to_accept
+    more = " and maybe more" if _may_be_more(plan) else ""
+    lost = f"{number:,} offset{'' if number == 1 else 's'}{more}"
+    answer = _answer(output, f"This gives up {lost}. Type {number} to go ahead: ", answers)
+    if answer != str(number):
+        raise RefusedError(
+            f"nothing was changed: the answer was {answer!r}, not {number}",
+            next_step=f"type the number, or add --accept-loss {number}",
+        )
+    return number
+
+
+def _may_be_more(plan: Plan) -> bool:
+    losses = [one.loss.total for one in plan.elections if one.consent is Consent.LOSS]
+    return any(loss is None or loss.at_most is None for loss in losses)
+
+
+def _ask_yes(output: Output, plan: Plan, answers: TextIO) -> None:
+    what = f"Carry out {elections_in_words(len(plan.elections))}?"
+    answer = _answer(output, f"{what} [y/N] ", answers)
+    if answer.lower() not in _YES:
+        raise RefusedError("nothing was changed: the answer was no", next_step="answer y, or add --yes")
+
+
+def _answer(output: Output, question: str, answers: TextIO) -> str:
+    output.end_progress()
+    output.stdout.flush()
+    output.stderr.write(question)
+    output.stderr.flush()
+    line = answers.readline()
+    if not line.endswith("\n"):
+        output.stderr.write("\n")
+    return line.strip()
+
+
+def _flags(plan: Plan, given: Consented) -> str:
+    """The flags that are missing, ready to be added."""
+    kinds = {one.consent for one in plan.elections}
+    flags = []
+    if Consent.LOSS in kinds and (given.accept_loss is None or given.accept_loss < plan.loss_to_accept):
+        flags.append(f"--accept-loss {plan.loss_to_accept}")
+    if Consent.FORCE in kinds and not (given.force_reason or "").strip():
+        flags.append("--force 'why it has to be'")
+    return " ".join(flags) + ", once you have read what would be lost"

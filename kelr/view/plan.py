@@ -1,0 +1,248 @@
+"""A plan as people review it, and as a document: who is to lead, why, what is lost, how, and what has to stay down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from kelr.engine.advice.by_hand import STOCK_CONNECTION
+from kelr.model import Loss, TopicError, TopicPartition
+from kelr.model.plan import Alternative, Consent, NotPlanned, Plan, PlannedElection, Unplanned
+from kelr.view.columns import Column, Shown
+from kelr.view.describe import note_errors
+from kelr.view.explain_columns import certainty_in_words, lost_offsets
+from kelr.view.formats import OutputFormat
+from kelr.view.layout import Layout
+from kelr.view.output import Output
+from kelr.view.plan_document import PLAN_KIND, PlanContext, plan_head, plan_tail, plan_view, rows_of
+from kelr.view.plan_words import (
+    consent_in_words,
+    loss_in_words,
+    method_in_short,
+    method_in_words,
+    named,
+    partitions_in_words,
+    rescue_arguments,
+    totals_in_words,
+)
+from kelr.view.styled import Style, Text, plain, styled
+
+NOTHING_PLANNED = "There is nothing to elect."
+MOST_IN_FULL = 1
+"""With more elections than this, people get one line for each."""
+_MOST_RESCUES = 3
+
+
+def show_plan(
+    output: Output,
+    plan: Plan,
+    *,
+    context: PlanContext | None = None,
+    errors: Sequence[TopicError] = (),
+    following: Sequence[str] | None = None,
+    full: bool | None = None,
+) -> None:
+    """Print a plan: for people all that somebody has to know before saying yes, else the document ``kelr/plan``.
+
+    Args:
+        context: where the plan's file is, and how Kafka's own tools reach this cluster.
+        errors: topics that were asked for and could not be described.
+        following: the next command as arguments after ``kelr``; printed at the end.
+        full: whole texts instead of one line for each election; None decides by their number.
+    """
+    context = context or PlanContext()
+    if not output.format.for_people:
+        with output.listing(plan_view(PLAN_KIND, output, context), plan_head(plan)) as listing:
+            listing.add(rows_of(plan))
+            listing.finish(plan_tail(output, plan, errors, following))
+        if not output.format.is_document:
+            note_errors(output, errors)
+        return
+    for line in plan_lines(output, plan, context, full=full):
+        output.line(line)
+    note_errors(output, errors)
+    if following is not None:
+        output.next(following)
+
+
+def plan_lines(output: Output, plan: Plan, context: PlanContext, *, full: bool | None = None) -> Iterator[Text]:
+    """The plan for people, line by line."""
+    text = _PlanText(output, context, Layout(output.width))
+    in_full = len(plan.elections) <= MOST_IN_FULL if full is None else full
+    if in_full:
+        for election in plan.elections:
+            yield from text.election(election)
+            yield plain("")
+    elif plan.elections:
+        yield from text.elections(plan.elections)
+    yield from text.not_planned(plan.not_planned)
+    if not plan.elections:
+        yield styled(NOTHING_PLANNED, Style.HEADING)
+        return
+    style = Style.GOOD if plan.consent is Consent.YES else Style.BAD
+    yield from text.layout.paragraph("In all: ", totals_in_words(plan), style)
+    yield from text.layout.paragraph("        ", consent_in_words(plan), Style.PLAIN)
+
+
+@dataclass(frozen=True, slots=True)
+class _PlanText:
+    output: Output
+    context: PlanContext
+    layout: Layout
+
+    def election(self, one: PlannedElection) -> Iterator[Text]:
+        """One election in sentences."""
+        yield styled(f"{one.topic}:{one.partition}: elect broker {one.elect} ({one.election.value})", Style.HEADING)
+        yield from self._told("why", one.reason)
+        safe = one.consent is Consent.YES
+        yield from self._told("lost", loss_in_words(one.loss), Style.GOOD if safe else Style.BAD)
+        yield from self._told("how", method_in_words(one))
+        for hold in one.hold:
+            yield from self._told("hold", hold.text, Style.NOTICE)
+        for warning in one.warnings:
+            yield from self._told("note", warning, Style.NOTICE)
+        for damage in one.damage:
+            yield from self._told("at stake", damage.text, Style.NOTICE)
+            if damage.afterwards:
+                yield plain(f"            afterwards: {self._stock(damage.afterwards)}")
+        yield from self._rescue_of_one(one)
+        if one.alternatives:
+            yield from self.layout.table(ALTERNATIVE_COLUMNS, one.alternatives)
+
+    def elections(self, elections: Sequence[PlannedElection]) -> Iterator[Text]:
+        """A line for each election, and below them what a line has no room for, each thing once."""
+        wide = self.output.format is OutputFormat.WIDE
+        columns = tuple(column for column in ELECTION_COLUMNS if wide or column.shown is not Shown.PEOPLE_WIDE)
+        yield from self.layout.table(columns, elections)
+        yield plain("")
+        for text, where in _grouped((hold.text, one) for one in elections for hold in one.hold):
+            yield from self._told("hold", f"{text} ({where})", Style.NOTICE)
+        for text, where in _grouped((warning, one) for one in elections for warning in one.warnings):
+            yield from self._told("note", f"{text} ({where})", Style.NOTICE)
+        for text, where in _grouped((damage.text, one) for one in elections for damage in one.damage):
+            yield from self._told("at stake", f"{text} ({where})", Style.NOTICE)
+        afterwards = (damage.afterwards for one in elections for damage in one.damage if damage.afterwards)
+        for line in dict.fromkeys(afterwards):
+            yield plain(f"            afterwards: {self._stock(line)}")
+        yield from self._rescue_of_many(elections)
+
+    def not_planned(self, left: Sequence[NotPlanned]) -> Iterator[Text]:
+        """Partitions without an election, those with the same reason together."""
+        groups: dict[tuple[Unplanned, str, str, tuple[str, ...]], list[TopicPartition]] = {}
+        for one in left:
+            groups.setdefault((one.why, one.reason, one.until, one.command), []).append(one.address)
+        for (why, reason, until, command), addresses in groups.items():
+            head, style = _WHY[why]
+            count = f"{partitions_in_words(len(addresses))}, {named(addresses)}"
+            where = named(addresses) if len(addresses) == 1 else count
+            yield from self.layout.lines([*styled(f"{head}: ", style), *plain(f"{where}: {reason}")])
+            if until:
+                yield from self.layout.paragraph("  ", until, Style.PLAIN)
+            if command:
+                yield plain(f"  {self.output.next_command(command)}")
+        if left:
+            yield plain("")
+
+    def _rescue_of_one(self, one: PlannedElection) -> Iterator[Text]:
+        for step in one.rescue:
+            records = f"offsets {step.from_offset}..{step.to_offset - 1} of broker {step.replica}'s log"
+            where = "" if step.reachable else f", on the host of broker {step.replica}, which does not answer"
+            yield from self._told("rescue", f"Save {records} before the election{where}:")
+            command = self.context.rescue_command or rescue_arguments(one.address, step)
+            yield plain(f"            {self.output.next_command(command)}")
+
+    def _rescue_of_many(self, elections: Sequence[PlannedElection]) -> Iterator[Text]:
+        lossy = [one for one in elections if one.rescue]
+        if not lossy:
+            return
+        if self.context.rescue_command is None and sum(len(one.rescue) for one in lossy) <= _MOST_RESCUES:
+            for one in lossy:
+                yield from self._rescue_of_one(one)
+            return
+        where = named(one.address for one in lossy)
+        yield from self._told("rescue", f"Records of {where} can be saved before the election:")
+        if self.context.rescue_command is not None:
+            yield plain(f"            {self.output.next_command(self.context.rescue_command)}")
+            return
+        targets = [part for one in _targets(lossy) for part in one]
+        plan = ("recover", "plan", *targets, "--out", "plan.json")
+        yield plain(f"            {self.output.next_command(plan)}")
+        dump = ("rescue", "dump", "--plan", "plan.json", "--out", "tail.kelr-rescue")
+        yield plain(f"            {self.output.next_command(dump)}")
+
+    def _told(self, head: str, text: str, style: Style = Style.HEADING) -> Iterator[Text]:
+        return self.layout.paragraph(f"  {head:<10}", text, style)
+
+    def _stock(self, line: str) -> str:
+        return line.replace(STOCK_CONNECTION, self.context.stock_connection)
+
+
+_WHY = {
+    Unplanned.NOT_NEEDED: ("not needed", Style.GOOD),
+    Unplanned.ADVISED: ("no election", Style.NOTICE),
+    Unplanned.REFUSED: ("refused", Style.BAD),
+}
+
+_T = TypeVar("_T")
+
+
+def _grouped(pairs: Iterable[tuple[str, PlannedElection]]) -> Iterator[tuple[str, str]]:
+    """Each text once, with the partitions that it is about."""
+    found: dict[str, list[TopicPartition]] = {}
+    for text, one in pairs:
+        found.setdefault(text, []).append(one.address)
+    for text, addresses in found.items():
+        yield text, named(dict.fromkeys(addresses))
+
+
+def _targets(elections: Sequence[PlannedElection]) -> Iterator[tuple[str, ...]]:
+    """The partitions as targets of a command line, a topic each; whole, since a command must not lack any."""
+    yield tuple(named([one.address for one in elections], most=len(elections)).split(", "))
+
+
+# The tables.
+
+
+def _lost(value: Callable[[Loss], Text]) -> Callable[[PlannedElection], Text]:
+    return lambda one: value(one.loss)
+
+
+def _committed(loss: Loss) -> Text:
+    return lost_offsets(loss.committed, loss.committed_ranges)
+
+
+def _in_all(loss: Loss) -> Text:
+    return lost_offsets(loss.total, loss.lost_ranges)
+
+
+_NEEDS = {
+    Consent.YES: styled("yes", Style.GOOD),
+    Consent.LOSS: styled("--accept-loss", Style.BAD),
+    Consent.FORCE: styled("--force", Style.BAD),
+}
+
+ELECTION_COLUMNS: tuple[Column[PlannedElection], ...] = (
+    Column("name", "PARTITION", text=lambda one: plain(str(one.address))),
+    Column("elect", "ELECT", text=lambda one: plain(str(one.elect)), right=True),
+    Column("by", "BY", text=lambda one: plain(one.elected_by.value), hyphenated=True),
+    Column("committed", "LOST, COMMITTED", text=_lost(_committed)),
+    Column("total", "LOST IN ALL", text=_lost(_in_all)),
+    Column("certainty", "CERTAINTY", text=_lost(lambda loss: plain(certainty_in_words(loss)))),
+    Column("method", "METHOD", text=lambda one: plain(method_in_short(one)), shown=Shown.PEOPLE_WIDE),
+    Column("consent", "NEEDS", text=lambda one: _NEEDS[one.consent]),
+    Column("reason", "WHY", text=lambda one: plain(one.reason), shown=Shown.PEOPLE_WIDE, prose=True),
+)
+
+
+def _alternative(one: Alternative, value: Callable[[Loss], Text]) -> Text:
+    return () if one.loss is None else value(one.loss)
+
+
+ALTERNATIVE_COLUMNS: tuple[Column[Alternative], ...] = (
+    Column("election", "INSTEAD", text=lambda one: plain(one.election.value)),
+    Column("elect", "LEADER", text=lambda one: plain("nobody" if one.elect is None else str(one.elect))),
+    Column("committed", "LOST, COMMITTED", text=lambda one: _alternative(one, _committed)),
+    Column("total", "LOST IN ALL", text=lambda one: _alternative(one, _in_all)),
+    Column("note", "NOTE", text=lambda one: plain(one.note), prose=True),
+)

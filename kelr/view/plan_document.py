@@ -1,0 +1,201 @@
+"""A plan, and what became of it, as a document: one item for each partition that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from kelr.engine.advice.by_hand import STOCK_CONNECTION
+from kelr.engine.planning import plan_id
+from kelr.model import TopicError, TopicPartition
+from kelr.model.plan import Applied, Consent, Ended, NotPlanned, Plan, PlannedElection
+from kelr.view.columns import Column, Fact, Json, Shown, View
+from kelr.view.describe import ERRORS_TAIL, error_items
+from kelr.view.output import Output
+from kelr.view.plan_words import rescue_arguments
+
+PLAN_KIND = "kelr/plan"
+APPLIED_KIND = "kelr/applied"
+ELECT = "elect"
+"""The status of an item that has an election; all others have an `Unplanned`."""
+
+PLAN_HEAD = (
+    Fact("cluster_id", "string?", "The cluster that the plan is for."),
+    Fact("plan_id", "string", "Names the plan's content."),
+    Fact("created_at_ms", "integer", "When the state behind it was read, in milliseconds since 1970 UTC."),
+    Fact("expires_at_ms", "integer", "Until when it may be carried out, in milliseconds since 1970 UTC."),
+    Fact("rules", "string", "The rule set that decided."),
+    Fact("made_by", "string", "kelr and its version."),
+)
+PLAN_TAIL = (
+    *ERRORS_TAIL,
+    Fact("elections", "integer", "How many elections there are."),
+    Fact("lost_at_least", "integer", "Offsets that all of them lose, as far as they are known."),
+    Fact("lost_at_most", "integer?", "The same at most; null: nothing bounds it."),
+    Fact("consent", "string", "What carrying it out needs: yes, loss (--accept-loss) or force (--force)."),
+    Fact("accept_loss", "integer?", "The number that --accept-loss needs; null: none is needed."),
+    Fact("ended", "object", "How many elections ended in each way; empty where none was carried out."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanContext:
+    """Where a plan is shown: how Kafka's own tools reach the cluster, and where the plan's file is.
+
+    Args:
+        stock_connection: the connection flags as Kafka's own tools take them.
+        rescue_command: the one command, as arguments after ``kelr``, that saves all that the plan gives up, such as
+            ``rescue dump --plan FILE --out FILE``; None names one for each partition.
+    """
+
+    stock_connection: str = "--bootstrap-server HOST:PORT"
+    rescue_command: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    """One partition of a plan: its election, or why there is none; and what became of the election."""
+
+    entry: PlannedElection | NotPlanned
+    result: Applied | None = None
+
+    @property
+    def address(self) -> TopicPartition:
+        return self.entry.address
+
+    @property
+    def election(self) -> PlannedElection | None:
+        return self.entry if isinstance(self.entry, PlannedElection) else None
+
+    @property
+    def left(self) -> NotPlanned | None:
+        return self.entry if isinstance(self.entry, NotPlanned) else None
+
+    @property
+    def status(self) -> str:
+        return self.entry.why.value if isinstance(self.entry, NotPlanned) else ELECT
+
+
+def rows_of(plan: Plan, applied: Sequence[Applied] = ()) -> list[PlanRow]:
+    """A row for each partition, in address order."""
+    results = {one.address: one for one in applied}
+    rows = [PlanRow(one, results.get(one.address)) for one in plan.elections]
+    rows += [PlanRow(one) for one in plan.not_planned]
+    return sorted(rows, key=lambda row: row.address)
+
+
+def plan_head(plan: Plan) -> Mapping[str, Json]:
+    return {
+        "cluster_id": plan.cluster_id,
+        "plan_id": plan_id(plan),
+        "created_at_ms": plan.created_at_ms,
+        "expires_at_ms": plan.expires_at_ms,
+        "rules": plan.rules,
+        "made_by": plan.made_by,
+    }
+
+
+def plan_tail(
+    output: Output,
+    plan: Plan,
+    errors: Sequence[TopicError],
+    following: Sequence[str] | None,
+    applied: Sequence[Applied] = (),
+) -> Mapping[str, Json]:
+    ended = {kind: sum(one.ended is kind for one in applied) for kind in Ended}
+    return {
+        "errors": error_items(errors),
+        "next": None if following is None else output.next_command(following),
+        "elections": len(plan.elections),
+        "lost_at_least": plan.known_loss.at_least,
+        "lost_at_most": plan.known_loss.at_most,
+        "consent": plan.consent.value,
+        "accept_loss": plan.loss_to_accept if any(one.consent is Consent.LOSS for one in plan.elections) else None,
+        "ended": {kind.value: count for kind, count in ended.items() if count},
+    }
+
+
+def plan_view(kind: str, output: Output, context: PlanContext) -> View[PlanRow]:
+    """The document's items, and for csv a line for each."""
+    return View(kind, _COLUMNS, item=_item(output, context), head=PLAN_HEAD, tail=PLAN_TAIL)
+
+
+def _item(output: Output, context: PlanContext) -> Callable[[PlanRow], Mapping[str, Json]]:
+    def item(row: PlanRow) -> Mapping[str, Json]:
+        return {
+            "topic": row.address.topic,
+            "partition": row.address.partition,
+            "status": row.status,
+            "planned": None if row.election is None else _election(row.election, output, context),
+            "not_planned": None if row.left is None else _not_planned(row.left, output),
+            "result": None if row.result is None else _without_address(asdict(row.result)),
+        }
+
+    return item
+
+
+def _election(one: PlannedElection, output: Output, context: PlanContext) -> Mapping[str, Json]:
+    fields = _without_address(asdict(one))
+    fields["restores"] = one.restores
+    fields["rescue"] = [
+        {**asdict(step), "command": output.next_command(rescue_arguments(one.address, step))} for step in one.rescue
+    ]
+    fields["damage"] = [
+        {**asdict(damage), "afterwards": damage.afterwards.replace(STOCK_CONNECTION, context.stock_connection)}
+        for damage in one.damage
+    ]
+    return fields
+
+
+def _not_planned(one: NotPlanned, output: Output) -> Mapping[str, Json]:
+    fields = _without_address(asdict(one))
+    del fields["why"]
+    fields["command"] = output.next_command(one.command) if one.command else None
+    return fields
+
+
+def _without_address(fields: dict[str, Json]) -> dict[str, Json]:
+    return {key: value for key, value in fields.items() if key not in {"topic", "partition"}}
+
+
+# For csv.
+
+
+def _fact(key: str, value: Callable[[PlanRow], Json]) -> Column[PlanRow]:
+    return Column(key, key, value=value, shown=Shown.MACHINE)
+
+
+def _of_election(key: str, value: Callable[[PlannedElection], Json]) -> Column[PlanRow]:
+    return _fact(key, lambda row: None if row.election is None else value(row.election))
+
+
+def _of_result(key: str, value: Callable[[Applied], Json]) -> Column[PlanRow]:
+    return _fact(key, lambda row: None if row.result is None else value(row.result))
+
+
+def _reason(row: PlanRow) -> str:
+    return row.entry.reason
+
+
+_COLUMNS: tuple[Column[PlanRow], ...] = (
+    _fact("topic", lambda row: row.address.topic),
+    _fact("partition", lambda row: row.address.partition),
+    _fact("status", lambda row: row.status),
+    _of_election("election", lambda one: one.election.value),
+    _of_election("method", lambda one: one.method.value),
+    _of_election("elect", lambda one: one.elect),
+    _of_election("elected_by", lambda one: one.elected_by.value),
+    _of_election("grade", lambda one: one.loss.grade.value),
+    _of_election("committed_at_least", lambda one: one.loss.committed and one.loss.committed.at_least),
+    _of_election("committed_at_most", lambda one: one.loss.committed and one.loss.committed.at_most),
+    _of_election("lost_at_least", lambda one: one.loss.total and one.loss.total.at_least),
+    _of_election("lost_at_most", lambda one: one.loss.total and one.loss.total.at_most),
+    _of_election("unheard", lambda one: one.loss.unheard),
+    _of_election("consent", lambda one: one.consent.value),
+    _fact("reason", _reason),
+    _of_result("ended", lambda one: one.ended.value),
+    _of_result("leader", lambda one: one.leader),
+    _of_result("leader_epoch", lambda one: one.leader_epoch),
+    _of_result("error", lambda one: one.error),
+    _of_result("text", lambda one: one.text),
+)

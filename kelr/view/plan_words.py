@@ -1,0 +1,138 @@
+"""Plans in words: what is lost, how it is done, which partitions; shared by the plan's text, table and results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kelr.engine.words import brokers, joined, plural
+from kelr.model import Bounds, Grade, Loss, Target, TopicPartition
+from kelr.model.plan import Consent, Method, Plan, PlannedElection, RescueStep
+
+MOST_TOPICS = 20
+"""Lists of partitions name so many topics; what is left out is said."""
+
+
+def named(addresses: Iterable[TopicPartition], *, most: int = MOST_TOPICS) -> str:
+    """Partitions as targets, a topic at a time: ``orders:0-4,7, payments:1``."""
+    topics: dict[str, list[int]] = {}
+    for at in sorted(addresses):
+        topics.setdefault(at.topic, []).append(at.partition)
+    targets = [str(Target(topic=topic, partitions=tuple(numbers))) for topic, numbers in topics.items()]
+    if len(targets) <= most:
+        return ", ".join(targets)
+    left = sum(len(numbers) for numbers in list(topics.values())[most:])
+    return f"{', '.join(targets[:most])} and {plural(left, 'partition')} of {len(targets) - most} more topics"
+
+
+def partitions_in_words(count: int) -> str:
+    """``1 partition``, ``2,000 partitions``."""
+    return f"{count:,} partition{'' if count == 1 else 's'}"
+
+
+def elections_in_words(count: int) -> str:
+    """``1 election``, ``2,000 elections``."""
+    return f"{count:,} election{'' if count == 1 else 's'}"
+
+
+def loss_in_words(loss: Loss) -> str:
+    """What electing a replica loses, in words: how many offsets, how many of them committed, and how sure that is."""
+    return f"{_counted(loss)}: {loss.reason}." if loss.reason else f"{_counted(loss)}."
+
+
+def _counted(loss: Loss) -> str:
+    if loss.grade is Grade.UNKNOWN:
+        least = loss.total.at_least if loss.total is not None else 0
+        return f"Not known, {least} offsets at least" if least else "Not known"
+    proven = loss.grade is Grade.PROVEN_NONE
+    if loss.total is None:
+        return "Nothing that was committed; what else, is not known" if proven else "Not known"
+    if not loss.total.at_least:
+        if loss.total.exact:
+            return "Nothing"
+        return "Nothing that was committed" if proven else "Nothing as far as the logs were heard"
+    offsets = f"{_amount(loss.total)}{_where(loss)}"
+    if proven:
+        return f"Nothing that was committed; {offsets} that never were"
+    if loss.committed is None:
+        return offsets
+    if loss.committed.at_most == 0:
+        return f"{offsets}, none of them committed"
+    return f"{offsets}; {loss.committed} of them committed"
+
+
+def _amount(bounds: Bounds) -> str:
+    return f"{bounds} offset{'' if bounds.exact and bounds.at_least == 1 else 's'}"
+
+
+def _where(loss: Loss) -> str:
+    """The offsets, where one range holds exactly as many as are known to be lost."""
+    if loss.total is None or len(loss.lost_ranges) != 1:
+        return ""
+    first, last = loss.lost_ranges[0]
+    return f" ({first}..{last})" if last - first + 1 == loss.total.at_least else ""
+
+
+def method_in_words(election: PlannedElection) -> str:
+    """The requests, in order, as one sentence."""
+    if election.method is Method.PREFERRED:
+        return "ElectLeaders PREFERRED."
+    if election.method is Method.UNCLEAN:
+        return f"ElectLeaders UNCLEAN, which takes broker {election.elect} by itself."
+    order, after = (",".join(map(str, replicas)) for replicas in (election.order, election.restores))
+    return f"Give its replicas the order {order}, ElectLeaders UNCLEAN, then the order {after} again. No data moves."
+
+
+def method_in_short(election: PlannedElection) -> str:
+    """For a table's cell."""
+    return "reorder, elect, restore" if election.method is Method.REORDER else f"elect {election.method.value}"
+
+
+def totals_in_words(plan: Plan) -> str:
+    """One sentence: how many elections there are, and what they lose together."""
+    count = elections_in_words(len(plan.elections))
+    unknown = [one for one in plan.elections if one.loss.total is None and one.consent is Consent.FORCE]
+    loss = plan.known_loss
+    unheard = sorted(
+        {replica for one in plan.elections if one.consent is not Consent.YES for replica in one.loss.unheard}
+    )
+    committed = sum(one.loss.committed.at_least for one in plan.elections if one.loss.committed is not None)
+    if plan.consent is Consent.YES:
+        return f"{count}; nothing that was committed is lost." if loss.at_least else f"{count}; nothing is lost."
+    if not loss.at_least:
+        lost = "no lost offset is known"
+    else:
+        at_least = "" if loss.exact else "at least "
+        of_them = (
+            f", {committed} of them known to be committed" if committed else ", none of them known to be committed"
+        )
+        lost = f"{at_least}{plural(loss.at_least, 'offset')} lost{of_them}"
+    parts = [f"{count}; {lost}"]
+    if unheard:
+        parts.append(f"{brokers(unheard)} not heard")
+    if unknown:
+        parts.append(f"what is lost of {named(one.address for one in unknown)} cannot be counted")
+    return "; ".join(parts) + "."
+
+
+def consent_in_words(plan: Plan) -> str:
+    """What somebody has to give before the plan is carried out."""
+    return f"Carried out {joined(consent_needed(plan))}." if plan.elections else ""
+
+
+def consent_needed(plan: Plan) -> tuple[str, ...]:
+    kinds = {one.consent for one in plan.elections}
+    needed = []
+    if Consent.LOSS in kinds:
+        needed.append(f"with --accept-loss {plan.loss_to_accept}, or that number typed")
+    if Consent.FORCE in kinds:
+        needed.append("with --force REASON, because what is lost cannot be counted")
+    return tuple(needed) or ("after a yes, or with --yes",)
+
+
+def rescue_arguments(at: TopicPartition, step: RescueStep) -> tuple[str, ...]:
+    """The command that saves these records, as arguments after ``kelr``."""
+    target = str(Target(topic=at.topic, partitions=(at.partition,)))
+    offsets = ("--from-offset", str(step.from_offset), "--to-offset", str(step.to_offset))
+    disk = () if step.reachable else ("--log-dir", "DIRECTORY")
+    out = f"{at.topic}-{at.partition}-from-{step.replica}.kelr-rescue"
+    return ("rescue", "dump", target, "--from-replica", str(step.replica), *offsets, *disk, "--out", out)
