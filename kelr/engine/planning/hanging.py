@@ -104,58 +104,6 @@ def _partition(address: TopicPartition) -> str:
     return f"--topic {address.topic} --partition {address.partition}"
 
 
-_WHAT_ABORTING_MEANS}", " && ".join(aborts))
-    return _finding(address, worst, text, "" if worst is Passed.YES else _find_hanging(address))
-
-
-def _judged(one: OpenTransaction, now_ms: int) -> tuple[Passed, str]:
-    who = f"producer {one.producer_id} (epoch {one.producer_epoch}"
-    who += f", transactional.id {one.transactional_id})" if one.transactional_id is not None else ")"
-    opened = f"a transaction of {who} is open from offset {one.start_offset} on"
-    if one.coordinated is Coordinated.UNDER_WAY:
-        return _under_way(one, opened, now_ms)
-    if one.coordinated is Coordinated.ENDING:
-        return Passed.NOT_YET, f"{opened}; its coordinator ({one.state}) is sending the marker that ends it"
-    if one.coordinated is Coordinated.FORGOTTEN:
-        knows = f"has it as {one.state}, without this partition" if one.state else "knows no such producer"
-        return Passed.NO, f"{opened}, and hangs: its coordinator {knows}, so that nobody will end it"
-    unread = one.unread or Unread("nobody could tell")
-    lacking = f" (needs {unread.acl})" if unread.acl else ""
-    passed = Passed.NOT_YET if unread.passing else Passed.UNKNOWN
-    return passed, f"{opened}; whether its producer is alive is not known: {unread.error}{lacking}"
-
-
-def _under_way(one: OpenTransaction, opened: str, now_ms: int) -> tuple[Passed, str]:
-    if one.started_at_ms is None or one.timeout_ms is None:
-        return Passed.YES, f"{opened}; its coordinator has it under way ({one.state})"
-    left_s = round((one.started_at_ms + one.timeout_ms - now_ms) / 1000)
-    if left_s >= 0:
-        text = f"{opened}; its coordinator has it under way and aborts it in {left_s} s if its producer does not end it"
-        return Passed.YES, text
-    return Passed.NOT_YET, f"{opened}; its coordinator should have aborted it {-left_s} s ago ({one.state})"
-
-
-def _finding(address: TopicPartition, passed: Passed, text: str, command: str = "") -> Finding:
-    return Finding(address.topic, address.partition, Check.LAST_STABLE_OFFSET, passed, text, command)
-
-
-def _find_hanging(address: TopicPartition) -> str:
-    return f"kafka-transactions.sh {STOCK_CONNECTION} find-hanging {_partition(address)}"
-
-
-def _abort(address: TopicPartition, one: OpenTransaction) -> str:
-    return f"kafka-transactions.sh {STOCK_CONNECTION} abort {_partition(address)} --start-offset {one.start_offset}"
-
-
-def _partition(address: TopicPartition) -> str:
-    return f"--topic {address.topic} --partition {address.partition}"
-
-
-def hanging(transactions: Iterable[OpenTransaction]) -> str:
-    """The start offsets of those that nobody will end, in words."""
-    return joined(one.start_offset for one in transactions if one.coordinated is Coordinated.FORGOTTEN)
-
-
 _WHAT_ABORTING_MEANS = (
     "Aborting frees the consumers, and its records are dropped for them: where the lost marker was a commit, these were"
     " committed, and have to be produced again"

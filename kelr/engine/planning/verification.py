@@ -27,6 +27,7 @@ from kelr.model import (
 )
 from kelr.model.afterwards import CommittedOffsets, Transactions, Unread
 
+NOT_ASKED = Unread("nobody asked")
 STATUS_COMMAND = "kelr recover status"
 _PASSING = frozenset(
     {Unheard.STALE, Unheard.TIMED_OUT, Unheard.UNREACHABLE, Unheard.NOT_A_REPLICA, Unheard.NO_ADDRESS, Unheard.ERROR}
@@ -47,8 +48,8 @@ class Seen:
     logs: tuple[LogAnswer, ...] = ()
     earlier_high_watermark: int | None = None
     """The leader's high watermark from before `logs` were read, so that a replica in sync holds everything below it."""
-    transactions: Transactions = Unread("not asked")
-    committed: CommittedOffsets | Unread = Unread("not asked")
+    transactions: Transactions = NOT_ASKED
+    committed: CommittedOffsets | Unread = NOT_ASKED
     now_ms: int = 0
     error: str = ""
 
@@ -114,7 +115,7 @@ def _leader(planned: PlannedElection, state: PartitionState, seen: Seen, logs: K
 
 
 def _other_leader(planned: PlannedElection, state: PartitionState, logs: KnownLogs, leader: int) -> Finding:
-    """Leadership moves on after an election (auto.leader.rebalance.enable): what counts is whose log it goes on with."""
+    """Leadership may move on after an election (auto.leader.rebalance.enable); what counts is whose log goes on."""
     kept, held = _kept(planned, logs.heard.get(leader)), _planned_log_end(planned)
     words = f"{leader} leads (leader epoch {state.leader_epoch}), and {planned.elect} was to lead"
     if kept is None or held is None:
@@ -124,7 +125,7 @@ def _other_leader(planned: PlannedElection, state: PartitionState, logs: KnownLo
         text = f"{words}: of the {held} offsets that the plan was to keep, its log goes on from {kept}"
         return _finding(planned, Check.LEADER, Passed.NO, text, f"kelr log-info --lineage {planned.address}")
     if planned.elect not in state.isr:
-        text = f"{words}; nothing that {planned.elect} held is missing, but {planned.elect} is not in the ISR either"
+        text = f"{words}; nothing that {planned.elect} held is missing, but {planned.elect} is not in the ISR"
         return _finding(planned, Check.LEADER, Passed.NO, text)
     text = f"{words}: its log holds all of {planned.elect}'s, up to offset {held}; leadership moved after the election"
     return _finding(planned, Check.LEADER, Passed.YES, text)
@@ -191,7 +192,9 @@ def _order(planned: PlannedElection, state: PartitionState) -> Finding:
     if found == want:
         left = [replica for replica in planned.evidence.replicas if replica not in want]
         gone = f", without {brokers(left)} as planned" if left else ""
-        return _finding(planned, Check.ORDER, Passed.YES, f"the replicas have the order from before, {ids(found)}{gone}")
+        return _finding(
+            planned, Check.ORDER, Passed.YES, f"the replicas have the order from before, {ids(found)}{gone}"
+        )
     if found == planned.order:
         text = (
             f"the replicas still have the election's order {ids(found)}, not {ids(want)}: right only where it was"
@@ -238,7 +241,10 @@ def _cut(truncation: Truncation, leader: int, logs: KnownLogs) -> tuple[Passed, 
     if agreed is None:
         return Passed.UNKNOWN, f"{replica}'s log and the leader's cannot be compared"
     if agreed < logs.ranked[replica].log_end:
-        return Passed.NOT_YET, f"{replica} still holds what it is to give up: its log parts from the leader's at {agreed}"
+        return (
+            Passed.NOT_YET,
+            f"{replica} still holds what it is to give up: its log parts from the leader's at {agreed}",
+        )
     return Passed.YES, f"{replica} gave up its log from {truncation.from_offset} on"
 
 

@@ -27,6 +27,7 @@ from kelr.sources.live.network import KafkaTransport
 from kelr.sources.live.pages import Reader, read_pages
 from kelr.sources.live.reassignments import NOT_ASKED
 from kelr.sources.live.requests import DESCRIBE_TOPIC_PARTITIONS_KEY, api_versions
+from kelr.sources.live.tail import TailReader
 from kelr.sources.live.topic_configs import read_topic_configs
 from kelr.sources.live.transport import Failure, Message, NodeAddress, Transport
 
@@ -109,6 +110,31 @@ class LiveSource:
 
     def forget(self) -> None:
         self._cluster, self._reassignments, self._forgotten = None, NOT_ASKED, True
+
+    def connection(self) -> tuple[Transport, ConnectionSettings]:
+        """The connections and settings, for what asks this cluster more than a `Source` tells."""
+        return self._reached()[0], self._settings
+
+    def tail(
+        self, state: PartitionState, replica: int, *, start: int, end: int | None = None, committed: bool = False
+    ) -> TailReader:
+        """The record batches of one replica from an offset on, asked of its own broker as they are iterated over.
+
+        `committed` stops at the high watermark; else the reading goes on to the log end. A replica that cannot be
+        asked is an `Unread` among the pieces.
+        """
+        self.cluster()
+        transport, _ = self._reached()
+        return TailReader(
+            transport,
+            replica,
+            state,
+            start=start,
+            end=end,
+            leader_epoch=state.leader_epoch,
+            committed=committed,
+            timeout_s=self._settings.timeout_s,
+        )
 
     def close(self) -> None:
         self._closed = True

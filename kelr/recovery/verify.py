@@ -1,0 +1,206 @@
+"""Looks past the elections of a plan: reads what the cluster shows now, and has it judged, partition by partition."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kelr.engine import effective_min_isr
+from kelr.engine.planning.verification import Seen, findings
+from kelr.model import (
+    Finding,
+    LogAnswer,
+    PartitionState,
+    Passed,
+    Plan,
+    ReplicaLog,
+    Selection,
+    Target,
+    TopicConfig,
+    TopicPartition,
+)
+from kelr.model.afterwards import CommittedOffsets, Transactions, Unread
+from kelr.sources.base import Progress, Source
+
+PAUSE_S = 1.0
+"""Between two looks while it is waited for what is not yet."""
+_NO_CLUSTER = Unread("only a live cluster tells")
+
+
+class Afterwards(Protocol):
+    """What verification asks besides what every source tells."""
+
+    def open_transactions(self, partitions: Sequence[PartitionState]) -> Mapping[TopicPartition, Transactions]:
+        """The open transactions of each partition that has a live leader."""
+
+    def committed_offsets(self, partitions: Collection[TopicPartition]) -> CommittedOffsets | Unread:
+        """What every consumer group has committed for these partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What one look at a plan's partitions gave."""
+
+    findings: tuple[Finding, ...]
+    """By partition, and within one in the order of `kelr.model.plan.Check`."""
+    looked_at_ms: int
+    """When the look began, in milliseconds since 1970 UTC."""
+    partitions: int
+    """How many partitions the plan elects leaders for."""
+
+    def count(self, passed: Passed) -> int:
+        return sum(one.passed is passed for one in self.findings)
+
+    @property
+    def good(self) -> bool:
+        """Whether every check was looked at and came out well."""
+        return all(one.passed is Passed.YES for one in self.findings)
+
+    @property
+    def may_come(self) -> bool:
+        """Whether waiting may change something."""
+        return self.count(Passed.NOT_YET) > 0
+
+
+def verify(
+    plan: Plan,
+    source: Source,
+    afterwards: Afterwards | None,
+    *,
+    clock_ms: Callable[[], int],
+    progress: Progress | None = None,
+) -> Verification:
+    """Look at every partition of the plan once.
+
+    Args:
+        afterwards: reads transactions and groups; None where the source cannot (a snapshot).
+        clock_ms: the time in milliseconds since 1970 UTC.
+
+    Raises:
+        KelrError: the cluster cannot be reached at all; everything less is a finding.
+    """
+    source.forget()
+    looked_at_ms = source.taken_at_ms if source.taken_at_ms is not None else clock_ms()
+    round_ = _Round(source, afterwards, looked_at_ms)
+    seen = round_.look([one.address for one in plan.elections], progress)
+    found = [finding for one in plan.elections for finding in findings(one, seen[one.address])]
+    return Verification(tuple(found), looked_at_ms, len(plan.elections))
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How long to wait for what is not yet."""
+
+    seconds: float
+    pause_s: float = PAUSE_S
+    sleep: Callable[[float], None] = time.sleep
+    now_s: Callable[[], float] = field(default=time.monotonic)
+
+
+def verify_until_good(
+    look: Callable[[], Verification], waiting: Waiting, *, report: Callable[[Verification, float], None]
+) -> Verification:
+    """Look again until nothing is left to wait for, or the time is up.
+
+    Args:
+        look: one look, such as `verify` with its arguments.
+        report: told of each look and of the seconds that are left; must not raise.
+    """
+    end_s = waiting.now_s() + waiting.seconds
+    while True:
+        found = look()
+        left_s = end_s - waiting.now_s()
+        if not found.may_come or left_s <= 0:
+            return found
+        report(found, left_s)
+        waiting.sleep(min(waiting.pause_s, left_s))
+
+
+def plan_selection(addresses: Iterable[TopicPartition]) -> Selection:
+    """These partitions, each named outright."""
+    by_topic: dict[str, list[int]] = {}
+    for address in sorted(set(addresses)):
+        by_topic.setdefault(address.topic, []).append(address.partition)
+    return Selection(tuple(Target(topic=topic, partitions=tuple(numbers)) for topic, numbers in by_topic.items()))
+
+
+class _Round:
+    """Everything that one look reads."""
+
+    def __init__(self, source: Source, afterwards: Afterwards | None, now_ms: int) -> None:
+        self._source, self._afterwards, self._now_ms = source, afterwards, now_ms
+        self._states: dict[TopicPartition, PartitionState] = {}
+        self._errors: dict[str, str] = {}
+        self._first_replicas: dict[str, int] = {}
+
+    def look(self, addresses: Sequence[TopicPartition], progress: Progress | None) -> Mapping[TopicPartition, Seen]:
+        if not addresses:
+            return {}
+        self._describe(addresses)
+        states = list(self._states.values())
+        configs = self._source.topic_configs(sorted({state.topic for state in states}))
+        # A replica in sync holds what is below the leader's high watermark of an earlier moment.
+        before = self._high_watermarks(states)
+        logs = self._source.replica_logs(states, lineage=True, progress=progress) if states else {}
+        transactions = self._transactions(states, logs)
+        committed = _NO_CLUSTER if self._afterwards is None else self._afterwards.committed_offsets(list(self._states))
+        live = self._source.cluster().live
+        return {
+            address: Seen(
+                state=self._states.get(address),
+                live=live,
+                min_isr=self._min_isr(address.topic, configs.get(address.topic, TopicConfig())),
+                logs=logs.get(address, ()),
+                earlier_high_watermark=before.get(address),
+                transactions=transactions.get(address, _NO_CLUSTER if self._afterwards is None else _NOBODY_LEADS),
+                committed=committed,
+                now_ms=self._now_ms,
+                error=self._errors.get(address.topic, "the cluster does not name it"),
+            )
+            for address in addresses
+        }
+
+    def _describe(self, addresses: Sequence[TopicPartition]) -> None:
+        for page in self._source.pages(plan_selection(addresses)):
+            self._states.update((state.address, state) for state in page.partitions)
+            self._errors.update((error.topic, error.error) for error in page.topic_errors)
+            self._first_replicas.update(page.first_partition_replicas)
+
+    def _min_isr(self, topic: str, config: TopicConfig) -> int | None:
+        first = self._first_replicas.get(topic)
+        return None if first is None else effective_min_isr(config.min_insync_replicas, first)
+
+    def _high_watermarks(self, states: Sequence[PartitionState]) -> Mapping[TopicPartition, int]:
+        replicated = [state for state in states if state.leader is not None and len(state.isr) > 1]
+        logs = self._source.replica_logs(replicated) if replicated else {}
+        found = {state.address: _leader_log(state, logs.get(state.address, ())) for state in replicated}
+        return {
+            address: log.high_watermark
+            for address, log in found.items()
+            if log is not None and log.high_watermark is not None
+        }
+
+    def _transactions(
+        self, states: Sequence[PartitionState], logs: Mapping[TopicPartition, tuple[LogAnswer, ...]]
+    ) -> Mapping[TopicPartition, Transactions]:
+        """Asked for only where the last stable offset leaves room for an open transaction."""
+        if self._afterwards is None:
+            return {}
+        found: dict[TopicPartition, Transactions] = {}
+        asked = []
+        for state in states:
+            log = _leader_log(state, logs.get(state.address, ()))
+            if log is not None and log.last_stable_offset is not None and log.last_stable_offset >= log.log_end:
+                found[state.address] = ()
+            elif state.leader is not None:
+                asked.append(state)
+        return found | dict(self._afterwards.open_transactions(asked)) if asked else found
+
+
+_NOBODY_LEADS = Unread("nobody leads", passing=True)
+
+
+def _leader_log(state: PartitionState, answers: Sequence[LogAnswer]) -> ReplicaLog | None:
+    return next((one for one in answers if isinstance(one, ReplicaLog) and one.replica == state.leader), None)

@@ -1,0 +1,65 @@
+"""What a live cluster shows once its partitions have leaders again: open transactions and committed offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from kelr.model import PartitionState, TopicPartition, select
+from kelr.model.afterwards import CommittedOffsets, Transactions, Unread
+from kelr.sources.connection import ConnectionSettings
+from kelr.sources.live.failures import UNKNOWN_TOPIC
+from kelr.sources.live.groups import read_committed_offsets
+from kelr.sources.live.producers import ProducerReader
+from kelr.sources.live.source import LiveSource
+from kelr.sources.live.transport import Transport
+
+TRANSACTION_STATE = "__transaction_state"
+
+
+class LiveAfterwards:
+    """Asks a live cluster (`kelr.recovery.verify.Afterwards`).
+
+    Args:
+        source: the same cluster, for who leads and which brokers are live.
+    """
+
+    def __init__(self, source: LiveSource) -> None:
+        self._source = source
+
+    def open_transactions(self, partitions: Sequence[PartitionState]) -> Mapping[TopicPartition, Transactions]:
+        """The open transactions of each partition that has a live leader.
+
+        Raises ConnectError, AuthenticationError.
+        """
+        transport, settings = self._reached()
+        live = self._source.cluster().live
+        leaders = {
+            state.address: state.leader for state in partitions if state.leader in live and state.leader is not None
+        }
+        if not leaders:
+            return {}
+        reader = ProducerReader(
+            transport, live, timeout_s=settings.timeout_s, coordinators_missing=self._coordinators_missing()
+        )
+        return reader.read(leaders)
+
+    def committed_offsets(self, partitions: Collection[TopicPartition]) -> CommittedOffsets | Unread:
+        """What every consumer group has committed for these partitions."""
+        _, settings = self._reached()
+        return read_committed_offsets(settings, partitions)
+
+    def _reached(self) -> tuple[Transport, ConnectionSettings]:
+        return self._source.connection()
+
+    def _coordinators_missing(self) -> Unread | None:
+        """Why some transactions have no coordinator that would list them; None where each has one."""
+        live, silent = self._source.cluster().live, []
+        for page in self._source.pages(select([TRANSACTION_STATE])):
+            for error in page.topic_errors:
+                if error.error != UNKNOWN_TOPIC:
+                    return Unread(f"{TRANSACTION_STATE}: {error.error}", f"DESCRIBE on topic {TRANSACTION_STATE}")
+            silent += [state.partition for state in page.partitions if state.leader not in live]
+        if not silent:
+            return None
+        which = ", ".join(map(str, silent))
+        return Unread(f"{TRANSACTION_STATE} has no leader for its partitions {which}", passing=True)
