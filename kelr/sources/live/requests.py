@@ -16,7 +16,9 @@ METADATA_KEY = 3
 FAR_OFFSET = 2**62
 """An offset beyond the end of every log, so that a Fetch with an epoch is always answered by that epoch's end."""
 _LATEST = -1
+_CONSUMER = -1
 _DEBUGGING_REPLICA = -2
+_FUTURE_LOCAL_REPLICA = -3
 _TOPIC_RESOURCE = 2
 _METADATA_LOG = "__cluster_metadata"
 
@@ -178,4 +180,52 @@ def _fetch_partition(kind: Callable[..., Message], probe: Probe) -> Message:
         last_fetched_epoch=-1 if probe.last_epoch is None else probe.last_epoch,
         log_start_offset=-1,
         partition_max_bytes=1,
+    )
+
+
+def fetch_records(
+    address: TopicPartition,
+    topic_id: str | None,
+    *,
+    leader_epoch: int | None,
+    offset: int,
+    max_bytes: int,
+    to_log_end: bool,
+) -> Message:
+    """Fetch records of one partition, answered at once: up to the log end as the future local replica of that broker,
+    or up to the high watermark as a consumer.
+
+    From v15 on a replica's id goes in a field of its own, which v14 does without; v13 and v14 want the topic's id.
+    """
+    from kafka.protocol.consumer import FetchRequest  # noqa: PLC0415
+
+    topic = FetchRequest.FetchTopic
+    return FetchRequest(
+        replica_id=_FUTURE_LOCAL_REPLICA if to_log_end else _CONSUMER,
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=max_bytes,
+        isolation_level=0,
+        session_id=0,
+        session_epoch=-1,
+        topics=[
+            topic(
+                topic=address.topic,
+                topic_id=UUID(int=0) if topic_id is None else topic_id_uuid(topic_id),
+                partitions=[
+                    topic.FetchPartition(
+                        partition=address.partition,
+                        current_leader_epoch=-1 if leader_epoch is None else leader_epoch,
+                        fetch_offset=offset,
+                        last_fetched_epoch=-1,
+                        log_start_offset=-1,
+                        partition_max_bytes=max_bytes,
+                    )
+                ],
+            )
+        ],
+        forgotten_topics_data=[],
+        rack_id="",
+        min_version=11,
+        max_version=12 if topic_id is None else 14,
     )

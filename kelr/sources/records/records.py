@@ -1,0 +1,154 @@
+"""The records inside a batch: offset, timestamp, key, value, headers; and what a control record says.
+
+Source: Kafka's `DefaultRecord`, `ControlRecordType` and `EndTransactionMarker`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+from kelr.sources.records.batches import HEADER_SIZE, BatchHeader, TimestampType
+from kelr.sources.records.compression import DEFAULT_LIMIT_BYTES, decompress
+from kelr.sources.records.crc32c import Bytes
+from kelr.sources.records.errors import UnreadableBatchError
+
+_LONGEST_VARINT = 10
+_SMALLEST_RECORD = 7
+_CONTROL_KEY = struct.Struct(">hh")
+_NO_TIMESTAMP = -1
+
+Header = tuple[str, bytes | None]
+"""A record header's key and value. Bytes of a key that are not UTF-8 come as surrogates (`surrogateescape`)."""
+
+
+class ControlType(IntEnum):
+    """What a control record says."""
+
+    ABORT = 0
+    COMMIT = 1
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record as its producer wrote it; of a control batch, one control record."""
+
+    offset: int
+    timestamp_ms: int | None
+    key: bytes | None
+    value: bytes | None
+    """None: a tombstone."""
+    headers: tuple[Header, ...] = ()
+
+    @property
+    def control_type(self) -> ControlType | None:
+        """What this record of a control batch says; None for a kind that kelr does not know."""
+        if self.key is None or len(self.key) < _CONTROL_KEY.size:
+            return None
+        _, number = _CONTROL_KEY.unpack_from(self.key)
+        return ControlType(number) if 0 <= number <= ControlType.KRAFT_VOTERS else None
+
+
+def read_records(
+    buffer: Bytes, at: int, header: BatchHeader, *, limit_bytes: int = DEFAULT_LIMIT_BYTES
+) -> Iterator[Record]:
+    """The records of the batch at this position, in order; all of them are checked before the first is given.
+
+    Args:
+        limit_bytes: more than that must not come out of the batch's compression.
+
+    Raises:
+        UnreadableBatchError: the message format is older than 2, or the batch does not hold what its header says.
+    """
+    if header.too_old:
+        raise UnreadableBatchError(f"message format {header.magic} is too old: kelr reads format 2, Kafka 0.11's")
+    if header.compression is None:
+        raise UnreadableBatchError(f"its compression is number {header.attributes & 7}, which Kafka does not know")
+    inside = memoryview(buffer)[at + HEADER_SIZE : at + header.size_bytes]
+    data = memoryview(decompress(inside, header.compression, limit_bytes=limit_bytes))
+    if header.count < 0 or header.count * _SMALLEST_RECORD > len(data):
+        raise UnreadableBatchError(f"its header counts {header.count} records, which {len(data)} bytes cannot hold")
+    return iter(_all(data, header))
+
+
+def _all(data: memoryview, header: BatchHeader) -> list[Record]:
+    records: list[Record] = []
+    position, last_delta = 0, -1
+    try:
+        for _ in range(header.count):
+            length, start = _varint(data, position)
+            position = start + length
+            if length < 0 or position > len(data):
+                raise UnreadableBatchError(f"a record would be {length} bytes long")
+            delta, record = _record(data, start, position, header)
+            if not last_delta < delta <= header.last_offset_delta:
+                raise UnreadableBatchError(f"the offset {record.offset} of a record is out of order")
+            records.append(record)
+            last_delta = delta
+    except IndexError:
+        raise UnreadableBatchError("its records are cut short") from None
+    if position != len(data):
+        raise UnreadableBatchError(f"{len(data) - position} bytes follow its last record")
+    return records
+
+
+def _record(data: memoryview, at: int, end: int, header: BatchHeader) -> tuple[int, Record]:
+    """(offset delta, record) out of exactly these bytes."""
+    view = data[:end]
+    timestamp_delta, at = _varint(view, at + 1)  # one byte of attributes, which Kafka does not use
+    offset_delta, at = _varint(view, at)
+    key, at = _sized(view, at)
+    value, at = _sized(view, at)
+    count, at = _varint(view, at)
+    if not 0 <= count <= end - at:
+        raise UnreadableBatchError(f"a record would have {count} headers")
+    headers = []
+    for _ in range(count):
+        name, at = _sized(view, at)
+        content, at = _sized(view, at)
+        if name is None:
+            raise UnreadableBatchError("a record has a header without a name")
+        headers.append((name.decode("utf-8", "surrogateescape"), content))
+    if at != end:
+        raise UnreadableBatchError("a record is longer than what it holds")
+    offset = header.base_offset + offset_delta
+    return offset_delta, Record(offset, _timestamp(header, timestamp_delta), key, value, tuple(headers))
+
+
+def _timestamp(header: BatchHeader, delta: int) -> int | None:
+    if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        return header.max_timestamp_ms
+    base = _NO_TIMESTAMP if header.base_timestamp_ms is None else header.base_timestamp_ms
+    return base + delta if base + delta >= 0 else None
+
+
+def _sized(view: memoryview, at: int) -> tuple[bytes | None, int]:
+    """Bytes behind their length; a negative length is None."""
+    length, at = _varint(view, at)
+    if length < 0:
+        return None, at
+    if at + length > len(view):
+        raise UnreadableBatchError(f"a key, value or header would be {length} bytes long")
+    return bytes(view[at : at + length]), at + length
+
+
+def _varint(view: memoryview, at: int) -> tuple[int, int]:
+    """A zigzag varint and the position behind it. Raises IndexError where the bytes end."""
+    byte = view[at]
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), at + 1
+    value, shift = byte & 0x7F, 7
+    for position in range(at + 1, at + _LONGEST_VARINT):
+        byte = view[position]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), position + 1
+        shift += 7
+    raise UnreadableBatchError("a number in it is longer than 10 bytes")
