@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kelr.commands.session import Session, now_ms
+from kelr.commands.stock_tools import stock_connection
 from kelr.controller import RULE_SETS, RuleSet, choose_rules, rule_set
 from kelr.engine.rule_docs import RULES, rule_named
 from kelr.engine.what_if.assumptions import Assumption, AssumptionError, parse_assumptions
@@ -196,27 +196,13 @@ def _show(
 def _explanation(session: Session, wanted: Wanted) -> Explanation:
     return Explanation(
         next_command=session.output.next_command,
-        stock_connection=_stock_tools(session),
+        stock_connection=stock_connection(session),
         width=session.output.width,
         election=wanted.election,
         sources=session.output.format is OutputFormat.WIDE,
         imagined=bool(wanted.assumptions),
         keep=wanted.keep,
     )
-
-
-def _stock_tools(session: Session) -> str:
-    """The connection flags as Kafka's own tools take them; to be filled in for a snapshot."""
-    settings = session.settings
-    if settings.snapshot is not None or not (settings.bootstrap_server or settings.command_config):
-        return "--bootstrap-server HOST:PORT"
-    from kelr.sources.connection import ConnectionSettings  # noqa: PLC0415 - not for a snapshot
-
-    connection = ConnectionSettings.read(settings.bootstrap_server, command_config=settings.command_config)
-    stock = ["--bootstrap-server", connection.servers_text]
-    if settings.command_config is not None:
-        stock += ["--command-config", str(settings.command_config)]
-    return shlex.join(stock)
 
 
 # Options.

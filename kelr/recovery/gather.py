@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from kelr.controller import RuleSet
@@ -19,6 +19,7 @@ from kelr.model import (
     Target,
     TopicPartition,
 )
+from kelr.model.waiting import Waiting
 from kelr.sources.base import Progress, Source
 from kelr.sources.decisions import page_snapshot, with_logs
 
@@ -43,20 +44,6 @@ class Gathered:
     decisions: tuple[Decision, ...]
     left_out: tuple[PartitionState, ...] = ()
     """Partitions for which there is nothing to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """Where the waiting stands."""
-
-    passed_s: float
-    limit_s: float
-    open: tuple[TopicPartition, ...]
-    """Partitions that still wait."""
-    answered: Mapping[int, int]
-    """How many of the partitions' logs each broker has told of, waiting or not."""
-    missing: Mapping[int, Mapping[str, int]]
-    """For each broker that is waited for: why it has not answered, and for how many partitions."""
 
 
 @dataclass(frozen=True, slots=True)

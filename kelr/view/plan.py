@@ -24,6 +24,7 @@ from kelr.view.plan_words import (
     named,
     partitions_in_words,
     rescue_arguments,
+    targets_of,
     totals_in_words,
 )
 from kelr.view.styled import Style, Text, plain, styled
@@ -165,8 +166,7 @@ class _PlanText:
         if self.context.rescue_command is not None:
             yield plain(f"            {self.output.next_command(self.context.rescue_command)}")
             return
-        targets = [part for one in _targets(lossy) for part in one]
-        plan = ("recover", "plan", *targets, "--out", "plan.json")
+        plan = ("recover", "plan", *targets_of(one.address for one in lossy), "--out", "plan.json")
         yield plain(f"            {self.output.next_command(plan)}")
         dump = ("rescue", "dump", "--plan", "plan.json", "--out", "tail.kelr-rescue")
         yield plain(f"            {self.output.next_command(dump)}")
@@ -193,12 +193,7 @@ def _grouped(pairs: Iterable[tuple[str, PlannedElection]]) -> Iterator[tuple[str
     for text, one in pairs:
         found.setdefault(text, []).append(one.address)
     for text, addresses in found.items():
-        yield text, named(dict.fromkeys(addresses))
-
-
-def _targets(elections: Sequence[PlannedElection]) -> Iterator[tuple[str, ...]]:
-    """The partitions as targets of a command line, a topic each; whole, since a command must not lack any."""
-    yield tuple(named([one.address for one in elections], most=len(elections)).split(", "))
+        yield text, named(addresses)
 
 
 # The tables.

@@ -12,16 +12,24 @@ MOST_TOPICS = 20
 """Lists of partitions name so many topics; what is left out is said."""
 
 
-def named(addresses: Iterable[TopicPartition], *, most: int = MOST_TOPICS) -> str:
-    """Partitions as targets, a topic at a time: ``orders:0-4,7, payments:1``."""
+def targets_of(addresses: Iterable[TopicPartition]) -> tuple[str, ...]:
+    """Partitions as targets of a command line, one for each topic: ``orders:0-4,7``, ``payments:1``."""
     topics: dict[str, list[int]] = {}
-    for at in sorted(addresses):
+    for at in sorted(set(addresses)):
         topics.setdefault(at.topic, []).append(at.partition)
-    targets = [str(Target(topic=topic, partitions=tuple(numbers))) for topic, numbers in topics.items()]
+    return tuple(str(Target(topic=topic, partitions=tuple(numbers))) for topic, numbers in topics.items())
+
+
+def named(addresses: Iterable[TopicPartition], *, most: int = MOST_TOPICS) -> str:
+    """Partitions as targets, a topic at a time: ``orders:0-4,7, payments:1``; of more topics than `most`, how many
+    partitions are left out."""
+    every = sorted(set(addresses))
+    targets = targets_of(every)
     if len(targets) <= most:
         return ", ".join(targets)
-    left = sum(len(numbers) for numbers in list(topics.values())[most:])
-    return f"{', '.join(targets[:most])} and {plural(left, 'partition')} of {len(targets) - most} more topics"
+    shown = set(list(dict.fromkeys(at.topic for at in every))[:most])
+    left = sum(at.topic not in shown for at in every)
+    return f"{', '.join(targets[:most])} and {partitions_in_words(left)} of {len(targets) - most} more topics"
 
 
 def partitions_in_words(count: int) -> str:

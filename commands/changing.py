@@ -1,0 +1,50 @@
+"""What every command that changes a cluster needs beside its session; loaded only when one does."""
+
+from __future__ import annotations
+
+from kelr.commands.session import Session
+from kelr.errors import KelrError, NotAuthorizedError, PartlyDoneError, RefusedError, UsageError
+from kelr.model.plan import Applied, Ended
+from kelr.recovery.hand import Hand
+from kelr.recovery.who import Who, whoever_runs_this
+from kelr.view.plan_words import named, partitions_in_words
+
+
+def require_live(session: Session) -> None:
+    """Refuse a saved snapshot before anything is read. Raises UsageError."""
+    if session.settings.snapshot is not None:
+        raise UsageError(
+            f"{session.settings.snapshot} is a saved snapshot: a cluster is changed only on what it says just now",
+            next_step="give --bootstrap-server or --context, or add --dry-run to see the plan for the saved state",
+        )
+
+
+def hand_of(session: Session) -> Hand:
+    """The hand that changes the session's cluster."""
+    from kelr.sources.live.changes import LiveHand  # noqa: PLC0415 - brings the client libraries along
+
+    return LiveHand.of(session.source())
+
+
+def who_changes(session: Session) -> Who:
+    """The person, for journal and audit log."""
+    from kelr.sources.connection import ConnectionSettings  # noqa: PLC0415 - only for a live cluster
+
+    settings = session.settings
+    connection = ConnectionSettings.read(settings.bootstrap_server, command_config=settings.command_config)
+    return whoever_runs_this(None if connection.credentials is None else connection.credentials.username)
+
+
+def applied_failed(applied: list[Applied]) -> KelrError | None:
+    """The error that ends a command whose elections did not all come out well; None where all did."""
+    bad = [one for one in applied if not one.good]
+    if not bad:
+        return None
+    unauthorized = [one for one in bad if "AUTHORIZATION" in (one.error or "")]
+    some_worked = len(bad) < len(applied)
+    what = f"{partitions_in_words(len(bad))} could not be given the planned leader: {named(one.address for one in bad)}"
+    if len(unauthorized) == len(applied):
+        return NotAuthorizedError(what, next_step="the principal needs ALTER on the cluster")
+    if not some_worked and all(one.ended is Ended.REFUSED for one in bad):
+        return RefusedError(what, next_step="read what has changed, then plan again")
+    return PartlyDoneError(what, next_step="kelr recover status says what is left to do")

@@ -1,0 +1,152 @@
+"""``kelr elect``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kelr.commands.options import AllPartitions, Targets, with_session
+from kelr.commands.session import Session
+from kelr.errors import ExitCode
+
+NAMING = "Naming partitions, as Kafka's own tool does"
+CONSENT = "Consent"
+
+Type = Annotated[
+    str | None,
+    typer.Option(
+        "--election-type",
+        "-e",
+        metavar="TYPE",
+        help="preferred, unclean, designation, longest_log_balanced or longest_log_aggressive. Required.",
+    ),
+]
+Topic = Annotated[
+    list[str] | None,
+    typer.Option("--topic", metavar="TOPIC", help="One topic, together with --partition.", rich_help_panel=NAMING),
+]
+Partition = Annotated[
+    str | None, typer.Option("--partition", metavar="N", help="One partition of --topic.", rich_help_panel=NAMING)
+]
+JsonFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--path-to-json-file",
+        metavar="FILE",
+        help='{"partitions": [{"topic": "orders", "partition": 1, "desiredLeader": 2}, ...]}, minimalReplicas too.',
+        rich_help_panel=NAMING,
+    ),
+]
+Designate = Annotated[
+    int | None,
+    typer.Option("--designate", metavar="BROKER", help="Whom a designation elects; the JSON file's desiredLeader."),
+]
+MinimalReplicas = Annotated[
+    int | None,
+    typer.Option(
+        "--minimal-replicas", metavar="N", help="For the longest log: elect only where N replicas' logs were heard."
+    ),
+]
+Window = Annotated[
+    float | None,
+    typer.Option(
+        "--window",
+        metavar="SECONDS",
+        help="How long longest_log_aggressive gathers answers; 5 unless told otherwise.",
+    ),
+]
+Logs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--logs", metavar="FILE", help="What `kelr recover collect` read from a dead broker's disk. Can be repeated."
+    ),
+]
+KeepOrder = Annotated[
+    bool, typer.Option("--keep-order", help="After a designation, leave the elected replica first in the assignment.")
+]
+Batch = Annotated[
+    int | None, typer.Option("--batch", metavar="N", help="How many partitions to elect at once; 100 if not given.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and change nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask where nothing is lost.", rich_help_panel=CONSENT)]
+AcceptLoss = Annotated[
+    int | None,
+    typer.Option(
+        "--accept-loss", metavar="N", help="Give up as many offsets, which the plan names.", rich_help_panel=CONSENT
+    ),
+]
+Force = Annotated[
+    str | None,
+    typer.Option(
+        "--force",
+        metavar="REASON",
+        help="Elect although what is lost cannot be counted; the reason goes into the audit log.",
+        rich_help_panel=CONSENT,
+    ),
+]
+
+
+@with_session(
+    exits={
+        ExitCode.DONE: "done, also where every partition had its leader already",
+        ExitCode.REFUSED: "refused for safety, or not agreed to; nothing was changed",
+        ExitCode.PARTLY_DONE: "some of the partitions did not get their leader",
+    }
+)
+def elect(
+    session: Session,
+    targets: Targets = None,
+    *,
+    election_type: Type = None,
+    topic: Topic = None,
+    partition: Partition = None,
+    all_topic_partitions: AllPartitions = False,
+    path_to_json_file: JsonFile = None,
+    designate: Designate = None,
+    minimal_replicas: MinimalReplicas = None,
+    window: Window = None,
+    logs: Logs = None,
+    keep_order: KeepOrder = False,
+    batch: Batch = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    accept_loss: AcceptLoss = None,
+    force: Force = None,
+) -> None:
+    """Elect leaders, after showing who, why, and what would be lost.
+
+    Takes the flags and the JSON file of kafka-leader-election.sh, and KIP-966's
+    election types on brokers that do not have them: a designation gives the replicas
+    another order, elects, and gives them their old order again; the longest log is
+    found by asking every replica. All but preferred elect only where there is no
+    leader. Without a terminal, what loses nothing goes ahead and all else is refused.
+
+    Examples:
+      kelr elect --election-type preferred --all-topic-partitions -b kafka-1:9092
+      kelr elect -e longest_log_balanced orders:1 --timeout 120 -b kafka-1:9092
+      kelr elect -e designation --designate 2 orders:1 --dry-run -b kafka-1:9092
+      kelr elect -e unclean --topic orders --partition 1 --accept-loss 19 -b kafka-1:9092
+    """
+    from kelr.commands.electing import carry_out, read_options  # noqa: PLC0415 - not for --help
+
+    wanted = read_options(
+        session,
+        targets or (),
+        election_type=election_type,
+        topics=topic or (),
+        partition=partition,
+        everything=all_topic_partitions,
+        json_file=path_to_json_file,
+        designate=designate,
+        minimal_replicas=minimal_replicas,
+        window_s=window,
+        batch=batch,
+        keep_order=keep_order,
+        dry_run=dry_run,
+        yes=yes,
+        accept_loss=accept_loss,
+        force=force,
+    )
+    carry_out(session, wanted, logs or ())

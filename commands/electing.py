@@ -1,0 +1,259 @@
+"""What ``kelr elect`` does once its options are read; loaded only when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from kelr import __version__
+from kelr.commands.changing import applied_failed, hand_of, require_live, who_changes
+from kelr.commands.consent import ask_consent
+from kelr.commands.election_options import Wanted, read_options
+from kelr.commands.session import Session, now_ms
+from kelr.commands.stock_tools import stock_connection
+from kelr.commands.topic_errors import topics_failed
+from kelr.controller import choose_rules
+from kelr.engine.planning import plan_id, plan_of
+from kelr.errors import KelrError, PartlyDoneError, RefusedError
+from kelr.model import Cluster, ElectionType, PartitionState, Situation, TopicError, TopicPartition
+from kelr.model.plan import Applied, Ended, Method, NotPlanned, Plan, Unplanned
+from kelr.recovery.apply import DEFAULT_BATCH, apply_plan
+from kelr.recovery.gather import (
+    Gathered,
+    LeaveOut,
+    Owing,
+    Rhythm,
+    gather,
+    gather_until,
+    is_led,
+    quorum_owing,
+    window_owing,
+)
+from kelr.recovery.places import cluster_directory, state_directory
+from kelr.recovery.plan_file import write_plan
+from kelr.recovery.progress import ApplyEvent, Report, Stage
+from kelr.sources.base import Source
+from kelr.view.applied import show_applied
+from kelr.view.plan import show_plan
+from kelr.view.plan_document import PlanContext
+from kelr.view.plan_words import named, partitions_in_words, targets_of
+from kelr.view.waiting import WaitingDisplay
+
+__all__ = ["carry_out", "read_options"]
+
+_SAID_AT_ONCE = frozenset({Stage.REPEAT, Stage.LATE, Stage.INTERRUPTED})
+_MOST_TARGETS = 20
+"""A next command names so many topics; with more it names none and so means all."""
+
+
+def carry_out(session: Session, wanted: Wanted, logs: Sequence[Path]) -> None:
+    """Read, plan, show, ask, elect, show what came of it.
+
+    Raises:
+        KelrError: with the exit code that says how it ended.
+    """
+    if not wanted.dry_run:
+        require_live(session)
+    source = _source(session, logs)
+    found = _gathered(session, source, wanted)
+    plan = _plan(source, wanted, found)
+    errors = found.snapshot.topic_errors
+    context = PlanContext(stock_connection=stock_connection(session))
+    if wanted.dry_run:
+        show_plan(session.output, plan, context=context, errors=errors, following=_after_dry_run(plan))
+        applied: tuple[Applied, ...] = ()
+    else:
+        applied = _apply(session, source, wanted, plan, errors=errors, context=context)
+    error = _ended(plan, applied, errors)
+    if error is not None:
+        raise error
+
+
+# Reading.
+
+
+def _source(session: Session, logs: Sequence[Path]) -> Source:
+    """The session's source; with collections, one that knows dead brokers' disks too."""
+    source = session.source()
+    if not logs:
+        return source
+    from kelr.sources.collected import CollectedSource, read_collection  # noqa: PLC0415 - only where there are any
+
+    return CollectedSource(source, [read_collection(path) for path in logs])
+
+
+def _gathered(session: Session, source: Source, wanted: Wanted) -> Gathered:
+    with session.progress("partitions whose logs were asked for") as progress:
+        first = gather(source, wanted.selection, clock_ms=now_ms, leave_out=_leave_out(wanted), progress=progress)
+    owing = _owing(wanted)
+    if owing is None or wanted.dry_run:
+        return first
+    what = "the recovery quorum" if wanted.election is ElectionType.LONGEST_LOG_BALANCED else "the live replicas"
+    with WaitingDisplay(session.output, what) as display:
+        return gather_until(
+            source,
+            first,
+            owing,
+            rhythm=Rhythm(limit_s=session.timeout_s),
+            clock_ms=now_ms,
+            report=display.show,
+        )
+
+
+def _owing(wanted: Wanted) -> Owing | None:
+    if wanted.election is ElectionType.LONGEST_LOG_BALANCED:
+        return quorum_owing(wanted.minimal_replicas)
+    if wanted.election is ElectionType.LONGEST_LOG_AGGRESSIVE:
+        return window_owing(wanted.window_s, wanted.minimal_replicas)
+    return None
+
+
+def _leave_out(wanted: Wanted) -> LeaveOut:
+    """Partitions that have what was asked for: of thousands, only those that need an election are decided."""
+
+    def preferred_leads(cluster: Cluster, state: PartitionState) -> bool:
+        return is_led(cluster, state) and state.leader == state.replicas[0]
+
+    def led(cluster: Cluster, state: PartitionState) -> bool:
+        # A designation that was asked for by name, of a partition that has a leader, is refused and not passed over.
+        designated = wanted.election is ElectionType.DESIGNATION and wanted.named_one_by_one
+        return is_led(cluster, state) and not designated
+
+    return preferred_leads if wanted.election is ElectionType.PREFERRED else led
+
+
+# Planning.
+
+
+def _plan(source: Source, wanted: Wanted, found: Gathered) -> Plan:
+    made = plan_of(
+        found.snapshot,
+        found.decisions,
+        wanted.wish_for,
+        now_ms=found.snapshot.taken_at_ms,
+        made_by=f"kelr/{__version__}",
+    )
+    if not made.rules:
+        made = replace(made, rules=choose_rules(source.cluster().features).rules.name)
+    led = tuple(_led(state, wanted.election) for state in found.left_out)
+    left = sorted((*made.not_planned, *led), key=lambda one: one.address)
+    return replace(made, not_planned=tuple(left))
+
+
+def _led(state: PartitionState, election: ElectionType) -> NotPlanned:
+    leads = "the preferred replica leads" if election is ElectionType.PREFERRED else "it has a leader"
+    return NotPlanned(
+        state.topic, state.partition, Unplanned.NOT_NEEDED, Situation.HEALTHY, reason=leads, leader=state.leader
+    )
+
+
+# Changing.
+
+
+def _apply(
+    session: Session,
+    source: Source,
+    wanted: Wanted,
+    plan: Plan,
+    *,
+    errors: Sequence[TopicError],
+    context: PlanContext,
+) -> tuple[Applied, ...]:
+    output = session.output
+    failed = tuple(one for one in plan.not_planned if one.why is not Unplanned.NOT_NEEDED)
+    if output.format.for_people and (plan.elections or failed):
+        # The partitions that need no election are named once, with the results.
+        show_plan(output, replace(plan, not_planned=failed), context=context)
+    try:
+        consented = ask_consent(output, plan, wanted.given)
+    except RefusedError:
+        if not output.format.for_people:
+            show_plan(output, plan, context=context, errors=errors)
+        raise
+    applied: tuple[Applied, ...] = ()
+    saved: Path | None = None
+    if plan.elections:
+        state = state_directory()
+        saved = _saved(plan, state) if any(one.method is not Method.PREFERRED for one in plan.elections) else None
+        applied = apply_plan(
+            plan,
+            source=source,
+            hand=hand_of(session),
+            state_directory=state,
+            clock_ms=now_ms,
+            who=who_changes(session),
+            consented=consented,
+            batch=wanted.batch or DEFAULT_BATCH,
+            keep_order=wanted.keep_order,
+            report=_reporter(session),
+            command="elect",
+        )
+        output.end_progress()
+    show_applied(output, plan, applied, context=context, errors=errors, following=_after(plan, applied, saved))
+    return applied
+
+
+def _saved(plan: Plan, state: Path) -> Path:
+    """The plan in a file, so that ``kelr recover verify`` can look at what came of it."""
+    path = cluster_directory(state, plan.cluster_id) / "plans" / f"{plan_id(plan)}.json"
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_plan(plan, path, overwrite=True)
+    return path
+
+
+def _reporter(session: Session) -> Report:
+    """Counts on the terminal; says what somebody should know at once in a pipe too."""
+
+    def report(event: ApplyEvent) -> None:
+        if event.stage in _SAID_AT_ONCE:
+            session.output.note(event.text)
+        else:
+            session.say(event.text)
+        session.output.progress(event.done, event.total, what=event.text)
+
+    return report
+
+
+# The end.
+
+
+def _ended(plan: Plan, applied: Sequence[Applied], errors: Sequence[TopicError]) -> KelrError | None:
+    """The error that the command ends with; None where every partition has the leader that was asked for."""
+    refused = [one for one in plan.not_planned if one.why is Unplanned.REFUSED]
+    done = any(one.ended is Ended.DONE for one in applied)
+    if not refused and not errors:
+        return applied_failed(applied)
+    if not refused and not applied:
+        return topics_failed(errors, some_worked=bool(plan.not_planned or plan.elections))
+    unelected = [*(one.address for one in refused), *(one.address for one in applied if not one.good)]
+    what = f"{partitions_in_words(len(unelected))} could not be given a leader: {named(unelected)}"
+    if errors:
+        what = f"{what}; and {topics_failed(errors, some_worked=True).message}"
+    if done or (plan.elections and not applied):
+        return PartlyDoneError(what, next_step="the reasons stand above")
+    return RefusedError(what, next_step="the reasons stand above; kelr explain tells more")
+
+
+def _after(plan: Plan, applied: Sequence[Applied], saved: Path | None) -> tuple[str, ...] | None:
+    """The next command: what settles it, what verifies it, or what shows the partitions."""
+    ends = {one.ended for one in applied}
+    if ends & {Ended.UNKNOWN, Ended.NOT_RESTORED}:
+        return ("recover", "status")
+    if saved is not None and Ended.DONE in ends:
+        return ("recover", "verify", str(saved))
+    if not applied and any(one.why is Unplanned.REFUSED for one in plan.not_planned):
+        refused = [one.address for one in plan.not_planned if one.why is Unplanned.REFUSED]
+        return ("explain", *_targets(refused))
+    return ("describe", *_targets([one.address for one in plan.elections])) if plan.elections else None
+
+
+def _after_dry_run(plan: Plan) -> tuple[str, ...] | None:
+    addresses = [one.address for one in plan.elections]
+    return ("explain", *_targets(addresses)) if addresses else None
+
+
+def _targets(addresses: Sequence[TopicPartition]) -> tuple[str, ...]:
+    """These partitions as targets of a next command; of many topics none, which means all."""
+    targets = targets_of(addresses)
+    return targets if len(targets) <= _MOST_TARGETS else ()
