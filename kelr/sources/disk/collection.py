@@ -1,0 +1,113 @@
+"""What was read from a broker's log directories, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kelr.model import LogAnswer, TopicPartition
+from kelr.sources.disk.names import Kind
+
+SOURCE = "log directory"
+"""`ReplicaLog.source` of a log that was read from a disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirectory:
+    """One log directory of a broker, or the directory of a single replica that was copied from somewhere."""
+
+    path: str
+    cluster_id: str | None = None
+    broker: int | None = None
+    directory_id: str | None = None
+    clean_shutdown: bool | None = None
+    """Whether it carries the mark of a clean shutdown; None where it could not be read."""
+    broker_epoch: int | None = None
+    """The broker epoch in that mark; None without one, and where the mark names none."""
+    running: bool | None = None
+    """Whether a broker holds its lock now; None where that cannot be told. A lock of another host is not seen."""
+    single_replica: bool = False
+    """It is the directory of one replica, not a log directory."""
+    error: str | None = None
+    """Why it could not be read; then none of its replicas are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskLog:
+    """One replica as its disk has it."""
+
+    address: TopicPartition
+    topic_id: str | None
+    """None where partition.metadata is missing or garbled: then nobody can tell which topic of this name it was."""
+    answer: LogAnswer
+    """What the log holds once the broker has started again, or why that cannot be told."""
+    directory: str = ""
+    notes: tuple[str, ...] = ()
+    """What is odd, cut off, or damaged; a sentence each."""
+    bytes_behind: int = 0
+    """Bytes behind the log's end, which Kafka cuts off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unused:
+    """A directory of a replica that is not the replica: a future copy, or one that is deleted or put aside."""
+
+    address: TopicPartition
+    kind: Kind
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many directories of the selected partitions there were."""
+
+    read: int = 0
+    """Replicas whose log is known."""
+    unreadable: int = 0
+    """Replicas whose log could not be read, or makes no sense."""
+    future: int = 0
+    deleted: int = 0
+    stray: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DiskCollection:
+    """The log directories of one broker, and what its replicas hold."""
+
+    broker: int
+    cluster_id: str | None
+    read_at_ms: int
+    """When the reading began, in milliseconds since 1970 UTC."""
+    directories: tuple[LogDirectory, ...]
+    logs: Mapping[TopicPartition, DiskLog] = field(default_factory=dict)
+    """Sorted by address."""
+    unused: tuple[Unused, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What the reader has to know; a sentence each."""
+    counts: Counts = field(default_factory=Counts)
+
+    @property
+    def running(self) -> bool | None:
+        """Whether the broker runs, as its locks tell; None where none of them tells."""
+        known = [directory.running for directory in self.directories if directory.running is not None]
+        return any(known) if known else None
+
+    @property
+    def clean_shutdown(self) -> bool:
+        """Whether every directory that was read carries the mark of a clean shutdown.
+
+        Kafka's controller asks for more: marks with one broker epoch in all of the broker's directories, also in those
+        that were not given (`LogManager.readBrokerEpochFromCleanShutdownFiles`).
+        """
+        return all(directory.clean_shutdown is True for directory in self.directories)
+
+    @property
+    def broker_epoch(self) -> int | None:
+        """The broker epoch that all marks of a clean shutdown agree on; None where they do not, or one is missing."""
+        epochs = {directory.broker_epoch for directory in self.directories}
+        return epochs.pop() if len(epochs) == 1 else None
+
+    @property
+    def unreadable(self) -> tuple[LogDirectory, ...]:
+        """Directories that could not be read: any replica may be in one of them."""
+        return tuple(directory for directory in self.directories if directory.error is not None)

@@ -1,0 +1,277 @@
+"""One replica's directory: what its log holds, and its record batches."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kelr.errors import BadInputError, UsageError
+from kelr.model import NotHeard, ReplicaLog, TopicPartition, Unheard
+from kelr.sources.disk.collection import SOURCE, DiskLog
+from kelr.sources.disk.ending import Ending, UnreadableError, epochs_of, recovered_end, trusted_end
+from kelr.sources.disk.epochs import EpochCache
+from kelr.sources.disk.files import GarbledError, read_leader_epochs, read_topic_id
+from kelr.sources.disk.names import LEADER_EPOCHS, PARTITION_METADATA, Kind, replica_name
+from kelr.sources.disk.segments import Segment, SegmentFile, segment_files
+from kelr.sources.records.batches import BatchHeader, Stop, StopKind
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """What a log directory's checkpoints say of its replicas; None for one that could not be read."""
+
+    high_watermarks: Mapping[TopicPartition, int] | None = None
+    log_starts: Mapping[TopicPartition, int] | None = field(default_factory=dict)
+    recovery_points: Mapping[TopicPartition, int] | None = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """How the log directory of a replica was left."""
+
+    broker: int
+    clean_shutdown: bool
+    broker_epoch: int | None = None
+    checkpoints: Checkpoints = field(default_factory=Checkpoints)
+    checksums: bool = True
+    lineage: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedAt:
+    """Where the batches of a log end for whoever reads them, and why."""
+
+    path: str
+    """The segment; empty where the log has none."""
+    stop: Stop
+    next_offset: int
+    """The offset after the last batch that was given, or the one that was asked for where none was."""
+    resumes_at: int | None = None
+    """Where the next segment begins; None: there is none."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether the log was read to its end, and nothing is behind it."""
+        return self.stop.kind is StopKind.END and self.resumes_at is None
+
+    @property
+    def text(self) -> str:
+        """For a person; empty where nothing is wrong."""
+        return "" if self.stop.kind is StopKind.END else f"{self.path}, byte {self.stop.at}: {self.stop.text}"
+
+
+class Batches:
+    """Iterate for the (header, bytes) of each whole batch, then ask `stopped`.
+
+    The first batch is the one that holds the offset asked for, or the first behind it. Checksums are checked. It ends
+    at the first batch that is torn or damaged, and goes on behind that when asked to start at `StoppedAt.resumes_at`.
+
+    Raises:
+        BadInputError, while iterating: a segment cannot be read.
+    """
+
+    def __init__(self, segments: Sequence[SegmentFile], offset: int) -> None:
+        self._segments = segments
+        self._offset = offset
+        self.stopped: StoppedAt | None = None
+        """None as long as it goes on."""
+
+    def __iter__(self) -> Iterator[tuple[BatchHeader, bytes]]:
+        self.stopped = None
+        first = max((at for at, file in enumerate(self._segments) if file.base <= self._offset), default=0)
+        path, stop, reached = "", Stop(StopKind.END, 0), self._offset
+        for number, file in enumerate(self._segments[first:], first):
+            path = file.path
+            try:
+                with Segment(file) as segment:
+                    for _, header, content in segment.whole_batches(_start_in(segment, self._offset)):
+                        if header.next_offset > self._offset:
+                            yield header, content
+                            reached = header.next_offset
+                    stop = segment.stop or stop
+            except OSError as error:
+                raise BadInputError(
+                    f"cannot read {path}: {error.strerror or error}", next_step="check the disk and the permissions"
+                ) from error
+            if stop.kind is not StopKind.END:
+                later = self._segments[number + 1 :]
+                self.stopped = StoppedAt(path, stop, reached, later[0].base if later else None)
+                return
+        self.stopped = StoppedAt(path, stop, reached)
+
+
+def _start_in(segment: Segment, offset: int) -> int:
+    """Position of the batch that holds the offset; 0 where the segment's headers do not lead there."""
+    if offset <= segment.file.base:
+        return 0
+    before = 0
+    for position, header in segment.batches(0, check_crc=False):
+        if header.next_offset > offset:
+            return position
+        before = position
+    return before
+
+
+class PartitionDirectory:
+    """The directory of one replica. Nothing in it is changed, created or locked.
+
+    Raises:
+        OSError: it cannot be listed.
+    """
+
+    def __init__(self, path: str, address: TopicPartition) -> None:
+        self.path = path
+        self.address = address
+        names = os.listdir(path)
+        self.segments, self.swapped = segment_files(path, names)
+        """The segments in offset order, and whether files of an interrupted compaction count among them."""
+
+    @property
+    def log_start(self) -> int | None:
+        """Where the first segment begins; None without one."""
+        return self.segments[0].base if self.segments else None
+
+    def batches_from(self, offset: int) -> Batches:
+        """The record batches from the one that holds this offset on."""
+        return Batches(self.segments, offset)
+
+    def topic_id(self) -> str:
+        """Raises OSError, GarbledError (ValueError)."""
+        return read_topic_id(f"{self.path}/{PARTITION_METADATA}")
+
+    def read(self, around: Circumstances, read_at_ms: int) -> DiskLog:
+        """What the log holds once its broker has started again; what cannot be told is a value that says so."""
+        notes: list[str] = []
+        topic_id = self._topic_id_or_note(notes)
+        try:
+            log, behind = self._log(around, read_at_ms, notes)
+        except UnreadableError as error:
+            unread = NotHeard(around.broker, Unheard.ERROR, f"{SOURCE}: {error}", read_at_ms)
+        except OSError as error:
+            detail = f"{SOURCE}: {error.filename or self.path}: {error.strerror or error}"
+            unread = NotHeard(around.broker, Unheard.STORAGE_ERROR, detail, read_at_ms)
+        else:
+            return DiskLog(self.address, topic_id, log, self.path, tuple(notes), behind)
+        return DiskLog(self.address, topic_id, unread, self.path, tuple(notes))
+
+    def _topic_id_or_note(self, notes: list[str]) -> str | None:
+        try:
+            return self.topic_id()
+        except (OSError, GarbledError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            notes.append(f"{self.path}/{PARTITION_METADATA} gives no topic id: {why or error}")
+            return None
+
+    def _log(self, around: Circumstances, read_at_ms: int, notes: list[str]) -> tuple[ReplicaLog, int]:
+        """(the log, bytes behind its end). Raises UnreadableError, OSError."""
+        checkpoints = around.checkpoints
+        checkpointed_start = (checkpoints.log_starts or {}).get(self.address, 0)
+        epochs, fits = self._checkpointed_epochs(notes)
+        ending = self._ending(around, epochs)
+        if self.swapped:
+            notes.append("a compaction was interrupted while it put segments in place; Kafka finishes it at its start")
+        notes.extend(text for text in (ending.behind, ending.damage) if text)
+        log_end, log_start = ending.log_end, max(checkpointed_start, self.log_start or 0)
+        last_epoch = ending.last_epoch
+        if log_end < checkpointed_start:
+            notes.append(
+                f"the log ends at {log_end}, before its start {checkpointed_start} in the checkpoint: Kafka deletes all"
+                " of it"
+            )
+            log_end, log_start, last_epoch, epochs = checkpointed_start, checkpointed_start, None, EpochCache()
+        elif ending.has_batches and not (fits and _agree(epochs, ending, log_end)):
+            epochs = epochs_of(self.segments, log_end)
+            notes.append(f"{LEADER_EPOCHS} does not fit the log: leader epochs were read from its batches")
+        epochs.clip(checkpointed_start, log_end)
+        log = ReplicaLog(
+            replica=around.broker,
+            log_end=log_end,
+            last_epoch=last_epoch if last_epoch is not None else epochs.latest,
+            high_watermark=self._high_watermark(checkpoints, log_start, log_end, notes),
+            log_start=log_start,
+            lineage=epochs.lineage(log_end) if around.lineage else None,
+            broker_epoch=around.broker_epoch,
+            source=SOURCE,
+            read_at_ms=read_at_ms,
+        )
+        return log, ending.bytes_behind
+
+    def _checkpointed_epochs(self, notes: list[str]) -> tuple[EpochCache, bool]:
+        """(leader epochs, whether a checkpoint of them was there and could be read)."""
+        path = f"{self.path}/{LEADER_EPOCHS}"
+        try:
+            return EpochCache(read_leader_epochs(path)), True
+        except FileNotFoundError:
+            return EpochCache(), False
+        except GarbledError as error:
+            notes.append(f"{path} is garbled ({error}): Kafka takes the whole log directory offline when it reads it")
+            return EpochCache(), False
+
+    def _ending(self, around: Circumstances, epochs: EpochCache) -> Ending:
+        if not self.segments:
+            start = (around.checkpoints.log_starts or {}).get(self.address, 0)
+            return Ending(start, None, has_batches=False)
+        if around.clean_shutdown:
+            return trusted_end(self.segments, epochs, checksums=around.checksums)
+        point = (around.checkpoints.recovery_points or {}).get(self.address, 0)
+        return recovered_end(self.segments, point, epochs, checksums=around.checksums)
+
+    def _high_watermark(self, checkpoints: Checkpoints, log_start: int, log_end: int, notes: list[str]) -> int | None:
+        """As the broker takes it from its checkpoint at its start; a replica that is not there begins at its log start
+        (`UnifiedLog.updateHighWatermark`)."""
+        if checkpoints.high_watermarks is None:
+            return None
+        saved = checkpoints.high_watermarks.get(self.address, 0)
+        if saved > log_end:
+            notes.append(
+                f"its saved high watermark is {saved}: {saved - log_end} committed offsets behind its end {log_end} are"
+                " gone from this disk"
+            )
+        return min(max(saved, log_start), log_end)
+
+
+def _agree(epochs: EpochCache, ending: Ending, log_end: int) -> bool:
+    """Whether the epochs and the log's last batch tell of the same last epoch."""
+    below = [epoch for epoch, start in epochs.entries if start < log_end]
+    return ending.last_epoch is None or (bool(below) and below[-1] == ending.last_epoch)
+
+
+def open_partition(paths: Sequence[Path], address: TopicPartition) -> PartitionDirectory:
+    """The directory of a replica in one of these log directories; a path may be that directory itself.
+
+    Raises:
+        UsageError: no such replica is there.
+        BadInputError: it is there twice, or cannot be read.
+    """
+    found = [candidate for path in paths for candidate in _places(path, address) if candidate.is_dir()]
+    if len(found) > 1:
+        places = " and ".join(str(path) for path in found)
+        raise BadInputError(
+            f"{address} is in two log directories: {places}", next_step="name the one that is meant, and no other"
+        )
+    if not found:
+        where = ", ".join(str(path) for path in paths)
+        raise UsageError(
+            f"there is no replica of {address} in {where}",
+            next_step="name the broker's log directories (log.dirs), all of them",
+        )
+    try:
+        return PartitionDirectory(str(found[0]), address)
+    except OSError as error:
+        raise BadInputError(
+            f"cannot read {found[0]}: {error.strerror or error}", next_step="check the disk and the permissions"
+        ) from error
+
+
+def _places(path: Path, address: TopicPartition) -> Iterator[Path]:
+    """Where the replica would be: a copied directory keeps its name."""
+    own = replica_name(path.name)
+    if own is not None and own.kind is Kind.CURRENT and own.address == address:
+        with contextlib.suppress(OSError):
+            if any(name.endswith(".log") for name in os.listdir(path)):
+                yield path
+                return
+    yield path / f"{address.topic}-{address.partition}"
