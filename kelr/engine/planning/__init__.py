@@ -3,3 +3,31 @@
 `plan_of` makes the plan, `differences` compares one of its elections with the state of now, `stock_files` writes it for
 Kafka's own tools.
 """
+
+from kelr.engine.planning.consent import consent_of, needs_more
+from kelr.engine.planning.fences import after_reordering, differences, hands_over, leads_already
+from kelr.engine.planning.identity import election_digest, plan_digest, plan_id
+from kelr.engine.planning.parts import first, only_partitions, only_topics
+from kelr.engine.planning.plan import DEFAULT_LIFETIME_MS, plan_of
+from kelr.engine.planning.stock import KAFKA_PYTHON_CONNECTION, StockFiles, StockStep, stock_files
+
+__all__ = [
+    "DEFAULT_LIFETIME_MS",
+    "KAFKA_PYTHON_CONNECTION",
+    "StockFiles",
+    "StockStep",
+    "after_reordering",
+    "consent_of",
+    "differences",
+    "election_digest",
+    "first",
+    "hands_over",
+    "leads_already",
+    "needs_more",
+    "only_partitions",
+    "only_topics",
+    "plan_digest",
+    "plan_id",
+    "plan_of",
+    "stock_files",
+]

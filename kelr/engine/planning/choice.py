@@ -1,0 +1,233 @@
+"""Whom a wish elects, or why nobody: the first half of a planned election."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kelr.engine.advice.purpose import METADATA_TOPIC
+from kelr.engine.planning.refusals import advised, kind_in_words, not_needed, refused
+from kelr.engine.planning.subject import Subject
+from kelr.engine.words import ids, joined, plural
+from kelr.model import (
+    AdviceAction,
+    Bounds,
+    ElectedBy,
+    ElectionType,
+    Grade,
+    Loss,
+    NotPlanned,
+    Outcome,
+    Situation,
+    Wish,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The replica that an election is to make the leader."""
+
+    kind: ElectionType
+    elect: int
+    by: ElectedBy
+    loss: Loss
+    note: str = ""
+    advice: str = ""
+    """The words of the recommendation; empty where somebody asked for the election."""
+
+
+def choose(subject: Subject, wish: Wish) -> Choice | NotPlanned | None:
+    """Whom the wish elects. None: a healthy partition, of which a recommended plan does not speak."""
+    if wish.election is None:
+        found = _recommended(subject)
+    elif subject.state.topic == METADATA_TOPIC:
+        found = refused(subject, f"{subject.decision.summary} No election that is asked for changes that.")
+    else:
+        found = _asked_for(subject, wish, wish.election)
+    return _with_enough_heard(subject, found, wish) if isinstance(found, Choice) else found
+
+
+def _recommended(subject: Subject) -> Choice | NotPlanned | None:
+    """The decision's advice, where it is an election."""
+    advice = subject.decision.advice
+    if subject.decision.situation is Situation.HEALTHY and advice.action is AdviceAction.NOTHING:
+        return None
+    outcome = _advised_election(subject)
+    if outcome is None:
+        return advised(subject)
+    if outcome.elected is None or outcome.elected_by is None or outcome.loss is None:
+        return advised(subject)
+    if outcome.designate is not None and outcome.elected != outcome.designate:
+        return refused(subject, f"{outcome.designate} is advised, but {outcome.note}.")
+    return Choice(outcome.election, outcome.elected, outcome.elected_by, outcome.loss, advice=advice.text)
+
+
+def _advised_election(subject: Subject) -> Outcome | None:
+    """The election that the advice speaks of; None where it advises something else."""
+    advice = subject.decision.advice
+    if advice.action in {AdviceAction.DESIGNATE, AdviceAction.HOLD} and advice.designate is not None:
+        # Beside an alternative the designation is for when the advice cannot be followed.
+        return None if advice.alternative else subject.designation(advice.designate)
+    kind = {
+        AdviceAction.LONGEST_LOG_BALANCED: ElectionType.LONGEST_LOG_BALANCED,
+        AdviceAction.LONGEST_LOG_AGGRESSIVE: ElectionType.LONGEST_LOG_AGGRESSIVE,
+        AdviceAction.ELECT_PREFERRED: ElectionType.PREFERRED,
+    }.get(advice.action)
+    return None if kind is None else subject.outcome(kind)
+
+
+def _asked_for(subject: Subject, wish: Wish, kind: ElectionType) -> Choice | NotPlanned:
+    wrong = _wrong_wish(subject, wish, kind)
+    if wrong is not None:
+        return refused(subject, wrong)
+    if kind is ElectionType.PREFERRED:
+        return _preferred(subject)
+    led = _led(subject, wish, kind)
+    if led is not None:
+        return led
+    if kind is ElectionType.DESIGNATION:
+        assert wish.desired_leader is not None  # else the wish is wrong
+        return _designation(subject, wish.desired_leader)
+    return _by_rule(subject, kind)
+
+
+def _wrong_wish(subject: Subject, wish: Wish, kind: ElectionType) -> str | None:
+    """A wish that names a leader where it must not, or none where it must (KIP-966, desiredLeader)."""
+    wanted = wish.desired_leader
+    if kind is not ElectionType.DESIGNATION:
+        return (
+            None
+            if wanted is None
+            else f"A desired leader ({wanted}) goes with a designation, not with {kind_in_words(kind)}."
+        )
+    if wanted is None:
+        return "A designation needs the desired leader: name one of the replicas."
+    if wanted not in subject.state.replicas:
+        return f"Broker {wanted} is no replica of {subject.case.name}: replicas are {ids(subject.state.replicas)}."
+    return None
+
+
+def _led(subject: Subject, wish: Wish, kind: ElectionType) -> NotPlanned | None:
+    """All elections but the preferred one are for partitions that nobody leads (KIP-966, ElectLeaders)."""
+    leader, live = subject.state.leader, subject.live_leader
+    if leader is None:
+        return None
+    if live is not None and (kind is not ElectionType.DESIGNATION or wish.desired_leader == live):
+        return not_needed(subject, f"Broker {live} leads: {kind_in_words(kind)} is not needed.")
+    if live is not None:
+        return refused(
+            subject,
+            f"Broker {live} leads, and a designation is only for a partition without leader (KIP-966): to move the"
+            f" leadership to {wish.desired_leader}, make it the preferred replica and elect that one.",
+        )
+    if kind is ElectionType.UNCLEAN or subject.case.rules.kip966:
+        return refused(
+            subject,
+            f"The controller still records broker {leader} as the leader, although it is"
+            f" {subject.case.status(leader)}: Kafka answers ELECTION_NOT_NEEDED to {kind_in_words(kind)}. Look again"
+            " when its session has expired; a designation takes the leadership off it.",
+        )
+    return None
+
+
+def _preferred(subject: Subject) -> Choice | NotPlanned:
+    outcome = subject.outcome(ElectionType.PREFERRED)
+    leader, first = subject.state.leader, subject.state.replicas[0]
+    if leader is not None and leader == first and subject.live_leader == first:
+        return not_needed(subject, f"Broker {first}, the preferred replica, leads.")
+    if outcome is None or outcome.elected is None or outcome.elected_by is None:
+        return refused(subject, f"{_sentence(outcome.note if outcome else '')}{_why_not_preferred(subject)}")
+    if outcome.elected == leader:
+        return refused(subject, f"Broker {leader} would go on leading. {_why_not_preferred(subject)}".rstrip())
+    if outcome.elected not in subject.case.electable:
+        return refused(subject, _sentence(outcome.note).strip())
+    loss = _handover(subject, outcome)
+    if loss is None:
+        return refused(subject, f"What electing {outcome.elected} would lose is not known.")
+    return Choice(ElectionType.PREFERRED, outcome.elected, outcome.elected_by, loss, note=outcome.note)
+
+
+def _handover(subject: Subject, outcome: Outcome) -> Loss | None:
+    """The loss of a preferred election.
+
+    Where a live leader hands over to a member of its ISR, the logs that were read say nothing: they grow while they
+    are read, one after the other, and the follower that was read first only seems to lack committed records.
+    """
+    elected = outcome.elected
+    follows = elected in subject.state.isr and elected is not None and not subject.case.logs.lost_directory(elected)
+    if subject.live_leader is None or not follows:
+        return outcome.loss
+    reason = f"{elected} is in the ISR of a live leader, so it holds all that was committed"
+    return Loss(Grade.PROVEN_NONE, committed=Bounds(0, 0), reason=reason)
+
+
+def _why_not_preferred(subject: Subject) -> str:
+    first = subject.state.replicas[0]
+    if first not in subject.case.electable:
+        return f"The preferred replica, {first}, is {subject.case.status(first)}."
+    if first not in subject.state.isr:
+        return f"The preferred replica, {first}, is not in the ISR {ids(subject.state.isr)}."
+    return ""
+
+
+def _designation(subject: Subject, wanted: int) -> Choice | NotPlanned:
+    if wanted not in subject.case.electable:
+        return refused(subject, f"Broker {wanted} cannot be elected: it is {subject.case.status(wanted)}.")
+    outcome = subject.designation(wanted)
+    if outcome is None or outcome.elected != wanted or outcome.elected_by is None or outcome.loss is None:
+        note = "" if outcome is None else outcome.note
+        return refused(subject, f"Designating {wanted} would not make it the leader. {_sentence(note)}".rstrip())
+    return Choice(ElectionType.DESIGNATION, wanted, outcome.elected_by, outcome.loss)
+
+
+def _by_rule(subject: Subject, kind: ElectionType) -> Choice | NotPlanned:
+    """An unclean election, or one of the two by logs."""
+    outcome = subject.outcome(kind)
+    if outcome is None or outcome.elected is None or outcome.elected_by is None or outcome.loss is None:
+        return refused(subject, _nobody(subject, kind, outcome))
+    if outcome.designate is not None and outcome.elected != outcome.designate:
+        return refused(
+            subject, f"The best log is that of {outcome.designate}, but it would not lead. {_sentence(outcome.note)}"
+        )
+    if outcome.elected not in subject.case.electable:
+        return refused(subject, _sentence(outcome.note).strip())
+    return Choice(kind, outcome.elected, outcome.elected_by, outcome.loss, note=outcome.note)
+
+
+def _nobody(subject: Subject, kind: ElectionType, outcome: Outcome | None) -> str:
+    note = "" if outcome is None else _sentence(outcome.note)
+    if kind is ElectionType.LONGEST_LOG_BALANCED:
+        quorum = subject.case.recovery_quorum
+        missing = tuple(replica for replica in quorum if replica not in subject.case.logs.ranked)
+        if missing:
+            silence = "; ".join(f"{replica}: {_why_unheard(subject, replica)}" for replica in missing)
+            return (
+                f"A balanced election hears the whole recovery quorum {ids(quorum)} first, and {joined(missing)}"
+                f" {'was' if len(missing) == 1 else 'were'} not heard ({silence})."
+            )
+    words = kind_in_words(kind)
+    return f"{words[:1].upper()}{words[1:]} elects nobody. {note}".rstrip()
+
+
+def _why_unheard(subject: Subject, replica: int) -> str:
+    silence = subject.case.logs.unheard.get(replica)
+    if silence is not None:
+        return silence.detail or silence.reason.value
+    log = subject.case.logs.heard.get(replica)
+    return (log.last_epoch_error if log is not None else None) or "its leader epochs are not known"
+
+
+def _with_enough_heard(subject: Subject, choice: Choice, wish: Wish) -> Choice | NotPlanned:
+    """`choice`, unless fewer replicas' logs were heard than were asked for (KIP-966, minimalReplicas)."""
+    heard, asked = len(subject.case.logs.heard), wish.minimal_replicas
+    if asked is None or heard >= asked:
+        return choice
+    return refused(
+        subject,
+        f"The logs of {plural(heard, 'replica')} of {len(subject.state.replicas)} were heard, and {asked} were asked"
+        " for.",
+    )
+
+
+def _sentence(note: str) -> str:
+    """A note as a sentence with a blank after it; empty for an empty note."""
+    return f"{note[:1].upper()}{note[1:]}. " if note else ""

@@ -1,0 +1,28 @@
+"""What somebody has to give before an election is carried out."""
+
+from __future__ import annotations
+
+from kelr.model import Consent, ElectedBy, Grade, Loss
+
+_CLEAN = frozenset({ElectedBy.ISR, ElectedBy.ELR, ElectedBy.LEADER_STAYS})
+
+
+def consent_of(loss: Loss, by: ElectedBy) -> Consent:
+    """The consent that an election with this loss needs.
+
+    A replica that Kafka elects from ISR or ELR by its own rules needs a plain yes whatever acks=1 records go with it:
+    it would be elected without being asked for. Where it is put there by name, what is counted is asked about.
+    """
+    if loss.grade is Grade.UNKNOWN:
+        return Consent.FORCE
+    if loss.grade is Grade.PROVEN_NONE:
+        counted = 0 if loss.total is None else loss.total.at_least
+        return Consent.YES if by in _CLEAN or counted == 0 else Consent.LOSS
+    nothing = loss.total is not None and loss.total.exact and loss.total.at_least == 0
+    return Consent.YES if nothing and loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR else Consent.LOSS
+
+
+def needs_more(one: Consent, than: Consent) -> bool:
+    """Whether one consent is more than another."""
+    order = tuple(Consent)
+    return order.index(one) > order.index(than)

@@ -1,0 +1,91 @@
+"""Brokers that have to stay down until an election is done: their return elects another replica before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kelr.engine.planning.choice import Choice
+from kelr.engine.planning.subject import Subject
+from kelr.model import ElectedBy, ElectionType, Forecast, Grade, HoldDown, HoldReason, Loss, Method
+
+_REASONS = {
+    ElectedBy.LAST_KNOWN_LEADER: HoldReason.LAST_KNOWN_LEADER,
+    ElectedBy.ISR: HoldReason.ISR_OR_ELR,
+    ElectedBy.ELR: HoldReason.ISR_OR_ELR,
+    ElectedBy.UNCLEAN: HoldReason.FIRST_IN_ORDER,
+}
+
+
+def hold_of(subject: Subject, choice: Choice, method: Method) -> tuple[HoldDown, ...]:
+    """One for each absent replica whose return would elect somebody else, in assignment order."""
+    return tuple(
+        found
+        for replica in subject.case.absent
+        if subject.live_leader is None
+        for found in [_hold(subject, choice, method, replica)]
+        if found is not None
+    )
+
+
+def _hold(subject: Subject, choice: Choice, method: Method, replica: int) -> HoldDown | None:
+    forecast = next(_that_elects_another(subject, choice, replica), None)
+    if forecast is not None and forecast.elected_by in _REASONS:
+        return HoldDown(replica, _REASONS[forecast.elected_by], _text(choice, forecast))
+    if method is Method.UNCLEAN and _comes_first(subject, choice, replica):
+        text = (
+            f"Broker {replica} stands before {choice.elect} in the assignment: if it is back when the unclean election"
+            " runs, that elects it, whatever its log holds."
+        )
+        return HoldDown(replica, HoldReason.FIRST_IN_ORDER, text)
+    return None
+
+
+def _that_elects_another(subject: Subject, choice: Choice, replica: int) -> Iterator[Forecast]:
+    """What happens at the replica's return, where that elects another than the wanted one; clean returns first."""
+    for forecast in subject.decision.forecasts:
+        if forecast.replica == replica and forecast.elected not in {None, choice.elect}:
+            yield forecast
+
+
+def _text(choice: Choice, forecast: Forecast) -> str:
+    how = "" if _same_both_ways(forecast) else f" after {'a clean' if forecast.clean else 'an unclean'} shutdown"
+    who = "it" if forecast.elected == forecast.replica else f"broker {forecast.elected}"
+    text = f"If broker {forecast.replica} returns{how} before the election, Kafka elects {who} ({forecast.elected_by})"
+    if loses_less(forecast.loss, choice.loss):
+        return f"{text}, which loses less than electing {choice.elect}: if it can come back, let it, and do not elect."
+    return f"{text}{_whatever(forecast)}."
+
+
+def _same_both_ways(forecast: Forecast) -> bool:
+    """The last known leader, and the first in the order, are elected however they were shut down."""
+    return forecast.elected_by in {ElectedBy.LAST_KNOWN_LEADER, ElectedBy.UNCLEAN}
+
+
+def _whatever(forecast: Forecast) -> str:
+    proven = forecast.loss is not None and forecast.loss.grade is Grade.PROVEN_NONE
+    return "" if proven else ", whatever its log holds"
+
+
+def _comes_first(subject: Subject, choice: Choice, replica: int) -> bool:
+    """Whether the unclean election comes to this replica before the wanted one, by their places in the assignment."""
+    unclean = subject.outcome(ElectionType.UNCLEAN)
+    if unclean is None or unclean.elected_by is not ElectedBy.UNCLEAN:
+        return False
+    replicas = subject.state.replicas
+    return replicas.index(replica) < replicas.index(choice.elect)
+
+
+def loses_less(one: Loss | None, other: Loss) -> bool:
+    """Whether one loss is known to be less than another: by its grade, or counted to the end."""
+    if one is None or one.grade is Grade.UNKNOWN:
+        return False
+    if one.grade is Grade.PROVEN_NONE:
+        return other.grade is not Grade.PROVEN_NONE and _counts_or_may(other)
+    if one.total is None or one.total.at_most is None or other.total is None:
+        return False
+    return one.total.at_most < other.total.at_least
+
+
+def _counts_or_may(loss: Loss) -> bool:
+    """Whether something is, or may be, lost."""
+    return loss.total is None or loss.total.at_most is None or loss.total.at_most > 0

@@ -1,0 +1,99 @@
+"""From decisions and wishes to a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kelr.engine.planning.alternatives import alternatives_of
+from kelr.engine.planning.choice import Choice, choose
+from kelr.engine.planning.consent import consent_of
+from kelr.engine.planning.evidence import evidence_of
+from kelr.engine.planning.hold import hold_of
+from kelr.engine.planning.method import method_of, obstacle, order_of
+from kelr.engine.planning.refusals import refused
+from kelr.engine.planning.rescue import rescue_of
+from kelr.engine.planning.subject import Subject, subject_of
+from kelr.engine.planning.words import reason_of, warnings_of
+from kelr.model import Decision, NotPlanned, Plan, PlannedElection, Snapshot, TopicPartition, Wish
+
+DEFAULT_LIFETIME_MS = 60 * 60 * 1000
+"""How long a plan may be carried out: an hour. What it stands on is looked at again in any case."""
+
+
+def plan_of(
+    snapshot: Snapshot,
+    decisions: Sequence[Decision],
+    wish: Callable[[TopicPartition], Wish],
+    *,
+    now_ms: int,
+    lifetime_ms: int = DEFAULT_LIFETIME_MS,
+    made_by: str,
+) -> Plan:
+    """A plan for these partitions.
+
+    Args:
+        snapshot: what the decisions were made from.
+        decisions: one for each partition of the selection.
+        wish: what is asked for a partition; ``Wish()`` takes what kelr recommends.
+        now_ms: milliseconds since 1970 UTC; the plan's lifetime is counted from here.
+        made_by: ``kelr/<version>``.
+
+    Raises:
+        ValueError: a partition is decided twice, or is not in the snapshot.
+    """
+    elections: list[PlannedElection] = []
+    not_planned: list[NotPlanned] = []
+    seen: set[TopicPartition] = set()
+    for decision in decisions:
+        address = TopicPartition(decision.topic, decision.partition)
+        subject = subject_of(snapshot, decision)
+        if subject is None or address in seen:
+            raise ValueError(f"{address} is {'not in the snapshot' if subject is None else 'decided twice'}")
+        seen.add(address)
+        found = plan_partition(subject, wish(address))
+        if isinstance(found, PlannedElection):
+            elections.append(found)
+        elif found is not None:
+            not_planned.append(found)
+    return Plan(
+        cluster_id=snapshot.cluster.cluster_id,
+        created_at_ms=snapshot.taken_at_ms,
+        expires_at_ms=max(now_ms, snapshot.taken_at_ms) + lifetime_ms,
+        rules=", ".join(sorted({decision.rules for decision in decisions})),
+        made_by=made_by,
+        elections=tuple(sorted(elections, key=lambda one: one.address)),
+        not_planned=tuple(sorted(not_planned, key=lambda one: one.address)),
+    )
+
+
+def plan_partition(subject: Subject, wish: Wish) -> PlannedElection | NotPlanned | None:
+    """One partition's election, or why it gets none; None for a healthy partition of a recommended plan."""
+    choice = choose(subject, wish)
+    if not isinstance(choice, Choice):
+        return choice
+    method = method_of(subject, choice)
+    why_not = obstacle(subject, choice, method)
+    if why_not is not None:
+        return refused(subject, why_not)
+    hands_over = subject.live_leader is not None
+    return PlannedElection(
+        topic=subject.state.topic,
+        partition=subject.state.partition,
+        topic_id=subject.state.topic_id,
+        election=choice.kind,
+        method=method,
+        elect=choice.elect,
+        order=order_of(subject, choice.elect, method),
+        elected_by=choice.by,
+        reason=reason_of(subject, choice),
+        loss=choice.loss,
+        consent=consent_of(choice.loss, choice.by),
+        evidence=evidence_of(subject),
+        recommended=wish.election is None,
+        minimal_replicas=wish.minimal_replicas,
+        alternatives=alternatives_of(subject, choice),
+        hold=hold_of(subject, choice, method),
+        rescue=() if hands_over else rescue_of(subject, choice.elect),
+        damage=() if hands_over else subject.decision.damage,
+        warnings=warnings_of(subject, choice, method),
+    )

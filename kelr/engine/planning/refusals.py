@@ -1,0 +1,59 @@
+"""Partitions that get no election, and why."""
+
+from __future__ import annotations
+
+from kelr.engine.planning.subject import Subject
+from kelr.model import AdviceAction, ElectionType, NotPlanned, Unplanned
+
+
+def not_needed(subject: Subject, reason: str) -> NotPlanned:
+    return _not_planned(subject, Unplanned.NOT_NEEDED, reason)
+
+
+def refused(subject: Subject, reason: str) -> NotPlanned:
+    return _not_planned(subject, Unplanned.REFUSED, reason)
+
+
+def advised(subject: Subject) -> NotPlanned:
+    """kelr advises something else than an election."""
+    decision = subject.decision
+    advice = decision.advice
+    return NotPlanned(
+        topic=decision.topic,
+        partition=decision.partition,
+        why=Unplanned.ADVISED,
+        situation=decision.situation,
+        reason=" ".join(filter(None, (advice.text, advice.alternative))),
+        leader=decision.leader,
+        action=advice.action,
+        brokers=_brokers(subject),
+        until=advice.until,
+        command=advice.command,
+    )
+
+
+def _brokers(subject: Subject) -> tuple[int, ...]:
+    """The brokers that the advice speaks of, the one that it names first in front."""
+    decision, advice = subject.decision, subject.decision.advice
+    named = () if advice.replica is None else (advice.replica,)
+    if advice.action is AdviceAction.BRING_BACK:
+        others = decision.waits_for if advice.replica is None or advice.replica in decision.waits_for else ()
+    elif advice.action is AdviceAction.RESTORE_REPLICATION:
+        others = tuple(replica for replica in decision.replicas if replica not in decision.isr)
+    elif advice.action is AdviceAction.GET_MORE_INFORMATION:
+        others = subject.case.logs.unranked
+    else:
+        others = ()
+    return tuple(dict.fromkeys((*named, *others)))
+
+
+def _not_planned(subject: Subject, why: Unplanned, reason: str) -> NotPlanned:
+    decision = subject.decision
+    return NotPlanned(decision.topic, decision.partition, why, decision.situation, reason, decision.leader)
+
+
+def kind_in_words(kind: ElectionType) -> str:
+    """``an unclean election``, ``a designation``."""
+    if kind is ElectionType.DESIGNATION:
+        return "a designation"
+    return f"{'an' if kind is ElectionType.UNCLEAN else 'a'} {kind} election"

@@ -1,0 +1,98 @@
+"""Records that an election gives up and that can be saved before it: from which replicas, and which offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+
+from kelr.engine.logs import count_distinct
+from kelr.engine.planning.subject import Subject
+from kelr.model import RescueStep
+
+LOG_DIRECTORY = "log directory"
+"""The source of a log that was read from a disk: its broker does not give its records."""
+_TRY_ALL_SETS = 8
+"""With more holders than so many the fewest are not looked for: they are taken by what each has."""
+
+_Part = tuple[int, int, int]
+"""Records of one epoch, as (epoch, first offset, end offset): only one leader writes in an epoch, so whoever holds
+these holds the same."""
+
+
+def rescue_of(subject: Subject, elect: int) -> tuple[RescueStep, ...]:
+    """One step for each run of offsets that a heard log holds and the elected one does not, by replica and offset.
+
+    Several replicas may hold the same records: each record is saved once, from a broker that answers where one has it,
+    and from as few replicas as can be. Empty where nothing is lost, and where the logs cannot be compared.
+    """
+    lost = _lost(subject, elect)
+    steps: list[RescueStep] = []
+    saved: list[_Part] = []
+    for replica in _sources(subject, lost):
+        rest = _without(lost[replica], saved)
+        steps.extend(RescueStep(replica, start, end, reachable(subject, replica)) for start, end in _runs(rest))
+        saved.extend(lost[replica])
+    place = {replica: at for at, replica in enumerate(subject.state.replicas)}
+    return tuple(sorted(steps, key=lambda step: (place[step.replica], step.from_offset)))
+
+
+def reachable(subject: Subject, replica: int) -> bool:
+    """Whether the replica's records can be had from its broker."""
+    log = subject.case.logs.heard.get(replica)
+    return log is not None and log.source != LOG_DIRECTORY
+
+
+def _lost(subject: Subject, elect: int) -> dict[int, frozenset[_Part]]:
+    """What each other replica holds and the elected one does not."""
+    logs = subject.case.logs
+    if elect not in logs.ranked:
+        return {}
+    found = {
+        other: logs.missing(other, elect)
+        for other in subject.state.replicas
+        if other != elect and other in logs.ranked and logs.agreement(other, elect) is not None
+    }
+    return {other: parts for other, parts in found.items() if parts}
+
+
+def _sources(subject: Subject, lost: Mapping[int, frozenset[_Part]]) -> tuple[int, ...]:
+    """The replicas that hold all of it between them: the fewest disks, then the fewest replicas, the most first."""
+    holders = sorted(lost, key=lambda replica: (not reachable(subject, replica), -count_distinct(lost[replica])))
+    if len(holders) > _TRY_ALL_SETS:
+        return tuple(holders)
+    everything = count_distinct(part for parts in lost.values() for part in parts)
+    whole = [
+        group
+        for size in range(len(holders) + 1)
+        for group in combinations(holders, size)
+        if count_distinct(part for replica in group for part in lost[replica]) == everything
+    ]
+    return min(whole, key=lambda group: (sum(not reachable(subject, replica) for replica in group), len(group)))
+
+
+def _without(parts: Iterable[_Part], saved: Sequence[_Part]) -> list[_Part]:
+    """The parts, less what was saved already."""
+    rest = sorted(parts)
+    for epoch, start, end in saved:
+        rest = [
+            piece
+            for at_epoch, first, last in rest
+            for piece in (
+                [(at_epoch, first, last)]
+                if at_epoch != epoch or last <= start or first >= end
+                else [(at_epoch, first, start), (at_epoch, end, last)]
+            )
+            if piece[2] > piece[1]
+        ]
+    return rest
+
+
+def _runs(parts: Iterable[_Part]) -> list[tuple[int, int]]:
+    """Offsets `[start, end)` that the parts cover, joined where they meet."""
+    runs: list[tuple[int, int]] = []
+    for start, end in sorted((start, end) for _, start, end in parts):
+        if runs and start <= runs[-1][1]:
+            runs[-1] = (runs[-1][0], max(runs[-1][1], end))
+        else:
+            runs.append((start, end))
+    return runs
