@@ -1,0 +1,149 @@
+"""What ``kelr recover log`` shows: who changed what, when, with which result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from kelr.view.columns import Column, Fact, Json, Shown, View
+from kelr.view.styled import Style, Text, plain, styled
+
+KIND = "kelr/audit-log"
+
+
+class AuditRow(Protocol):
+    """A line of the audit log (`kelr.recovery.audit.AuditRecord`)."""
+
+    @property
+    def at_ms(self) -> int: ...
+    @property
+    def when(self) -> str: ...
+    @property
+    def what(self) -> str: ...
+    @property
+    def command(self) -> str: ...
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int | None: ...
+    @property
+    def cluster_id(self) -> str | None: ...
+    @property
+    def user(self) -> str: ...
+    @property
+    def host(self) -> str: ...
+    @property
+    def principal(self) -> str | None: ...
+    @property
+    def result(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def plan_id(self) -> str | None: ...
+    @property
+    def journal(self) -> str | None: ...
+    @property
+    def election(self) -> str | None: ...
+    @property
+    def method(self) -> str | None: ...
+    @property
+    def wanted(self) -> int | None: ...
+    @property
+    def before(self) -> Mapping[str, Any]: ...
+    @property
+    def after(self) -> Mapping[str, Any]: ...
+    @property
+    def evidence(self) -> Sequence[Mapping[str, Any]]: ...
+    @property
+    def loss(self) -> Mapping[str, Any] | None: ...
+    @property
+    def consent(self) -> Mapping[str, Any]: ...
+    @property
+    def force_reason(self) -> str | None: ...
+    @property
+    def error(self) -> str | None: ...
+    @property
+    def text(self) -> str: ...
+
+
+def audit_view() -> View[AuditRow]:
+    """One row for each line of the log, oldest first."""
+
+    def fact(key: str, type_: str, about: str) -> Column[AuditRow]:
+        return Column(key, key, value=lambda row: _value(row, key), shown=Shown.MACHINE, type=type_, about=about)
+
+    people: tuple[Column[AuditRow], ...] = (
+        Column("time", "WHEN (UTC)", text=lambda row: plain(row.when), shown=Shown.PEOPLE),
+        Column("who", "WHO", text=_who, shown=Shown.PEOPLE, yields=2),
+        Column("did", "WHAT", text=lambda row: plain(_what(row)), shown=Shown.PEOPLE, hyphenated=True),
+        Column("where", "WHERE", text=lambda row: plain(_where(row)), shown=Shown.PEOPLE),
+        Column("ended", "RESULT", text=_result, shown=Shown.PEOPLE, hyphenated=True),
+        Column("plan", "PLAN", text=lambda row: plain(row.plan_id or "-"), shown=Shown.PEOPLE_WIDE),
+        Column("cluster", "CLUSTER", text=lambda row: plain(row.cluster_id or "?"), shown=Shown.PEOPLE_WIDE),
+        Column("words", "", text=lambda row: plain(_words(row)), shown=Shown.PEOPLE, prose=True),
+    )
+    return View(
+        KIND,
+        (
+            fact("when", "string", "The time in ISO 8601, UTC."),
+            fact("at_ms", "integer", "The same in milliseconds since 1970 UTC."),
+            fact("what", "string", "election, restore, hold or config."),
+            fact("command", "string", "The command, such as recover apply."),
+            fact("topic", "string", "Topic name."),
+            fact("partition", "integer?", "Partition number; null where a whole topic was changed."),
+            fact("result", "string", "How it ended: that of an election, or done, refused or failed."),
+            fact("wanted", "integer?", "The replica that was to lead."),
+            fact("election", "string?", "The kind of election."),
+            fact("method", "string?", "The requests by which it was carried out."),
+            fact("error", "string?", "Kafka's name of the error, where there was one."),
+            fact("text", "string", "What became of it, in a sentence."),
+            fact("user", "string", "The operating system's name of the user."),
+            fact("host", "string", "The machine that kelr ran on."),
+            fact("principal", "string?", "The name that the cluster knows; null: no login."),
+            fact("version", "string", "Of kelr."),
+            fact("cluster_id", "string?", "The cluster."),
+            fact("plan_id", "string?", "The plan that was carried out."),
+            fact("journal", "string?", "The journal's file name."),
+            fact("before", "object", "State or config from before."),
+            fact("after", "object", "State or config after."),
+            fact("evidence", "object[]", "What each replica's log was known to hold."),
+            fact("loss", "object?", "The loss that was shown."),
+            fact("consent", "object", "What was needed, and what was given."),
+            fact("force_reason", "string?", "The reason given with --force."),
+            *people,
+        ),
+        head=(Fact("file", "string", "The audit log's file."),),
+    )
+
+
+def _value(row: AuditRow, key: str) -> Json:
+    value: Json = getattr(row, key)
+    return value
+
+
+def _who(row: AuditRow) -> Text:
+    principal = f" as {row.principal}" if row.principal else ""
+    return plain(f"{row.user}@{row.host}{principal}")
+
+
+def _what(row: AuditRow) -> str:
+    return f"{row.election} election" if row.election else str(row.what)
+
+
+def _where(row: AuditRow) -> str:
+    return row.topic if row.partition is None else f"{row.topic}:{row.partition}"
+
+
+def _result(row: AuditRow) -> Text:
+    return styled(row.result, Style.GOOD if row.result in {"done", "not-needed"} else Style.BAD)
+
+
+def _words(row: AuditRow) -> str:
+    parts = [row.text] if row.text else []
+    if row.wanted is not None and not row.text:
+        parts.append(f"broker {row.wanted} to lead")
+    if row.error and row.error not in row.text:
+        parts.append(row.error)
+    if row.force_reason:
+        parts.append(f"forced: {row.force_reason}")
+    return "; ".join(parts)

@@ -1,0 +1,200 @@
+"""What ``kelr recover verify`` shows: what is well after a plan's elections, what is not yet, and what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kelr.engine.advice.by_hand import STOCK_CONNECTION
+from kelr.engine.planning import plan_id
+from kelr.model import TopicPartition
+from kelr.model.plan import Check, Finding, Passed, Plan
+from kelr.view.columns import Column, Fact, Json, Shown, View
+from kelr.view.formats import OutputFormat
+from kelr.view.layout import Layout
+from kelr.view.output import Output
+from kelr.view.plan_words import named, partitions_in_words
+from kelr.view.styled import Style, Text, plain, styled
+
+KIND = "kelr/verification"
+_KELR = "kelr "
+
+HEAD = (
+    Fact("cluster_id", "string?", "The cluster that the plan is for."),
+    Fact("plan_id", "string", "Names the plan's content."),
+    Fact("looked_at_ms", "integer", "When the look began, in milliseconds since 1970 UTC."),
+)
+TAIL = (
+    Fact("partitions", "integer", "How many partitions the plan elects leaders for."),
+    Fact("good", "boolean", "Whether every check was looked at and came out well."),
+    *(Fact(one.value, "integer", f"How many checks came out as {one.value}.") for one in Passed),
+    Fact("next", "string?", "The command to type next."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """One look at a plan's partitions."""
+
+    plan: Plan
+    findings: Sequence[Finding]
+    looked_at_ms: int
+
+    def count(self, passed: Passed) -> int:
+        return sum(one.passed is passed for one in self.findings)
+
+    @property
+    def good(self) -> bool:
+        return all(one.passed is Passed.YES for one in self.findings)
+
+
+def verification_view(output: Output | None = None, stock_connection: str = "") -> View[Finding]:
+    """One item for each check of each partition. `output` and `stock_connection` complete the commands."""
+
+    def fact(key: str, type_: str, about: str) -> Column[Finding]:
+        return Column(key, key, value=lambda row: _value(row, key), shown=Shown.MACHINE, type=type_, about=about)
+
+    def command(row: Finding) -> Json:
+        return None if not row.command else _completed(output, stock_connection, row.command)
+
+    columns: tuple[Column[Finding], ...] = (
+        fact("topic", "string", "Topic name."),
+        fact("partition", "integer", "Partition number."),
+        fact("check", "string", f"What was looked at: one of {', '.join(Check)}."),
+        fact("passed", "string", f"How it came out: one of {', '.join(Passed)}."),
+        fact("text", "string", "What was seen, in a sentence."),
+        Column(
+            "command",
+            "command",
+            value=command,
+            shown=Shown.MACHINE,
+            type="string?",
+            about="A command that mends it or shows more; null: none.",
+        ),
+    )
+    return View(KIND, columns, head=HEAD, tail=TAIL)
+
+
+def show_verification(
+    output: Output, verified: Verified, *, stock_connection: str, following: Sequence[str] | None
+) -> None:
+    """Print one look: for people what did not come out well, and what did in one line for each check; with ``-o wide``,
+    or for a single partition, everything.
+
+    Args:
+        stock_connection: the connection flags as Kafka's own tools take them.
+        following: the next command as arguments after ``kelr``.
+    """
+    if output.format.for_people:
+        for line in verification_lines(output, verified, stock_connection):
+            output.line(line)
+        if following is not None:
+            output.next(following)
+        return
+    head: dict[str, Json] = {
+        "cluster_id": verified.plan.cluster_id,
+        "plan_id": plan_id(verified.plan),
+        "looked_at_ms": verified.looked_at_ms,
+    }
+    with output.listing(verification_view(output, stock_connection), head) as listing:
+        listing.add(verified.findings)
+        listing.finish(
+            {
+                "partitions": len(verified.plan.elections),
+                "good": verified.good,
+                **{one.value: verified.count(one) for one in Passed},
+                "next": None if following is None else output.next_command(following),
+            }
+        )
+
+
+def verification_lines(output: Output, verified: Verified, stock_connection: str) -> Iterator[Text]:
+    """The look for people, line by line."""
+    layout = Layout(output.width)
+    in_full = output.format is OutputFormat.WIDE or len(verified.plan.elections) <= 1
+    shown = [one for one in verified.findings if in_full or one.passed is not Passed.YES]
+    if shown:
+        yield from layout.table(COLUMNS, shown)
+    commands = dict.fromkeys(one.command for one in shown if one.command)
+    if commands:
+        yield plain("")
+        yield styled("What mends it, or shows more:", Style.HEADING)
+        for command in commands:
+            yield plain(f"  {_completed(output, stock_connection, command)}")
+    if shown:
+        yield plain("")
+    if not in_full:
+        yield from _good_in_short(layout, verified)
+    yield from layout.paragraph("In all: ", verified_in_words(verified), _style(verified))
+
+
+def verified_in_words(verified: Verified) -> str:
+    """One sentence: how many checks of how many partitions, and how they came out."""
+    where = partitions_in_words(len(verified.plan.elections))
+    if not verified.findings:
+        return "the plan elects nobody: there is nothing to look at."
+    if verified.good:
+        return f"{where}, {len(verified.findings)} checks: all is well."
+    counts = [f"{verified.count(passed)} {words}" for passed, words in _COUNTED.items() if verified.count(passed)]
+    return f"{where}, {len(verified.findings)} checks: {', '.join(counts)}."
+
+
+def waited_for_in_words(verified: Verified) -> str:
+    """What a live line says while it is waited: which checks are not yet, and where."""
+    parts = []
+    for check in Check:
+        where = [one.address for one in verified.findings if one.check is check and one.passed is Passed.NOT_YET]
+        if where:
+            parts.append(f"{check.value} of {named(dict.fromkeys(where), most=3)}")
+    return "; ".join(parts)
+
+
+def _good_in_short(layout: Layout, verified: Verified) -> Iterator[Text]:
+    """What came out well, a line for each check, so that nothing is left out in silence."""
+    for check in Check:
+        good: dict[TopicPartition, None] = {
+            one.address: None for one in verified.findings if one.check is check and one.passed is Passed.YES
+        }
+        bad = {one.address for one in verified.findings if one.check is check and one.passed is not Passed.YES}
+        well = [address for address in good if address not in bad]
+        if well:
+            yield from layout.paragraph(f"  {check.value:<19}", f"well: {named(well)}", Style.PLAIN)
+
+
+def _completed(output: Output | None, stock_connection: str, command: str) -> str:
+    """The command with the flags that lead to this cluster."""
+    if command.startswith(_KELR) and output is not None:
+        return output.next_command(command.removeprefix(_KELR).split())
+    return command.replace(STOCK_CONNECTION, stock_connection or STOCK_CONNECTION)
+
+
+def _value(row: Finding, key: str) -> Json:
+    value: Json = getattr(row, key)
+    return value
+
+
+def _style(verified: Verified) -> Style:
+    if verified.good:
+        return Style.GOOD
+    return Style.BAD if verified.count(Passed.NO) else Style.NOTICE
+
+
+_COUNTED = {
+    Passed.YES: "well",
+    Passed.NOT_YET: "not yet",
+    Passed.NO: "not well",
+    Passed.UNKNOWN: "could not be looked at",
+}
+_IN_WORDS = {
+    Passed.YES: styled("well", Style.GOOD),
+    Passed.NOT_YET: styled("not yet", Style.NOTICE),
+    Passed.NO: styled("NOT WELL", Style.BAD),
+    Passed.UNKNOWN: styled("unknown", Style.NOTICE),
+}
+
+COLUMNS: tuple[Column[Finding], ...] = (
+    Column("name", "PARTITION", text=lambda one: plain(str(one.address))),
+    Column("check", "CHECK", text=lambda one: plain(one.check.value)),
+    Column("passed", "RESULT", text=lambda one: _IN_WORDS[one.passed]),
+    Column("text", "", text=lambda one: plain(one.text), prose=True),
+)
