@@ -119,8 +119,10 @@ def _other_leader(planned: PlannedElection, state: PartitionState, logs: KnownLo
     kept, held = _kept(planned, logs.heard.get(leader)), _planned_log_end(planned)
     words = f"{leader} leads (leader epoch {state.leader_epoch}), and {planned.elect} was to lead"
     if kept is None or held is None:
+        silence = _silence(logs, leader)
+        passed = Passed.NO if silence is None else silence[0]
         text = f"{words}; whether it holds what {planned.elect} held cannot be told from its log"
-        return _finding(planned, Check.LEADER, Passed.NO, text, f"kelr log-info --lineage {planned.address}")
+        return _finding(planned, Check.LEADER, passed, text, f"kelr log-info --lineage {planned.address}")
     if kept < held:
         text = f"{words}: of the {held} offsets that the plan was to keep, its log goes on from {kept}"
         return _finding(planned, Check.LEADER, Passed.NO, text, f"kelr log-info --lineage {planned.address}")
