@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-from collections.abc import Mapping
-from typing import Any
-
 from kelr.model import Decision, ElectionType, decision
-
-Schema = dict[str, Any]
+from kelr.view.value_schema import Schema, attribute_docs, closed, describe
 
 
 def explain_item_schema() -> tuple[Schema, Schema]:
@@ -27,7 +21,7 @@ def explain_item_schema() -> tuple[Schema, Schema]:
     kinds["designations"] = {"type": "array", "items": outcome, "description": "One for each live replica."}
     properties = item["properties"]
     elections = {"type": "object", "properties": kinds, "description": "What each kind of election would give now."}
-    properties["elections"] = _closed(elections)
+    properties["elections"] = closed(elections)
     properties["taken_at_ms"] = {
         "type": "integer",
         "description": "When the state was read, in milliseconds since 1970 UTC.",
@@ -40,11 +34,11 @@ def explain_item_schema() -> tuple[Schema, Schema]:
     definitions.update(_assumption_schemas())
     for name in ("command", "elect"):
         definitions["Advice"]["properties"][name] = {"type": ["string", "null"]}
-    documented = _attribute_docs()
+    documented = attribute_docs(decision)
     for name, schema in {**definitions, "Decision": item}.items():
         # What was written here by hand stays.
-        _describe(schema, documented.get(name, {}))
-    return _closed(item), {name: _closed(schema) for name, schema in definitions.items()}
+        describe(schema, documented.get(name, {}))
+    return closed(item), {name: closed(schema) for name, schema in definitions.items()}
 
 
 def _assumption_schemas() -> Schema:
@@ -92,37 +86,3 @@ def _assumption_schemas() -> Schema:
     }
     schemas = {"ImaginedState": state, "ImaginedChange": change, "Assumption": assumption}
     return {name: {"type": "object", "properties": properties} for name, properties in schemas.items()}
-
-
-def _describe(schema: Schema, documented: Mapping[str, str]) -> None:
-    for key, field in schema.get("properties", {}).items():
-        if key in documented and "description" not in field:
-            field["description"] = documented[key]
-
-
-def _closed(schema: Schema) -> Schema:
-    """Every field is always there, and no other."""
-    if "properties" not in schema:
-        return schema
-    for field in schema["properties"].values():
-        field.pop("default", None)
-        field.pop("title", None)
-    return {**schema, "required": list(schema["properties"]), "additionalProperties": False}
-
-
-def _attribute_docs() -> Mapping[str, Mapping[str, str]]:
-    """Class name to attribute name to the string literal that stands behind the attribute."""
-    classes = (node for node in ast.parse(inspect.getsource(decision)).body if isinstance(node, ast.ClassDef))
-    return {node.name: dict(_documented(node)) for node in classes}
-
-
-def _documented(node: ast.ClassDef) -> list[tuple[str, str]]:
-    return [
-        (field.target.id, inspect.cleandoc(text.value.value))
-        for field, text in zip(node.body, node.body[1:], strict=False)
-        if isinstance(field, ast.AnnAssign)
-        and isinstance(field.target, ast.Name)
-        and isinstance(text, ast.Expr)
-        and isinstance(text.value, ast.Constant)
-        and isinstance(text.value.value, str)
-    ]

@@ -130,17 +130,18 @@ class _PlanText:
 
     def not_planned(self, left: Sequence[NotPlanned]) -> Iterator[Text]:
         """Partitions without an election, those with the same reason together."""
-        groups: dict[tuple[Unplanned, str, str, tuple[str, ...]], list[TopicPartition]] = {}
+        groups: dict[tuple[Unplanned, str, str], list[NotPlanned]] = {}
         for one in left:
-            groups.setdefault((one.why, one.reason, one.until, one.command), []).append(one.address)
-        for (why, reason, until, command), addresses in groups.items():
+            groups.setdefault((one.why, one.reason, one.until), []).append(one)
+        for (why, reason, until), members in groups.items():
             head, style = _WHY[why]
-            count = f"{partitions_in_words(len(addresses))}, {named(addresses)}"
-            where = named(addresses) if len(addresses) == 1 else count
+            where = named(one.address for one in members)
+            if len(members) > 1:
+                where = f"{partitions_in_words(len(members))}, {where}"
             yield from self.layout.lines([*styled(f"{head}: ", style), *plain(f"{where}: {reason}")])
             if until:
                 yield from self.layout.paragraph("  ", until, Style.PLAIN)
-            if command:
+            for command in _commands(members):
                 yield plain(f"  {self.output.next_command(command)}")
         if left:
             yield plain("")
@@ -194,6 +195,16 @@ def _grouped(pairs: Iterable[tuple[str, PlannedElection]]) -> Iterator[tuple[str
         found.setdefault(text, []).append(one.address)
     for text, addresses in found.items():
         yield text, named(addresses)
+
+
+def _commands(members: Sequence[NotPlanned]) -> Iterator[tuple[str, ...]]:
+    """The next commands of partitions with one reason; those that explain one partition each become one."""
+    commands = list(dict.fromkeys(one.command for one in members if one.command))
+    explained = [one.address for one in members if one.command == ("explain", str(one.address))]
+    if len(explained) > 1:
+        commands = [command for command in commands if command[0] != "explain"]
+        commands.append(("explain", *targets_of(explained)))
+    yield from commands
 
 
 # The tables.

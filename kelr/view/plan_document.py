@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from kelr.engine.advice.by_hand import STOCK_CONNECTION
 from kelr.engine.planning import plan_id
@@ -117,7 +117,12 @@ def plan_tail(
 
 def plan_view(kind: str, output: Output, context: PlanContext) -> View[PlanRow]:
     """The document's items, and for csv a line for each."""
-    return View(kind, _COLUMNS, item=_item(output, context), head=PLAN_HEAD, tail=PLAN_TAIL)
+    return replace(bare_plan_view(kind), item=_item(output, context))
+
+
+def bare_plan_view(kind: str) -> View[PlanRow]:
+    """The same without anything to show: for its schema."""
+    return View(kind, _COLUMNS, head=PLAN_HEAD, tail=PLAN_TAIL)
 
 
 def _item(output: Output, context: PlanContext) -> Callable[[PlanRow], Mapping[str, Json]]:

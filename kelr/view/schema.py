@@ -99,6 +99,16 @@ def _explain_compare() -> Mapping[str, Json]:
     )
 
 
+def _plan(kind: str) -> Callable[[], Mapping[str, Json]]:
+    def schema() -> Mapping[str, Json]:
+        from kelr.view.plan_document import bare_plan_view  # noqa: PLC0415
+        from kelr.view.plan_schema import plan_item_schema  # noqa: PLC0415
+
+        return document_schema(bare_plan_view(kind), *plan_item_schema())
+
+    return schema
+
+
 def _rules() -> Mapping[str, Json]:
     from kelr.view.explain_why import rules_view  # noqa: PLC0415
 
@@ -159,6 +169,8 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "explain": _explain,
     "explain-compare": _explain_compare,
     "rules": _rules,
+    "plan": _plan("kelr/plan"),
+    "applied": _plan("kelr/applied"),
     "snapshot": _snapshot,
     "simulate": _simulate,
     "scenarios": _scenarios,

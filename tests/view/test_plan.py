@@ -1,0 +1,215 @@
+"""How a plan looks: what somebody has to know before saying yes is all there, at any width and in every format."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+
+from kelr.model import Consent, NotPlanned, Plan, PlannedElection, Situation, Target, TopicPartition, Unplanned
+from kelr.view.formats import OutputFormat
+from kelr.view.output import Output
+from kelr.view.plan import show_plan
+from kelr.view.plan_document import PlanContext
+from kelr.view.plan_words import loss_in_words, named, targets_of
+from tests.view.plans import LOSSY, MIXED, NINETEEN_LOST, NOT_NEEDED, NOTHING_LOST, PREFERRED, REFUSED, UNCOUNTED, plan
+from tests.view.test_schema import violations
+
+STOCK = PlanContext("--bootstrap-server kafka-1:9092")
+
+
+def shown(
+    what: Plan,
+    *,
+    format: OutputFormat = OutputFormat.TABLE,
+    width: int | None = None,
+    color: bool = False,
+    context: PlanContext = STOCK,
+    full: bool | None = None,
+) -> str:
+    out = io.StringIO()
+    output = Output(
+        out, io.StringIO(), format=format, width=width, color=color, connection_flags=("-b", "kafka-1:9092")
+    )
+    show_plan(output, what, context=context, full=full)
+    return out.getvalue()
+
+
+def test_one_election_is_told_in_sentences() -> None:
+    assert shown(plan(LOSSY), width=100).splitlines() == [
+        "orders:1: elect broker 3 (designation)",
+        "  why       Somebody designated broker 3. Broker 2 has the better log.",
+        "  lost      at least 19 offsets (116..134); at least 4 of them committed: counted between the logs",
+        "            that were heard; broker 1 not heard, may hold more.",
+        "  how       Give its replicas the order 3,1,2, ElectLeaders UNCLEAN, then the order 1,2,3 again. No",
+        "            data moves.",
+        "  hold      Keep broker 1 down: its return elects it by itself.",
+        "  note      Broker 2 truncates 19 offsets when 3 leads.",
+        "  at stake  A transaction is open below the high watermark.",
+        "            afterwards: kafka-transactions.sh --bootstrap-server kafka-1:9092 find-hanging --topic orders"
+        " --partition 1",
+        "  rescue    Save offsets 116..134 of broker 2's log before the election:",
+        "            kelr rescue dump orders:1 --from-replica 2 --from-offset 116 --to-offset 135"
+        " --out orders-1-from-2.kelr-rescue -b kafka-1:9092",
+        " INSTEAD                 LEADER  LOST, COMMITTED  LOST IN ALL  NOTE",
+        " longest_log_aggressive  2       0                0            keeps offsets 116..134",
+        " longest_log_balanced    nobody  -                -            waits for the log of 1",
+        "",
+        "In all: 1 election; at least 19 offsets lost, 4 of them known to be committed; broker 1 not heard.",
+        "        Carried out with --accept-loss 19, or that number typed.",
+    ]
+
+
+def test_what_cannot_be_read_from_the_network_is_read_on_the_brokers_host() -> None:
+    (step,) = LOSSY.rescue
+    from dataclasses import replace  # noqa: PLC0415
+
+    down = replace(LOSSY, rescue=(replace(step, reachable=False),))
+    text = shown(plan(down))
+    assert "on the host of broker 2, which does not answer" in text
+    assert "--from-replica 2 --from-offset 116 --to-offset 135 --log-dir DIRECTORY" in text
+
+
+def test_many_elections_are_a_table_and_nothing_a_line_has_no_room_for_is_lost() -> None:
+    lines = shown(MIXED, width=160).splitlines()
+    assert lines[:4] == [
+        " PARTITION   ELECT  BY           LOST, COMMITTED        LOST IN ALL             CERTAINTY"
+        "                  NEEDS",
+        " orders:0        2  isr          0                      0                       proven"
+        "                     yes",
+        " orders:1        3  designation  at least 4 (116..119)  at least 19 (116..134)  1 not heard"
+        "                --accept-loss",
+        " payments:0      3  unclean      ?                      ?                       the log of 3 was not read"
+        "  --force",
+    ]
+    text = "\n".join(lines)
+    for told in (
+        "Keep broker 1 down: its return elects it by itself. (orders:1)",
+        "Broker 2 truncates 19 offsets when 3 leads. (orders:1)",
+        "A transaction is open below the high watermark. (orders:1)",
+        "kelr rescue dump orders:1 --from-replica 2 --from-offset 116 --to-offset 135",
+        "not needed: orders:2: broker 2 leads",
+        "refused: 2 partitions, orders:3-4: no replica is live\n  kelr explain orders:3-4 -b kafka-1:9092",
+        "In all: 3 elections; at least 19 offsets lost, 4 of them known to be committed; brokers 1 and 3 not heard;"
+        " what is lost of payments:0 cannot be counted.",
+        "with --accept-loss 19, or that number typed and with --force REASON, because what is lost cannot be counted.",
+    ):
+        assert told in text
+
+
+@pytest.mark.parametrize("width", [40, 80, 120, 160])
+def test_lines_fit_the_terminal_but_for_commands(width: int) -> None:
+    for line in shown(MIXED, width=width).splitlines():
+        assert len(line) <= width or "kelr " in line or "kafka-transactions.sh" in line, line
+
+
+def test_wide_says_why_and_how_for_each() -> None:
+    text = shown(MIXED, format=OutputFormat.WIDE)
+    for one in MIXED.elections:
+        assert one.reason in text
+    assert "reorder, elect, restore" in text
+
+
+def test_the_same_plan_reads_the_same_without_color() -> None:
+    import re  # noqa: PLC0415
+
+    colored = shown(MIXED, width=120, color=True)
+    assert "\x1b[" in colored
+    assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == shown(MIXED, width=120)
+
+
+def test_a_plan_that_loses_nothing_needs_a_yes() -> None:
+    text = shown(plan(PREFERRED))
+    assert text.endswith("In all: 1 election; nothing is lost.\n        Carried out after a yes, or with --yes.\n")
+
+
+def test_a_plan_without_elections_says_so_and_why() -> None:
+    assert shown(plan(NOT_NEEDED)) == "not needed: orders:2: broker 2 leads\n\nThere is nothing to elect.\n"
+
+
+def test_with_a_plan_file_one_command_rescues_everything() -> None:
+    context = PlanContext(rescue_command=("rescue", "dump", "--plan", "plan.json", "--out", "tail.kelr-rescue"))
+    text = shown(MIXED, context=context)
+    assert "kelr rescue dump --plan plan.json --out tail.kelr-rescue -b kafka-1:9092" in text
+    assert "--from-replica" not in text
+
+
+def test_where_many_partitions_lose_records_a_plan_file_is_offered_for_the_rescue() -> None:
+    from dataclasses import replace  # noqa: PLC0415
+
+    many = [replace(LOSSY, partition=number) for number in range(10, 15)]
+    text = shown(plan(*many))
+    assert "kelr recover plan orders:10-14 --out plan.json -b kafka-1:9092" in text
+    assert "kelr rescue dump --plan plan.json --out tail.kelr-rescue" in text
+
+
+@pytest.mark.parametrize("what", [MIXED, plan(LOSSY), plan(NOT_NEEDED), plan(*REFUSED)])
+def test_the_document_is_as_its_schema_says(what: Plan) -> None:
+    document = json.loads(shown(what, format=OutputFormat.JSON))
+    assert violations(document, "plan") == []
+
+
+def test_the_document_holds_the_plan_and_what_it_takes() -> None:
+    document: dict[str, Any] = json.loads(shown(MIXED, format=OutputFormat.JSON))
+    assert [(item["topic"], item["partition"], item["status"]) for item in document["items"]] == [
+        ("orders", 0, "elect"),
+        ("orders", 1, "elect"),
+        ("orders", 2, "not-needed"),
+        ("orders", 3, "refused"),
+        ("orders", 4, "refused"),
+        ("payments", 0, "elect"),
+    ]
+    assert (document["consent"], document["accept_loss"], document["lost_at_least"]) == ("force", 19, 19)
+    assert document["lost_at_most"] is None
+    lossy = document["items"][1]["planned"]
+    assert (lossy["elect"], lossy["order"], lossy["restores"]) == (3, [3, 1, 2], [1, 2, 3])
+    assert lossy["rescue"][0]["command"].startswith("kelr rescue dump orders:1 --from-replica 2")
+    assert lossy["damage"][0]["afterwards"].startswith("kafka-transactions.sh --bootstrap-server kafka-1:9092")
+    assert document["items"][3]["not_planned"]["command"] == "kelr explain orders:3 -b kafka-1:9092"
+
+
+def test_no_loss_to_accept_is_null() -> None:
+    document = json.loads(shown(plan(PREFERRED, UNCOUNTED), format=OutputFormat.JSON))
+    assert (document["consent"], document["accept_loss"]) == (Consent.FORCE.value, None)
+
+
+def test_csv_has_a_line_for_each_partition() -> None:
+    rows = list(csv.DictReader(io.StringIO(shown(MIXED, format=OutputFormat.CSV))))
+    assert [(row["partition"], row["status"], row["elect"], row["lost_at_least"], row["consent"]) for row in rows] == [
+        ("0", "elect", "2", "0", "yes"),
+        ("1", "elect", "3", "19", "loss"),
+        ("2", "not-needed", "", "", ""),
+        ("3", "refused", "", "", ""),
+        ("4", "refused", "", "", ""),
+        ("0", "elect", "3", "", "force"),
+    ]
+
+
+def test_losses_in_words() -> None:
+    assert loss_in_words(NOTHING_LOST) == "Nothing: 2 is in the ISR, so it holds all of it."
+    assert loss_in_words(NINETEEN_LOST).startswith("at least 19 offsets (116..134); at least 4 of them committed: ")
+
+
+def test_lists_of_partitions_are_compact_and_say_what_they_leave_out() -> None:
+    addresses = [TopicPartition(f"t{topic:02}", partition) for topic in range(25) for partition in (0, 1, 2, 5)]
+    assert targets_of(addresses)[:2] == ("t00:0-2,5", "t01:0-2,5")
+    assert named(addresses).endswith("t19:0-2,5 and 20 partitions of 5 more topics")
+    assert named(addresses, most=25).endswith("t24:0-2,5")
+
+
+def test_refusals_with_different_reasons_stand_apart() -> None:
+    other = NotPlanned("orders", 9, Unplanned.REFUSED, Situation.UNKNOWN, "its ELR is not known")
+    text = shown(plan(*REFUSED, other))
+    assert "orders:3-4: no replica is live" in text
+    assert "refused: orders:9: its ELR is not known" in text
+
+
+def test_in_full_whatever_the_number() -> None:
+    text = shown(MIXED, full=True)
+    for one in MIXED.elections:
+        assert f"{one.address}: elect broker {one.elect} ({one.election.value})" in text
+    assert isinstance(MIXED.elections[0], PlannedElection)
+    assert str(Target(topic="orders", partitions=(3, 4))) in text
