@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,15 @@ from kelr.lab.story import Action, StepDone
 from kelr.lab.tail import CutTail
 from kelr.sources.memory import MemorySource
 from kelr.view import lab
+from kelr.view.applied import show_applied
 from kelr.view.columns import View
 from kelr.view.demo import COMPARISON_VIEW, Comparison
 from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
+from kelr.view.plan import show_plan
 from kelr.view.schema import SCHEMAS
 from tests.incident import INCIDENT
+from tests.view.plans import MIXED, RESULTS
 from tests.view.test_schema import COMMANDS, violations
 
 STEPS = (
@@ -54,6 +57,11 @@ VIEWS: Mapping[str, tuple[View[Any], Sequence[Any], Mapping[str, Any]]] = {
     "lab-env": (lab.environment_view(), [("A", "1 2"), ("B", "")], {}),
 }
 
+PLANS: Mapping[str, Callable[[Output], None]] = {
+    "plan": lambda output: show_plan(output, MIXED),
+    "applied": lambda output: show_applied(output, MIXED, RESULTS),
+}
+
 
 @pytest.fixture
 def written(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
@@ -68,8 +76,11 @@ def written(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
             captured = capsys.readouterr()
             assert code == 0, captured.err
             return captured.out
-        view, rows, head = VIEWS[name]
         stdout = io.StringIO(newline="")
+        if name in PLANS:
+            PLANS[name](Output(stdout, io.StringIO(), format=format))
+            return stdout.getvalue()
+        view, rows, head = VIEWS[name]
         with Output(stdout, io.StringIO(), format=format).listing(view, head) as listing:
             listing.add(rows)
         return stdout.getvalue()
@@ -78,7 +89,7 @@ def written(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 
 
 def test_every_output_is_here() -> None:
-    assert {*COMMANDS, *VIEWS} == set(SCHEMAS)
+    assert {*COMMANDS, *VIEWS, *PLANS} == set(SCHEMAS)
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
@@ -92,7 +103,8 @@ def test_all_formats_say_the_same(name: str, written: Any) -> None:
     assert len(lines) == len(document["items"])
     for line, item in zip(lines, document["items"], strict=True):
         fields = dict(zip(header, line, strict=True))
-        if not name.startswith("explain"):  # whose items hold decisions, and its csv the line for each
+        # Those whose items hold whole decisions or elections have a line for each in csv.
+        if not name.startswith("explain") and name not in PLANS:
             assert {key: as_field(value) for key, value in item.items()} == fields
 
 
