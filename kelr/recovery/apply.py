@@ -1,20 +1,36 @@
-"""Carrying out a plan."""
+"""Carrying out a plan: batch by batch, under a journal, with an audit line for each election.
+
+`docs/recovery.md` tells the course of a batch, and what a crash at any moment leaves behind.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from kelr.controller import RuleSet
-from kelr.model.plan import Applied, Plan
-from kelr.recovery.consent import Consented
+from kelr.controller import Election, RuleSet
+from kelr.engine.planning import plan_id
+from kelr.errors import ConnectError, RefusedError, UsageError
+from kelr.model import Plan, PlannedElection, TopicPartition
+from kelr.model.plan import Applied, Ended
+from kelr.recovery import audit
+from kelr.recovery.acls import require_authorization
+from kelr.recovery.audited import election_line
+from kelr.recovery.batches import Batch
+from kelr.recovery.consent import Consented, missing_consent
+from kelr.recovery.fences import result_of, verdict
 from kelr.recovery.hand import Hand
-from kelr.recovery.progress import Report, silent
-from kelr.recovery.site import Patience
+from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
+from kelr.recovery.progress import ApplyEvent, Report, Stage, silent
+from kelr.recovery.reading import read_decided
+from kelr.recovery.shelf import refuse_open_journals
+from kelr.recovery.site import Patience, Site
 from kelr.recovery.who import Who
 from kelr.sources.base import Source
 
 DEFAULT_BATCH = 100
+MOST_IN_A_BATCH = 1000
 
 
 def apply_plan(
@@ -34,8 +50,66 @@ def apply_plan(
     command: str = "recover apply",
     patience: Patience | None = None,
 ) -> tuple[Applied, ...]:
-    """Carry out a plan, batch by batch."""
-    raise NotImplementedError
+    """Carry out a plan and say what became of each election, in the plan's order.
+
+    Just before its elections each batch is read again; an election whose grounds have changed is refused with the
+    differences, and the rest goes on. Ctrl-C ends after the present batch's orders are restored, with the elections
+    that were not begun as `Ended.NOT_TRIED`.
+
+    Args:
+        source: the live cluster; it is asked anew for every step (`Source.forget`).
+        consented: what somebody gave; see `missing_consent`.
+        rules: the rule set; None takes the one that the cluster runs.
+        batch: elections whose requests are sent together, 1 to 1000.
+        pause_s: between two batches.
+        keep_order: leave the wanted replica first where it was elected.
+        command: the command's name for the audit log.
+        patience: how long to wait for what; None for the usual.
+
+    Raises:
+        RefusedError: the plan is of another cluster, expired, or lacks consent; another kelr is at work; a journal is
+            open that concerns the same partitions. Nothing was changed.
+        NotAuthorizedError: the principal lacks an ACL. Nothing was changed.
+        ConnectError, AuthenticationError: the cluster cannot be reached. Nothing was changed.
+        UsageError: the journal or the audit log cannot be written.
+        PartlyDoneError: interrupted a second time, while orders were being restored.
+    """
+    site = Site(source, hand, state_directory, clock_ms, who, rules, report, patience or Patience())
+    _check_batch(batch)
+    site.require_live()
+    cluster_id = refuse_unfit(plan, site)
+    missing = missing_consent(plan, consented)
+    if missing is not None and plan.elections:
+        raise RefusedError(f"this plan needs {missing}", next_step=f"read the plan, then add {missing}")
+    if not plan.elections:
+        return ()
+    require_authorization(hand, plan)
+    name = plan_id(plan)
+    with cluster_lock(state_directory, cluster_id):
+        refuse_open_journals(state_directory, cluster_id, plan)
+        audit.append(state_directory)
+        path = journal_path(state_directory, cluster_id, name, clock_ms())
+        with Journal.begin(
+            path,
+            clock_ms,
+            cluster_id=cluster_id,
+            who=who,
+            command=command,
+            plan=plan,
+            plan_id=name,
+            consented=consented,
+            keep_order=keep_order,
+        ) as journal:
+            run = Run(
+                site=site,
+                journal=journal,
+                cluster_id=cluster_id,
+                plan_id=name,
+                command=command,
+                consented=consented,
+                keep_order=keep_order,
+            )
+            return run.all(plan.elections, batch=batch, pause_s=pause_s, ending=Ending.APPLIED)
 
 
 def check_plan(
@@ -48,5 +122,153 @@ def check_plan(
     report: Report = silent,
 ) -> tuple[Applied, ...]:
     """The fences alone; nothing is changed. An election that would be carried out is `Ended.NOT_TRIED`, without a text;
-    the others are what `apply_plan` would make of them (`REFUSED` with differences, `NOT_NEEDED`)."""
-    raise NotImplementedError
+    the others are what `apply_plan` would make of them (`REFUSED` with differences, `NOT_NEEDED`).
+
+    Raises:
+        RefusedError: the plan is of another cluster, or expired.
+        ConnectError, AuthenticationError: the cluster cannot be reached.
+    """
+    site = Site(source, _NoHand(), Path(), clock_ms, Who("", ""), rules, report)
+    _check_batch(batch)
+    site.require_live()
+    refuse_unfit(plan, site)
+    results: list[Applied] = []
+    for part in _parts(plan.elections, batch):
+        report(ApplyEvent(Stage.CHECK, f"checking {len(part)} elections", len(results), len(plan.elections)))
+        reading = read_decided(site, [one.address for one in part])
+        results.extend(verdict(one, reading) or result_of(one, Ended.NOT_TRIED) for one in part)
+    return tuple(results)
+
+
+def refuse_unfit(plan: Plan, site: Site) -> str | None:
+    """The cluster's id, where the plan is of this cluster and in time.
+
+    Raises:
+        RefusedError: it is not.
+    """
+    site.source.forget()
+    cluster_id = site.source.cluster().cluster_id
+    if plan.cluster_id is not None and cluster_id != plan.cluster_id:
+        raise RefusedError(
+            f"the plan is of cluster {plan.cluster_id}, and this is cluster {cluster_id or 'unknown'}",
+            next_step="give the connection of the plan's cluster, or make a plan of this one: kelr recover plan",
+        )
+    late_s = (site.clock_ms() - plan.expires_at_ms) / 1000
+    if late_s > 0:
+        raise RefusedError(
+            f"the plan expired {late_s:.0f} s ago", next_step="look at the cluster again and make a new plan"
+        )
+    return cluster_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """The batches of one plan under one journal; also what `resume` goes on with."""
+
+    site: Site
+    journal: Journal
+    cluster_id: str | None
+    plan_id: str | None
+    command: str
+    consented: Consented
+    keep_order: bool
+
+    def all(
+        self, elections: Sequence[PlannedElection], *, batch: int, pause_s: float, ending: Ending
+    ) -> tuple[Applied, ...]:
+        """Every batch; the journal is ended where nothing is left to put right."""
+        results: list[Applied] = []
+        settled, stopped = True, ""
+        for part in _parts(elections, batch):
+            if results and pause_s and not stopped:
+                stopped = self._pause(pause_s, len(results), len(elections))
+            if stopped:
+                self._tell(part, results, elections, tuple(_not_tried(one, stopped) for one in part))
+                continue
+            try:
+                work = Batch(self.site, self.journal, part, len(results), len(elections), self.keep_order)
+                done = work.run()
+            except KeyboardInterrupt:
+                # Before anything of this batch was begun.
+                stopped = "interrupted before it was begun"
+                self._tell(part, results, elections, tuple(_not_tried(one, stopped) for one in part))
+                continue
+            except ConnectError as error:
+                if not results:
+                    self.journal.end(ending)
+                    raise
+                stopped = error.message
+                self._tell(part, results, elections, tuple(_not_tried(one, stopped) for one in part))
+                continue
+            settled = settled and done.settled
+            self._tell(part, results, elections, done.results)
+            stopped = "interrupted before it was begun" if done.interrupted else ""
+        if settled:
+            self.journal.end(ending)
+        return tuple(results)
+
+    def _tell(
+        self,
+        part: Sequence[PlannedElection],
+        results: list[Applied],
+        elections: Sequence[PlannedElection],
+        new: tuple[Applied, ...],
+    ) -> None:
+        """Into the audit log, the journal, and to whoever watches; the journal last, so that no audit line is lost."""
+        audit.append(
+            self.site.state_directory,
+            *(
+                election_line(
+                    one,
+                    result,
+                    at_ms=self.site.clock_ms(),
+                    who=self.site.who,
+                    command=self.command,
+                    cluster_id=self.cluster_id,
+                    plan_id=self.plan_id,
+                    journal=self.journal.path.name,
+                    consented=self.consented,
+                )
+                for one, result in zip(part, new, strict=True)
+                if result.ended is not Ended.NOT_TRIED
+            ),
+        )
+        self.journal.applied(new)
+        results.extend(new)
+        good = sum(result.good for result in results)
+        text = f"{len(results)} of {len(elections)} done, {good} of them as planned"
+        self.site.report(ApplyEvent(Stage.DONE, text, len(results), len(elections), new))
+
+    def _pause(self, pause_s: float, done: int, total: int) -> str:
+        self.site.report(ApplyEvent(Stage.PAUSE, f"waiting {pause_s:g} s, as asked for", done, total))
+        try:
+            self.site.patience.sleep(pause_s)
+        except KeyboardInterrupt:
+            return "interrupted before it was begun"
+        return ""
+
+
+def _not_tried(planned: PlannedElection, text: str) -> Applied:
+    return result_of(planned, Ended.NOT_TRIED, text=text)
+
+
+def _parts(elections: Sequence[PlannedElection], batch: int) -> list[Sequence[PlannedElection]]:
+    return [elections[at : at + batch] for at in range(0, len(elections), batch)]
+
+
+def _check_batch(batch: int) -> None:
+    if not 1 <= batch <= MOST_IN_A_BATCH:
+        raise UsageError(f"a batch of {batch}, outside 1 to {MOST_IN_A_BATCH}")
+
+
+class _NoHand:
+    """For looking alone: a hand that changes nothing."""
+
+    def reorder(self, orders: Mapping[TopicPartition, tuple[int, ...]]) -> Mapping[TopicPartition, str]:
+        raise UsageError(f"nothing is reordered while a plan is only checked: {len(orders)} partitions")
+
+    def elect(self, election: Election, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, str]:
+        raise UsageError(f"nothing is elected while a plan is only checked: {len(partitions)} partitions ({election})")
+
+    def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
+        raise UsageError(f"nothing is written while a plan is only checked: {name}={value} of {topic}")

@@ -141,8 +141,8 @@ def _record(line: Mapping[str, Any], path: Path, number: int) -> AuditRecord:
     try:
         known = {name: value for name, value in line.items() if name in _FIELDS}
         record = AuditRecord(**{**known, "what": AuditWhat(known["what"])})
-        if not (isinstance(record.at_ms, int) and isinstance(record.topic, str)):
-            raise ValueError("at_ms or topic is of another type")
-        return record
+        if isinstance(record.at_ms, int) and isinstance(record.topic, str):
+            return record
     except (KeyError, TypeError, ValueError) as error:
         raise BadInputError(f"{path}, line {number}: not an audit record: {error}") from error
+    raise BadInputError(f"{path}, line {number}: not an audit record: at_ms or topic is of another type")

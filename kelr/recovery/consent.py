@@ -19,14 +19,6 @@ class Consented:
     """A plain yes, or ``--yes``. It never stands for an accepted loss."""
 
 
-def loss_to_accept(plan: Plan) -> int:
-    """The number that ``--accept-loss`` has to reach: offsets that all elections that lose something lose together.
-
-    Where nothing bounds a loss, what is known to be lost at least counts; the plan says that it may be more.
-    """
-    return plan.loss_to_accept
-
-
 def missing_consent(plan: Plan, given: Consented) -> str | None:
     """What is still needed for this plan, in words that name the flag; None where enough was given.
 
@@ -35,7 +27,7 @@ def missing_consent(plan: Plan, given: Consented) -> str | None:
     needed = {one.consent for one in plan.elections}
     missing = []
     if Consent.LOSS in needed:
-        least = loss_to_accept(plan)
+        least = plan.loss_to_accept
         if given.accept_loss is None or given.accept_loss < least:
             missing.append(f"--accept-loss {least} ({_lossy(plan)})")
     if Consent.FORCE in needed and not (given.force_reason or "").strip():
@@ -53,7 +45,7 @@ def _lossy(plan: Plan) -> str:
         if one.consent is Consent.LOSS
     )
     words = "1 election loses" if count == 1 else f"{count} elections lose"
-    number = loss_to_accept(plan)
+    number = plan.loss_to_accept
     return f"{words} {'at least' if unbounded else 'up to'} {number} {'offset' if number == 1 else 'offsets'}"
 
 

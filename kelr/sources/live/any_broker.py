@@ -31,6 +31,11 @@ class AnyBroker:
     def favourite(self) -> NodeId:
         return self._nodes[0]
 
+    @property
+    def nodes(self) -> tuple[NodeId, ...]:
+        """Whom to ask, the favourite first."""
+        return tuple(self._nodes)
+
     def learn(self, nodes: Sequence[NodeId]) -> None:
         """Further nodes to turn to."""
         self._nodes.extend(node for node in nodes if node not in self._nodes)

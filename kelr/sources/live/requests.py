@@ -58,6 +58,39 @@ def list_reassignments(*, timeout_s: float) -> Message:
     return ListPartitionReassignmentsRequest(timeout_ms=int(timeout_s * 1000), topics=None)
 
 
+def alter_reassignments(orders: Mapping[TopicPartition, Sequence[int]], *, timeout_s: float) -> Message:
+    """AlterPartitionReassignments: each partition gets these replicas in this order. Changes the cluster."""
+    from kafka.protocol.admin.topics import AlterPartitionReassignmentsRequest as Request  # noqa: PLC0415
+
+    by_topic: dict[str, list[Message]] = {}
+    for at, replicas in sorted(orders.items()):
+        partition = Request.ReassignableTopic.ReassignablePartition(
+            partition_index=at.partition, replicas=list(replicas)
+        )
+        by_topic.setdefault(at.topic, []).append(partition)
+    topics = [Request.ReassignableTopic(name=name, partitions=partitions) for name, partitions in by_topic.items()]
+    return Request(timeout_ms=int(timeout_s * 1000), topics=topics)
+
+
+def describe_cluster_operations() -> Message:
+    """DescribeCluster, asking what the principal may do on the cluster."""
+    from kafka.protocol.admin.cluster import DescribeClusterRequest  # noqa: PLC0415
+
+    return DescribeClusterRequest(include_cluster_authorized_operations=True, max_version=1)
+
+
+def topic_operations(topics: Sequence[str]) -> Message:
+    """Metadata, asking what the principal may do on these topics. Never creates a topic."""
+    from kafka.protocol.metadata import MetadataRequest  # noqa: PLC0415
+
+    return MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics],
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=True,
+        min_version=8,
+    )
+
+
 def describe_configs(topics: Sequence[str], names: Sequence[str]) -> Message:
     """DescribeConfigs of these configs of these topics, without synonyms."""
     from kafka.protocol.admin.configs import DescribeConfigsRequest  # noqa: PLC0415

@@ -108,6 +108,10 @@ class LiveSource:
         reader = LogReader(cluster, transport, timeout_s=self._settings.timeout_s, clock_ms=self._clock_ms)
         return reader.read(partitions, lineage=lineage, progress=progress)
 
+    def reached(self) -> tuple[ConnectionSettings, Transport, AnyBroker]:
+        """What a hand needs that changes this cluster over the same connections. Raises like every question."""
+        return self._settings, *self._reached()
+
     def forget(self) -> None:
         self._cluster, self._reassignments, self._forgotten = None, NOT_ASKED, True
 

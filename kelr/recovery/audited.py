@@ -1,0 +1,141 @@
+"""What the audit log says of elections, orders and configs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from kelr.model import Bounds, Loss, PlannedElection
+from kelr.model.plan import Applied
+from kelr.recovery import audit
+from kelr.recovery.audit import AuditRecord, AuditWhat
+from kelr.recovery.consent import Consented
+from kelr.recovery.journal_reader import Journalled
+from kelr.recovery.restoring import Back
+from kelr.recovery.who import Who
+
+
+def election_line(
+    planned: PlannedElection,
+    result: Applied,
+    *,
+    at_ms: int,
+    who: Who,
+    command: str,
+    cluster_id: str | None,
+    plan_id: str | None,
+    journal: str | None,
+    consented: Consented,
+) -> AuditRecord:
+    """The line of one planned election: what it stood on, what was shown and accepted, what came of it."""
+    evidence = planned.evidence
+    return AuditRecord(
+        at_ms=at_ms,
+        what=AuditWhat.ELECTION,
+        command=command,
+        topic=planned.topic,
+        partition=planned.partition,
+        cluster_id=cluster_id,
+        **audit.by(who),  # type: ignore[arg-type]  # its values go to fields of their type
+        result=result.ended,
+        plan_id=plan_id,
+        journal=journal,
+        election=planned.election,
+        method=planned.method,
+        wanted=planned.elect,
+        before={
+            "leader": evidence.leader,
+            "leader_epoch": evidence.leader_epoch,
+            "replicas": list(evidence.replicas),
+            "isr": list(evidence.isr),
+            "elr": None if evidence.elr is None else list(evidence.elr),
+            "last_known_elr": None if evidence.last_known_elr is None else list(evidence.last_known_elr),
+        },
+        after={"leader": result.leader, "leader_epoch": result.leader_epoch},
+        evidence=[asdict(log) for log in evidence.logs],
+        loss=_loss(planned.loss),
+        consent={
+            "needed": planned.consent.value,
+            "yes": consented.yes,
+            "accept_loss": consented.accept_loss,
+        },
+        force_reason=consented.force_reason,
+        error=result.error,
+        text=result.text,
+    )
+
+
+def restore_line(
+    planned: PlannedElection, back: Back, *, at_ms: int, who: Who, command: str, journalled: Journalled
+) -> AuditRecord:
+    """The line of an order that undo or resume gave again, or could not."""
+    state = back.state
+    return AuditRecord(
+        at_ms=at_ms,
+        what=AuditWhat.RESTORE,
+        command=command,
+        topic=planned.topic,
+        partition=planned.partition,
+        cluster_id=journalled.cluster_id,
+        **audit.by(who),  # type: ignore[arg-type]  # its values go to fields of their type
+        result="done" if back.restored else "refused" if back.settled else "failed",
+        plan_id=journalled.plan_id,
+        journal=journalled.path.name,
+        before={"replicas": list(planned.order)},
+        after={"replicas": None if state is None else list(state.replicas)},
+        error=back.error,
+        text=back.text,
+    )
+
+
+def config_line(
+    *,
+    what: AuditWhat,
+    topic: str,
+    name: str,
+    before: str | None,
+    after: str | None,
+    result: str,
+    at_ms: int,
+    who: Who,
+    command: str,
+    cluster_id: str | None,
+    journal: str | None,
+    price: Mapping[str, Any] | None = None,
+    force_reason: str | None = None,
+    error: str | None = None,
+    text: str = "",
+) -> AuditRecord:
+    """The line of a topic's config that was written and written back."""
+    return AuditRecord(
+        at_ms=at_ms,
+        what=what,
+        command=command,
+        topic=topic,
+        partition=None,
+        cluster_id=cluster_id,
+        **audit.by(who),  # type: ignore[arg-type]  # its values go to fields of their type
+        result=result,
+        journal=journal,
+        before={name: before},
+        after={name: after},
+        loss=price,
+        force_reason=force_reason,
+        error=error,
+        text=text,
+    )
+
+
+def _loss(loss: Loss) -> dict[str, Any]:
+    return {
+        "grade": loss.grade.value,
+        "committed": _bounds(loss.committed),
+        "uncommitted": _bounds(loss.uncommitted),
+        "total": _bounds(loss.total),
+        "unheard": list(loss.unheard),
+    }
+
+
+def _bounds(bounds: Bounds | None) -> list[int | None] | None:
+    return None if bounds is None else [bounds.at_least, bounds.at_most]

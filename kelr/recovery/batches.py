@@ -1,0 +1,227 @@
+"""One batch of planned elections: fences, reordering, elections, the old orders again, and who leads then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kelr.controller import Election
+from kelr.engine.planning import after_reordering
+from kelr.errors import PartlyDoneError
+from kelr.model import Method, PartitionState, PlannedElection, TopicPartition
+from kelr.model.plan import Applied, Difference
+from kelr.recovery.conclude import Course, conclude
+from kelr.recovery.fences import verdict
+from kelr.recovery.journal import Journal, Step
+from kelr.recovery.progress import ApplyEvent, Stage
+from kelr.recovery.reading import States, read_decided, read_states, wait_until
+from kelr.recovery.requests import Requests
+from kelr.recovery.restoring import order_of, put_back, same_topic
+from kelr.recovery.site import Site
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDone:
+    """What became of a batch."""
+
+    results: tuple[Applied, ...]
+    """In the order of the plan."""
+    settled: bool
+    """No partition of it is left for resume or undo."""
+    interrupted: bool
+
+
+@dataclass(slots=True)
+class Batch:
+    """Carries out some elections together: one request of each kind, one line of the journal before it."""
+
+    site: Site
+    journal: Journal
+    elections: Sequence[PlannedElection]
+    done: int
+    """Elections of the plan whose results are known before this batch."""
+    total: int
+    keep_order: bool = False
+    _courses: dict[TopicPartition, Course] = field(default_factory=dict)
+    _requests: Requests = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._requests = Requests(self.site, self.journal, self._tell)
+
+    def run(self) -> BatchDone:
+        """Carry it out.
+
+        Raises:
+            ConnectError, AuthenticationError: the cluster cannot be reached, and nothing was begun.
+            UsageError: the journal cannot be written any more; orders were restored as far as possible.
+            PartlyDoneError: interrupted a second time, while orders were being restored.
+        """
+        refused = self._check()
+        interrupted = False
+        failure: Exception | None = None
+        try:
+            if self._courses:
+                self._change()
+        except KeyboardInterrupt:
+            interrupted = True
+            self._tell(Stage.INTERRUPTED, "interrupted: restoring the replicas' orders first; Ctrl-C again leaves them")
+        except Exception as error:
+            failure = error
+        self._restore()
+        failure = failure or self._requests.write_failure
+        if failure is not None:
+            raise failure
+        concluded = self._conclude(interrupted=interrupted)
+        by_address = {result.address: result for result in (*refused, *concluded)}
+        settled = all(course.back is None or course.back.settled for course in self._courses.values())
+        return BatchDone(tuple(by_address[one.address] for one in self.elections), settled, interrupted)
+
+    def _check(self) -> list[Applied]:
+        """The fences; what passes them has a course from here on."""
+        self._tell(Stage.CHECK, f"reading {_count(len(self.elections))} and their logs again")
+        reading = read_decided(self.site, [one.address for one in self.elections])
+        refused = []
+        for planned in self.elections:
+            why_not = verdict(planned, reading)
+            if why_not is None:
+                self._courses[planned.address] = Course(planned, reading.states[planned.address])
+            else:
+                refused.append(why_not)
+        return refused
+
+    def _change(self) -> None:
+        courses = self._courses.values()
+        moved = [course for course in courses if course.planned.method is Method.REORDER]
+        if moved:
+            self._reorder(moved)
+        ready = [course for course in courses if course.fit]
+        preferred = [course for course in ready if course.planned.method is Method.PREFERRED]
+        others = [course for course in ready if course.planned.method is not Method.PREFERRED]
+        for election, of in ((Election.PREFERRED, preferred), (Election.UNCLEAN, others)):
+            if of:
+                self._elect(election, of)
+
+    def _reorder(self, moved: Sequence[Course]) -> None:
+        """Put the wanted replicas first, and see which partitions are as expected then."""
+        self._tell(Stage.REORDER, f"putting the wanted replica of {_count(len(moved))} first")
+        for course in moved:
+            course.moved = True
+        orders = {course.address: course.planned.order for course in moved}
+        answers = self._requests.orders(Step.REORDER, orders, self._still_as_before)
+        for course in moved:
+            course.reorder_error = None if answers[course.address] == "NONE" else answers[course.address]
+        asked = [course.address for course in moved if course.address not in self._refused(moved)]
+        states = wait_until(self.site, asked, self._order_is_seen, patience_s=self.site.patience.settle_s)
+        for course in moved:
+            self._judge(course, None if states is None else states.get(course.address))
+
+    def _refused(self, moved: Sequence[Course]) -> set[TopicPartition]:
+        """Kafka refused these, so that nothing has changed and nothing will."""
+        late = self._requests.late
+        return {c.address for c in moved if c.reorder_error is not None and (Step.REORDER, c.address) not in late}
+
+    def _judge(self, course: Course, state: PartitionState | None) -> None:
+        """Whether a reordered partition may be elected now."""
+        if course.address in self._refused([course]):
+            course.fit = course.moved = False
+            return
+        if state is None:
+            course.fit = False
+            course.found = (_cannot_be_read(course.planned),)
+            return
+        if state.leader == course.planned.elect and order_of(course.planned, state) == course.planned.order:
+            course.fit = False  # the reordering's own election did it
+            return
+        if course.reorder_error is not None and order_of(course.planned, state) != course.planned.order:
+            course.fit = False
+            return
+        course.found = after_reordering(course.planned, state)
+        if not same_topic(course.planned, state):
+            course.found = (_another_topic(course.planned, state), *course.found)
+        course.fit = not course.found
+
+    def _elect(self, election: Election, courses: Sequence[Course]) -> None:
+        self._tell(Stage.ELECT, f"electing leaders of {_count(len(courses))} ({election})")
+        for course in courses:
+            course.asked = True
+        answers = self._requests.elect(election, [course.address for course in courses], self._still_without)
+        for course in courses:
+            course.elect_error = None if answers[course.address] == "NONE" else answers[course.address]
+        elected = [course.address for course in courses if course.elect_error in {None, "ELECTION_NOT_NEEDED"}]
+        self._tell(Stage.LEADERS, f"reading who leads {_count(len(elected))}")
+        wait_until(self.site, elected, self._is_elected, patience_s=self.site.patience.settle_s)
+
+    def _restore(self) -> None:
+        """The old orders, whatever came before."""
+        moved = [course for course in self._courses.values() if course.moved]
+        if self.keep_order:
+            moved = [course for course in moved if not self._led_as_wanted(course)]
+        if not moved:
+            return
+        self._tell(Stage.RESTORE, f"restoring the order of {_count(len(moved))}")
+        try:
+            backs = put_back(self._requests, [course.planned for course in moved])
+        except KeyboardInterrupt:
+            raise PartlyDoneError(
+                f"interrupted while the replicas' order of {_count(len(moved))} was being restored",
+                next_step="kelr recover resume",
+            ) from None
+        for course in moved:
+            course.back = backs[course.address]
+
+    def _led_as_wanted(self, course: Course) -> bool:
+        """With --keep-order, an order is kept only where its election came to its end."""
+        late = self._requests.late_until((Step.REORDER, Step.ELECT), (course.address,))
+        states = read_states(self.site, (course.address,))
+        state = None if states is None else states.get(course.address)
+        return late is None and state is not None and state.leader == course.planned.elect
+
+    def _conclude(self, *, interrupted: bool) -> list[Applied]:
+        courses = list(self._courses.values())
+        states: States | None = read_states(self.site, [course.address for course in courses])
+        return [
+            conclude(course, states, interrupted=interrupted, keep_order=self.keep_order and course.moved)
+            for course in courses
+        ]
+
+    def _still_as_before(self, at: TopicPartition, state: PartitionState) -> bool:
+        """A reordering that may be repeated: the partition is as the fences saw it."""
+        before = self._courses[at].before
+        return (state.leader, state.leader_epoch, state.replicas) == (
+            before.leader,
+            before.leader_epoch,
+            before.replicas,
+        )
+
+    def _still_without(self, at: TopicPartition, state: PartitionState) -> bool:
+        """An election that may be repeated: nothing has come of it yet, and it would elect the wanted replica."""
+        course = self._courses[at]
+        if course.planned.method is Method.PREFERRED:
+            return state.leader != course.planned.elect and state.replicas == course.before.replicas
+        return state.leader is None and order_of(course.planned, state) == course.planned.order
+
+    def _order_is_seen(self, state: PartitionState) -> bool:
+        course = self._courses[state.address]
+        return order_of(course.planned, state) == course.planned.order or state.leader != course.before.leader
+
+    def _is_elected(self, state: PartitionState) -> bool:
+        course = self._courses[state.address]
+        if course.planned.method is Method.PREFERRED:
+            return state.leader == course.planned.elect or state.leader_epoch > course.before.leader_epoch
+        return state.leader is not None
+
+    def _tell(self, stage: Stage, text: str) -> None:
+        self.site.report(ApplyEvent(stage, text, self.done, self.total))
+
+
+def _count(number: int) -> str:
+    return "1 partition" if number == 1 else f"{number} partitions"
+
+
+def _cannot_be_read(planned: PlannedElection) -> Difference:
+    return Difference("partition", str(planned.address), "unknown", "it could not be read after the reordering")
+
+
+def _another_topic(planned: PlannedElection, state: PartitionState) -> Difference:
+    text = "the topic was deleted meanwhile, and another one made under its name"
+    return Difference("topic_id", str(planned.topic_id), str(state.topic_id), text)

@@ -1,0 +1,98 @@
+"""What became of an election, from the course that it took and from who leads in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kelr.model import PartitionState, PlannedElection, TopicPartition
+from kelr.model.plan import Applied, Difference, Ended
+from kelr.recovery.fences import result_of
+from kelr.recovery.hand import NO_ANSWER
+from kelr.recovery.requests import NOT_SENT
+from kelr.recovery.restoring import Back
+
+_REORDERING = {
+    NOT_SENT: "no broker could be reached for the reordering",
+    NO_ANSWER: "the reordering went without an answer and was not done",
+}
+
+
+@dataclass(slots=True)
+class Course:
+    """How far one election of a batch came."""
+
+    planned: PlannedElection
+    before: PartitionState
+    """As the fences saw it."""
+    fit: bool = True
+    """It may be elected, as far as is known."""
+    moved: bool = False
+    """It may have the order of its election."""
+    asked: bool = False
+    """The election was asked for."""
+    reorder_error: str | None = None
+    elect_error: str | None = None
+    found: tuple[Difference, ...] = ()
+    """What was otherwise after the reordering."""
+    back: Back | None = None
+    """How its order was restored; None where there was nothing to restore."""
+
+    @property
+    def address(self) -> TopicPartition:
+        return self.planned.address
+
+
+def conclude(
+    course: Course, states: Mapping[TopicPartition, PartitionState] | None, *, interrupted: bool, keep_order: bool
+) -> Applied:
+    """The result that is told, journalled and audited.
+
+    Args:
+        states: partitions as they were read in the end; None where no broker answered.
+    """
+    planned, back = course.planned, course.back
+    state = None if states is None else states.get(planned.address)
+    error = course.elect_error or course.reorder_error
+    error = None if error == "ELECTION_NOT_NEEDED" else error
+    if state is None:
+        text = "it could not be read after the requests: nobody knows yet who leads"
+        return result_of(planned, Ended.UNKNOWN, error=error, text=text, found=course.found)
+    ended, text = _outcome(course, state, error, interrupted=interrupted)
+    if back is not None and not back.restored:
+        leads = "nobody leads" if state.leader is None else f"broker {state.leader} leads"
+        ended, text = Ended.NOT_RESTORED, f"{leads}; {back.text}" + (f" ({text})" if text else "")
+    elif keep_order and back is None and ended is Ended.DONE:
+        text = f"its order stays [{','.join(map(str, state.replicas))}], as asked for"
+    return result_of(
+        planned,
+        ended,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        error=error,
+        text=text,
+        found=course.found,
+    )
+
+
+def _outcome(course: Course, state: PartitionState, error: str | None, *, interrupted: bool) -> tuple[Ended, str]:
+    planned = course.planned
+    if state.leader == planned.elect:
+        by_itself = not course.asked and course.moved
+        return Ended.DONE, "it was elected by the reordering itself" if by_itself else ""
+    if state.leader is not None and (course.asked or course.moved or state.leader != course.before.leader):
+        if course.asked and state.leader == course.before.leader and error is not None:
+            return Ended.REFUSED, f"Kafka answers {error}; broker {state.leader} still leads"
+        how = "was elected" if course.asked else "became the leader by itself meanwhile"
+        return Ended.OTHER_LEADER, f"broker {state.leader} {how}, and not {planned.elect}"
+    if course.found:
+        return Ended.REFUSED, "what the plan stood on changed while it was carried out: " + course.found[0].text
+    if course.asked:
+        return Ended.NO_LEADER, f"Kafka answers {error}" if error else "the election was done, and nobody leads"
+    if course.reorder_error is not None:
+        return Ended.REFUSED, _REORDERING.get(
+            course.reorder_error, f"Kafka refused the reordering: {course.reorder_error}"
+        )
+    if interrupted:
+        return Ended.NOT_TRIED, "interrupted before its election"
+    return Ended.NOT_TRIED, "an earlier step failed"

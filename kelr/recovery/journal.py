@@ -1,0 +1,191 @@
+"""The write-ahead journal of one plan, or one hold: what was about to be asked of the cluster, and what it answered.
+
+A line is on the disk before the request that it tells of is sent. Whatever moment a crash strikes, the lines say which
+partitions may have another order of replicas than they should, and which elections may still be under way;
+`kelr.recovery.restoring` puts right what they say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from kelr import __version__
+from kelr.controller import Election
+from kelr.durable import AppendOnlyFile
+from kelr.model import TopicPartition
+from kelr.model.plan import Applied, Plan
+from kelr.recovery.consent import Consented
+from kelr.recovery.places import cluster_directory
+from kelr.recovery.plan_record import applied_record, plan_record
+from kelr.recovery.who import Who
+
+VERSION = 1
+JOURNAL_DIRECTORY = "journals"
+LOCK_FILE = "lock"
+
+
+class Step(StrEnum):
+    """Which request a line tells of."""
+
+    REORDER = "reorder"
+    ELECT = "elect"
+    RESTORE = "restore"
+    CONFIG = "config"
+
+
+class Line(StrEnum):
+    """What a line is."""
+
+    BEGIN = "begin"
+    INTENT = "intent"
+    """A request is about to be sent."""
+    ANSWER = "answer"
+    RESTORED = "restored"
+    """These partitions were read, and have the order that they should have."""
+    APPLIED = "applied"
+    """A planned election's result."""
+    END = "end"
+    """Nothing is left to put right."""
+
+
+class Ending(StrEnum):
+    """How a journal ended."""
+
+    APPLIED = "applied"
+    RESUMED = "resumed"
+    UNDONE = "undone"
+
+
+Orders = Mapping[TopicPartition, tuple[int, ...]]
+
+
+class Journal:
+    """The writing side. Use as a context manager; closing it does not end it.
+
+    Raises (every method that writes):
+        UsageError: the line could not be written; then the request must not be sent.
+    """
+
+    def __init__(self, file: AppendOnlyFile, clock_ms: Callable[[], int]) -> None:
+        self._file = file
+        self._clock_ms = clock_ms
+
+    @property
+    def path(self) -> Path:
+        return self._file.path
+
+    @classmethod
+    def begin(
+        cls,
+        path: Path,
+        clock_ms: Callable[[], int],
+        *,
+        cluster_id: str | None,
+        who: Who,
+        command: str,
+        plan: Plan | None,
+        plan_id: str | None,
+        consented: Consented,
+        keep_order: bool = False,
+    ) -> Self:
+        """A new journal with its first line. A hold has no plan."""
+        journal = cls(AppendOnlyFile(path), clock_ms)
+        try:
+            journal._write(
+                Line.BEGIN,
+                format="kelr-journal",
+                version=VERSION,
+                kelr=__version__,
+                cluster_id=cluster_id,
+                user=who.user,
+                host=who.host,
+                principal=who.principal,
+                command=command,
+                plan_id=plan_id,
+                plan=None if plan is None else plan_record(plan),
+                keep_order=keep_order,
+                yes=consented.yes,
+                accept_loss=consented.accept_loss,
+                force_reason=consented.force_reason,
+            )
+        except BaseException:
+            journal.close()
+            raise
+        return journal
+
+    @classmethod
+    def reopen(cls, path: Path, clock_ms: Callable[[], int]) -> Self:
+        """An earlier journal, to go on with. Raises RefusedError where another process holds it."""
+        return cls(AppendOnlyFile(path), clock_ms)
+
+    def intend_orders(self, step: Step, orders: Orders) -> None:
+        """AlterPartitionReassignments is about to be sent: to reorder, or to restore."""
+        changes = [{**_names(at), "replicas": list(order)} for at, order in sorted(orders.items())]
+        self._write(Line.INTENT, step=step, changes=changes)
+
+    def intend_election(self, election: Election, partitions: Iterable[TopicPartition]) -> None:
+        """ElectLeaders is about to be sent."""
+        changes = [_names(at) for at in sorted(partitions)]
+        self._write(Line.INTENT, step=Step.ELECT, election=election, changes=changes)
+
+    def intend_config(self, topic: str, name: str, *, old: str | None, new: str | None, restores: bool) -> None:
+        """IncrementalAlterConfigs is about to be sent; None is the lack of a value of the topic's own."""
+        self._write(Line.INTENT, step=Step.CONFIG, topic=topic, name=name, old=old, new=new, restores=restores)
+
+    def answer(self, step: Step, answers: Mapping[TopicPartition, str]) -> None:
+        """What Kafka answered, partition by partition."""
+        self._write(Line.ANSWER, step=step, answers=[{**_names(at), "error": e} for at, e in sorted(answers.items())])
+
+    def answer_config(self, topic: str, name: str, error: str) -> None:
+        self._write(Line.ANSWER, step=Step.CONFIG, topic=topic, name=name, error=error)
+
+    def restored(self, partitions: Iterable[TopicPartition]) -> None:
+        """These were read and are in order, so that none of their requests can take effect any more."""
+        self._write(Line.RESTORED, partitions=[_names(at) for at in sorted(partitions)])
+
+    def config_restored(self, topic: str, name: str) -> None:
+        """The topic's config was read and is what it was."""
+        self._write(Line.RESTORED, topic=topic, name=name)
+
+    def applied(self, results: Sequence[Applied]) -> None:
+        for_each = [applied_record(result) for result in results]
+        self._write(Line.APPLIED, results=for_each)
+
+    def end(self, ending: Ending) -> None:
+        self._write(Line.END, ending=ending)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _write(self, line: Line, **values: Any) -> None:
+        self._file.append({"line": line, "at_ms": self._clock_ms(), **values})
+
+
+def journal_path(state_directory: Path, cluster_id: str | None, name: str, now_ms: int) -> Path:
+    """A journal's place: ``<name>-<milliseconds>.jsonl`` in the cluster's directory."""
+    return cluster_directory(state_directory, cluster_id) / JOURNAL_DIRECTORY / f"{name}-{now_ms}.jsonl"
+
+
+def cluster_lock(state_directory: Path, cluster_id: str | None) -> AppendOnlyFile:
+    """The lock that keeps two kelr of one machine from changing one cluster at once; given back when closed.
+
+    Raises:
+        RefusedError: another process holds it.
+    """
+    return AppendOnlyFile(cluster_directory(state_directory, cluster_id) / LOCK_FILE)
+
+
+def _names(address: TopicPartition) -> dict[str, Any]:
+    return {"topic": address.topic, "partition": address.partition}

@@ -1,0 +1,194 @@
+"""What a journal says: how far its plan came, and what may be left to put right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kelr.durable import read_lines
+from kelr.errors import BadInputError
+from kelr.model import TopicPartition
+from kelr.model.plan import Applied, Plan, PlannedElection
+from kelr.recovery.consent import Consented
+from kelr.recovery.hand import NO_ANSWER
+from kelr.recovery.journal import VERSION, Ending, Line, Step
+from kelr.recovery.plan_record import applied_of_record, plan_of_record
+from kelr.recovery.who import Who
+
+UNCERTAIN = frozenset({NO_ANSWER, "REQUEST_TIMED_OUT", "NETWORK_EXCEPTION"})
+"""Answers after which a request may have been carried out, or may be yet."""
+
+
+@dataclass(slots=True)
+class OnePartition:
+    """What a journal says of one partition."""
+
+    order: tuple[int, ...] | None = None
+    """The order that was asked for to elect; None where none was."""
+    sent: dict[Step, int] = field(default_factory=dict)
+    """Requests without any answer, and when they were sent, in milliseconds."""
+    uncertain: dict[Step, int] = field(default_factory=dict)
+    """Requests that may take effect after the answer, and when that came; a later one's answer says nothing of them."""
+    elected: bool = False
+    """An election was asked for."""
+    in_order: bool = False
+    """It was read with the order that it should have, after everything else."""
+    applied: Applied | None = None
+
+    def loose_since_ms(self, step: Step) -> int | None:
+        """When the last request of this kind was sent, or went wrong, whose fate is not known."""
+        return max((times[step] for times in (self.sent, self.uncertain) if step in times), default=None)
+
+
+@dataclass(slots=True)
+class OneConfig:
+    """What a journal says of one topic's config."""
+
+    topic: str
+    name: str
+    old: str | None
+    """The topic's own value from before; None: it had none."""
+    written: tuple[str | None, ...] = ()
+    """The values that were written in its place."""
+    restored: bool = False
+    asked_ms: int = 0
+
+
+@dataclass(slots=True)
+class Journalled:
+    """A whole journal."""
+
+    path: Path
+    cluster_id: str | None
+    who: Who
+    command: str
+    begun_ms: int
+    kelr: str
+    plan: Plan | None
+    """None for a hold."""
+    plan_id: str | None
+    keep_order: bool
+    consented: Consented
+    partitions: dict[TopicPartition, OnePartition] = field(default_factory=dict)
+    configs: dict[tuple[str, str], OneConfig] = field(default_factory=dict)
+    ending: Ending | None = None
+    """None: it is open."""
+    last_ms: int = 0
+
+    @property
+    def planned(self) -> Mapping[TopicPartition, PlannedElection]:
+        return {} if self.plan is None else {one.address: one for one in self.plan.elections}
+
+    @property
+    def reordered(self) -> tuple[TopicPartition, ...]:
+        """Partitions that may still have the order that they got for their election."""
+        return tuple(at for at, one in sorted(self.partitions.items()) if one.order is not None and not one.in_order)
+
+    @property
+    def configs_left(self) -> tuple[OneConfig, ...]:
+        """Configs that may not have their old value."""
+        return tuple(config for config in self.configs.values() if not config.restored)
+
+
+def read_journal(path: Path) -> Journalled:
+    """A journal from its file; a last line that a crash has torn is left out.
+
+    Raises:
+        BadInputError: it is none, or of a newer version; names the line.
+    """
+    found: Journalled | None = None
+    for number, line in read_lines(path, "journal"):
+        try:
+            if found is None:
+                found = _begun(path, line)
+            else:
+                _add(found, line)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            reason = f"lacks {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
+            raise BadInputError(f"{path}, line {number}: garbled journal: {reason}") from error
+    if found is None:
+        raise BadInputError(f"{path} holds no journal: nothing was asked of the cluster", next_step="delete the file")
+    return found
+
+
+def _begun(path: Path, line: Mapping[str, Any]) -> Journalled:
+    if line["line"] != Line.BEGIN or line["format"] != "kelr-journal":
+        raise ValueError("its first line is none of a journal")
+    if line["version"] > VERSION:
+        raise ValueError(f"version {line['version']} is of a newer kelr ({line['kelr']})")
+    return Journalled(
+        path=path,
+        cluster_id=line["cluster_id"],
+        who=Who(line["user"], line["host"], line["principal"]),
+        command=line["command"],
+        begun_ms=int(line["at_ms"]),
+        kelr=line["kelr"],
+        plan=None if line["plan"] is None else plan_of_record(line["plan"]),
+        plan_id=line["plan_id"],
+        keep_order=bool(line["keep_order"]),
+        consented=Consented(line["accept_loss"], line["force_reason"], line["yes"]),
+        last_ms=int(line["at_ms"]),
+    )
+
+
+def _add(found: Journalled, line: Mapping[str, Any]) -> None:
+    found.last_ms = int(line["at_ms"])
+    kind = Line(line["line"])
+    if kind is Line.END:
+        found.ending = Ending(line["ending"])
+    elif kind is Line.APPLIED:
+        for record in line["results"]:
+            result = applied_of_record(record)
+            _one(found, result.address).applied = result
+    elif "name" in line:
+        _config(found, kind, line)
+    elif kind is Line.RESTORED:
+        for names in line["partitions"]:
+            _one(found, _address(names)).in_order = True
+    elif kind is Line.INTENT:
+        _intent(found, line)
+    elif kind is Line.ANSWER:
+        _answer(found, line)
+    else:
+        raise ValueError(f"a second line {kind}")
+
+
+def _intent(found: Journalled, line: Mapping[str, Any]) -> None:
+    step = Step(line["step"])
+    for change in line["changes"]:
+        one = _one(found, _address(change))
+        one.sent[step] = int(line["at_ms"])
+        if step is Step.REORDER:
+            one.order = tuple(int(replica) for replica in change["replicas"])
+            one.in_order = False
+        if step is Step.ELECT:
+            one.elected = True
+
+
+def _answer(found: Journalled, line: Mapping[str, Any]) -> None:
+    step = Step(line["step"])
+    for names in line["answers"]:
+        one = _one(found, _address(names))
+        one.sent.pop(step, None)
+        if names["error"] in UNCERTAIN:
+            one.uncertain[step] = int(line["at_ms"])
+
+
+def _config(found: Journalled, kind: Line, line: Mapping[str, Any]) -> None:
+    key = (line["topic"], line["name"])
+    if kind is Line.RESTORED:
+        found.configs[key].restored = True
+    elif kind is Line.INTENT and not line["restores"]:
+        known = found.configs.setdefault(key, OneConfig(*key, old=line["old"]))
+        known.written = (*known.written, line["new"])
+        known.asked_ms, known.restored = int(line["at_ms"]), False
+
+
+def _one(found: Journalled, address: TopicPartition) -> OnePartition:
+    return found.partitions.setdefault(address, OnePartition())
+
+
+def _address(names: Mapping[str, Any]) -> TopicPartition:
+    return TopicPartition(str(names["topic"]), int(names["partition"]))

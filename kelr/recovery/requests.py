@@ -1,0 +1,140 @@
+"""Requests that change the cluster, each written down before it is sent, and repeated where that is safe.
+
+A request that went without an answer may have been carried out, or may be yet: a broker keeps what it has to pass on to
+the controller while there is none. So the partitions are read before anything is repeated, and until when an unanswered
+request may still take effect is remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from kelr.controller import Election
+from kelr.errors import ConnectError, UsageError
+from kelr.model import PartitionState, TopicPartition
+from kelr.recovery.hand import NO_ANSWER
+from kelr.recovery.journal import Journal, Orders, Step
+from kelr.recovery.journal_reader import UNCERTAIN
+from kelr.recovery.progress import Stage
+from kelr.recovery.reading import read_states
+from kelr.recovery.site import Site
+
+NOT_SENT = "NOT_SENT"
+"""kelr's name where no broker could be reached, so that the request was not sent."""
+REPEATED = UNCERTAIN | {NOT_SENT, "NOT_CONTROLLER", "THROTTLING_QUOTA_EXCEEDED", "BROKER_NOT_AVAILABLE"}
+"""Answers after which the request is repeated, if the partition is still as it was."""
+
+Again = Callable[[TopicPartition, PartitionState], bool]
+"""Whether a partition that was read again still needs the request."""
+
+
+@dataclass(slots=True)
+class Requests:
+    """What is asked of one cluster under one journal."""
+
+    site: Site
+    journal: Journal
+    tell: Callable[[Stage, str], None]
+    late: dict[tuple[Step, TopicPartition], float] = field(default_factory=dict)
+    """Until when (`Patience.now_s`) a request may still take effect whose answer never came."""
+    must_write: bool = True
+    """False where an order is restored: the line of its reordering is there, and resume needs no other."""
+    write_failure: UsageError | None = None
+    """Why a line is missing that did not have to be written."""
+
+    def orders(self, step: Step, orders: Orders, again: Again) -> Mapping[TopicPartition, str]:
+        """Give partitions an order of their replicas; Kafka's name of an error for each.
+
+        Raises:
+            UsageError: the journal cannot be written; nothing was sent.
+        """
+
+        def send(wanted: Collection[TopicPartition]) -> Mapping[TopicPartition, str]:
+            asked = {at: orders[at] for at in sorted(wanted)}
+            self.note(lambda: self.journal.intend_orders(step, asked))
+            return self._sent(step, asked, lambda: self.site.hand.reorder(asked))
+
+        return self._repeated(step, orders, send, again)
+
+    def elect(
+        self, election: Election, partitions: Iterable[TopicPartition], again: Again
+    ) -> Mapping[TopicPartition, str]:
+        """Ask for elections, partition by named partition; Kafka's name of an error for each.
+
+        Raises:
+            UsageError: the journal cannot be written; nothing was sent.
+        """
+
+        def send(wanted: Collection[TopicPartition]) -> Mapping[TopicPartition, str]:
+            asked = sorted(wanted)
+            self.note(lambda: self.journal.intend_election(election, asked))
+            return self._sent(Step.ELECT, asked, lambda: self.site.hand.elect(election, asked))
+
+        return self._repeated(Step.ELECT, tuple(partitions), send, again)
+
+    def late_until(self, steps: Collection[Step], addresses: Collection[TopicPartition]) -> float | None:
+        """Until when one of these requests may still take effect; None where none may."""
+        now = self.site.patience.now_s()
+        times = [until for (step, at), until in self.late.items() if step in steps and at in addresses]
+        return max((until for until in times if until > now), default=None)
+
+    def note(self, write: Callable[[], None]) -> None:
+        """Write a line of the journal. Raises UsageError where it has to be there and cannot be written."""
+        try:
+            write()
+        except UsageError as error:
+            if self.must_write:
+                raise
+            self.write_failure = error
+
+    def _sent(
+        self,
+        step: Step,
+        asked: Collection[TopicPartition],
+        send: Callable[[], Mapping[TopicPartition, str]],
+    ) -> Mapping[TopicPartition, str]:
+        """One sending. Until its answer is here, it counts as one that may take effect at any time."""
+        known = {at: self.late.get((step, at)) for at in asked}
+        self._mark(step, asked)
+        try:
+            answered = send()
+            answers = {at: answered.get(at, NO_ANSWER) for at in asked}
+        except ConnectError:
+            answers = dict.fromkeys(asked, NOT_SENT)
+        for at, until in known.items():
+            if answers[at] in UNCERTAIN:
+                self._mark(step, (at,))
+            elif until is None:
+                self.late.pop((step, at), None)
+            else:
+                self.late[step, at] = until
+        self.note(lambda: self.journal.answer(step, answers))
+        return answers
+
+    def _mark(self, step: Step, asked: Iterable[TopicPartition]) -> None:
+        until = self.site.patience.now_s() + self.site.patience.late_s
+        self.late.update({(step, at): until for at in asked})
+
+    def _repeated(
+        self,
+        step: Step,
+        wanted: Iterable[TopicPartition],
+        send: Callable[[Collection[TopicPartition]], Mapping[TopicPartition, str]],
+        again: Again,
+    ) -> Mapping[TopicPartition, str]:
+        patience, answers = self.site.patience, dict[TopicPartition, str]()
+        deadline, pending = patience.now_s() + patience.answer_s, set(wanted)
+        while pending:
+            answers.update(send(pending))
+            open_ = {at for at in pending if answers[at] in REPEATED}
+            pending = set()
+            while open_ and not pending and patience.now_s() < deadline:
+                names = ", ".join(sorted({answers[at] for at in open_}))
+                self.tell(Stage.REPEAT, f"{step} of {len(open_)}: {names}; reading again")
+                patience.sleep(patience.step_s)
+                states = read_states(self.site, open_)
+                if states is not None:
+                    pending = {at for at in open_ if at in states and again(at, states[at])}
+                    open_ = pending
+        return answers

@@ -1,0 +1,81 @@
+"""The journals that are kept for a cluster: which there are, and which are open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kelr.errors import BadInputError, RefusedError
+from kelr.model import Plan
+from kelr.recovery.journal import JOURNAL_DIRECTORY
+from kelr.recovery.journal_reader import Journalled, read_journal
+from kelr.recovery.places import cluster_directory
+
+_SHOWN = 3
+
+
+def journal_files(state_directory: Path, cluster_id: str | None) -> tuple[Path, ...]:
+    """The cluster's journals, oldest first."""
+    directory = cluster_directory(state_directory, cluster_id) / JOURNAL_DIRECTORY
+    return tuple(sorted(directory.glob("*.jsonl"), key=_age)) if directory.is_dir() else ()
+
+
+def open_journals(state_directory: Path, cluster_id: str | None) -> tuple[Journalled, ...]:
+    """The journals that something may be left of, oldest first.
+
+    One that a crash left without its first whole line has asked nothing of the cluster, and counts for nothing.
+
+    Raises:
+        BadInputError: a journal is garbled; names file and line.
+    """
+    found = (read_journal(path) for path in journal_files(state_directory, cluster_id) if not _is_blank(path))
+    return tuple(journal for journal in found if journal.ending is None)
+
+
+def find_journal(state_directory: Path, cluster_id: str | None, name: str | None) -> Path:
+    """The journal of this file name, path, plan id or beginning of one; without a name the newest that is open.
+
+    Raises:
+        BadInputError: there is none, or several fit.
+    """
+    if name is not None and Path(name).is_file():
+        return Path(name)
+    files = [path for path in journal_files(state_directory, cluster_id) if not _is_blank(path)]
+    if name is None:
+        fitting = [journal.path for journal in open_journals(state_directory, cluster_id)][-1:]
+    else:
+        fitting = [path for path in files if path.name == name or path.stem.startswith(name)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if name is None:
+        raise BadInputError("no journal of this cluster is open: nothing is left to put right")
+    if not fitting:
+        names = ", ".join(path.stem for path in files[-_SHOWN:]) or "none"
+        raise BadInputError(f"no journal is called {name}", next_step=f"the newest ones: {names}")
+    raise BadInputError(
+        f"{len(fitting)} journals begin with {name}: {', '.join(path.stem for path in fitting)}",
+        next_step="give the whole name",
+    )
+
+
+def refuse_open_journals(state_directory: Path, cluster_id: str | None, plan: Plan) -> None:
+    """Raises RefusedError where an earlier run was cut short that concerns one of the plan's partitions."""
+    wanted = {one.address for one in plan.elections}
+    for journal in open_journals(state_directory, cluster_id):
+        common = sorted(wanted & {*journal.partitions, *journal.planned})
+        topics = sorted({topic for topic, _ in journal.configs} & {one.topic for one in plan.elections})
+        if common or topics:
+            named = ", ".join(map(str, common[:_SHOWN])) or f"topic {topics[0]}"
+            raise RefusedError(
+                f"an earlier run was cut short that concerns {named}: journal {journal.path.stem} is open",
+                next_step="kelr recover resume, or kelr recover undo",
+            )
+
+
+def _is_blank(path: Path) -> bool:
+    with path.open("rb") as file:
+        return not file.readline().endswith(b"\n")
+
+
+def _age(path: Path) -> tuple[int, str]:
+    made = path.stem.rpartition("-")[2]
+    return (int(made) if made.isdecimal() else 0, path.name)

@@ -1,0 +1,227 @@
+"""The hand that changes a live cluster (`kelr.recovery.hand.Hand`).
+
+Reordering goes over kelr's own connection, since librdkafka has no AlterPartitionReassignments; elections and configs
+go through confluent-kafka's admin client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import TYPE_CHECKING, Any
+
+from kelr.controller import Election
+from kelr.errors import AuthenticationError, ConnectError, UnsupportedError, UsageError
+from kelr.model import TopicPartition
+from kelr.sources.base import Source
+from kelr.sources.connection import ConnectionSettings
+from kelr.sources.live import requests
+from kelr.sources.live.any_broker import AnyBroker
+from kelr.sources.live.failures import NONE, REFUSED, error_name
+from kelr.sources.live.source import LiveSource
+from kelr.sources.live.transport import Failure, FailureKind, Message, Transport
+from kelr.sources.permissions import Permissions
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
+
+NO_ANSWER = "NO_ANSWER"
+"""`kelr.recovery.hand.NO_ANSWER`."""
+LONGEST_REQUEST_S = 10.0
+"""How long the controller may take, where the timeout does not say less; it bounds how late a request takes effect."""
+_PATIENCE_S = 2.0
+"""How much longer to wait for the answer that says so."""
+_NEVER_SENT = ("unknown host", "looking up", "no route to host", "network unreachable", REFUSED)
+"""Failures that come before a connection is there."""
+_SILENCE = frozenset(
+    {
+        "_TIMED_OUT",
+        "_TIMED_OUT_QUEUE",
+        "_TRANSPORT",
+        "_ALL_BROKERS_DOWN",
+        "_DESTROY",
+        "_WAIT_COORD",
+        "NETWORK_EXCEPTION",
+    }
+)
+"""librdkafka's own errors that leave open whether the request was carried out."""
+_OPERATIONS = {
+    3: "READ",
+    4: "WRITE",
+    5: "CREATE",
+    6: "DELETE",
+    7: "ALTER",
+    8: "DESCRIBE",
+    9: "CLUSTER_ACTION",
+    10: "DESCRIBE_CONFIGS",
+    11: "ALTER_CONFIGS",
+    12: "IDEMPOTENT_WRITE",
+}
+"""AclOperation codes: the bits of "authorized operations"."""
+_NOT_TOLD = -(2**31)
+
+
+class LiveHand:
+    """Changes the cluster that a `LiveSource` reads.
+
+    Args:
+        settings: as for the source; feeds the admin client.
+        transport: the source's connections.
+        brokers: whom to send to.
+    """
+
+    def __init__(self, settings: ConnectionSettings, transport: Transport, brokers: AnyBroker) -> None:
+        self._settings = settings
+        self._transport = transport
+        self._brokers = brokers
+        self._admin: AdminClient | None = None
+        self._request_s = min(LONGEST_REQUEST_S, settings.timeout_s)
+
+    @classmethod
+    def of(cls, source: Source) -> LiveHand:
+        """The hand for the cluster of a live source, over the same connections.
+
+        Raises:
+            UsageError: the source is no live cluster.
+            ConnectError, AuthenticationError: the cluster cannot be reached.
+        """
+        if not isinstance(source, LiveSource):
+            raise UsageError(f"{source.name} is no live cluster, and nothing else can be changed")
+        source.cluster()  # so that all brokers are known, and not the bootstrap servers alone
+        return cls(*source.reached())
+
+    def reorder(self, orders: Mapping[TopicPartition, tuple[int, ...]]) -> Mapping[TopicPartition, str]:
+        """AlterPartitionReassignments at one broker, which passes it on to the controller.
+
+        Raises:
+            ConnectError, AuthenticationError: no broker could be reached; nothing was sent.
+            UnsupportedError: the broker does not know the request; nothing was sent.
+        """
+        if not orders:
+            return {}
+        answer = self._sent(requests.alter_reassignments(orders, timeout_s=self._request_s))
+        if answer is None:
+            return dict.fromkeys(orders, NO_ANSWER)
+        error = error_name(answer.error_code)
+        if error != NONE:
+            return dict.fromkeys(orders, error)
+        answered = {
+            TopicPartition(topic.name, partition.partition_index): error_name(partition.error_code)
+            for topic in answer.responses
+            for partition in topic.partitions
+        }
+        return {at: answered.get(at, NO_ANSWER) for at in orders}
+
+    def elect(self, election: Election, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, str]:
+        """ElectLeaders through the admin client; an empty list sends nothing, and none stands for the whole cluster.
+
+        Raises:
+            ValueError: the controller's own ONLINE elections cannot be asked for.
+        """
+        from confluent_kafka import ElectionType as Wire  # noqa: PLC0415 - a client library that few commands need
+        from confluent_kafka import TopicPartition as WirePartition  # noqa: PLC0415
+
+        if election not in {Election.PREFERRED, Election.UNCLEAN}:
+            raise ValueError(f"nobody can ask for an election of the type {election}")
+        if not partitions:
+            return {}
+        kind = Wire.PREFERRED if election is Election.PREFERRED else Wire.UNCLEAN
+        wanted = [WirePartition(at.topic, at.partition) for at in partitions]
+        # With request_timeout or operation_timeout confluent-kafka 2.16 fails, so the wait is bounded here.
+        found, error = self._outcome(self._client().elect_leaders(kind, wanted))
+        if error is not None:
+            return dict.fromkeys(partitions, error)
+        answered = {
+            TopicPartition(at.topic, at.partition): NONE if why is None else _name(why) for at, why in found.items()
+        }
+        return {at: answered.get(at, NO_ANSWER) for at in partitions}
+
+    def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
+        """IncrementalAlterConfigs through the admin client."""
+        from confluent_kafka.admin import (  # noqa: PLC0415 - a client library that few commands need
+            AlterConfigOpType,
+            ConfigEntry,
+            ConfigResource,
+            ResourceType,
+        )
+
+        operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+        entry = ConfigEntry(name, value, incremental_operation=operation)
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        (future,) = self._client().incremental_alter_configs([resource]).values()
+        return self._outcome(future)[1] or NONE
+
+    def permissions(self, topics: tuple[str, ...]) -> Permissions:
+        """What the principal may do: DescribeCluster and Metadata tell it when asked to."""
+        of_cluster = self._brokers.ask(requests.describe_cluster_operations)
+        cluster = None
+        if not isinstance(of_cluster, Failure) and error_name(of_cluster.error_code) == NONE:
+            cluster = _operations(of_cluster.cluster_authorized_operations)
+        of_topics = self._brokers.ask(lambda: requests.topic_operations(topics)) if topics else None
+        told: dict[str, frozenset[str] | None] = dict.fromkeys(topics)
+        if of_topics is not None and not isinstance(of_topics, Failure):
+            told.update({topic.name: _operations_of_topic(topic) for topic in of_topics.topics})
+        return Permissions(cluster, told)
+
+    def _sent(self, request: Message) -> Message | None:
+        """The answer of the first broker that can be reached; None where it was sent and nothing came back."""
+        failures = []
+        for node in self._brokers.nodes:
+            answer = self._transport.exchange(node, request, timeout_s=self._request_s + _PATIENCE_S)
+            if not isinstance(answer, Failure):
+                return answer
+            failures.append(answer)
+            if answer.kind is FailureKind.UNSUPPORTED:
+                raise UnsupportedError(f"the broker cannot reorder replicas: {answer.detail}")
+            if answer.kind is not FailureKind.AUTHENTICATION and not answer.detail.startswith(_NEVER_SENT):
+                return None
+        refused = next((failure for failure in failures if failure.kind is FailureKind.AUTHENTICATION), None)
+        if refused is not None:
+            raise AuthenticationError(f"the brokers refused the credentials: {refused.detail}")
+        last = failures[-1].detail if failures else "none is known"
+        raise ConnectError(f"no broker can be reached; the last one: {last}", next_step="check that a broker is up")
+
+    def _client(self) -> AdminClient:
+        if self._admin is None:
+            from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - a client library that few commands need
+
+            config: dict[str, Any] = {
+                **self._settings.confluent(),
+                "socket.timeout.ms": max(1000, int(self._request_s * 1000)),
+                "error_cb": lambda _error: None,
+            }
+            self._admin = AdminClient(config)
+        return self._admin
+
+    def _outcome(self, future: Future[Any]) -> tuple[Any, str | None]:
+        """(result, error) of an admin call: exactly one is set, but for a call whose result is None."""
+        from confluent_kafka import KafkaException  # noqa: PLC0415
+
+        try:
+            return future.result(self._request_s + _PATIENCE_S), None
+        except FutureTimeoutError:
+            return None, NO_ANSWER
+        except KafkaException as failed:
+            return None, _name(failed.args[0])
+
+
+def _name(error: Any) -> str:
+    """Kafka's name of a confluent-kafka error; those of librdkafka's own that tell nothing are no answer."""
+    name = str(error.name())
+    if name in _SILENCE:
+        return NO_ANSWER
+    return error_name(error.code()) if error.code() > 0 else name
+
+
+def _operations(bits: int) -> frozenset[str] | None:
+    if bits == _NOT_TOLD:
+        return None
+    return frozenset(name for code, name in _OPERATIONS.items() if bits & (1 << code))
+
+
+def _operations_of_topic(topic: Message) -> frozenset[str] | None:
+    error = error_name(topic.error_code)
+    if error == "TOPIC_AUTHORIZATION_FAILED":
+        return frozenset()
+    return _operations(topic.topic_authorized_operations) if error == NONE else None
