@@ -1,0 +1,62 @@
+"""kafka-leader-election.sh's JSON file, with the fields that KIP-966 adds.
+
+``{"partitions": [{"topic": "orders", "partition": 0, "desiredLeader": 2, "minimalReplicas": 3}]}``; the last two are
+optional. Source: LeaderElectionCommand.parseReplicaElectionData of Apache Kafka, which refuses a file without
+``partitions`` and partitions that are listed twice; KIP-966, "kafka-leader-election.sh".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kelr.errors import BadInputError
+from kelr.model import ElectionType, TopicPartition, Wish
+from kelr.recovery.json_file import first_problem, read_json
+
+MAX_ELECTION_FILE_BYTES = 64 * 1024 * 1024
+_EXAMPLE = 'write {"partitions": [{"topic": "orders", "partition": 0}]}'
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionEntry:
+    """What the file asks for one partition."""
+
+    desired_leader: int | None = None
+    minimal_replicas: int | None = None
+
+    def wish(self, election: ElectionType) -> Wish:
+        """The wish, for the election type of the command line, which holds for the whole file."""
+        return Wish(election, self.desired_leader, self.minimal_replicas)
+
+
+def read_election_file(path: Path) -> Mapping[TopicPartition, ElectionEntry]:
+    """The partitions of the file with what is asked for each, in the file's order.
+
+    Raises:
+        BadInputError: not such a file; names the file and the place in it.
+    """
+    from pydantic import ValidationError  # noqa: PLC0415 - heavy
+
+    from kelr.recovery.election_lines import FIELDS, ElectionFileLine  # noqa: PLC0415
+
+    text, document = read_json(path, "election file", max_bytes=MAX_ELECTION_FILE_BYTES)
+    if not isinstance(document, dict) or "partitions" not in document:
+        raise BadInputError(f'{path}: replica election data is missing the "partitions" field', next_step=_EXAMPLE)
+    try:
+        file = ElectionFileLine.model_validate_json(text)
+    except ValidationError as error:
+        raise BadInputError(f"{path}: {first_problem(error, FIELDS)}", next_step=_EXAMPLE) from error
+    if not file.partitions:
+        raise BadInputError(f"{path}: replica election data is empty: it lists no partition", next_step=_EXAMPLE)
+    found: dict[TopicPartition, ElectionEntry] = {}
+    for at, line in enumerate(file.partitions):
+        address = TopicPartition(line.topic, line.partition)
+        if address in found:
+            raise BadInputError(
+                f"{path}: partitions[{at}]: replica election data contains duplicate partitions: {address}",
+                next_step="list each partition once",
+            )
+        found[address] = ElectionEntry(line.desiredLeader, line.minimalReplicas)
+    return found

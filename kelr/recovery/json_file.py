@@ -1,0 +1,103 @@
+"""Reading a JSON document that a person may have written or edited: every fault is said with its place."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from kelr.errors import BadInputError
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+_BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+
+
+def read_json(path: Path, what: str, *, max_bytes: int) -> tuple[bytes, Any]:
+    """The file's bytes and what they say.
+
+    Stricter than `json.loads`: a key given twice, NaN and infinity are faults, since readers take them differently.
+
+    Args:
+        what: what the file is, for the words of an error: ``plan``, ``election file``.
+
+    Raises:
+        BadInputError: it cannot be read, is too large, is not UTF-8 or not JSON; names the line where there is one.
+    """
+    text = _bytes(path, what, max_bytes)
+    if text.startswith(_BYTE_ORDER_MARKS):
+        raise BadInputError(
+            f"{path} begins with a byte order mark: a {what} is UTF-8 without one",
+            next_step="save it as plain UTF-8",
+        )
+    try:
+        return text, json.loads(text.decode(), object_pairs_hook=_object, parse_constant=_no_number)
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start) + 1
+        raise BadInputError(f"{path}, line {line}: not UTF-8 text") from error
+    except json.JSONDecodeError as error:
+        raise BadInputError(f"{path}, line {error.lineno}, column {error.colno}: not JSON: {error.msg}") from error
+    except RecursionError as error:
+        raise BadInputError(f"{path} is nested deeper than any {what}") from error
+    except ValueError as error:
+        # A key given twice, NaN, or a number of thousands of digits.
+        raise BadInputError(f"{path}: not a {what}: {str(error)[:200]}") from error
+
+
+def first_problem(error: ValidationError, fields: Collection[str]) -> str:
+    """The first thing that a model found wrong: its place as a JSON path, and what is wrong there.
+
+    The input is not quoted: it may be huge.
+
+    Args:
+        fields: names of fields there are, for a suggestion where one is not known.
+    """
+    problem = error.errors(include_url=False, include_input=False)[0]
+    place = json_path(problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        name = str(problem["loc"][-1])
+        meant = difflib.get_close_matches(name, fields, n=1)
+        hint = f"; did you mean {meant[0]!r}?" if meant else ""
+        return f"{place[:300]}: no such field{hint}"
+    message = str(problem["msg"]).removeprefix("Value error, ")[:300]
+    return f"{place[:300]}: {message}" if place else message
+
+
+def json_path(place: tuple[int | str, ...]) -> str:
+    """``elections[3].evidence.isr``."""
+    path = ""
+    for part in place:
+        path += f"[{part}]" if isinstance(part, int) else f"{'.' if path else ''}{part}"
+    return path
+
+
+def _bytes(path: Path, what: str, max_bytes: int) -> bytes:
+    try:
+        if path.exists() and not path.is_file():
+            raise BadInputError(f"{path} is not a regular file", next_step=f"give a file that holds the {what}")
+        with path.open("rb") as file:
+            text = file.read(max_bytes + 1)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise BadInputError(
+            f"cannot read the {what} {path}: {why}", next_step="check the path and its permissions"
+        ) from error
+    if len(text) > max_bytes:
+        raise BadInputError(f"{path} is larger than {max_bytes // 2**20} MiB: no {what} that kelr writes or takes is")
+    return text
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the field {twice[:100]!r} is given twice")
+    return found
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number in JSON")
