@@ -1,0 +1,96 @@
+"""Which brokers stay down, and which are started when: the part of a plan that people carry out at the machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kelr.engine.words import brokers
+from kelr.model import AdviceAction, TopicPartition
+from kelr.model.plan import Plan
+from kelr.view.layout import Layout
+from kelr.view.plan_words import named
+from kelr.view.styled import Style, Text, plain, styled
+
+_WANTED_BACK = frozenset({AdviceAction.BRING_BACK, AdviceAction.WAIT})
+_WAITED_FOR = "these partitions wait for it"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStep:
+    """What to do with one broker, and for which partitions."""
+
+    broker: int
+    text: str
+    """The reason, a sentence without its end."""
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerOrder:
+    """The order of things: `keep_down` until the elections are done, `bring_back` at once, `start_after` the elections.
+
+    To bring a broker back is right only as far as the advice for each partition goes: one whose machine crashed may
+    come back with less than the others hold, and is elected all the same.
+    """
+
+    keep_down: tuple[BrokerStep, ...]
+    bring_back: tuple[BrokerStep, ...]
+    start_after: tuple[BrokerStep, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.keep_down or self.bring_back or self.start_after)
+
+
+def broker_order(plan: Plan) -> BrokerOrder:
+    """What a plan says of brokers, each broker once in each of the three lists.
+
+    A broker that some partitions want back and whose return would spoil an election of others is started after these.
+    """
+    held: dict[int, dict[str, list[TopicPartition]]] = {}
+    for election in plan.elections:
+        for hold in election.hold:
+            held.setdefault(hold.broker, {}).setdefault(hold.text, []).append(election.address)
+    wanted: dict[int, list[TopicPartition]] = {}
+    for left in plan.not_planned:
+        if left.action in _WANTED_BACK:
+            for broker in left.brokers:
+                wanted.setdefault(broker, []).append(left.address)
+        elif left.action is AdviceAction.HOLD:
+            for broker in left.brokers:
+                held.setdefault(broker, {}).setdefault(left.reason, []).append(left.address)
+    back = [BrokerStep(broker, _WAITED_FOR, tuple(addresses)) for broker, addresses in sorted(wanted.items())]
+    return BrokerOrder(
+        keep_down=tuple(
+            BrokerStep(broker, text.rstrip("."), tuple(addresses))
+            for broker, by_text in sorted(held.items())
+            for text, addresses in by_text.items()
+        ),
+        bring_back=tuple(step for step in back if step.broker not in held),
+        start_after=tuple(step for step in back if step.broker in held),
+    )
+
+
+def broker_order_lines(layout: Layout, order: BrokerOrder) -> Iterator[Text]:
+    """The section for people; nothing where a plan says nothing of brokers."""
+    if order.is_empty:
+        return
+    yield plain("")
+    yield styled("Brokers, in this order:", Style.HEADING)
+    for number, (title, steps) in enumerate(sections(order), start=1):
+        yield styled(f"  {number}. {title}", Style.NOTICE)
+        for step in steps:
+            where = f" ({named(step.partitions)})"
+            yield from layout.paragraph("     ", f"broker {step.broker}: {step.text}{where}", Style.PLAIN)
+
+
+def sections(order: BrokerOrder) -> list[tuple[str, tuple[BrokerStep, ...]]]:
+    """The three lists that are not empty, each with its title."""
+    held = brokers(list(dict.fromkeys(step.broker for step in order.keep_down))) if order.keep_down else ""
+    parts = [
+        (f"Keep {held} down until the elections are done", order.keep_down),
+        ("Bring back, as far as the advice for each partition says that it is safe", order.bring_back),
+        ("Start once the elections are done, not before", order.start_after),
+    ]
+    return [(title, steps) for title, steps in parts if steps]
