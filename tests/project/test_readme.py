@@ -19,7 +19,7 @@ def explanation() -> str:
     output = Output(stream, io.StringIO(), width=112, connection_flags=("-b", "kafka-1:9092"))
     show_decisions(
         output,
-        Explanation(output.next_command, "--bootstrap-server kafka-1:9092", "-b kafka-1:9092", width=112),
+        Explanation(output.next_command, width=112),
         [Explained(decide(INCIDENT, INCIDENT.partitions[1]), INCIDENT.taken_at_ms)],
         cluster=CLUSTER,
         source="live",
