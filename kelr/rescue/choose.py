@@ -1,0 +1,157 @@
+"""Which records of which replicas are worth saving: those that the log of the coming, or present, leader lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from kelr.engine.planning.rescue import rescue_of
+from kelr.engine.planning.subject import Subject, subject_of
+from kelr.errors import UsageError
+from kelr.model import AdviceAction, Decision, PartitionState, ReplicaLog, Snapshot, TopicConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Offsets `[from_offset, to_offset)` of one replica's log that are to be saved."""
+
+    state: PartitionState
+    replica: int
+    from_offset: int
+    to_offset: int
+    why: str
+    log: ReplicaLog
+    compacted: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What to save of one partition, and what to say of it."""
+
+    state: PartitionState
+    wanted: tuple[Wanted, ...] = ()
+    note: str = ""
+    """Why there is nothing to save, or what could not be looked at; empty where there is nothing to say."""
+    failed: bool = False
+    """Whether `note` says that nobody can tell what is to be saved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What somebody asked for; None where kelr is to find it out.
+
+    Args:
+        replicas: save from these replicas only.
+        from_offset, to_offset: save these offsets, `[from, to)`.
+    """
+
+    replicas: Collection[int] | None = None
+    from_offset: int | None = None
+    to_offset: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.from_offset is not None and self.to_offset is not None and self.to_offset <= self.from_offset:
+            raise UsageError(
+                f"there is nothing from offset {self.from_offset} to {self.to_offset}",
+                next_step="--to-offset is the first offset that is left out, so give a greater one",
+            )
+
+
+def choose(snapshot: Snapshot, decision: Decision, limits: Limits, *, elect: int | None = None) -> Choice:
+    """What to save of the decision's partition before (or after) an election.
+
+    Args:
+        elect: the replica that a plan elects; None: the present leader, else whom kelr advises to designate, else whom
+            Kafka elects by itself, else the replica with the best log among those that can be elected.
+    """
+    subject = subject_of(snapshot, decision)
+    if subject is None:
+        raise UsageError(f"{decision.topic}:{decision.partition} is not in the snapshot")
+    compacted = _is_compacted(snapshot.configs.get(decision.topic, TopicConfig()))
+    if limits.from_offset is not None:
+        return _named(subject, limits, compacted)
+    leader = elect if elect is not None else coming_leader(subject)
+    if leader is None:
+        return _unknown(subject, "nobody leads it and nobody can be elected, so that no log is there to compare with")
+    if leader not in subject.case.logs.ranked:
+        return _unknown(subject, f"the log of replica {leader}, which is to lead, was not heard or tells no epochs")
+    return _compared(subject, leader, limits, compacted, planned=elect is not None)
+
+
+def coming_leader(subject: Subject) -> int | None:
+    """The replica whose log the others will follow; None where nobody can be elected."""
+    if subject.live_leader is not None:
+        return subject.live_leader
+    advice = subject.decision.advice
+    if advice.action is AdviceAction.DESIGNATE and advice.replica is not None:
+        return advice.replica
+    if subject.decision.elected is not None:
+        return subject.decision.elected
+    best = subject.case.logs.best_of(subject.case.electable)
+    return None if best is None else best.replica
+
+
+def _compared(subject: Subject, leader: int, limits: Limits, compacted: bool | None, *, planned: bool) -> Choice:
+    logs, state = subject.case.logs, subject.state
+    role = "leads" if subject.live_leader == leader else "is to lead" if planned else "would lead"
+    why = f"replica {leader}, which {role}, lacks these"
+    if limits.replicas is None:
+        runs = [(step.replica, step.from_offset, step.to_offset) for step in rescue_of(subject, leader)]
+    else:
+        runs = []
+        for replica in sorted(set(limits.replicas) - {leader}):
+            if replica not in logs.ranked or logs.agreement(replica, leader) is None:
+                return _unknown(subject, f"the log of replica {replica} was not heard, or cannot be compared")
+            missing = logs.missing(replica, leader)
+            if missing:
+                runs.append((replica, min(part[1] for part in missing), max(part[2] for part in missing)))
+    wanted = tuple(
+        Wanted(state, replica, start, _until(end, limits), why, logs.heard[replica], compacted)
+        for replica, start, end in runs
+        if start < _until(end, limits)
+    )
+    return Choice(state, wanted, _left_open(subject, leader, wanted))
+
+
+def _named(subject: Subject, limits: Limits, compacted: bool | None) -> Choice:
+    """The offsets that somebody named, of the replicas that they named, or of the one with the best log."""
+    logs, state = subject.case.logs, subject.state
+    assert limits.from_offset is not None
+    best = logs.best
+    replicas = sorted(limits.replicas) if limits.replicas is not None else [] if best is None else [best.replica]
+    if not replicas:
+        return _unknown(subject, "no replica's log was heard")
+    wanted = []
+    for replica in replicas:
+        log = logs.heard.get(replica)
+        if log is None:
+            return _unknown(subject, f"the log of replica {replica} was not heard")
+        end = log.log_end if limits.to_offset is None else limits.to_offset
+        if end > limits.from_offset:
+            wanted.append(Wanted(state, replica, limits.from_offset, end, "named outright", log, compacted))
+    note = "" if wanted else f"nothing: the log ends at or before offset {limits.from_offset}"
+    return Choice(state, tuple(wanted), note)
+
+
+def _until(end: int, limits: Limits) -> int:
+    return end if limits.to_offset is None else min(end, limits.to_offset)
+
+
+def _left_open(subject: Subject, leader: int, wanted: tuple[Wanted, ...]) -> str:
+    """What to say beside the records that are saved: nothing to save, and replicas that were not heard."""
+    unranked = [replica for replica in subject.case.logs.unranked if replica != leader]
+    said = []
+    if not wanted:
+        said.append(f"nothing to save: no log that was heard holds what replica {leader} lacks")
+    if unranked:
+        which = ", ".join(map(str, unranked))
+        said.append(f"what replica {which} holds is not known: --log-dir reads it from its broker's disk")
+    return "; ".join(said)
+
+
+def _unknown(subject: Subject, why: str) -> Choice:
+    return Choice(subject.state, (), f"{why}: name --from-replica and --from-offset", failed=True)
+
+
+def _is_compacted(config: TopicConfig) -> bool | None:
+    return None if config.cleanup_policy is None else "compact" in config.cleanup_policy
