@@ -35,6 +35,7 @@ def read_snapshot(path: Path) -> Snapshot:
         BadInputError: not a snapshot file, truncated, garbled, or of a newer version; names the file and the line.
     """
     reader = SnapshotReader(path)
+    reader.check_knows_partitions()
     partitions: list[PartitionState] = []
     configs: dict[str, TopicConfig] = {}
     logs: dict[TopicPartition, tuple[LogAnswer, ...]] = {}
@@ -63,8 +64,7 @@ def read_snapshot(path: Path) -> Snapshot:
 
 def write_snapshot(snapshot: Snapshot, path: Path, *, overwrite: bool = False) -> None:
     """Save a snapshot that is in memory. Raises UsageError where the file exists or cannot be written."""
-    with _atomic(path, overwrite=overwrite) as file:
-        _write_lines(file, _lines_of(snapshot))
+    write_lines(_lines_of(snapshot), path, overwrite=overwrite)
 
 
 def save_snapshot(
@@ -104,8 +104,7 @@ def save_snapshot(
             yield from _errors(page.topic_errors)
             saved += len(page.partitions)
 
-    with _atomic(path, overwrite=overwrite) as file:
-        _write_lines(file, lines())
+    write_lines(lines(), path, overwrite=overwrite)
     return saved
 
 
@@ -122,6 +121,7 @@ class SnapshotFileSource:
 
     def __init__(self, path: Path) -> None:
         self._reader = SnapshotReader(path)
+        self._reader.check_knows_partitions()
         self._reader.check_whole()
         self._closed = False
         self._configs_read: dict[str, TopicConfig] = {}
@@ -271,16 +271,29 @@ def _errors(errors: Iterable[TopicError]) -> Iterator[BaseModel]:
         yield BodyLine(error=ErrorLine.of(error))
 
 
-def _write_lines(file: gzip.GzipFile, lines: Iterable[BaseModel]) -> None:
+def write_lines(lines: Iterable[BaseModel], path: Path, *, overwrite: bool) -> None:
+    """A file of these lines, a `HeaderLine` first, and an end line with their counts.
+
+    Raises:
+        UsageError: the file exists and `overwrite` is not set, or it cannot be written.
+    """
     from kelr.sources.snapshot_lines import BodyLine, EndLine  # noqa: PLC0415
 
-    counts = {"topic": 0, "partition": 0, "error": 0}
-    for line in lines:
-        for kind in counts:
-            counts[kind] += getattr(line, kind, None) is not None
-        file.write(line.model_dump_json(exclude_defaults=not _is_header(line)).encode() + b"\n")
-    end = EndLine(topics=counts["topic"], partitions=counts["partition"], errors=counts["error"])
-    file.write(BodyLine(end=end).model_dump_json(exclude_unset=True).encode() + b"\n")
+    counts = {"topic": 0, "partition": 0, "error": 0, "replica": 0}
+    with _atomic(path, overwrite=overwrite) as file:
+        for line in lines:
+            for kind in counts:
+                counts[kind] += getattr(line, kind, None) is not None
+            file.write(_text_of(line) + b"\n")
+        end = EndLine(topics=counts["topic"], partitions=counts["partition"], errors=counts["error"])
+        if counts["replica"]:
+            end = end.model_copy(update={"replicas": counts["replica"]})
+        file.write(BodyLine(end=end).model_dump_json(exclude_unset=True).encode() + b"\n")
+
+
+def _text_of(line: BaseModel) -> bytes:
+    exclude = {"disks"} if _is_header(line) and getattr(line, "disks", None) is None else None
+    return line.model_dump_json(exclude_defaults=not _is_header(line), exclude=exclude).encode()
 
 
 def _is_header(line: BaseModel) -> bool:

@@ -42,6 +42,7 @@ Offset = Annotated[int, Field(ge=0, le=2**63 - 1)]
 BrokerIds = Annotated[tuple[Int32, ...], Field(max_length=10_000), AfterValidator(_unique)]
 Replicas = Annotated[BrokerIds, Field(min_length=1)]
 Topic = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+TopicId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{22}$")]
 ErrorTopic = Annotated[str, Field(max_length=1000)]
 Text = Annotated[str, Field(max_length=10_000)]
 Level = Annotated[int, Field(ge=0, le=2**15 - 1)]
@@ -109,6 +110,29 @@ class ClusterLine(_Line):
         )
 
 
+class DirectoryLine(_Line):
+    """One log directory of a broker (`kelr.sources.disk.LogDirectory`)."""
+
+    path: Text
+    directory_id: Text | None = None
+    clean_shutdown: bool | None = None
+    broker_epoch: Offset | None = None
+    running: bool | None = None
+    single_replica: bool = False
+    error: Text | None = None
+
+
+class DiskLine(_Line):
+    """A broker whose log directories were read: in the header of a collection."""
+
+    broker: Int32
+    read_at_ms: Offset
+    directories: Annotated[tuple[DirectoryLine, ...], Field(min_length=1, max_length=10_000)]
+    selected: tuple[Text, ...] | None = None
+    """Targets of the partitions that were looked for; left out for all."""
+    warnings: Annotated[tuple[Text, ...], Field(max_length=100_000)] = ()
+
+
 class HeaderLine(_Line):
     """The first line: what the file is, and the cluster."""
 
@@ -118,6 +142,8 @@ class HeaderLine(_Line):
     taken_at_ms: Offset
     source: Text
     cluster: ClusterLine
+    disks: Annotated[tuple[DiskLine, ...], Field(min_length=1, max_length=10_000)] | None = None
+    """For a collection: the brokers whose log directories were read."""
 
 
 class TopicLine(_Line):
@@ -240,7 +266,7 @@ class PartitionLine(_Line):
     adding: BrokerIds | None = None
     removing: BrokerIds | None = None
     recovering: bool | None = None
-    topic_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{22}$")] | None = None
+    topic_id: TopicId | None = None
     logs: tuple[LogLine, ...] | None = None
 
     @classmethod
@@ -285,6 +311,18 @@ class PartitionLine(_Line):
         return None if self.logs is None else tuple(log.value() for log in self.logs)
 
 
+class ReplicaLine(_Line):
+    """One replica on a broker's disk, of a partition whose state the file does not tell."""
+
+    topic: Topic
+    partition: Int32
+    topic_id: TopicId | None = None
+    log: LogLine
+    directory: Text = ""
+    notes: tuple[Text, ...] = ()
+    bytes_behind: Offset = 0
+
+
 class ErrorLine(_Line):
     """A topic that could not be described."""
 
@@ -306,6 +344,7 @@ class EndLine(_Line):
     topics: Offset
     partitions: Offset
     errors: Offset
+    replicas: Offset = 0
 
 
 class BodyLine(_Line):
@@ -314,4 +353,5 @@ class BodyLine(_Line):
     topic: TopicLine | None = None
     partition: PartitionLine | None = None
     error: ErrorLine | None = None
+    replica: ReplicaLine | None = None
     end: EndLine | None = None

@@ -16,7 +16,7 @@ from kelr.model import Cluster, LogAnswer, PartitionState, TopicConfig, TopicErr
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-    from kelr.sources.snapshot_lines import BodyLine, EndLine, HeaderLine
+    from kelr.sources.snapshot_lines import BodyLine, DiskLine, EndLine, HeaderLine, ReplicaLine
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 """A longer line is refused before it is read: a header of 10,000 brokers and a lineage of 100,000 epochs fit."""
@@ -35,6 +35,8 @@ class Body:
     partition: PartitionState | None = None
     logs: tuple[LogAnswer, ...] | None = None
     error: TopicError | None = None
+    replica: ReplicaLine | None = None
+    """In a collection: a replica on a broker's disk."""
 
 
 class SnapshotReader:
@@ -56,6 +58,18 @@ class SnapshotReader:
         lines.close()
         self.taken_at_ms = header.taken_at_ms
         self.cluster: Cluster = header.cluster.value()
+        self.disks: tuple[DiskLine, ...] | None = header.disks
+        """For a collection: the brokers whose log directories it holds; it knows no partition's state then."""
+
+    def check_knows_partitions(self) -> None:
+        """Refuse a collection of log directories, which says nothing of leaders and cannot be asked alone."""
+        if self.disks is not None:
+            of = ", ".join(str(disk.broker) for disk in self.disks)
+            raise BadInputError(
+                f"{self.path} is a collection of the log directories of broker {of}: it knows logs, and no partition's"
+                " state",
+                next_step="give it beside a cluster or a snapshot: --logs FILE",
+            )
 
     def check_whole(self) -> None:
         """Read through the file once without looking into it, so that one that was cut short is refused at once
@@ -70,8 +84,9 @@ class SnapshotReader:
         """Everything after the header, in the file's order; in the end the counts are checked."""
         lines = self._lines()
         next(lines, None)
-        counts = {"topics": 0, "partitions": 0, "errors": 0}
+        counts = {"topics": 0, "partitions": 0, "errors": 0, "replicas": 0}
         last: PartitionState | None = None
+        last_replica: tuple[str, int, int] | None = None
         end: EndLine | None = None
         number = 1
         for number, text in lines:
@@ -86,7 +101,12 @@ class SnapshotReader:
                 if last is not None and body.partition.address <= last.address:
                     raise self._garbled(number, f"{body.partition.address} comes after {last.address}")
                 last = body.partition
-            counts["partitions" if body.partition else "errors" if body.error else "topics"] += 1
+            if body.replica is not None:
+                place = body.replica.topic, body.replica.partition, body.replica.log.replica
+                if last_replica is not None and place <= last_replica:
+                    raise self._garbled(number, f"replica {place} comes after {last_replica}")
+                last_replica = place
+            counts[_kind(body)] += 1
             yield body
         if end is None:
             raise self._truncated(number)
@@ -146,8 +166,10 @@ class SnapshotReader:
             line = BodyLine.model_validate_json(text)
         except ValidationError as error:
             raise self._garbled(number, _first_problem(error)) from error
-        if sum(part is not None for part in (line.topic, line.partition, line.error, line.end)) != 1:
-            raise self._garbled(number, "not exactly one of topic, partition, error and end")
+        if sum(part is not None for part in (line.topic, line.partition, line.error, line.replica, line.end)) != 1:
+            raise self._garbled(number, "not exactly one of topic, partition, error, replica and end")
+        if (line.replica is not None and self.disks is None) or (self.disks is not None and line.partition is not None):
+            raise self._garbled(number, "replicas on disks stand in a collection, and partitions in a snapshot")
         return line
 
     def _body(self, number: int, line: BodyLine) -> Body:
@@ -156,8 +178,11 @@ class SnapshotReader:
             return Body(topic.topic, topic.config(), topic.first_partition_replicas)
         if line.error is not None:
             return Body(error=line.error.value())
-        assert line.partition is not None
         try:
+            if line.replica is not None:
+                line.replica.log.value()
+                return Body(replica=line.replica)
+            assert line.partition is not None
             return Body(partition=line.partition.state(), logs=line.partition.answers())
         except ValueError as error:
             raise self._garbled(number, str(error)) from error
@@ -170,6 +195,13 @@ class SnapshotReader:
 
     def _garbled(self, number: int, why: str) -> BadInputError:
         return BadInputError(f"{self.path}, line {number}: garbled snapshot: {why}", next_step=_TAKE_AGAIN)
+
+
+def _kind(body: Body) -> str:
+    """What the end line counts it as."""
+    if body.replica is not None:
+        return "replicas"
+    return "partitions" if body.partition else "errors" if body.error else "topics"
 
 
 def _first_problem(error: ValidationError) -> str:

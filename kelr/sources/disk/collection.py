@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kelr.model import LogAnswer, TopicPartition
+from kelr.model import LogAnswer, Selection, TopicPartition
 from kelr.sources.disk.names import Kind
 
 SOURCE = "log directory"
 """`ReplicaLog.source` of a log that was read from a disk."""
+
+
+_FORBIDDEN = frozenset({os.strerror(errno.EACCES), os.strerror(errno.EPERM)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,11 @@ class LogDirectory:
     """It is the directory of one replica, not a log directory."""
     error: str | None = None
     """Why it could not be read; then none of its replicas are known."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether it could not be read for another reason than that this user may not."""
+        return self.error is not None and self.error not in _FORBIDDEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +95,8 @@ class DiskCollection:
     warnings: tuple[str, ...] = ()
     """What the reader has to know; a sentence each."""
     counts: Counts = field(default_factory=Counts)
+    selection: Selection | None = None
+    """Which partitions were looked for; None: all."""
 
     @property
     def running(self) -> bool | None:

@@ -152,7 +152,8 @@ class PartitionDirectory:
             unread = NotHeard(around.broker, Unheard.ERROR, f"{SOURCE}: {error}", read_at_ms)
         except OSError as error:
             detail = f"{SOURCE}: {error.filename or self.path}: {error.strerror or error}"
-            unread = NotHeard(around.broker, Unheard.STORAGE_ERROR, detail, read_at_ms)
+            why = Unheard.ERROR if isinstance(error, PermissionError) else Unheard.STORAGE_ERROR
+            unread = NotHeard(around.broker, why, detail, read_at_ms)
         else:
             return DiskLog(self.address, topic_id, log, self.path, tuple(notes), behind)
         return DiskLog(self.address, topic_id, unread, self.path, tuple(notes))

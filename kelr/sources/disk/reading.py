@@ -93,6 +93,7 @@ def read_log_directories(
         unused=tuple(sorted(found.unused, key=lambda one: (one.address, one.path))),
         warnings=tuple(warnings),
         counts=_count(logs.values(), found.unused),
+        selection=selection,
     )
 
 
@@ -308,7 +309,8 @@ def _log(replica: _Replica, clock_ms: Callable[[], int]) -> DiskLog:
         return PartitionDirectory(replica.path, replica.address).read(replica.around, clock_ms())
     except OSError as error:
         detail = f"{SOURCE}: {error.filename or replica.path}: {error.strerror or error}"
-        answer = NotHeard(replica.around.broker, Unheard.STORAGE_ERROR, detail, clock_ms())
+        why = Unheard.ERROR if isinstance(error, PermissionError) else Unheard.STORAGE_ERROR
+        answer = NotHeard(replica.around.broker, why, detail, clock_ms())
         return DiskLog(replica.address, None, answer, replica.path)
 
 

@@ -1,0 +1,229 @@
+"""A source that knows, beside a cluster or a snapshot, what collections hold of brokers that do not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection as Several
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+from kelr.errors import RefusedError
+from kelr.model import (
+    BrokerStatus,
+    Cluster,
+    LogAnswer,
+    NotHeard,
+    PartitionState,
+    ReplicaLog,
+    Selection,
+    TopicConfig,
+    TopicPartition,
+    Unheard,
+)
+from kelr.sources.base import Page, Progress, Source
+from kelr.sources.merging import Merged, merge
+from kelr.sources.snapshot_collection import (
+    CollectedDisk,
+    CollectedLog,
+    Collection,
+    collection_of_disk,
+    collection_of_snapshot,
+    read_collection,
+    save_collection,
+)
+
+__all__ = [
+    "CollectedDisk",
+    "CollectedLog",
+    "CollectedSource",
+    "Collection",
+    "Merged",
+    "collection_of_disk",
+    "collection_of_snapshot",
+    "merge",
+    "read_collection",
+    "save_collection",
+]
+
+_SILENT = frozenset({Unheard.NOT_ASKED, Unheard.UNREACHABLE, Unheard.TIMED_OUT, Unheard.NO_ADDRESS})
+"""Why a replica was not heard where its broker may be down. A broker that answered anything runs, and has started since
+its disk was read."""
+
+
+class CollectedSource:
+    """Answers as `source` does, and tells the logs of replicas that it did not hear from collections.
+
+    A live answer always wins. A collected log is used where it is of this very topic, and its broker is down and has not
+    registered since it was read, as far as that can be told; where it is not used, the answer says why.
+
+    Raises:
+        RefusedError: the collections are of different clusters; when first asked, also where they are not of the
+            source's.
+    """
+
+    def __init__(self, source: Source, collections: Sequence[Collection]) -> None:
+        self._source = source
+        self._names = tuple(dict.fromkeys(one.name for one in collections))
+        self.merged = merge(collections)
+        """What the collections know together."""
+        self._checked = False
+
+    @property
+    def name(self) -> str:
+        return self._source.name
+
+    @property
+    def taken_at_ms(self) -> int | None:
+        return self._source.taken_at_ms
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know of the collections: contradictions, and what was odd on the disks."""
+        of_disks = (
+            f"broker {disk.broker}: {text}"
+            for one in self.merged.disks.values()
+            for disk in one
+            for text in disk.warnings
+        )
+        return (*self.merged.conflicts, *dict.fromkeys(of_disks))
+
+    def cluster(self) -> Cluster:
+        cluster = self._source.cluster()
+        if not self._checked:
+            _same_cluster(cluster.cluster_id, self.merged.cluster_id, self._names)
+            self._checked = True
+        return cluster
+
+    def pages(
+        self, selection: Selection, *, page_size: int | None = None, start: TopicPartition | None = None
+    ) -> Iterator[Page]:
+        self.cluster()
+        return self._source.pages(selection, page_size=page_size, start=start)
+
+    def topic_configs(self, topics: Several[str]) -> Mapping[str, TopicConfig]:
+        return self._source.topic_configs(topics)
+
+    def replica_logs(
+        self, partitions: Sequence[PartitionState], *, lineage: bool = False, progress: Progress | None = None
+    ) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
+        """The source's answers; for a replica that it did not hear, what the collections hold."""
+        cluster = self.cluster()
+        answers = self._source.replica_logs(partitions, lineage=lineage, progress=progress)
+        return {
+            state.address: tuple(self._best(state, answer, cluster) for answer in answers[state.address])
+            for state in partitions
+            if state.address in answers
+        }
+
+    def notes(self, address: TopicPartition) -> tuple[str, ...]:
+        """What was odd, cut off or damaged on the disks that hold this partition; a sentence each."""
+        found = self.merged.logs.get(address, ())
+        return tuple(f"broker {log.answer.replica}: {note}" for log in found for note in log.notes)
+
+    def close(self) -> None:
+        self._source.close()
+
+    def __enter__(self) -> Self:
+        self._source.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._source.__exit__(kind, error, trace)
+
+    def _best(self, state: PartitionState, answer: LogAnswer, cluster: Cluster) -> LogAnswer:
+        """The answer, or what is collected of this replica where that may stand for it."""
+        if not isinstance(answer, NotHeard):
+            return answer
+        logs = [log for log in self.merged.logs.get(state.address, ()) if log.answer.replica == answer.replica]
+        if not logs:
+            return self._not_on_disk(state, answer, cluster)
+        own = [log for log in logs if log.topic_id is not None and log.topic_id == state.topic_id]
+        log = own[0] if own else logs[0]
+        why_not = _why_not(state, answer, log, cluster)
+        if why_not is None:
+            return _as_answer(log)
+        if isinstance(log.answer, NotHeard):
+            return answer
+        end = f"its log in {log.name} (end {log.answer.log_end}) is not used: {why_not}"
+        return replace(answer, detail=f"{answer.detail or answer.reason.value}; {end}")
+
+    def _not_on_disk(self, state: PartitionState, answer: NotHeard, cluster: Cluster) -> NotHeard:
+        """What a disk tells that was read, and on which the replica was not found."""
+        disks = self.merged.disks.get(answer.replica, ())
+        if not disks or _is_up(answer, cluster) is not None:
+            return answer
+        heard = answer.detail or answer.reason.value
+        unreadable = [one for disk in disks for one in disk.unreadable]
+        if unreadable:
+            detail = f"{heard}; {unreadable[0].path} could not be read ({unreadable[0].error}): its log may be there"
+            failed = any(one.failed for one in unreadable)
+            return replace(answer, detail=detail, reason=Unheard.STORAGE_ERROR if failed else answer.reason)
+        if not any(disk.looked_for(state.address) for disk in disks):
+            return answer
+        places = ", ".join(one.path for disk in disks for one in disk.directories)
+        # What its place in ISR or ELR stands for is gone, as with a directory that has failed.
+        detail = f"{heard}; no such replica in {places}: it starts empty unless another of its disks holds it"
+        return NotHeard(answer.replica, Unheard.STORAGE_ERROR, detail, disks[0].read_at_ms)
+
+
+def _same_cluster(cluster_id: str | None, collected: str | None, names: Sequence[str]) -> None:
+    if None not in {cluster_id, collected} and cluster_id != collected:
+        raise RefusedError(
+            f"{', '.join(names)}: of cluster {collected}; this is cluster {cluster_id}",
+            next_step="collect from the brokers of this cluster, or name the other one",
+        )
+
+
+def _is_up(answer: NotHeard, cluster: Cluster) -> str | None:
+    """Why the broker has to be taken to run now; None where it may be down."""
+    if cluster.status(answer.replica) is BrokerStatus.LIVE:
+        return f"broker {answer.replica} is live"
+    if answer.reason not in _SILENT:
+        return f"broker {answer.replica} runs, it answered ({answer.reason.value})"
+    return None
+
+
+def _why_not(state: PartitionState, answer: NotHeard, log: CollectedLog, cluster: Cluster) -> str | None:
+    """Why a collected log may not stand for the replica; None where it may."""
+    if log.topic_id is None or state.topic_id is None:
+        return f"the topic id is not known {'to the collection' if log.topic_id is None else 'to the cluster'}"
+    if log.topic_id != state.topic_id:
+        return f"it is of topic id {log.topic_id}, and the topic is {state.topic_id}: deleted and made again"
+    up = _is_up(answer, cluster)
+    if up is not None:
+        return f"{up}, so the log may have changed since"
+    if isinstance(log.answer, NotHeard):
+        return None
+    return _outdated(state, log.answer, cluster)
+
+
+def _outdated(state: PartitionState, log: ReplicaLog, cluster: Cluster) -> str | None:
+    """Whether the broker, or the partition, has moved on between the two readings."""
+    broker = cluster.broker(log.replica)
+    registered = None if broker is None else broker.broker_epoch
+    if registered is not None and log.broker_epoch is not None and registered != log.broker_epoch:
+        older = "the log" if registered > log.broker_epoch else "the cluster's state"
+        return (
+            f"it was left by broker epoch {log.broker_epoch}, and the broker is registered with {registered}: {older}"
+            " is the older of the two"
+        )
+    if log.last_epoch is not None and log.last_epoch > state.leader_epoch:
+        return (
+            f"it holds leader epoch {log.last_epoch}, and the partition's is {state.leader_epoch}: the state is older"
+            " than the log"
+        )
+    return None
+
+
+def _as_answer(log: CollectedLog) -> LogAnswer:
+    """The log as an answer; one that a broker gave once says that it was saved."""
+    answer = log.answer
+    if isinstance(answer, NotHeard) or log.of_disk or answer.source.endswith(_SAVED):
+        return answer
+    return replace(answer, source=answer.source + _SAVED)
+
+
+_SAVED = ", saved"

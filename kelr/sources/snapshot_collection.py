@@ -1,0 +1,289 @@
+"""Collections: what was read of brokers' log directories, or a whole snapshot, saved to be used beside a cluster.
+
+The file is a snapshot file (docs/snapshot-format.md) whose header names the brokers and directories, with one line for
+each replica. Ordinary snapshot files are read as collections, too: then their logs are what is collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kelr import __version__
+from kelr.errors import BadInputError
+from kelr.model import Cluster, LogAnswer, Selection, Snapshot, TopicPartition, parse_target
+from kelr.sources.disk.collection import SOURCE, DiskCollection, LogDirectory
+from kelr.sources.snapshot_file import read_snapshot, write_lines
+from kelr.sources.snapshot_reader import SnapshotReader
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from kelr.sources.snapshot_lines import DirectoryLine, DiskLine, ReplicaLine
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedLog:
+    """One replica's log as a collection has it."""
+
+    topic_id: str | None
+    answer: LogAnswer
+    of_disk: bool
+    """Read from the broker's log directory; else it is an answer that the broker gave once."""
+    read_at_ms: int
+    """When the collection's reading began, where the answer has no time of its own."""
+    name: str = ""
+    """The collection it is from."""
+    directory: str = ""
+    notes: tuple[str, ...] = ()
+    bytes_behind: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedDisk:
+    """A broker whose log directories were read."""
+
+    broker: int
+    read_at_ms: int
+    directories: tuple[LogDirectory, ...]
+    selection: Selection | None = None
+    """Which partitions were looked for; None: all."""
+    warnings: tuple[str, ...] = ()
+    name: str = ""
+    """The collection it is from."""
+
+    @property
+    def running(self) -> bool:
+        """Whether the broker ran while its directories were read."""
+        return any(directory.running for directory in self.directories)
+
+    @property
+    def unreadable(self) -> tuple[LogDirectory, ...]:
+        return tuple(directory for directory in self.directories if directory.error is not None)
+
+    @property
+    def broker_epoch(self) -> int | None:
+        """As `DiskCollection.broker_epoch`."""
+        epochs = {directory.broker_epoch for directory in self.directories}
+        return epochs.pop() if len(epochs) == 1 else None
+
+    def looked_for(self, address: TopicPartition) -> bool:
+        """Whether this partition would have been found, had it been in a directory that was read."""
+        whole = not any(directory.single_replica for directory in self.directories)
+        return whole and (self.selection is None or self.selection.matches(address.topic, address.partition))
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A file of logs, of one cluster."""
+
+    name: str
+    """The file's name, or another one to tell it by."""
+    cluster_id: str | None
+    taken_at_ms: int
+    disks: tuple[CollectedDisk, ...] = ()
+    logs: Mapping[TopicPartition, tuple[CollectedLog, ...]] = field(default_factory=dict)
+    snapshot: Snapshot | None = None
+    """For an ordinary snapshot: all of it."""
+
+
+def collection_of_disk(disk: DiskCollection, name: str = "") -> Collection:
+    """A reading of log directories as a collection that is in memory."""
+    name = name or f"{SOURCE} of broker {disk.broker}"
+    return Collection(
+        name=name,
+        cluster_id=disk.cluster_id,
+        taken_at_ms=disk.read_at_ms,
+        disks=(
+            CollectedDisk(disk.broker, disk.read_at_ms, disk.directories, disk.selection, disk.warnings, name=name),
+        ),
+        logs={
+            address: (
+                CollectedLog(
+                    log.topic_id, log.answer, True, disk.read_at_ms, name, log.directory, log.notes, log.bytes_behind
+                ),
+            )
+            for address, log in disk.logs.items()
+        },
+    )
+
+
+def collection_of_snapshot(snapshot: Snapshot) -> Collection:
+    """A snapshot's logs as a collection."""
+    topic_ids = {state.address: state.topic_id for state in snapshot.partitions}
+    return Collection(
+        name=snapshot.source,
+        cluster_id=snapshot.cluster.cluster_id,
+        taken_at_ms=snapshot.taken_at_ms,
+        logs={
+            address: tuple(
+                CollectedLog(topic_ids.get(address), answer, _is_of_disk(answer), snapshot.taken_at_ms, snapshot.source)
+                for answer in answers
+            )
+            for address, answers in snapshot.logs.items()
+        },
+        snapshot=snapshot,
+    )
+
+
+def _is_of_disk(answer: LogAnswer) -> bool:
+    return getattr(answer, "source", "").startswith(SOURCE)
+
+
+def save_collection(
+    collected: DiskCollection | Collection | Sequence[Collection], path: Path, *, overwrite: bool = False
+) -> int:
+    """Save readings of log directories as one file, to be used elsewhere beside a cluster.
+
+    Several collections that hold the same broker's disk, or a snapshot, have to be merged first
+    (`kelr.sources.merging`).
+
+    Returns: how many replicas were saved.
+
+    Raises:
+        UsageError: the file exists and `overwrite` is not set, or it cannot be written.
+    """
+    if isinstance(collected, DiskCollection):
+        collected = collection_of_disk(collected)
+    several = (collected,) if isinstance(collected, Collection) else tuple(collected)
+    write_lines(_lines(several), path, overwrite=overwrite)
+    return sum(len(logs) for one in several for logs in one.logs.values())
+
+
+def _lines(collections: Sequence[Collection]) -> Iterator[BaseModel]:
+    from kelr.sources.snapshot_lines import BodyLine, ClusterLine, HeaderLine  # noqa: PLC0415
+
+    cluster_id = next((one.cluster_id for one in collections if one.cluster_id is not None), None)
+    cluster = Cluster(cluster_id, (), brokers_source=SOURCE, partitions_source=SOURCE)
+    disks = sorted((disk for one in collections for disk in one.disks), key=lambda disk: disk.broker)
+    yield HeaderLine(
+        kelr=__version__,
+        taken_at_ms=min(one.taken_at_ms for one in collections),
+        source=SOURCE,
+        cluster=ClusterLine.of(cluster),
+        disks=tuple(_disk_line(disk) for disk in disks),
+    )
+    replicas = sorted(
+        (
+            (address, log.answer.replica, log)
+            for one in collections
+            for address, logs in one.logs.items()
+            for log in logs
+        ),
+        key=lambda entry: entry[:2],
+    )
+    for address, _, log in replicas:
+        yield BodyLine(replica=_replica_line(address, log))
+
+
+def _disk_line(disk: CollectedDisk) -> DiskLine:
+    from kelr.sources.snapshot_lines import DirectoryLine, DiskLine  # noqa: PLC0415
+
+    return DiskLine(
+        broker=disk.broker,
+        read_at_ms=disk.read_at_ms,
+        directories=tuple(
+            DirectoryLine(
+                path=one.path,
+                directory_id=one.directory_id,
+                clean_shutdown=one.clean_shutdown,
+                broker_epoch=one.broker_epoch,
+                running=one.running,
+                single_replica=one.single_replica,
+                error=one.error,
+            )
+            for one in disk.directories
+        ),
+        selected=None if disk.selection is None else tuple(str(target) for target in disk.selection.targets),
+        warnings=disk.warnings,
+    )
+
+
+def _replica_line(address: TopicPartition, log: CollectedLog) -> ReplicaLine:
+    from kelr.sources.snapshot_lines import LogLine, ReplicaLine  # noqa: PLC0415
+
+    return ReplicaLine(
+        topic=address.topic,
+        partition=address.partition,
+        topic_id=log.topic_id,
+        log=LogLine.of(log.answer),
+        directory=log.directory,
+        notes=log.notes,
+        bytes_behind=log.bytes_behind,
+    )
+
+
+def read_collection(path: Path) -> Collection:
+    """A file that `save_collection` wrote, or an ordinary snapshot file.
+
+    Raises:
+        BadInputError: neither, truncated, garbled, or of a newer version; names the file and the line.
+    """
+    reader = SnapshotReader(path)
+    if reader.disks is None:
+        return collection_of_snapshot(read_snapshot(path))
+    cluster_id, name = reader.cluster.cluster_id, str(path)
+    disks = tuple(_disk(line, cluster_id, path) for line in reader.disks)
+    read_at_ms = {disk.broker: disk.read_at_ms for disk in disks}
+    if len(read_at_ms) != len(disks):
+        raise _garbled(path, "a broker stands twice in its header")
+    logs: dict[TopicPartition, list[CollectedLog]] = {}
+    for line in reader.body():
+        replica = line.replica
+        if replica is None:
+            continue
+        if replica.log.replica not in read_at_ms:
+            raise _garbled(path, f"it holds a replica of broker {replica.log.replica}, which its header does not name")
+        logs.setdefault(TopicPartition(replica.topic, replica.partition), []).append(
+            CollectedLog(
+                topic_id=replica.topic_id,
+                answer=replica.log.value(),
+                of_disk=True,
+                read_at_ms=read_at_ms[replica.log.replica],
+                name=name,
+                directory=replica.directory,
+                notes=replica.notes,
+                bytes_behind=replica.bytes_behind,
+            )
+        )
+    kept = {address: tuple(found) for address, found in logs.items()}
+    return Collection(name=name, cluster_id=cluster_id, taken_at_ms=reader.taken_at_ms, disks=disks, logs=kept)
+
+
+def _disk(line: DiskLine, cluster_id: str | None, path: Path) -> CollectedDisk:
+    selection = None
+    if line.selected is not None:
+        try:
+            selection = Selection(tuple(parse_target(text) for text in line.selected))
+        except ValueError as error:
+            raise _garbled(path, str(error)) from error
+    return CollectedDisk(
+        broker=line.broker,
+        read_at_ms=line.read_at_ms,
+        directories=tuple(_directory(one, line.broker, cluster_id) for one in line.directories),
+        selection=selection,
+        warnings=line.warnings,
+        name=str(path),
+    )
+
+
+def _directory(line: DirectoryLine, broker: int, cluster_id: str | None) -> LogDirectory:
+    return LogDirectory(
+        path=line.path,
+        cluster_id=cluster_id,
+        broker=broker,
+        directory_id=line.directory_id,
+        clean_shutdown=line.clean_shutdown,
+        broker_epoch=line.broker_epoch,
+        running=line.running,
+        single_replica=line.single_replica,
+        error=line.error,
+    )
+
+
+def _garbled(path: Path, why: str) -> BadInputError:
+    return BadInputError(
+        f"{path}: garbled collection: {why}", next_step="collect again, or copy the file again: nothing of it is used"
+    )
