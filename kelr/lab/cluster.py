@@ -159,6 +159,27 @@ class Lab:
         if processes.wait_gone(running, timeout_s):
             raise LabError(f"broker {broker} did not shut down in {timeout_s:.0f} s", next_step="kill it instead")
 
+    def halt(self) -> None:
+        """SIGKILL every node, the controller too; their files stay as they are."""
+        processes.end(
+            [found for node in (CONTROLLER_ID, *self.brokers) if (found := self._process(node))], ask_first_s=0
+        )
+
+    def start_controller(self) -> None:
+        """Start the controller after `halt`; the brokers that are started next wait for it by themselves."""
+        if self._process(CONTROLLER_ID) is None:
+            self._spawn(CONTROLLER_ID)
+
+    def pause(self, broker: int) -> None:
+        """SIGSTOP: the broker neither answers nor fetches until `go_on`, or until it is killed."""
+        self._check(broker)
+        processes.signal_all(processes.all_of(self._state.lab_id, broker), signal.SIGSTOP)
+
+    def go_on(self, broker: int) -> None:
+        """Undo `pause`."""
+        self._check(broker)
+        processes.signal_all(processes.all_of(self._state.lab_id, broker), signal.SIGCONT)
+
     def start(self, broker: int, *, wait: bool = True) -> None:
         """Start a broker that is down; with `wait`, return when it is unfenced.
 

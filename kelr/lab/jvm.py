@@ -12,7 +12,7 @@ from kelr.lab import processes
 from kelr.lab.nodes import NodePaths
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.lab.state import LabState
-from kelr.lab.tools import STOCK_TOOLS
+from kelr.lab.tools import STOCK_TOOLS, tool_class
 
 _QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xlog:disable")
 """Several JVMs start at once on few cores: no parallel collector, and only the quick compiler. Java says nothing of its
@@ -62,7 +62,7 @@ def tool_command(state: LabState, tool: str, arguments: Sequence[str]) -> tuple[
     """
     if tool not in STOCK_TOOLS:
         raise UsageError(f"no stock tool {tool!r}", next_step=f"one of {', '.join(sorted(STOCK_TOOLS))}")
-    return (*_java(state), "-Xmx256m", *_class_path(state), STOCK_TOOLS[tool], *arguments)
+    return (*_java(state), "-Xmx256m", *_class_path(state), tool_class(tool, state.spec.kafka), *arguments)
 
 
 def _java(state: LabState) -> tuple[str, ...]:

@@ -13,11 +13,23 @@ STOCK_TOOLS: Mapping[str, str] = {
     "kafka-features.sh": "org.apache.kafka.tools.FeatureCommand",
     "kafka-cluster.sh": "org.apache.kafka.tools.ClusterTool",
     "kafka-get-offsets.sh": "org.apache.kafka.tools.GetOffsetShell",
-    "kafka-dump-log.sh": "kafka.tools.DumpLogSegments",
+    "kafka-dump-log.sh": "org.apache.kafka.tools.DumpLogSegments",
     "kafka-log-dirs.sh": "org.apache.kafka.tools.LogDirsCommand",
     "kafka-metadata-quorum.sh": "org.apache.kafka.tools.MetadataQuorumCommand",
     "kafka-metadata-shell.sh": "org.apache.kafka.shell.MetadataShell",
     "kafka-transactions.sh": "org.apache.kafka.tools.TransactionsCommand",
     "kafka-consumer-groups.sh": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
 }
-"""Kafka's scripts by name, and the class that each runs; the same in every version that has a lock."""
+"""Kafka's scripts by name, and the class that each runs in the newest version that has a lock."""
+
+_ELSEWHERE_BEFORE: Mapping[str, tuple[tuple[int, int], str]] = {
+    "kafka-dump-log.sh": ((4, 3), "kafka.tools.DumpLogSegments"),
+}
+"""The tools whose class has moved: the first version with a lock that has it in its new place, and the old place."""
+
+
+def tool_class(tool: str, kafka: str) -> str:
+    """The class that one of `STOCK_TOOLS` runs in a version of Kafka."""
+    moved, before = _ELSEWHERE_BEFORE.get(tool, ((0, 0), ""))
+    major, minor = map(int, kafka.split(".")[:2])
+    return STOCK_TOOLS[tool] if (major, minor) >= moved else before

@@ -1,0 +1,149 @@
+"""Makes a script of `kelr.lab.chaos` happen on a lab."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from benchmarks.incidents.ledger import Ledger
+from kelr.lab import Lab
+from kelr.lab.chaos import MIN_ISR, Chaos, ChaosStep, Deed
+from kelr.lab.nodes import NodePaths
+from kelr.lab.produce import Acks
+from kelr.lab.spec import CONTROLLER_ID
+from kelr.lab.story import Story, create_topic
+from kelr.lab.tail import read_batches
+from kelr.model import PartitionState
+
+Report = Callable[[str], None]
+TOPIC_CONFIG = {"min.insync.replicas": str(MIN_ISR), "segment.index.bytes": "65536"}
+"""The index files are made at their full size, and every disk is copied several times."""
+
+
+class Player:
+    """Carries out a script, step by step, and writes down what is acknowledged."""
+
+    def __init__(self, lab: Lab, topic: str, chaos: Chaos, report: Report) -> None:
+        self.ledger = Ledger(lab.bootstrap_servers, topic)
+        self._lab = lab
+        self._topic = topic
+        self._chaos = chaos
+        self._report = report
+        self._story = Story(lab, topic, report)
+
+    def play(self) -> None:
+        """From a healthy lab to one whose brokers are all down, and fenced."""
+        create_topic(self._lab, self._topic, self._chaos.layouts, TOPIC_CONFIG)
+        self._story.wait("all replicas are in sync", lambda state: len(state.isr) == len(state.replicas))
+        for step in self._chaos.steps:
+            self._do(step)
+
+    def _do(self, step: ChaosStep) -> None:
+        if step.deed is Deed.PRODUCE:
+            self._produce(step, but_not=())
+        elif step.deed is Deed.KILL:
+            self._kill(step.brokers)
+        elif step.deed is Deed.STOP:
+            self._story.stop(step.brokers[0])
+        elif step.deed is Deed.START:
+            self._story.start(*step.brokers)
+            self._settle()
+        elif step.deed is Deed.CUT:
+            self._cut(step)
+        elif step.deed is Deed.FAIL_TO_START:
+            self._story.fail_to_start(step.brokers[0])
+        else:
+            self._lag(step)
+
+    def _produce(self, step: ChaosStep, *, but_not: Sequence[int]) -> None:
+        assert step.acks is not None
+        states = [
+            state
+            for state in self._states()
+            if state.partition in step.partitions
+            and state.leader is not None
+            and state.leader not in but_not
+            and (step.acks is Acks.LEADER or len(state.isr) >= MIN_ISR)
+        ]
+        number = self._ledger_of(states, step.batches, step.acks)
+        self._report(f"produced with acks={step.acks.value} to {len(states)} partitions: {number} records acknowledged")
+
+    def _ledger_of(self, states: Sequence[PartitionState], batches: int, acks: Acks) -> int:
+        return self.ledger.produce(states, batches, acks) if states else 0
+
+    def _kill(self, brokers: Sequence[int]) -> None:
+        """Several at one time: the controller learns of all of them when their sessions end."""
+        fenced = _Fencings(self._lab)
+        for broker in brokers:
+            self._lab.kill(broker)
+        self._lab.wait_until(f"{brokers} are fenced", lambda: fenced.has_seen(brokers))
+        self._report(f"killed brokers {_named(brokers)} (SIGKILL)")
+
+    def _lag(self, step: ChaosStep) -> None:
+        slow, victim = step.brokers
+        fenced = _Fencings(self._lab)
+        self._lab.pause(slow)
+        try:
+            self._produce(step, but_not=(slow,))
+            self._lab.kill(victim)
+        finally:
+            self._lab.go_on(slow)
+        self._lab.wait_until(f"broker {victim} is fenced", lambda: fenced.has_seen((victim,)))
+        self._lab.wait_unfenced(slow)
+        self._report(f"held broker {slow} up meanwhile, and killed broker {victim}")
+
+    def _cut(self, step: ChaosStep) -> None:
+        (broker,) = step.brokers
+        offsets = 0
+        for partition in step.partitions:
+            directory = self._lab.data_directory(broker) / f"{self._topic}-{partition}"
+            have = sum(len(list(read_batches(segment))) for segment in directory.glob("*.log"))
+            # A log that was just created has nothing to lose.
+            if have:
+                batches = min(step.batches, have)
+                offsets += self._lab.cut_tail(broker, self._topic, partition, batches=batches).offsets
+        self._report(f"cut {offsets} records off the ends of broker {broker}'s logs")
+
+    def _settle(self) -> None:
+        """Wait until every live replica of a led partition is in sync: then a partition stands still again."""
+        up = {broker for broker in self._lab.brokers if self._lab.is_running(broker)}
+        self._story.wait("live replicas are in sync", lambda state: is_settled(state, up))
+
+    def _states(self) -> Sequence[PartitionState]:
+        return tuple(self._lab.partitions(self._topic).values())
+
+
+def is_settled(state: PartitionState, up: set[int]) -> bool:
+    """Whether a partition stands still: nobody leads it, or all its live replicas are in sync."""
+    if state.leader is None:
+        return not set(state.isr) & up
+    return state.leader in up and set(state.isr) == set(state.replicas) & up
+
+
+def come_back(lab: Lab, topic: str, brokers: Sequence[int], report: Report) -> Mapping[int, PartitionState]:
+    """Start brokers one after the other, each when the one before is in sync everywhere; return the partitions."""
+    for broker in brokers:
+        lab.start(broker)
+        up = {other for other in lab.brokers if lab.is_running(other)}
+        lab.wait_partitions(topic, "live replicas are in sync", lambda state, up=up: is_settled(state, up))
+    report(f"started brokers {_named(brokers)}")
+    return {address.partition: state for address, state in lab.partitions(topic).items()}
+
+
+class _Fencings:
+    """What the controller's own log says since this was made: the only witness where every broker is down."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._file = NodePaths.of(lab.directory, CONTROLLER_ID).output
+        self._start = self._file.stat().st_size
+
+    def has_seen(self, brokers: Sequence[int]) -> bool:
+        with self._file.open("rb") as stream:
+            stream.seek(self._start)
+            text = stream.read().decode(errors="replace")
+        found = set(map(int, re.findall(r"Fencing broker (\d+) at epoch \d+ because its session has timed out", text)))
+        return set(brokers) <= found
+
+
+def _named(brokers: Sequence[int]) -> str:
+    return ", ".join(map(str, brokers)) or "none"

@@ -1,0 +1,117 @@
+"""Where a way of recovery works: one cluster, one topic, who may be started, and whose disk can be read."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.incidents.frozen import Frozen
+from benchmarks.incidents.play import come_back, is_settled
+from kelr.lab import Lab
+from kelr.lab.chaos import MIN_ISR, Chaos
+from kelr.lab.tail import read_batches
+from kelr.model import PartitionState
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Site:
+    """The cluster right after the incident, the same for every way of recovery."""
+
+    lab: Lab
+    topic: str
+    chaos: Chaos
+    frozen: Frozen
+    work: Path
+    """An empty directory for files of this way."""
+    report: Report
+
+    @property
+    def up(self) -> set[int]:
+        return {broker for broker in self.lab.brokers if self.lab.is_running(broker)}
+
+    def states(self) -> Mapping[int, PartitionState]:
+        return {address.partition: state for address, state in self.lab.partitions(self.topic).items()}
+
+    def leaderless(self) -> tuple[int, ...]:
+        return tuple(partition for partition, state in sorted(self.states().items()) if state.leader is None)
+
+    def start(self, *brokers: int) -> None:
+        """Start brokers that can return, one after the other."""
+        impossible = set(brokers) & set(self.chaos.gone)
+        if impossible:
+            raise ValueError(f"brokers {impossible} are gone")
+        come_back(self.lab, self.topic, brokers, self.report)
+
+    def startable(self) -> tuple[int, ...]:
+        return tuple(broker for broker in self.chaos.returnable if broker not in self.up)
+
+    def readable_disks(self) -> Mapping[int, Path]:
+        """The log directories of brokers that are down: of those that can return, and of some that are gone."""
+        disks = {broker: self.lab.data_directory(broker) for broker in self.startable()}
+        gone = {broker: self.lab.data_directory(broker) for broker, readable in self.chaos.gone.items() if readable}
+        return disks | gone
+
+    def lose_unreadable_disks(self) -> None:
+        """Put the disks of brokers that are gone without one out of everybody's reach."""
+        for broker, readable in self.chaos.gone.items():
+            if not readable:
+                data = self.lab.data_directory(broker)
+                for entry in data.iterdir():
+                    if entry.is_dir():
+                        entry.rename(data.with_name("out-of-reach-" + entry.name))
+
+    def stock(self, tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self.lab.stock_tool(tool, "--bootstrap-server", self.lab.bootstrap_servers, *arguments, timeout_s=120)
+
+    def settle(self) -> None:
+        """Wait until every partition has a leader and all its live replicas in sync."""
+        up = self.up
+        self.lab.wait_partitions(
+            self.topic,
+            "every partition is led and in sync",
+            lambda state: state.leader is not None and is_settled(state, up),
+            timeout_s=60,
+        )
+
+    def let_marks_rise(self) -> None:
+        """Where a partition has fewer than min ISR replicas left, let one replica do, so that its high watermark can
+        reach the end of its log; then wait until every one has."""
+        if any(len(set(state.replicas) - set(self.chaos.gone)) < MIN_ISR for state in self.states().values()):
+            one = ("--entity-type", "topics", "--entity-name", self.topic, "--add-config", "min.insync.replicas=1")
+            done = self.stock("kafka-configs.sh", "--alter", *one)
+            if done.returncode != 0:
+                raise RuntimeError(f"kafka-configs.sh failed: {done.stderr or done.stdout}")
+        deadline = time.monotonic() + 30
+        while behind := self._marks_behind():
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"high watermarks stay behind the logs' ends: {behind}")
+            time.sleep(0.2)
+
+    def _marks_behind(self) -> Mapping[int, tuple[int, int]]:
+        """Partition to high watermark and log end, where they differ."""
+        from confluent_kafka import Consumer, TopicPartition  # noqa: PLC0415
+
+        servers = {"bootstrap.servers": self.lab.bootstrap_servers, "group.id": "kelr-incidents", "log_level": 0}
+        consumer = Consumer({**servers, "error_cb": lambda _error: None})
+        behind = {}
+        try:
+            for partition, state in self.states().items():
+                _, mark = consumer.get_watermark_offsets(TopicPartition(self.topic, partition), timeout=20)
+                assert state.leader is not None
+                end = log_end(self.lab.data_directory(state.leader) / f"{self.topic}-{partition}")
+                if mark != end:
+                    behind[partition] = (mark, end)
+        finally:
+            consumer.close()
+        return behind
+
+
+def log_end(directory: Path) -> int:
+    """The offset after the last record batch of a log."""
+    last = max(directory.glob("*.log"))
+    return max((batch.next_offset for batch in read_batches(last)), default=int(last.stem))
