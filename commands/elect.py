@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kelr.commands.options import AllPartitions, Targets, with_session
+from kelr.commands.options import Targets, with_session
 from kelr.commands.session import Session
 from kelr.errors import ExitCode
 
@@ -29,6 +29,12 @@ Topic = Annotated[
 ]
 Partition = Annotated[
     str | None, typer.Option("--partition", metavar="N", help="One partition of --topic.", rich_help_panel=NAMING)
+]
+Everything = Annotated[
+    bool,
+    typer.Option(
+        "--all-topic-partitions", help="Every partition for which the election is any use.", rich_help_panel=NAMING
+    ),
 ]
 JsonFile = Annotated[
     Path | None,
@@ -102,7 +108,7 @@ def elect(
     election_type: Type = None,
     topic: Topic = None,
     partition: Partition = None,
-    all_topic_partitions: AllPartitions = False,
+    all_topic_partitions: Everything = False,
     path_to_json_file: JsonFile = None,
     designate: Designate = None,
     minimal_replicas: MinimalReplicas = None,

@@ -14,8 +14,9 @@ from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.commands.topic_errors import topics_failed
 from kelr.controller import choose_rules
+from kelr.durable import make_directory
 from kelr.engine.planning import plan_id, plan_of
-from kelr.errors import KelrError, PartlyDoneError, RefusedError
+from kelr.errors import KelrError, PartlyDoneError, RefusedError, UsageError
 from kelr.model import Cluster, ElectionType, PartitionState, Situation, TopicError, TopicPartition
 from kelr.model.plan import Applied, Ended, Method, NotPlanned, Plan, Unplanned
 from kelr.recovery.apply import DEFAULT_BATCH, apply_plan
@@ -194,11 +195,15 @@ def _apply(
     return applied
 
 
-def _saved(plan: Plan, state: Path) -> Path:
-    """The plan in a file, so that ``kelr recover verify`` can look at what came of it."""
+def _saved(plan: Plan, state: Path) -> Path | None:
+    """The plan in a file, so that ``kelr recover verify`` can look at what came of it; None where that cannot be: it
+    is too large, or the directory cannot be written, of which the journal will have more to say."""
     path = cluster_directory(state, plan.cluster_id) / "plans" / f"{plan_id(plan)}.json"
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_plan(plan, path, overwrite=True)
+    try:
+        make_directory(path.parent)
+        write_plan(plan, path, overwrite=True)
+    except (UsageError, OSError):
+        return None
     return path
 
 

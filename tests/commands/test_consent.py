@@ -1,0 +1,124 @@
+"""Asking before a cluster is changed: who is asked what, what an answer stands for, and what is refused."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from kelr.commands.consent import ask_consent
+from kelr.errors import RefusedError
+from kelr.model import Plan
+from kelr.recovery.consent import Consented
+from kelr.view.output import Output
+from tests.view.plans import LOSSY, NOT_NEEDED, PREFERRED, UNCOUNTED, plan
+
+SAFE, COUNTED, UNKNOWN, BOTH = plan(PREFERRED), plan(PREFERRED, LOSSY), plan(UNCOUNTED), plan(LOSSY, UNCOUNTED)
+
+
+class Terminal(io.StringIO):
+    """A terminal at which these lines are typed."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def ask(what: Plan, stdin: io.StringIO, **given: object) -> tuple[Consented, str]:
+    err = io.StringIO()
+    consented = ask_consent(
+        Output(io.StringIO(), err),
+        what,
+        Consented(**given),
+        stdin=stdin,  # type: ignore[arg-type]
+    )
+    return consented, err.getvalue()
+
+
+def test_a_script_goes_ahead_where_nothing_is_lost() -> None:
+    assert ask(SAFE, io.StringIO()) == (Consented(yes=True), "")
+
+
+def test_a_plan_without_elections_asks_nothing() -> None:
+    assert ask(plan(NOT_NEEDED), Terminal()) == (Consented(), "")
+
+
+@pytest.mark.parametrize("yes", [False, True])
+def test_a_script_is_refused_where_something_is_lost_with_the_flag_to_add(yes: bool) -> None:
+    with pytest.raises(RefusedError, match="this needs --accept-loss 19") as refused:
+        ask(COUNTED, io.StringIO("19\n"), yes=yes)
+    assert refused.value.next_step == "add --accept-loss 19, once you have read what would be lost"
+    assert refused.value.exit_code == 6
+
+
+@pytest.mark.parametrize("number", [19, 20, 1000])
+def test_a_script_that_accepts_enough_goes_ahead(number: int) -> None:
+    assert ask(COUNTED, io.StringIO(), accept_loss=number)[0].accept_loss == number
+
+
+@pytest.mark.parametrize("stdin", [io.StringIO("19\n"), Terminal("19\ny\n")], ids=["script", "terminal"])
+def test_accepting_less_is_refused_everywhere(stdin: io.StringIO) -> None:
+    with pytest.raises(RefusedError, match="--accept-loss 19"):
+        ask(COUNTED, stdin, accept_loss=18, yes=True)
+
+
+@pytest.mark.parametrize("answer", ["y", "Y", "yes", " YES "])
+def test_a_terminal_is_asked_where_nothing_is_lost(answer: str) -> None:
+    consented, err = ask(SAFE, Terminal(f"{answer}\n"))
+    assert consented == Consented(yes=True)
+    assert err == "Carry out 1 election? [y/N] "
+
+
+@pytest.mark.parametrize("typed", ["\n", "n\n", "no\n", "yess\n", "", "1\n"])
+def test_anything_but_a_yes_is_a_no(typed: str) -> None:
+    with pytest.raises(RefusedError, match="nothing was changed"):
+        ask(SAFE, Terminal(typed))
+
+
+def test_yes_as_a_flag_asks_nothing_where_nothing_is_lost() -> None:
+    assert ask(SAFE, Terminal(), yes=True) == (Consented(yes=True), "")
+
+
+@pytest.mark.parametrize("yes", [False, True])
+def test_the_number_is_typed_at_a_terminal_whatever_was_said_before(yes: bool) -> None:
+    consented, err = ask(COUNTED, Terminal("19\n"), yes=yes)
+    assert consented == Consented(accept_loss=19, yes=True)
+    assert err == "This gives up 19 offsets and maybe more. Type 19 to go ahead: "
+
+
+@pytest.mark.parametrize("typed", ["y\n", "20\n", "019\n", "18\n", "\n", ""])
+def test_another_number_than_that_of_the_plan_is_a_no(typed: str) -> None:
+    with pytest.raises(RefusedError, match="nothing was changed"):
+        ask(COUNTED, Terminal(typed))
+
+
+def test_an_accepted_loss_is_still_asked_for_a_yes_at_a_terminal() -> None:
+    assert ask(COUNTED, Terminal("y\n"), accept_loss=19)[1] == "Carry out 2 elections? [y/N] "
+    assert ask(COUNTED, Terminal(), accept_loss=19, yes=True)[1] == ""
+
+
+@pytest.mark.parametrize("stdin", [io.StringIO(), Terminal("y\n0\n")], ids=["script", "terminal"])
+@pytest.mark.parametrize("given", [{}, {"yes": True}, {"accept_loss": 1000}, {"force_reason": " "}])
+def test_what_cannot_be_counted_needs_a_reason(stdin: io.StringIO, given: dict[str, object]) -> None:
+    with pytest.raises(RefusedError, match="--force REASON"):
+        ask(UNKNOWN, stdin, **given)
+
+
+def test_a_reason_is_enough_in_a_script_and_asked_for_a_yes_at_a_terminal() -> None:
+    assert ask(UNKNOWN, io.StringIO(), force_reason="the disk is gone")[1] == ""
+    assert ask(UNKNOWN, Terminal("y\n"), force_reason="the disk is gone")[1] == "Carry out 1 election? [y/N] "
+
+
+def test_each_kind_of_consent_stands_for_itself() -> None:
+    with pytest.raises(RefusedError, match="--accept-loss 19") as refused:
+        ask(BOTH, io.StringIO(), force_reason="the disk is gone")
+    assert "--force" not in (refused.value.next_step or "")
+    with pytest.raises(RefusedError, match="--force REASON") as refused:
+        ask(BOTH, io.StringIO(), accept_loss=19)
+    assert refused.value.next_step == "add --force 'why it has to be', once you have read what would be lost"
+    assert ask(BOTH, io.StringIO(), accept_loss=19, force_reason="the disk is gone")[0].yes
+
+
+def test_the_number_can_be_typed_once_the_reason_was_given() -> None:
+    consented, err = ask(BOTH, Terminal("19\n"), force_reason="the disk is gone")
+    assert consented == Consented(19, "the disk is gone", yes=True)
+    assert err.startswith("This gives up 19 offsets")

@@ -1,0 +1,465 @@
+"""``kelr elect``: Kafka's flags and the KIP's, what is asked, what is refused, what comes of it and with which code."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kelr.commands.session import Resolved
+from kelr.controller import RuleSet
+from kelr.engine import decide
+from kelr.model import (
+    Applied,
+    Decision,
+    Ended,
+    PartitionState,
+    Plan,
+    PlannedElection,
+    Snapshot,
+    TopicPartition,
+)
+from kelr.recovery.consent import Consented
+from kelr.recovery.progress import ApplyEvent, Stage
+from kelr.recovery.who import Who
+from kelr.sources.memory import MemorySource
+from tests.commands.conftest import Kelr
+from tests.incident import INCIDENT, KNOWN, ORDERS_ID
+from tests.view.test_schema import violations
+
+# orders:5 is led by 3 and prefers 2, which is in sync.
+MOVABLE = PartitionState("orders", 5, 3, 4, (2, 3), (3, 2), (), (), topic_id=ORDERS_ID)
+STATES = tuple(replace(state, adding=(), removing=()) for state in (*INCIDENT.partitions, MOVABLE))
+STATE = replace(INCIDENT, partitions=tuple(sorted(STATES, key=lambda state: state.address)))
+CONNECTION = ("-b", "kafka-1:9092")
+
+
+class Live(MemorySource):
+    """A snapshot that answers as a cluster that is read anew."""
+
+    @property
+    def taken_at_ms(self) -> int | None:
+        return None
+
+
+@dataclass
+class Carrier:
+    """Stands for `apply_plan`: keeps what it was given, and answers that all went well unless told otherwise."""
+
+    plans: list[Plan] = field(default_factory=list)
+    consented: list[Consented] = field(default_factory=list)
+    options: list[dict[str, Any]] = field(default_factory=list)
+    become: Callable[[PlannedElection], Applied] = lambda one: Applied(
+        one.topic, one.partition, one.elect, Ended.DONE, one.elect, one.evidence.leader_epoch + 1
+    )
+
+    def __call__(self, plan: Plan, *, consented: Consented, report: Any, **options: Any) -> tuple[Applied, ...]:
+        self.plans.append(plan)
+        self.consented.append(consented)
+        self.options.append(options)
+        report(ApplyEvent(Stage.ELECT, "electing", 0, len(plan.elections)))
+        return tuple(map(self.become, plan.elections))
+
+    @property
+    def elected(self) -> dict[str, int]:
+        """Whom the plans elect, by partition."""
+        return {str(one.address): one.elect for plan in self.plans for one in plan.elections}
+
+
+@pytest.fixture
+def carrier(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Carrier:
+    """The cluster of `STATE`, and somebody who carries plans out on it."""
+    stands_in = Carrier()
+    serve(monkeypatch, STATE)
+    monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setattr("kelr.commands.electing.apply_plan", stands_in)
+    monkeypatch.setattr("kelr.commands.electing.hand_of", lambda _: None)
+    monkeypatch.setattr("kelr.commands.electing.who_changes", lambda _: Who("ann", "desk"))
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    return stands_in
+
+
+def serve(monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot) -> None:
+    def open_source(_: Resolved) -> MemorySource:
+        return Live(snapshot)
+
+    monkeypatch.setattr("kelr.commands.session.open_source", open_source)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+# Ways of naming, as Kafka's own tool has them.
+
+
+@pytest.mark.parametrize(
+    "naming",
+    [
+        ["--topic", "orders", "--partition", "5"],
+        ["--topic=orders", "--partition=5"],
+        ["orders:5"],
+        ["orders", "payments"],
+        ["--all-topic-partitions"],
+    ],
+)
+def test_a_preferred_election_goes_ahead_as_with_kafkas_own_tool(
+    kelr: Kelr, carrier: Carrier, naming: list[str]
+) -> None:
+    kelr("elect", "--election-type", "preferred", *naming, "--bootstrap-server", "kafka-1:9092")
+    assert carrier.elected == {"orders:5": 2}
+    assert carrier.consented == [Consented(yes=True)]
+
+
+@pytest.mark.usefixtures("carrier")
+def test_it_prints_what_kafkas_own_tool_prints(kelr: Kelr) -> None:
+    ran = kelr("elect", "-e", "PREFERRED", "--topic", "orders", "--partition", "5", *CONNECTION)
+    assert ran.code == 0
+    assert ran.out.splitlines()[-1] == "Successfully completed leader election (PREFERRED) for partitions orders-5"
+    assert ran.out.startswith("orders:5: elect broker 2 (preferred)\n")
+    assert "next: kelr describe orders:5 -b kafka-1:9092" in ran.err
+
+
+def test_a_leader_that_leads_already_is_no_failure(kelr: Kelr, carrier: Carrier) -> None:
+    ran = kelr("elect", "-e", "preferred", "payments", *CONNECTION)
+    assert (ran.code, ran.out) == (0, "Valid replica already elected for partitions payments-0\n")
+    assert carrier.plans == []
+
+
+def test_an_unclean_election_of_a_led_partition_is_no_failure(kelr: Kelr, carrier: Carrier) -> None:
+    ran = kelr("elect", "-e", "unclean", "payments:0", *CONNECTION)
+    assert (ran.code, carrier.plans) == (0, [])
+    assert "Valid replica already elected for partitions payments-0" in ran.out
+
+
+def test_logs_are_asked_for_only_where_nobody_leads(
+    kelr: Kelr, carrier: Carrier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[TopicPartition] = []
+
+    class Watched(Live):
+        def replica_logs(self, partitions: Sequence[PartitionState], **options: Any) -> Any:
+            asked.extend(one.address for one in partitions)
+            return super().replica_logs(partitions, **options)
+
+    monkeypatch.setattr("kelr.commands.session.open_source", lambda _: Watched(STATE))
+    kelr("elect", "-e", "preferred", "orders:0,5", "payments", *CONNECTION)
+    assert carrier.elected == {"orders:5": 2}
+    assert asked == []
+
+
+def test_of_thousands_of_partitions_only_those_that_need_an_election_are_decided(
+    kelr: Kelr, carrier: Carrier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    led = tuple(PartitionState("big", number, 2, 4, (2, 3), (2, 3), (), ()) for number in range(20_000))
+    decided: list[TopicPartition] = []
+
+    def counting(snapshot: Snapshot, state: PartitionState, rules: RuleSet | None) -> Decision:
+        decided.append(state.address)
+        return decide(snapshot, state, rules)
+
+    serve(monkeypatch, replace(STATE, partitions=(*led, MOVABLE), configs={**STATE.configs, "big": KNOWN}))
+    monkeypatch.setattr("kelr.recovery.gather.decide", counting)
+    ran = kelr("elect", "-e", "preferred", "--all-topic-partitions", *CONNECTION)
+    assert ran.code == 0
+    assert (carrier.elected, decided) == ({"orders:5": 2}, [MOVABLE.address])
+    assert "Valid replica already elected for partitions big-0, big-1" in ran.out
+    assert "and 19,900 partitions more" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["orders:1"], "no election type was given"),
+        (["-e", "cleanest", "orders:1"], "there is no election type 'cleanest'"),
+        (["-e", "preferred"], "no partition was named"),
+        (["-e", "preferred", "--topic", "orders"], "--topic needs --partition"),
+        (["-e", "preferred", "--partition", "1"], "--partition is only allowed together with --topic"),
+        (["-e", "preferred", "orders:1", "--all-topic-partitions"], "more than one way"),
+        (["-e", "preferred", "--topic", "orders", "--partition", "1", "--all-topic-partitions"], "more than one way"),
+        (["-e", "preferred", "orders:1", "--path-to-json-file", "f.json"], "more than one way"),
+        (["-e", "preferred", "--topic", "orders", "--partition", "one"], "is not a partition number"),
+        (["-e", "designation", "orders:1"], "a designation needs to know whom"),
+        (["-e", "unclean", "--designate", "2", "orders:1"], "unclean finds its own"),
+        (["-e", "unclean", "--minimal-replicas", "2", "orders:1"], "--minimal-replicas is for the longest log"),
+        (["-e", "longest_log_balanced", "--minimal-replicas", "0", "orders:1"], "--minimal-replicas is 0"),
+        (["-e", "longest_log_balanced", "--window", "3", "orders:1"], "--window is for longest_log_aggressive"),
+        (["-e", "longest_log_aggressive", "--window", "nan", "orders:1"], "--window is nan"),
+        (["-e", "unclean", "--accept-loss", "-1", "orders:1"], "--accept-loss is -1"),
+        (["-e", "unclean", "--force", " ", "orders:1"], "--force needs a reason"),
+        (["-e", "unclean", "--keep-order", "orders:1"], "--keep-order is about the new order"),
+        (["-e", "unclean", "--batch", "0", "orders:1"], "--batch is 0"),
+        (["-e", "unclean", "--path-to-json-file", "missing.json"], "missing.json"),
+        (["-e", "unclean", "--accept-loss", "many", "orders:1"], "--accept-loss"),
+    ],
+)
+def test_wrong_usage_changes_nothing(
+    kelr: Kelr,
+    carrier: Carrier,
+    *,
+    arguments: list[str],
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = kelr("elect", *arguments, *CONNECTION)
+    assert ran.code == 2
+    assert says in ran.err
+    assert "next: " in ran.err
+    assert (ran.out, carrier.plans) == ("", [])
+
+
+@pytest.mark.usefixtures("carrier")
+def test_no_election_type_lists_those_that_there_are(kelr: Kelr) -> None:
+    ran = kelr("elect", "orders:1", *CONNECTION)
+    assert "preferred, unclean, designation, longest_log_balanced, longest_log_aggressive" in ran.err
+
+
+@pytest.mark.parametrize(
+    "name", ["LONGEST_LOG_AGGRESSIVE", "longest-log-aggressive", "proactive", "longest_log_agressive", "Aggressive"]
+)
+def test_election_types_by_all_their_names(kelr: Kelr, carrier: Carrier, name: str) -> None:
+    kelr("elect", "-e", name, "orders:1", "--accept-loss", "0", "--window", "0", *CONNECTION)
+    assert carrier.elected == {"orders:1": 2}
+
+
+# Consent.
+
+
+def test_a_script_is_refused_where_something_is_lost(kelr: Kelr, carrier: Carrier) -> None:
+    ran = kelr("elect", "-e", "unclean", "--topic", "orders", "--partition", "1", *CONNECTION)
+    assert ran.code == 6
+    assert "lost      at least 19 offsets (116..134)" in ran.out
+    assert "this needs --accept-loss 19" in ran.err
+    assert "next: add --accept-loss 19" in ran.err
+    assert carrier.plans == []
+
+
+def test_with_the_number_it_goes_ahead(kelr: Kelr, carrier: Carrier) -> None:
+    ran = kelr("elect", "-e", "unclean", "orders:1", "--accept-loss", "19", *CONNECTION)
+    assert ran.code == 0
+    assert carrier.elected == {"orders:1": 3}
+    assert carrier.consented == [Consented(19, None, yes=True)]
+    assert "Successfully completed leader election (UNCLEAN) for partitions orders-1" in ran.out
+
+
+def test_yes_is_no_accepted_loss(kelr: Kelr, carrier: Carrier) -> None:
+    assert kelr("elect", "-e", "unclean", "orders:1", "--yes", *CONNECTION).code == 6
+    assert carrier.plans == []
+
+
+def test_what_cannot_be_counted_needs_a_reason(kelr: Kelr, carrier: Carrier) -> None:
+    arguments = ("elect", "-e", "unclean", "orders:2", "--yes", "--accept-loss", "1000000", *CONNECTION)
+    refused = kelr(*arguments)
+    assert refused.code == 6
+    assert "--force REASON" in refused.err
+    assert carrier.plans == []
+    assert kelr(*arguments, "--force", "the disk of 4 is gone").code == 0
+    assert carrier.consented[0].force_reason == "the disk of 4 is gone"
+
+
+def test_at_a_terminal_the_number_is_typed(kelr: Kelr, carrier: Carrier, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal("19\n"))
+    ran = kelr("elect", "-e", "unclean", "orders:1", *CONNECTION)
+    assert ran.code == 0
+    assert "Type 19 to go ahead: " in ran.err
+    assert carrier.consented == [Consented(19, None, yes=True)]
+
+
+def test_at_a_terminal_a_no_changes_nothing(kelr: Kelr, carrier: Carrier, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal("n\n"))
+    ran = kelr("elect", "-e", "preferred", "orders:5", *CONNECTION)
+    assert (ran.code, carrier.plans) == (6, [])
+
+
+# Types of election.
+
+
+def test_a_designation_reorders_and_elects(kelr: Kelr, carrier: Carrier) -> None:
+    ran = kelr("elect", "-e", "designation", "--designate", "2", "orders:1", "--accept-loss", "0", *CONNECTION)
+    assert ran.code == 0, ran.err
+    (election,) = carrier.plans[0].elections
+    assert (election.elect, election.order, election.restores) == (2, (2, 3, 1), (3, 1, 2))
+    assert "kelr recover verify " in ran.err
+
+
+def test_the_saved_plan_is_what_verify_reads(kelr: Kelr, carrier: Carrier, tmp_path: Path) -> None:
+    from kelr.recovery.plan_file import read_plan  # noqa: PLC0415
+
+    kelr("elect", "-e", "unclean", "orders:1", "--accept-loss", "19", *CONNECTION)
+    (saved,) = (tmp_path / "state").rglob("plans/*.json")
+    assert read_plan(saved).plan.elections == carrier.plans[0].elections
+
+
+def test_a_designation_of_a_led_partition_is_refused_by_name_and_passed_over_in_a_pattern(
+    kelr: Kelr, carrier: Carrier
+) -> None:
+    named = kelr("elect", "-e", "designation", "--designate", "3", "orders:0", *CONNECTION)
+    assert named.code == 6
+    assert "refused: orders:0" in named.out
+    assert carrier.plans == []
+    kelr("elect", "-e", "designation", "--designate", "2", "orders", "--accept-loss", "0", *CONNECTION)
+    assert not any(one.partition == 0 for plan in carrier.plans for one in plan.elections)
+
+
+def test_the_json_file_names_leaders(kelr: Kelr, carrier: Carrier, tmp_path: Path) -> None:
+    file = tmp_path / "elect.json"
+    file.write_text('{"partitions": [{"topic": "orders", "partition": 1, "desiredLeader": 2}]}')
+    ran = kelr("elect", "-e", "DESIGNATION", "--path-to-json-file", str(file), "--accept-loss", "0", *CONNECTION)
+    assert ran.code == 0, ran.err
+    assert carrier.elected == {"orders:1": 2}
+
+
+def test_a_file_for_kafkas_own_tool_works(kelr: Kelr, carrier: Carrier, tmp_path: Path) -> None:
+    file = tmp_path / "elect.json"
+    file.write_text('{"partitions": [{"topic": "orders", "partition": 5}, {"topic": "payments", "partition": 0}]}')
+    config = tmp_path / "admin.properties"
+    config.write_text("client.id=script\n")
+    ran = kelr(
+        "elect",
+        "--bootstrap-server",
+        "kafka-1:9092",
+        "--election-type",
+        "preferred",
+        "--path-to-json-file",
+        str(file),
+        "--admin.config",
+        str(config),
+    )
+    assert ran.code == 0, ran.err
+    assert carrier.elected == {"orders:5": 2}
+    assert "Valid replica already elected for partitions payments-0" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("kind", "entry", "says"),
+    [
+        ("designation", '"partition": 1', "has no desiredLeader"),
+        ("unclean", '"partition": 1, "desiredLeader": 2', "only a designation can follow"),
+        ("unclean", '"partition": 1, "minimalReplicas": 2', "minimalReplicas, which is for the longest log"),
+        ("unclean", '"partition": 1, "desiredleader": 2', "desiredleader"),
+        ("unclean", '"partition": 1}, {"topic": "orders", "partition": 1', "orders"),
+    ],
+)
+def test_a_json_file_that_does_not_fit_changes_nothing(
+    kelr: Kelr, carrier: Carrier, tmp_path: Path, *, kind: str, entry: str, says: str
+) -> None:
+    file = tmp_path / "elect.json"
+    file.write_text(f'{{"partitions": [{{"topic": "orders", {entry}}}]}}')
+    ran = kelr("elect", "-e", kind, "--path-to-json-file", str(file), "--yes", *CONNECTION)
+    assert ran.code == 2
+    assert says in ran.err
+    assert carrier.plans == []
+
+
+def test_too_few_logs_are_refused(kelr: Kelr, carrier: Carrier, tmp_path: Path) -> None:
+    file = tmp_path / "elect.json"
+    file.write_text('{"partitions": [{"topic": "orders", "partition": 1, "minimalReplicas": 3}]}')
+    ran = kelr(
+        "elect", "-e", "aggressive", "--path-to-json-file", str(file), "--timeout", "0.01", "--window", "0", *CONNECTION
+    )
+    assert ran.code == 6
+    assert "refused: orders:1" in ran.out
+    assert carrier.plans == []
+
+
+def test_balanced_waits_and_says_for_whom_and_elects_nobody_without_the_quorum(kelr: Kelr, carrier: Carrier) -> None:
+    ran = kelr("elect", "-e", "longest_log_balanced", "orders:1", "--timeout", "0.05", *CONNECTION)
+    assert ran.code == 6
+    assert "waiting for the recovery quorum of orders:1" in ran.err
+    assert "missing broker 1: connection refused (1 partition)" in ran.err
+    assert "refused: orders:1" in ran.out
+    assert carrier.plans == []
+
+
+# Dry run and snapshots.
+
+
+def test_a_dry_run_changes_nothing_and_waits_for_nobody(kelr: Kelr, carrier: Carrier) -> None:
+    ran = kelr("elect", "-e", "unclean", "orders:1", "--dry-run", *CONNECTION)
+    assert ran.code == 0
+    assert "orders:1: elect broker 3 (unclean)" in ran.out
+    assert carrier.plans == []
+
+
+def test_a_saved_snapshot_can_be_planned_for_and_not_changed(kelr: Kelr, snapshot_file: str) -> None:
+    assert kelr("elect", "-e", "unclean", "orders:1", "--snapshot", snapshot_file, "--dry-run").code == 0
+    refused = kelr("elect", "-e", "unclean", "orders:1", "--snapshot", snapshot_file, "--accept-loss", "19")
+    assert refused.code == 2
+    assert "is a saved snapshot" in refused.err
+
+
+# What comes of it.
+
+
+def test_part_of_it_done_is_seven_and_each_partition_is_told(kelr: Kelr, carrier: Carrier) -> None:
+    carrier.become = lambda one: Applied(
+        one.topic, one.partition, one.elect, Ended.DONE if one.partition == 5 else Ended.NO_LEADER
+    )
+    ran = kelr("elect", "-e", "preferred", "orders:1,5", *CONNECTION)
+    assert ran.code == 7
+    assert "Successfully completed leader election (PREFERRED) for partitions orders-5" in ran.out
+    assert "refused: orders:1" in ran.out
+    assert "1 partition could not be given a leader: orders:1" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("ended", "error", "code", "following"),
+    [
+        (Ended.REFUSED, None, 6, "kelr describe orders:1"),
+        (Ended.REFUSED, "CLUSTER_AUTHORIZATION_FAILED", 4, "kelr describe orders:1"),
+        (Ended.OTHER_LEADER, None, 7, "kelr describe orders:1"),
+        (Ended.NOT_RESTORED, None, 7, "kelr recover status"),
+        (Ended.UNKNOWN, "NO_ANSWER", 7, "kelr recover status"),
+        (Ended.NOT_NEEDED, None, 0, "kelr describe orders:1"),
+    ],
+)
+def test_how_it_ended_is_the_exit_code(
+    kelr: Kelr, carrier: Carrier, *, ended: Ended, error: str | None, code: int, following: str
+) -> None:
+    carrier.become = lambda one: Applied(one.topic, one.partition, one.elect, ended, error=error)
+    ran = kelr("elect", "-e", "unclean", "orders:1", "--accept-loss", "19", *CONNECTION)
+    assert ran.code == code
+    assert f"next: {following}" in ran.err
+
+
+def test_a_topic_that_is_not_there_does_not_stop_the_rest(kelr: Kelr, carrier: Carrier) -> None:
+    ran = kelr("elect", "-e", "preferred", "nope:0", "orders:5", *CONNECTION)
+    assert ran.code == 7
+    assert carrier.elected == {"orders:5": 2}
+    assert "nope" in ran.err
+
+
+@pytest.mark.usefixtures("carrier")
+def test_json_is_one_document_with_plan_and_results(kelr: Kelr) -> None:
+    ran = kelr("elect", "-e", "unclean", "orders:0,1", "--accept-loss", "19", "-o", "json", *CONNECTION)
+    document = json.loads(ran.out)
+    assert violations(document, "applied") == []
+    assert [(item["partition"], item["status"]) for item in document["items"]] == [(0, "not-needed"), (1, "elect")]
+    assert document["items"][1]["result"]["ended"] == "done"
+    assert document["ended"] == {"done": 1}
+
+
+@pytest.mark.usefixtures("carrier")
+def test_json_of_a_refused_election_is_the_plan(kelr: Kelr) -> None:
+    ran = kelr("elect", "-e", "unclean", "orders:1", "-o", "json", *CONNECTION)
+    assert ran.code == 6
+    document = json.loads(ran.out)
+    assert violations(document, "plan") == []
+    assert (document["kind"], document["accept_loss"]) == ("kelr/plan", 19)
+
+
+def test_options_go_to_who_carries_it_out(kelr: Kelr, carrier: Carrier) -> None:
+    arguments = ("elect", "-e", "designation", "--designate", "2", "orders:1", "--accept-loss", "0", *CONNECTION)
+    kelr(*arguments, "--batch", "7", "--keep-order")
+    assert (carrier.options[0]["batch"], carrier.options[0]["keep_order"]) == (7, True)
+    assert carrier.options[0]["command"] == "elect"
+    kelr(*arguments)
+    assert (carrier.options[1]["batch"], carrier.options[1]["keep_order"]) == (100, False)
