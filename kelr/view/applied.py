@@ -65,7 +65,7 @@ def applied_lines(layout: Layout, plan: Plan, applied: Sequence[Applied]) -> Ite
     results = [row.result for row in rows if row.result is not None]
     if results:
         yield from layout.table(RESULT_COLUMNS, results)
-    changed = [_Changed(one.address, difference) for one in results for difference in one.differences]
+    changed = [Changed(one.address, difference) for one in results for difference in one.differences]
     if changed:
         yield plain("")
         yield styled("What has changed since the plan:", Style.HEADING)
@@ -162,12 +162,12 @@ RESULT_COLUMNS: tuple[Column[Applied], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Changed:
+class Changed:
     address: TopicPartition
     difference: Difference
 
 
-DIFFERENCE_COLUMNS: tuple[Column[_Changed], ...] = (
+DIFFERENCE_COLUMNS: tuple[Column[Changed], ...] = (
     Column("name", "PARTITION", text=lambda row: plain(str(row.address))),
     Column("field", "FIELD", text=lambda row: plain(row.difference.field)),
     Column("planned", "PLANNED", text=lambda row: plain(row.difference.planned)),

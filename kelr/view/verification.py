@@ -140,13 +140,19 @@ def verified_in_words(verified: Verified) -> str:
 
 
 def waited_for_in_words(verified: Verified) -> str:
-    """What a live line says while it is waited: which checks are not yet, and where."""
+    """Which checks are not yet, and where."""
     parts = []
     for check in Check:
         where = [one.address for one in verified.findings if one.check is check and one.passed is Passed.NOT_YET]
         if where:
             parts.append(f"{check.value} of {named(dict.fromkeys(where), most=3)}")
     return "; ".join(parts)
+
+
+def waited_for_in_short(verified: Verified) -> str:
+    """The same with numbers alone, for a line that must not wrap."""
+    waiting = [one.check for one in verified.findings if one.passed is Passed.NOT_YET]
+    return ", ".join(f"{check.value} {waiting.count(check)}" for check in Check if check in waiting)
 
 
 def _good_in_short(layout: Layout, verified: Verified) -> Iterator[Text]:

@@ -1,0 +1,301 @@
+"""What ``kelr recover apply`` does once its options are read; loaded only when it runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kelr.commands.changing import applied_failed, hand_of, require_live, who_changes
+from kelr.commands.consent import ask_consent
+from kelr.commands.recover_verify import plan_of_topics
+from kelr.commands.recovering import plan_again, plan_for_this_cluster, reporter, source_with
+from kelr.commands.session import Session, now_ms
+from kelr.commands.stock_tools import stock_connection
+from kelr.engine.planning import only_partitions, plan_id
+from kelr.errors import KelrError, RefusedError, UsageError
+from kelr.model import TopicPartition
+from kelr.model.plan import Applied, Ended, Plan, Unplanned
+from kelr.recovery.apply import DEFAULT_BATCH, apply_plan, check_plan
+from kelr.recovery.consent import Consented, missing_consent
+from kelr.recovery.gather import selection_of
+from kelr.recovery.places import cluster_directory, state_directory
+from kelr.recovery.plan_file import SavedPlan, write_plan
+from kelr.recovery.plan_making import make_plan
+from kelr.sources.base import Source
+from kelr.view.applied import show_applied
+from kelr.view.checked import Checked, checked_lines, edited_lines
+from kelr.view.layout import Layout
+from kelr.view.plan import show_plan
+from kelr.view.plan_document import PlanContext
+from kelr.view.plan_words import partitions_in_words
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The options of ``kelr recover apply``, read."""
+
+    path: Path
+    topics: Sequence[str]
+    logs: Sequence[Path]
+    batch: int
+    pause_s: float
+    keep_order: bool
+    dry_run: bool
+    given: Consented
+
+
+def read_options(
+    path: Path,
+    *,
+    topics: Sequence[str],
+    logs: Sequence[Path],
+    batch: int | None,
+    pause_s: float | None,
+    keep_order: bool,
+    dry_run: bool,
+    yes: bool,
+    accept_loss: int | None,
+    force: str | None,
+) -> Wanted:
+    """Read the options. Raises UsageError where one of them makes no sense."""
+    if batch is not None and batch < 1:
+        raise UsageError(f"--batch is {batch}, less than 1", next_step="give 1 or more")
+    if accept_loss is not None and accept_loss < 0:
+        raise UsageError(f"--accept-loss is {accept_loss}, less than 0", next_step="give 0 or more")
+    if pause_s is not None and not 0 <= pause_s <= 86_400:
+        raise UsageError(f"--pause is {pause_s:g}, not a number of seconds", next_step="give something like 10")
+    if force is not None and not force.strip():
+        raise UsageError(
+            "--force needs a reason, which goes into the audit log", next_step="write --force 'why it has to be'"
+        )
+    return Wanted(
+        path,
+        topics,
+        logs,
+        batch or DEFAULT_BATCH,
+        pause_s or 0,
+        keep_order,
+        dry_run,
+        Consented(accept_loss, force, yes),
+    )
+
+
+def carry_out(session: Session, wanted: Wanted) -> None:
+    """Show the plan, check it against the cluster, ask, and carry out what still holds.
+
+    Raises:
+        KelrError: with the exit code that says how it ended.
+    """
+    require_live(session)
+    saved = plan_for_this_cluster(session, wanted.path)
+    source = source_with(session, wanted.logs)
+    plan = _in_time(session, saved.plan, wanted)
+    if wanted.topics:
+        plan = plan_of_topics(plan, wanted.topics, wanted.path)
+    if saved.edited:
+        plan = _planned_again(session, saved, plan, source)
+    context = PlanContext(stock_connection=stock_connection(session), rescue_command=_rescue(plan, wanted.path))
+    if session.output.format.for_people:
+        show_plan(session.output, plan, context=context)
+    checked = Checked(plan, _checked(session, source, plan, wanted))
+    if session.output.format.for_people and plan.elections:
+        for line in checked_lines(Layout(session.output.width), checked):
+            session.output.line(line)
+    if not plan.elections:
+        _show_results(session, plan, (), context, None)
+        _raise_if_nothing_is_left(plan, wanted.path)
+        return
+    if wanted.dry_run or _nobody_to_ask(wanted.given):
+        _end_dry_run(session, wanted, checked, context)
+        return
+    _apply(session, wanted, source, checked, context)
+
+
+# What is carried out.
+
+
+def _in_time(session: Session, plan: Plan, wanted: Wanted) -> Plan:
+    late_s = (now_ms() - plan.expires_at_ms) // 1000
+    if late_s >= 0:
+        again = plan_again(plan, [one.address for one in plan.elections], wanted.path)
+        raise RefusedError(
+            f"{wanted.path} expired {late_s} s ago: nothing was changed",
+            next_step=f"look at the cluster again: {session.output.next_command(again)}",
+        )
+    return plan
+
+
+def _planned_again(session: Session, saved: SavedPlan, edited: Plan, source: Source) -> Plan:
+    """A plan that a person has edited comes down to that person's choices; all else is found out anew."""
+    addresses = [one.address for one in edited.elections]
+    if not addresses:
+        return edited
+    changed = len([one for one in saved.edited_elections if one in set(addresses)])
+    session.output.note(
+        f"{partitions_in_words(changed)} of the plan edited, {saved.removed} taken out since kelr wrote it:"
+        " what it loses and stands on is worked out again"
+    )
+    made = make_plan(
+        source,
+        selection_of(addresses),
+        saved.wishes(),
+        clock_ms=now_ms,
+        lifetime_ms=max(1, edited.expires_at_ms - now_ms()),
+    )
+    if session.output.format.for_people:
+        for line in edited_lines(Layout(session.output.width), edited, made.plan):
+            session.output.line(line)
+        session.output.line()
+    return made.plan
+
+
+def _checked(session: Session, source: Source, plan: Plan, wanted: Wanted) -> tuple[Applied, ...]:
+    if not plan.elections:
+        return ()
+    checked = check_plan(plan, source=source, clock_ms=now_ms, batch=wanted.batch, report=reporter(session))
+    session.output.end_progress()
+    return checked
+
+
+def _apply(session: Session, wanted: Wanted, source: Source, checked: Checked, context: PlanContext) -> None:
+    part = only_partitions(checked.plan, checked.ready)
+    done: tuple[Applied, ...] = ()
+    if part.elections:
+        try:
+            consented = ask_consent(session.output, part, wanted.given)
+        except RefusedError:
+            if not session.output.format.for_people:
+                _show_results(session, checked.plan, checked.results, context, None)
+            raise
+        state = state_directory()
+        kept = _kept(checked.plan, state)
+        done = apply_plan(
+            part,
+            source=source,
+            hand=hand_of(session),
+            state_directory=state,
+            clock_ms=now_ms,
+            who=who_changes(session),
+            consented=consented,
+            batch=wanted.batch,
+            pause_s=wanted.pause_s,
+            keep_order=wanted.keep_order,
+            report=reporter(session),
+        )
+        session.output.end_progress()
+    else:
+        kept = wanted.path
+    applied = _together(checked, done)
+    _show_results(session, checked.plan, applied, context, _after(session, wanted, checked.plan, applied, kept))
+    error = applied_failed(applied)
+    if error is not None:
+        raise error
+
+
+def _kept(plan: Plan, state: Path) -> Path:
+    """The plan as it is carried out, in a file for ``kelr recover verify``: an edited one is not that in its file."""
+    path = cluster_directory(state, plan.cluster_id) / "plans" / f"{plan_id(plan)}.json"
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_plan(plan, path, overwrite=True)
+    return path
+
+
+def _together(checked: Checked, done: Sequence[Applied]) -> list[Applied]:
+    """One result for each election of the plan, in its order."""
+    results = {one.address: one for one in (*checked.results, *done)}
+    return [results[one.address] for one in checked.plan.elections]
+
+
+# The end.
+
+
+def _nobody_to_ask(given: Consented) -> bool:
+    return not (given.yes or sys.stdin.isatty())
+
+
+def _end_dry_run(session: Session, wanted: Wanted, checked: Checked, context: PlanContext) -> None:
+    """Say what would be done. Raises RefusedError where it would not."""
+    if not wanted.dry_run:
+        session.output.note(
+            "nothing was changed: there is no terminal to ask on, so this was a dry run; --yes applies it"
+        )
+    part = only_partitions(checked.plan, checked.ready)
+    lacks = missing_consent(part, Consented(wanted.given.accept_loss, wanted.given.force_reason, yes=True))
+    flags = _flags(wanted, part)
+    refused = [one.address for one in checked.refused]
+    following = _again(checked.plan, refused, wanted) if refused else flags
+    if session.output.format.for_people:
+        if following is not None:
+            session.output.next(following)
+    else:
+        _show_results(session, checked.plan, checked.results, context, following)
+    if refused:
+        raise RefusedError(
+            f"{partitions_in_words(len(refused))} would be refused: what the plan stood on has changed",
+            next_step=session.output.next_command(_again(checked.plan, refused, wanted)),
+        )
+    if part.elections and lacks is not None:
+        raise RefusedError(f"it would not be applied yet: this needs {lacks}", next_step=f"add {lacks}")
+
+
+def _flags(wanted: Wanted, part: Plan) -> tuple[str, ...] | None:
+    """The command that carries it out: the options that were given, and an accepted loss where one is needed."""
+    if not part.elections:
+        return None
+    arguments = ["recover", "apply", str(wanted.path)]
+    arguments += [text for topic in wanted.topics for text in ("--topic", topic)]
+    arguments += [text for path in wanted.logs for text in ("--logs", str(path))]
+    arguments += ["--keep-order"] if wanted.keep_order else []
+    arguments += ["--yes"]
+    if missing_consent(part, Consented(None, "any", yes=True)) is not None:
+        arguments += ["--accept-loss", str(part.loss_to_accept)]
+    return tuple(arguments)
+
+
+def _show_results(
+    session: Session,
+    plan: Plan,
+    applied: Sequence[Applied],
+    context: PlanContext,
+    following: Sequence[str] | None,
+) -> None:
+    if applied or not session.output.format.for_people:
+        show_applied(session.output, plan, applied, context=context, following=following)
+
+
+def _after(
+    session: Session, wanted: Wanted, plan: Plan, applied: Sequence[Applied], kept: Path
+) -> tuple[str, ...] | None:
+    """The next command: what settles it, what verifies it, or what plans the refused ones again."""
+    ends = {one.ended for one in applied}
+    if ends & {Ended.UNKNOWN, Ended.NOT_RESTORED}:
+        return ("recover", "status")
+    refused = [one.address for one in applied if one.ended is Ended.REFUSED]
+    if refused and session.output.format.for_people:
+        session.output.note(f"to plan the refused again: {session.output.next_command(_again(plan, refused, wanted))}")
+    if ends & {Ended.DONE, Ended.NOT_NEEDED}:
+        return ("recover", "verify", str(kept), "--wait")
+    return _again(plan, refused, wanted) if refused else None
+
+
+def _again(plan: Plan, addresses: Collection[TopicPartition], wanted: Wanted) -> tuple[str, ...]:
+    logs = tuple(text for path in wanted.logs for text in ("--logs", str(path)))
+    return (*plan_again(plan, addresses, wanted.path), *logs)
+
+
+def _rescue(plan: Plan, path: Path) -> tuple[str, ...] | None:
+    if not any(one.rescue for one in plan.elections):
+        return None
+    return ("rescue", "dump", "--plan", str(path), "--out", f"{path.stem}.kelr-rescue")
+
+
+def _raise_if_nothing_is_left(plan: Plan, path: Path) -> None:
+    """A plan that elects nobody is done; one whose every choice is refused by now is not. Raises KelrError."""
+    refused = [one for one in plan.not_planned if one.why is Unplanned.REFUSED]
+    if refused:
+        error: KelrError = RefusedError(
+            f"{path}: none of its elections is possible or safe any more", next_step="the reasons stand above"
+        )
+        raise error

@@ -1,0 +1,235 @@
+"""What ``kelr recover plan`` does once its options are read; loaded only when it runs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kelr.commands.recovering import read_duration_ms, source_with
+from kelr.commands.session import Session, now_ms
+from kelr.commands.stock_tools import stock_connection
+from kelr.commands.topic_errors import topics_failed
+from kelr.durable import make_directory, whole_file
+from kelr.engine.advice.by_hand import STOCK_CONNECTION
+from kelr.engine.planning import DEFAULT_LIFETIME_MS, stock_files
+from kelr.engine.planning.stock import KAFKA_PYTHON_CONNECTION, StockFiles
+from kelr.errors import UsageError
+from kelr.model import ElectionType, Selection, parse_election_type
+from kelr.model.plan import Plan, Unplanned, Wish
+from kelr.recovery.plan_file import write_plan
+from kelr.recovery.plan_making import Made, make_plan
+from kelr.view.broker_order import broker_order, broker_order_lines
+from kelr.view.layout import Layout
+from kelr.view.plan import show_plan
+from kelr.view.plan_document import PlanContext
+from kelr.view.plan_markdown import plan_markdown
+from kelr.view.streams import write_utf8
+
+STEPS_FILE = "steps.txt"
+PLAN_FILE = "plan.json"
+_RESCUE_FILE = "tail.kelr-rescue"
+_LONGEST_LIFETIME_MS = 7 * 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The options of ``kelr recover plan``, read."""
+
+    selection: Selection
+    only_unsafe: bool
+    wish: Wish
+    lifetime_ms: int
+    logs: Sequence[Path]
+    out: Path | None
+    export: Path | None
+    overwrite: bool
+    markdown: bool
+    full: bool | None
+    repeat: tuple[str, ...]
+    """The arguments that make the same plan again, without ``--out``."""
+
+
+def read_options(
+    session: Session,
+    selection: Selection,
+    *,
+    everything: bool,
+    targets: Sequence[str],
+    election_type: str | None,
+    designate: int | None,
+    expires_in: str | None,
+    logs: Sequence[Path],
+    out: Path | None,
+    export: Path | None,
+    overwrite: bool,
+    markdown: bool,
+    full: bool | None,
+) -> Wanted:
+    """Read the options. Raises UsageError where they say nothing that there is, or contradict each other."""
+    election = _election(election_type, designate)
+    if markdown and not session.output.format.for_people:
+        raise UsageError(
+            f"--markdown is a format of its own; it does not go with -o {session.output.format}",
+            next_step="leave one of them out",
+        )
+    lifetime_ms = DEFAULT_LIFETIME_MS if expires_in is None else read_duration_ms(expires_in, "--expires-in")
+    if lifetime_ms > _LONGEST_LIFETIME_MS:
+        raise UsageError("--expires-in is longer than 7 days", next_step="plan again on the day that it is carried out")
+    kind = () if election is None else ("--election-type", election.value)
+    whom = () if designate is None else ("--designate", str(designate))
+    given = tuple(part for path in logs for part in ("--logs", str(path)))
+    return Wanted(
+        selection=selection,
+        only_unsafe=selection.is_everything and not everything,
+        wish=Wish(election, desired_leader=designate),
+        lifetime_ms=lifetime_ms,
+        logs=logs,
+        out=out,
+        export=export,
+        overwrite=overwrite,
+        markdown=markdown,
+        full=full,
+        repeat=("recover", "plan", *targets, *kind, *whom, *given),
+    )
+
+
+def plan_and_show(session: Session, wanted: Wanted) -> None:
+    """Make the plan, save it where that is asked for, and show it.
+
+    Raises:
+        KelrError: topics could not be described, after the rest was shown; or nothing could be read at all.
+    """
+    if wanted.out is not None and wanted.out.exists() and not wanted.overwrite:
+        # Before minutes are spent on reading logs.
+        raise UsageError(f"{wanted.out} exists already", next_step="give another name, or --overwrite to replace it")
+    source = source_with(session, wanted.logs)
+    with session.progress("partitions whose logs were asked for") as progress:
+        made = make_plan(
+            source,
+            wanted.selection,
+            lambda _at: wanted.wish,
+            clock_ms=now_ms,
+            lifetime_ms=wanted.lifetime_ms,
+            only_unsafe=wanted.only_unsafe,
+            progress=progress,
+        )
+    if wanted.out is not None:
+        write_plan(made.plan, wanted.out, overwrite=wanted.overwrite)
+    if wanted.export is not None:
+        _export(session, made.plan, wanted.export, overwrite=wanted.overwrite)
+    _show(session, wanted, made)
+    if made.errors:
+        raise topics_failed(made.errors, some_worked=made.decided > 0)
+
+
+def _show(session: Session, wanted: Wanted, made: Made) -> None:
+    output, plan = session.output, made.plan
+    following = _following(wanted, plan)
+    rescue = _rescue(wanted, plan)
+    if wanted.markdown:
+        write_utf8(output.stdout)
+        commands = [output.next_command(arguments) for arguments in (rescue, following) if arguments is not None]
+        output.stdout.write(plan_markdown(plan, commands=commands))
+        return
+    context = PlanContext(stock_connection=stock_connection(session), rescue_command=rescue)
+    if not output.format.for_people:
+        show_plan(output, plan, context=context, errors=made.errors, following=following)
+        return
+    show_plan(output, plan, context=context, errors=made.errors, full=wanted.full)
+    for line in broker_order_lines(Layout(output.width), broker_order(plan)):
+        output.line(line)
+    if not plan.elections and not plan.not_planned:
+        output.note("every partition that was looked at has its leader and enough replicas in sync")
+    if wanted.out is not None:
+        output.note(f"saved in {wanted.out}; nothing was changed")
+    if following is not None:
+        output.next(following)
+
+
+def _following(wanted: Wanted, plan: Plan) -> tuple[str, ...] | None:
+    if plan.elections:
+        if wanted.out is None:
+            return (*wanted.repeat, "--out", PLAN_FILE)
+        logs = tuple(part for path in wanted.logs for part in ("--logs", str(path)))
+        return ("recover", "apply", str(wanted.out), *logs)
+    left = [one for one in plan.not_planned if one.why is not Unplanned.NOT_NEEDED]
+    return left[0].command or None if len(left) == 1 else ("explain",) if left else None
+
+
+def _rescue(wanted: Wanted, plan: Plan) -> tuple[str, ...] | None:
+    """The command that saves what the plan gives up; only a saved plan can be named in one."""
+    if wanted.out is None or not any(one.rescue for one in plan.elections):
+        return None
+    return ("rescue", "dump", "--plan", str(wanted.out), "--out", _RESCUE_FILE)
+
+
+def _election(name: str | None, designate: int | None) -> ElectionType | None:
+    try:
+        election = None if name is None else parse_election_type(name)
+    except ValueError as error:
+        raise UsageError(f"--election-type: {error}", next_step="kelr elect --help tells them apart") from error
+    if election is ElectionType.DESIGNATION and designate is None:
+        raise UsageError("a designation needs to know whom", next_step="add --designate BROKER")
+    if designate is not None and election is not ElectionType.DESIGNATION:
+        raise UsageError(
+            "--designate names the leader of a designation",
+            next_step="add --election-type designation, or leave it out",
+        )
+    return election
+
+
+# Files for those who may run Kafka's own tools alone.
+
+
+def _export(session: Session, plan: Plan, directory: Path, *, overwrite: bool) -> None:
+    files = stock_files(plan)
+    try:
+        make_directory(directory)
+    except OSError as error:
+        raise UsageError(f"cannot make the directory {directory}: {error.strerror or error}") from error
+    for step in files.steps:
+        if step.file is not None:
+            _write(directory / step.file, step.text, overwrite=overwrite)
+    _write(directory / STEPS_FILE, _steps(session, files), overwrite=overwrite)
+    session.output.note(
+        f"wrote {STEPS_FILE} and {sum(one.file is not None for one in files.steps)} files to {directory}"
+    )
+
+
+def _steps(session: Session, files: StockFiles) -> str:
+    stock, kafka_python = stock_connection(session), _kafka_python_connection(session)
+    lines = ["Run these in this directory, in this order, and stop where one fails.", ""]
+    lines += [f"- {limit}" for limit in files.limits]
+    for number, step in enumerate(files.steps, start=1):
+        lines += ["", f"{number}. {step.title}", ""]
+        lines += [
+            f"   {line.replace(STOCK_CONNECTION, stock).replace(KAFKA_PYTHON_CONNECTION, kafka_python)}"
+            for line in step.lines
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _write(path: Path, text: str, *, overwrite: bool) -> None:
+    with whole_file(path, "export", overwrite=overwrite) as file:
+        file.write(text.encode())
+
+
+def _kafka_python_connection(session: Session) -> str:
+    """The connection as kafka-python's command line takes it, which reads no properties file: what it cannot take from
+    one is left to be filled in."""
+    settings = session.settings
+    if settings.snapshot is not None or not (settings.bootstrap_server or settings.command_config):
+        return "-b HOST:PORT"
+    from kelr.sources.connection import ConnectionSettings  # noqa: PLC0415 - not for a snapshot
+
+    connection = ConnectionSettings.read(settings.bootstrap_server, command_config=settings.command_config)
+    flags = ["-b", connection.servers_text]
+    if connection.security_protocol != "PLAINTEXT":
+        flags += ["-S", connection.security_protocol]
+    if connection.uses_sasl:
+        flags += ["-M", str(connection.sasl_mechanism), "-U", "USER", "-P", "PASSWORD"]
+    if connection.uses_tls:
+        flags += ["-C", "ssl_cafile=CA_FILE"]
+    return shlex.join(flags)

@@ -1,0 +1,104 @@
+"""What ``kelr recover verify`` does once its options are read; loaded only when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kelr.commands.recovering import plan_for_this_cluster
+from kelr.commands.session import Session, now_ms
+from kelr.commands.stock_tools import stock_connection
+from kelr.engine.planning import only_topics
+from kelr.errors import UsageError
+from kelr.model.plan import Passed, Plan
+from kelr.recovery.verify import Afterwards, Verification, Waiting, verify, verify_until_good
+from kelr.view.output import Output
+from kelr.view.verification import Verified, show_verification, waited_for_in_short, waited_for_in_words
+
+WAIT_S = 120.0
+"""How long is waited where nobody says how long."""
+
+
+def verify_and_show(session: Session, path: Path, topics: Sequence[str], wait_s: float | None) -> bool:
+    """Look at the plan's partitions, wait where that is asked for, and show what was seen; whether all is well.
+
+    Args:
+        wait_s: how long to wait for what is not yet; None looks once.
+
+    Raises:
+        BadInputError: the file is no plan.
+        RefusedError: it is of another cluster.
+        KelrError: the cluster cannot be reached.
+    """
+    plan = plan_for_this_cluster(session, path).plan
+    if topics:
+        plan = plan_of_topics(plan, topics, path)
+    afterwards = _afterwards(session)
+
+    def look() -> Verification:
+        return verify(plan, session.source(), afterwards, clock_ms=now_ms)
+
+    if wait_s is None:
+        with session.progress("replicas' logs read") as progress:
+            found = verify(plan, session.source(), afterwards, clock_ms=now_ms, progress=progress)
+    else:
+        found = verify_until_good(look, Waiting(wait_s), report=_Live(session.output, plan).show)
+        session.output.end_progress()
+    show_verification(
+        session.output,
+        _verified(plan, found),
+        stock_connection=stock_connection(session),
+        following=_following(path, topics, found, waited=wait_s is not None),
+    )
+    return found.good
+
+
+def plan_of_topics(plan: Plan, topics: Sequence[str], path: Path) -> Plan:
+    """The part of the plan that is about these topics. Raises UsageError where one of them is not in it."""
+    unknown = sorted(set(topics) - {one.topic for one in plan.elections})
+    if unknown:
+        known = ", ".join(sorted({one.topic for one in plan.elections})) or "none"
+        raise UsageError(
+            f"{path} elects nobody of topic {', '.join(unknown)}", next_step=f"--topic takes its topics: {known}"
+        )
+    return only_topics(plan, topics)
+
+
+def _afterwards(session: Session) -> Afterwards | None:
+    from kelr.sources.live import LiveSource  # noqa: PLC0415 - brings the client libraries along
+    from kelr.sources.live.afterwards import LiveAfterwards  # noqa: PLC0415
+
+    source = session.source()
+    return LiveAfterwards(source) if isinstance(source, LiveSource) else None
+
+
+def _following(path: Path, topics: Sequence[str], found: Verification, *, waited: bool) -> tuple[str, ...] | None:
+    if found.good:
+        return None
+    named = tuple(part for topic in topics for part in ("--topic", topic))
+    if found.may_come and not waited:
+        return ("recover", "verify", str(path), *named, "--wait")
+    return ("recover", "verify", str(path), *named)
+
+
+def _verified(plan: Plan, found: Verification) -> Verified:
+    return Verified(plan, found.findings, found.looked_at_ms)
+
+
+class _Live:
+    """Says what is waited for: on the terminal a line that counts, in a pipe a line whenever that changes."""
+
+    def __init__(self, output: Output, plan: Plan) -> None:
+        self._output, self._plan = output, plan
+        self._said = ""
+
+    def show(self, found: Verification, left_s: float) -> None:
+        verified = _verified(self._plan, found)
+        if self._output.stderr.isatty():
+            what = f"waiting {round(left_s)} s for {waited_for_in_short(verified)}; well"
+            self._output.progress(found.count(Passed.YES), len(found.findings), what=what)
+            return
+        words = waited_for_in_words(verified)
+        if words != self._said:
+            self._said = words
+            self._output.note(f"waiting for {words}")

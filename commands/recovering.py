@@ -1,0 +1,98 @@
+"""What the commands of ``kelr recover`` share; loaded only when one of them runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from kelr.commands.session import Session
+from kelr.errors import RefusedError, UsageError
+from kelr.model import ElectionType, TopicPartition
+from kelr.model.plan import Plan, PlannedElection
+from kelr.recovery.plan_file import SavedPlan, read_plan
+from kelr.recovery.progress import ApplyEvent, Report, Stage
+from kelr.sources.base import Source
+from kelr.view.plan_words import targets_of
+
+_UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"([0-9]{1,9})\s*([smhd])", re.ASCII)
+_SAID_AT_ONCE = frozenset({Stage.REPEAT, Stage.LATE, Stage.INTERRUPTED})
+_MOST_TARGETS = 20
+
+
+def read_duration_ms(text: str, flag: str) -> int:
+    """``90s``, ``30m``, ``2h`` or ``1d`` in milliseconds. Raises UsageError."""
+    match = _DURATION.fullmatch(text.strip().lower())
+    if match is None or int(match[1]) == 0:
+        raise UsageError(f"{flag} is {text!r}, not a length of time", next_step="write 90s, 30m, 2h or 1d")
+    return int(match[1]) * _UNITS_MS[match[2]]
+
+
+def source_with(session: Session, logs: Sequence[Path]) -> Source:
+    """The session's source; with collections, one that knows dead brokers' disks too.
+
+    Raises:
+        BadInputError: a file is no collection.
+        RefusedError: one is of another cluster.
+    """
+    source = session.source()
+    if not logs:
+        return source
+    from kelr.sources.collected import CollectedSource, read_collection  # noqa: PLC0415 - only where there are any
+
+    return CollectedSource(source, [read_collection(path) for path in logs])
+
+
+def plan_for_this_cluster(session: Session, path: Path) -> SavedPlan:
+    """The plan of a file, which has to be of the session's cluster.
+
+    Raises:
+        BadInputError: the file is no plan.
+        RefusedError: it is of another cluster, or one of the two does not tell which it is.
+    """
+    saved = read_plan(path)
+    found = session.source().cluster().cluster_id
+    if saved.plan.cluster_id is None or saved.plan.cluster_id != found:
+        raise RefusedError(
+            f"{path} is a plan of cluster {saved.plan.cluster_id or 'unknown'}, and this is cluster"
+            f" {found or 'unknown'}: nothing was changed",
+            next_step="give the connection of the plan's cluster, or make a plan of this one: "
+            + session.output.next_command(["recover", "plan", "--out", str(another_name(path))]),
+        )
+    return saved
+
+
+def plan_again(plan: Plan, addresses: Collection[TopicPartition], path: Path) -> tuple[str, ...]:
+    """The one command that plans these partitions again, as arguments after ``kelr``."""
+    elections = [one for one in plan.elections if one.address in addresses]
+    targets = targets_of(addresses)
+    named = targets if len(targets) <= _MOST_TARGETS else ()
+    return ("recover", "plan", *named, *_kind(elections), "--out", str(another_name(path)))
+
+
+def another_name(path: Path) -> Path:
+    """A name beside the plan's for the next one."""
+    return path.with_name(f"{path.stem}-again{path.suffix}")
+
+
+def reporter(session: Session) -> Report:
+    """Counts on the terminal; says what somebody should know at once in a pipe too."""
+
+    def report(event: ApplyEvent) -> None:
+        if event.stage in _SAID_AT_ONCE:
+            session.output.note(event.text)
+        else:
+            session.say(event.text)
+        session.output.progress(event.done, event.total, what=event.text)
+
+    return report
+
+
+def _kind(elections: Sequence[PlannedElection]) -> tuple[str, ...]:
+    """The flags that ask for the same again, where all of them were asked for in one way."""
+    kinds = {(one.election, one.elect if one.election is ElectionType.DESIGNATION else None) for one in elections}
+    if any(one.recommended for one in elections) or len(kinds) != 1:
+        return ()
+    ((kind, whom),) = kinds
+    return ("--election-type", kind.value, *(() if whom is None else ("--designate", str(whom))))
