@@ -61,7 +61,7 @@ def choose(snapshot: Snapshot, decision: Decision, limits: Limits, *, elect: int
     """What to save of the decision's partition before (or after) an election.
 
     Args:
-        elect: the replica that a plan elects; None: the present leader, else whom kelr advises to designate, else whom
+        elect: who is to be elected; None: the present leader, else whom kelr advises to designate, else whom
             Kafka elects by itself, else the replica with the best log among those that can be elected.
     """
     subject = subject_of(snapshot, decision)
@@ -70,6 +70,8 @@ def choose(snapshot: Snapshot, decision: Decision, limits: Limits, *, elect: int
     compacted = _is_compacted(snapshot.configs.get(decision.topic, TopicConfig()))
     if limits.from_offset is not None:
         return _named(subject, limits, compacted)
+    if elect is not None and elect not in subject.state.replicas:
+        return _unknown(subject, f"broker {elect}, which is to lead, is none of its replicas")
     leader = elect if elect is not None else coming_leader(subject)
     if leader is None:
         return _unknown(subject, "nobody leads it and nobody can be elected, so that no log is there to compare with")
