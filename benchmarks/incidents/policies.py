@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from benchmarks.incidents.engineer import Engineer
 from benchmarks.incidents.site import Site
 
 
@@ -28,4 +29,6 @@ def by_stock_tools(site: Site) -> None:
 
 
 STOCK = Policy("stock", "`kafka-leader-election.sh --election-type UNCLEAN`", by_stock_tools)
-POLICIES = {policy.name: policy for policy in (STOCK,)}
+KELR = Policy("kelr", "`kelr recover plan` and `apply`", lambda site: Engineer(site).recover())
+RESCUE = Policy("rescue", "the same with `kelr rescue`", lambda site: Engineer(site, rescue=True).recover())
+POLICIES = {policy.name: policy for policy in (STOCK, KELR, RESCUE)}
