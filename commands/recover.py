@@ -1,0 +1,255 @@
+"""``kelr recover``: collect, plan, apply, verify, undo, resume, status, hold, log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
+from kelr.commands.session import Session
+from kelr.errors import ExitCode, UsageError
+
+app = typer.Typer(
+    help="Bring many partitions back with a plan that is reviewed, applied and verified.", no_args_is_help=True
+)
+
+CONSENT = "Consent"
+
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A file that `kelr recover plan` wrote.")]
+Logs = Annotated[
+    list[Path] | None,
+    typer.Option("--logs", metavar="FILE", help="What `kelr recover collect` read from a disk. Can be repeated."),
+]
+OfTopic = Annotated[
+    list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this topic of the plan. Can be repeated.")
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")]
+
+
+@app.command()
+@with_session(local_with="log_dir")
+def collect(
+    session: Session,
+    targets: Targets = None,
+    *,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to save it.")],
+    log_dir: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--log-dir",
+            metavar="DIR",
+            help="A broker's log directory on this machine. Can be repeated; asks no cluster.",
+        ),
+    ] = None,
+    merge: Annotated[
+        list[Path] | None,
+        typer.Option("--merge", metavar="FILE", help="Make one file of several collections. Can be repeated."),
+    ] = None,
+    overwrite: Overwrite = False,
+    topic: Topics = None,
+    partition: Partitions = None,
+    all_topic_partitions: AllPartitions = False,
+) -> None:
+    """Save what replicas' logs hold: of live brokers, or from a dead broker's disk.
+
+    Live, of every leaderless or unsafe partition, or of those that are named. With
+    --log-dir on the host of a dead broker it needs no cluster, reads only, and takes
+    no lock. `kelr recover plan --logs FILE` then counts that broker's log too.
+
+    Examples:
+      kelr recover collect --out incident.kelr -b kafka-1:9092
+      kelr recover collect --log-dir /var/lib/kafka/data --out broker-3.kelr
+      kelr recover collect --merge broker-1.kelr --merge broker-3.kelr --out disks.kelr
+    """
+    from kelr.commands.recover_collect import collect_disks, collect_live, merge_files  # noqa: PLC0415 - not for --help
+
+    selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
+    if log_dir and merge:
+        raise UsageError("--log-dir reads disks and --merge reads files", next_step="leave one of them out")
+    if merge:
+        if not selection.is_everything or all_topic_partitions:
+            raise UsageError("--merge takes whole files", next_step="name no partitions")
+        merge_files(session, merge, out, overwrite=overwrite)
+    elif log_dir:
+        collect_disks(session, log_dir, selection, out, overwrite=overwrite)
+    else:
+        collect_live(session, selection, out, everything=all_topic_partitions, overwrite=overwrite)
+
+
+@app.command()
+@with_session(exits={ExitCode.PARTLY_DONE: "some topics could not be described"})
+def plan(
+    session: Session,
+    targets: Targets = None,
+    *,
+    logs: Logs = None,
+    election_type: Annotated[
+        str | None,
+        typer.Option(
+            "--election-type", "-e", metavar="TYPE", help="Plan this election, instead of what kelr recommends."
+        ),
+    ] = None,
+    designate: Annotated[
+        int | None, typer.Option("--designate", metavar="BROKER", help="Whom a designation elects.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="PLAN", help="Save the plan, to apply it.")] = None,
+    expires_in: Annotated[
+        str | None,
+        typer.Option("--expires-in", metavar="TIME", help="How long it may be applied: 90s, 30m, 2h; 1h unless told."),
+    ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print it for the incident channel.")] = False,
+    export: Annotated[
+        Path | None,
+        typer.Option("--export", metavar="DIR", help="Write it as files and shell lines for Kafka's own tools, too."),
+    ] = None,
+    full: Annotated[
+        bool | None, typer.Option("--full/--short", help="Whole explanations, or one line for each election.")
+    ] = None,
+    overwrite: Overwrite = False,
+    topic: Topics = None,
+    partition: Partitions = None,
+    all_topic_partitions: AllPartitions = False,
+) -> None:
+    """Plan how every leaderless or unsafe partition comes back; changes nothing.
+
+    Says for each partition who should lead and why, what would be lost, what else
+    could be done, which brokers to keep down and which to start. A saved plan carries
+    the cluster's id, an expiry and a hash of its content. People may edit whom it
+    elects, or take elections out: it is then worked out again before it is applied.
+
+    Examples:
+      kelr recover plan -b kafka-1:9092
+      kelr recover plan --logs broker-3.kelr --out plan.json -b kafka-1:9092
+      kelr recover plan 'orders-*' --markdown --snapshot incident.kelr
+      kelr recover plan --export by-hand/ --out plan.json -b kafka-1:9092
+    """
+    from kelr.commands.recover_plan import plan_and_show, read_options  # noqa: PLC0415 - not for --help
+
+    selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
+    wanted = read_options(
+        session,
+        selection,
+        everything=all_topic_partitions,
+        targets=[str(target) for target in selection.targets],
+        election_type=election_type,
+        designate=designate,
+        expires_in=expires_in,
+        logs=logs or (),
+        out=out,
+        export=export,
+        overwrite=overwrite,
+        markdown=markdown,
+        full=full,
+    )
+    plan_and_show(session, wanted)
+
+
+@app.command()
+@with_session(
+    exits={
+        ExitCode.REFUSED: "refused for safety, not agreed to, or, in a dry run, would be; nothing was changed",
+        ExitCode.PARTLY_DONE: "some of the partitions did not get their leader",
+    }
+)
+def apply(
+    session: Session,
+    file: PlanFile,
+    *,
+    topic: OfTopic = None,
+    logs: Logs = None,
+    batch: Annotated[
+        int | None, typer.Option("--batch", metavar="N", help="How many partitions to elect at once; 100 if not given.")
+    ] = None,
+    pause: Annotated[
+        float | None, typer.Option("--pause", metavar="SECONDS", help="How long to wait between two batches.")
+    ] = None,
+    keep_order: Annotated[
+        bool, typer.Option("--keep-order", help="Leave the elected replicas first in their assignments.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check the plan against the cluster; change nothing.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask where nothing is lost.", rich_help_panel=CONSENT)
+    ] = False,
+    accept_loss: Annotated[
+        int | None,
+        typer.Option(
+            "--accept-loss", metavar="N", help="Give up as many offsets, which the plan names.", rich_help_panel=CONSENT
+        ),
+    ] = None,
+    force: Annotated[
+        str | None,
+        typer.Option(
+            "--force",
+            metavar="REASON",
+            help="Elect although what is lost cannot be counted; the reason goes into the audit log.",
+            rich_help_panel=CONSENT,
+        ),
+    ] = None,
+) -> None:
+    """Carry out a plan, after checking that all that it stands on still holds.
+
+    What has changed since is named field by field, and those elections are refused;
+    the rest goes on. Every request is journalled before it is sent, so that a kelr
+    that is killed is resumed or undone. Without a terminal and without --yes this is
+    a dry run.
+
+    Examples:
+      kelr recover apply plan.json -b kafka-1:9092
+      kelr recover apply plan.json --topic orders --batch 10 --pause 30 -b kafka-1:9092
+      kelr recover apply plan.json --yes --accept-loss 19 -b kafka-1:9092
+    """
+    from kelr.commands.recover_apply import carry_out, read_options  # noqa: PLC0415 - not for --help
+
+    wanted = read_options(
+        file,
+        topics=topic or (),
+        logs=logs or (),
+        batch=batch,
+        pause_s=pause,
+        keep_order=keep_order,
+        dry_run=dry_run,
+        yes=yes,
+        accept_loss=accept_loss,
+        force=force,
+    )
+    carry_out(session, wanted)
+
+
+@app.command()
+@with_session(
+    exits={
+        ExitCode.FOUND: "something is not well, not yet well, or could not be looked at",
+        ExitCode.REFUSED: "the plan is of another cluster",
+    }
+)
+def verify(
+    session: Session,
+    file: PlanFile,
+    *,
+    topic: OfTopic = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for what is not yet well, for 2 minutes.")] = False,
+    wait_for: Annotated[
+        float | None, typer.Option("--wait-for", metavar="SECONDS", help="The same, for so long.")
+    ] = None,
+) -> None:
+    """Look past the elections of a plan: is everything as it should be?
+
+    Leader, ISR and replica order; replicas' logs, cut where they were to be; the last
+    stable offset, and transactions that nobody will end; consumer groups that stand
+    beyond the new end, or have read what is gone. Each with what mends it.
+
+    Examples:
+      kelr recover verify plan.json -b kafka-1:9092
+      kelr recover verify plan.json --wait-for 300 -b kafka-1:9092
+    """
+    from kelr.commands.recover_verify import WAIT_S, verify_and_show  # noqa: PLC0415 - not for --help
+
+    if wait_for is not None and not 0 < wait_for <= 86_400:
+        raise UsageError(f"--wait-for is {wait_for:g}, not a number of seconds", next_step="give something like 300")
+    wait_s = wait_for if wait_for is not None else WAIT_S if wait else None
+    if not verify_and_show(session, file, topic or (), wait_s):
+        raise typer.Exit(ExitCode.FOUND)

@@ -1,0 +1,123 @@
+"""What ``kelr recover collect`` does once its options are read; loaded only when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kelr.commands.session import Session, now_ms
+from kelr.errors import UsageError
+from kelr.model import NotHeard, Selection, TopicPartition
+from kelr.recovery.gather import selection_of
+from kelr.sources.base import Source
+from kelr.view.collection import Collected, show_collection
+
+_LOCK_HELD = "the broker ran while its log was read: what is here is older than what it holds"
+
+
+def collect_live(session: Session, selection: Selection, out: Path, *, everything: bool, overwrite: bool) -> None:
+    """Save what the cluster and its live replicas tell of these partitions, logs and lineage included.
+
+    Without a selection, of every partition that is leaderless or unsafe.
+    """
+    from kelr.sources.snapshot_file import read_snapshot, save_snapshot  # noqa: PLC0415 - brings pydantic along
+
+    _check_free(out, overwrite=overwrite)
+    source = session.source()
+    if selection.is_everything and not everything:
+        unsafe = _unsafe(source)
+        if not unsafe:
+            session.output.note("every partition has its leader and enough replicas in sync: nothing was written")
+            return
+        selection = selection_of(unsafe)
+    with session.progress("replicas' logs read") as progress:
+        save_snapshot(
+            source,
+            selection,
+            out,
+            now_ms=now_ms(),
+            with_logs=lambda _: True,
+            lineage=True,
+            overwrite=overwrite,
+            progress=progress,
+        )
+    answers = [answer for found in read_snapshot(out).logs.values() for answer in found]
+    silent = sum(isinstance(answer, NotHeard) for answer in answers)
+    part = Collected(None, len(answers) - silent, silent)
+    show_collection(session.output, str(out), [part], notes=(), following=("explain", "--snapshot", str(out)))
+
+
+def collect_disks(
+    session: Session, directories: Sequence[Path], selection: Selection, out: Path, *, overwrite: bool
+) -> None:
+    """Save what brokers' log directories on this machine hold; asks no cluster and changes nothing."""
+    from kelr.sources.collected import Collection, collection_of_disk, save_collection  # noqa: PLC0415
+    from kelr.sources.disk import read_brokers  # noqa: PLC0415
+
+    _check_free(out, overwrite=overwrite)
+    with session.progress("replicas read") as progress:
+        disks = read_brokers(
+            directories,
+            selection=None if selection.is_everything else selection,
+            progress=progress,
+            clock_ms=now_ms,
+        )
+    collections: list[Collection] = [collection_of_disk(disk) for disk in disks]
+    save_collection(collections, out, overwrite=overwrite)
+    _show(session, collections, out, notes=())
+
+
+def merge_files(session: Session, files: Sequence[Path], out: Path, *, overwrite: bool) -> None:
+    """Make one file of several hosts' collections.
+
+    Raises:
+        BadInputError: a file is no collection.
+        RefusedError: they are of different clusters.
+    """
+    from kelr.sources.collected import merge, read_collection, save_collection  # noqa: PLC0415 - brings pydantic along
+
+    _check_free(out, overwrite=overwrite)
+    collections = [read_collection(path) for path in files]
+    for one in collections:
+        if one.snapshot is not None:
+            raise UsageError(
+                f"{one.name} is a snapshot of a cluster: only what was read from disks is merged",
+                next_step="leave it out, and give it beside the merged file with --snapshot",
+            )
+    merged = merge(collections)
+    whole = merged.as_collection(str(out), min(one.taken_at_ms for one in collections))
+    save_collection(whole, out, overwrite=overwrite)
+    _show(session, [whole], out, notes=merged.conflicts)
+
+
+def _show(session: Session, collections: Sequence[object], out: Path, *, notes: Sequence[str]) -> None:
+    from kelr.sources.collected import Collection  # noqa: PLC0415
+
+    parts: list[Collected] = []
+    for one in collections:
+        assert isinstance(one, Collection)
+        for disk in one.disks:
+            answers = [log.answer for logs in one.logs.values() for log in logs if log.answer.replica == disk.broker]
+            silent = sum(isinstance(answer, NotHeard) for answer in answers)
+            clean = all(directory.clean_shutdown is True for directory in disk.directories)
+            warnings = (*([_LOCK_HELD] if disk.running else []), *disk.warnings)
+            parts.append(Collected(disk.broker, len(answers) - silent, silent, clean, disk.running, warnings))
+    following = ("recover", "plan", "--logs", str(out), "--out", "plan.json")
+    show_collection(session.output, str(out), parts, notes=notes, following=following)
+
+
+def _unsafe(source: Source) -> list[TopicPartition]:
+    """Every partition without a live leader, or under min ISR."""
+    from kelr.sources.decisions import is_unsafe, page_snapshot  # noqa: PLC0415
+
+    found: list[TopicPartition] = []
+    for page in source.pages(Selection()):
+        snapshot = page_snapshot(source, page, now_ms)
+        found += [state.address for state in snapshot.partitions if is_unsafe(snapshot, state)]
+    return found
+
+
+def _check_free(out: Path, *, overwrite: bool) -> None:
+    """Before minutes are spent on reading logs. Raises UsageError."""
+    if out.exists() and not overwrite:
+        raise UsageError(f"{out} exists already", next_step="give another name, or --overwrite to replace it")

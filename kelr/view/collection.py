@@ -1,0 +1,106 @@
+"""What ``kelr recover collect`` says when its file is written: whose logs are in it, and what to know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kelr.view.columns import Column, Fact, View
+from kelr.view.output import Output
+from kelr.view.styled import Style, plain, styled
+
+KIND = "kelr/collection"
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """One broker's part of a collection; with `broker` None, the logs that a cluster told of."""
+
+    broker: int | None
+    logs: int
+    """Replicas whose log is known."""
+    unreadable: int
+    """Replicas whose log could not be read."""
+    clean_shutdown: bool | None = None
+    running: bool | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def collection_view() -> View[Collected]:
+    """One row for each broker whose disk was read, or one for the cluster."""
+    return View(
+        KIND,
+        (
+            Column(
+                "broker",
+                "BROKER",
+                value=lambda row: row.broker,
+                text=lambda row: plain("the cluster" if row.broker is None else str(row.broker)),
+                type="integer?",
+                about="Broker whose disk was read; null: what the cluster told.",
+            ),
+            Column(
+                "logs",
+                "LOGS",
+                value=lambda row: row.logs,
+                right=True,
+                type="integer",
+                about="Replicas with a known log.",
+            ),
+            Column(
+                "unreadable",
+                "UNREADABLE",
+                value=lambda row: row.unreadable,
+                text=lambda row: styled(str(row.unreadable), Style.BAD) if row.unreadable else plain("0"),
+                right=True,
+                type="integer",
+                about="Replicas whose log could not be read.",
+            ),
+            Column(
+                "clean_shutdown",
+                "CLEAN SHUTDOWN",
+                value=lambda row: row.clean_shutdown,
+                type="boolean?",
+                about="Whether all directories carry the mark of a clean shutdown; null: not a disk.",
+            ),
+            Column(
+                "running",
+                "RUNNING",
+                value=lambda row: row.running,
+                type="boolean?",
+                about="Whether a broker held the directories' lock; null: not known.",
+            ),
+            Column(
+                "warnings",
+                "",
+                value=lambda row: list(row.warnings),
+                text=lambda row: plain(" ".join(row.warnings)),
+                prose=True,
+                type="string[]",
+                about="What the reader has to know.",
+            ),
+        ),
+        head=(Fact("file", "string", "The file that was written."),),
+        tail=(
+            Fact("notes", "string[]", "What contradicted where files were merged, and what was done about it."),
+            Fact("next", "string", "The command to type next."),
+        ),
+    )
+
+
+def show_collection(
+    output: Output, file: str, parts: Sequence[Collected], *, notes: Sequence[str], following: Sequence[str]
+) -> None:
+    """Show what was collected, and the command that uses it.
+
+    Args:
+        following: the next command as arguments after ``kelr``.
+    """
+    with output.listing(collection_view(), {"file": file}) as listing:
+        listing.add(parts)
+        listing.finish({"notes": list(notes), "next": output.next_command(following)})
+    if not output.format.is_document:
+        for note in notes:
+            output.note(note)
+        output.note(f"saved in {file}")
+        output.next(following)
