@@ -37,7 +37,15 @@ class Choice:
 
 def choose(subject: Subject, wish: Wish) -> Choice | NotPlanned | None:
     """Whom the wish elects. None: a healthy partition, of which a recommended plan does not speak."""
-    if wish.election is None:
+    advice = subject.decision.advice
+    is_well = subject.decision.situation is Situation.HEALTHY and advice.action is AdviceAction.NOTHING
+    if wish.election is None and is_well:
+        return None
+    groundless = _no_ground(subject)
+    found: Choice | NotPlanned
+    if groundless is not None:
+        found = refused(subject, groundless)
+    elif wish.election is None:
         found = _recommended(subject)
     elif subject.state.topic == METADATA_TOPIC:
         found = refused(subject, f"{subject.decision.summary} No election that is asked for changes that.")
@@ -46,11 +54,24 @@ def choose(subject: Subject, wish: Wish) -> Choice | NotPlanned | None:
     return _with_enough_heard(subject, found, wish) if isinstance(found, Choice) else found
 
 
-def _recommended(subject: Subject) -> Choice | NotPlanned | None:
+def _no_ground(subject: Subject) -> str | None:
+    """Why nothing can be planned on this decision at all; None where it can."""
+    decision, newer = subject.decision, subject.case.logs.newer_leader_epoch
+    if decision.cluster_rules is not None:
+        return (
+            f"The decision is by the rules {decision.rules}, and the cluster runs {decision.cluster_rules}: what an"
+            " election would do there is another question. Plan without --rules."
+        )
+    if newer is not None:
+        return (
+            f"The evidence contradicts itself: a broker already knows leader epoch {newer}, and this state is of epoch"
+            f" {subject.state.leader_epoch}. Read the partition again."
+        )
+    return None
+
+
+def _recommended(subject: Subject) -> Choice | NotPlanned:
     """The decision's advice, where it is an election."""
-    advice = subject.decision.advice
-    if subject.decision.situation is Situation.HEALTHY and advice.action is AdviceAction.NOTHING:
-        return None
     outcome = _advised_election(subject)
     if outcome is None:
         return advised(subject)
@@ -58,7 +79,8 @@ def _recommended(subject: Subject) -> Choice | NotPlanned | None:
         return advised(subject)
     if outcome.designate is not None and outcome.elected != outcome.designate:
         return refused(subject, f"{outcome.designate} is advised, but {outcome.note}.")
-    return Choice(outcome.election, outcome.elected, outcome.elected_by, outcome.loss, advice=advice.text)
+    text = subject.decision.advice.text
+    return Choice(outcome.election, outcome.elected, outcome.elected_by, outcome.loss, advice=text)
 
 
 def _advised_election(subject: Subject) -> Outcome | None:
@@ -135,7 +157,7 @@ def _preferred(subject: Subject) -> Choice | NotPlanned:
     if leader is not None and leader == first and subject.live_leader == first:
         return not_needed(subject, f"Broker {first}, the preferred replica, leads.")
     if outcome is None or outcome.elected is None or outcome.elected_by is None:
-        return refused(subject, f"{_sentence(outcome.note if outcome else '')}{_why_not_preferred(subject)}")
+        return refused(subject, f"A preferred election elects nobody. {_why_not_preferred(subject)}".rstrip())
     if outcome.elected == leader:
         return refused(subject, f"Broker {leader} would go on leading. {_why_not_preferred(subject)}".rstrip())
     if outcome.elected not in subject.case.electable:

@@ -37,17 +37,7 @@ def obstacle(subject: Subject, choice: Choice, method: Method) -> str | None:
 
 
 def _obstacles(subject: Subject, choice: Choice, method: Method) -> Iterator[str]:
-    case, decision = subject.case, subject.decision
-    if decision.cluster_rules is not None:
-        yield (
-            f"The decision is by the rules {decision.rules}, and the cluster runs {decision.cluster_rules}: what an"
-            " election would do there is another question. Plan without --rules."
-        )
-    if case.logs.newer_leader_epoch is not None:
-        yield (
-            f"The evidence contradicts itself: a broker already knows leader epoch {case.logs.newer_leader_epoch}, and"
-            f" this state is of epoch {subject.state.leader_epoch}. Read the partition again."
-        )
+    case = subject.case
     if method is Method.REORDER and case.rules.kip966:
         yield (
             f"Under the rules {case.rules.name} a reordering designates nobody: an unclean election goes by logs there."
