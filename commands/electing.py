@@ -81,7 +81,10 @@ def _source(session: Session, logs: Sequence[Path]) -> Source:
         return source
     from kelr.sources.collected import CollectedSource, read_collection  # noqa: PLC0415 - only where there are any
 
-    return CollectedSource(source, [read_collection(path) for path in logs])
+    collected = CollectedSource(source, [read_collection(path) for path in logs])
+    for warning in collected.warnings:
+        session.output.note(warning)
+    return collected
 
 
 def _gathered(session: Session, source: Source, wanted: Wanted) -> Gathered:

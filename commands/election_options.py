@@ -10,6 +10,7 @@ from kelr.commands.session import Session
 from kelr.errors import UsageError
 from kelr.model import ElectionType, Selection, TopicPartition, parse_election_type
 from kelr.model.plan import Wish
+from kelr.recovery.apply import MOST_IN_A_BATCH
 from kelr.recovery.consent import Consented
 from kelr.recovery.gather import WINDOW_S, selection_of
 
@@ -121,6 +122,8 @@ def _check_numbers(
     ):
         if value is not None and value < least:
             raise UsageError(f"{flag} is {value}, less than {least}", next_step=f"give {least} or more")
+    if batch is not None and batch > MOST_IN_A_BATCH:
+        raise UsageError(f"--batch is {batch:,}, more than {MOST_IN_A_BATCH:,}", next_step="give less")
     # Not a number compares as false.
     if window_s is not None and not 0 <= window_s <= 86_400:
         raise UsageError(f"--window is {window_s:g}, not a number of seconds", next_step="give something like 5")
