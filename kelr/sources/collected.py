@@ -54,8 +54,8 @@ its disk was read."""
 class CollectedSource:
     """Answers as `source` does, and tells the logs of replicas that it did not hear from collections.
 
-    A live answer always wins. A collected log is used where it is of this very topic, and its broker is down and has not
-    registered since it was read, as far as that can be told; where it is not used, the answer says why.
+    A live answer always wins. A collected log is used where it is of this very topic, and its broker is down and has
+    not registered since it was read, as far as that can be told; where it is not used, the answer says why.
 
     Raises:
         RefusedError: the collections are of different clusters; when first asked, also where they are not of the
@@ -120,6 +120,9 @@ class CollectedSource:
         """What was odd, cut off or damaged on the disks that hold this partition; a sentence each."""
         found = self.merged.logs.get(address, ())
         return tuple(f"broker {log.answer.replica}: {note}" for log in found for note in log.notes)
+
+    def forget(self) -> None:
+        self._source.forget()
 
     def close(self) -> None:
         self._source.close()

@@ -51,5 +51,5 @@ class EpochCache:
 
     def lineage(self, log_end: int) -> tuple[EpochEnd, ...]:
         """Each epoch with its end offset (exclusive), oldest first."""
-        ends = [start for _, start in self._entries[1:]] + [log_end]
-        return tuple(EpochEnd(epoch, end) for (epoch, _), end in zip(self._entries, ends, strict=True))
+        ends = [*(start for _, start in self._entries[1:]), log_end]
+        return tuple(EpochEnd(epoch, end) for (epoch, _), end in zip(self._entries, ends, strict=False))
