@@ -140,11 +140,12 @@ def check_plan(
     return tuple(results)
 
 
-def refuse_unfit(plan: Plan, site: Site) -> str | None:
-    """The cluster's id, where the plan is of this cluster and in time.
+def refuse_another(plan: Plan, site: Site) -> str | None:
+    """The cluster's id, where the plan is of this cluster.
 
     Raises:
         RefusedError: it is not.
+        ConnectError, AuthenticationError: the cluster cannot be reached.
     """
     site.source.forget()
     cluster_id = site.source.cluster().cluster_id
@@ -153,6 +154,17 @@ def refuse_unfit(plan: Plan, site: Site) -> str | None:
             f"the plan is of cluster {plan.cluster_id}, and this is cluster {cluster_id or 'unknown'}",
             next_step="give the connection of the plan's cluster, or make a plan of this one: kelr recover plan",
         )
+    return cluster_id
+
+
+def refuse_unfit(plan: Plan, site: Site) -> str | None:
+    """The cluster's id, where the plan is of this cluster and in time.
+
+    Raises:
+        RefusedError: it is not.
+        ConnectError, AuthenticationError: the cluster cannot be reached.
+    """
+    cluster_id = refuse_another(plan, site)
     late_s = (site.clock_ms() - plan.expires_at_ms) / 1000
     if late_s > 0:
         raise RefusedError(
@@ -172,6 +184,8 @@ class Run:
     command: str
     consented: Consented
     keep_order: bool
+    may_end: bool = True
+    """Whether the journal may be ended by these batches: False where something else is left to put right."""
 
     def all(
         self, elections: Sequence[PlannedElection], *, batch: int, pause_s: float, ending: Ending
@@ -195,7 +209,8 @@ class Run:
                 continue
             except ConnectError as error:
                 if not results:
-                    self.journal.end(ending)
+                    if ending is Ending.APPLIED:
+                        self.journal.end(ending)
                     raise
                 stopped = error.message
                 self._tell(part, results, elections, tuple(_not_tried(one, stopped) for one in part))
@@ -203,7 +218,7 @@ class Run:
             settled = settled and done.settled
             self._tell(part, results, elections, done.results)
             stopped = "interrupted before it was begun" if done.interrupted else ""
-        if settled:
+        if settled and self.may_end:
             self.journal.end(ending)
         return tuple(results)
 

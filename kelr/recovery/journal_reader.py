@@ -53,7 +53,8 @@ class OneConfig:
     written: tuple[str | None, ...] = ()
     """The values that were written in its place."""
     restored: bool = False
-    asked_ms: int = 0
+    loose_ms: int | None = None
+    """When a write was sent, or went wrong, whose fate is not known; None: all were answered."""
 
 
 @dataclass(slots=True)
@@ -178,12 +179,17 @@ def _answer(found: Journalled, line: Mapping[str, Any]) -> None:
 
 def _config(found: Journalled, kind: Line, line: Mapping[str, Any]) -> None:
     key = (line["topic"], line["name"])
+    if kind is Line.INTENT and key not in found.configs:
+        found.configs[key] = OneConfig(*key, old=line["old"])
+    known = found.configs[key]
     if kind is Line.RESTORED:
-        found.configs[key].restored = True
-    elif kind is Line.INTENT and not line["restores"]:
-        known = found.configs.setdefault(key, OneConfig(*key, old=line["old"]))
-        known.written = (*known.written, line["new"])
-        known.asked_ms, known.restored = int(line["at_ms"]), False
+        known.restored = True
+    elif kind is Line.INTENT:
+        known.loose_ms = int(line["at_ms"])
+        if not line["restores"]:
+            known.written, known.restored = (*known.written, line["new"]), False
+    elif kind is Line.ANSWER:
+        known.loose_ms = int(line["at_ms"]) if line["error"] in UNCERTAIN else None
 
 
 def _one(found: Journalled, address: TopicPartition) -> OnePartition:

@@ -27,7 +27,7 @@ def open_journals(state_directory: Path, cluster_id: str | None) -> tuple[Journa
     Raises:
         BadInputError: a journal is garbled; names file and line.
     """
-    found = (read_journal(path) for path in journal_files(state_directory, cluster_id) if not _is_blank(path))
+    found = (read_journal(path) for path in journal_files(state_directory, cluster_id) if not is_blank(path))
     return tuple(journal for journal in found if journal.ending is None)
 
 
@@ -39,7 +39,7 @@ def find_journal(state_directory: Path, cluster_id: str | None, name: str | None
     """
     if name is not None and Path(name).is_file():
         return Path(name)
-    files = [path for path in journal_files(state_directory, cluster_id) if not _is_blank(path)]
+    files = [path for path in journal_files(state_directory, cluster_id) if not is_blank(path)]
     if name is None:
         fitting = [journal.path for journal in open_journals(state_directory, cluster_id)][-1:]
     else:
@@ -71,7 +71,8 @@ def refuse_open_journals(state_directory: Path, cluster_id: str | None, plan: Pl
             )
 
 
-def _is_blank(path: Path) -> bool:
+def is_blank(path: Path) -> bool:
+    """Whether a crash left the journal without its first whole line: nothing was asked of the cluster."""
     with path.open("rb") as file:
         return not file.readline().endswith(b"\n")
 

@@ -1,0 +1,137 @@
+"""A topic's config, written for a while and written back, under a journal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kelr.errors import ConnectError
+from kelr.model import ConfigSource, TopicConfig
+from kelr.recovery.journal import Journal
+from kelr.recovery.journal_reader import UNCERTAIN, OneConfig
+from kelr.recovery.progress import Stage
+from kelr.recovery.requests import NOT_SENT, REPEATED
+from kelr.recovery.site import Site
+
+MIN_ISR = "min.insync.replicas"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigBack:
+    """How a topic's config stands after it was written back."""
+
+    topic: str
+    name: str
+    old: str | None
+    """The topic's own value from before; None: it had none."""
+    now: str | None
+    restored: bool
+    settled: bool
+    """Nothing is left for kelr to do: restored, or changed by somebody else, or gone."""
+    text: str = ""
+    error: str | None = None
+
+
+@dataclass(slots=True)
+class ConfigWriter:
+    """Writes min.insync.replicas of topics, and waits until it is read so."""
+
+    site: Site
+    journal: Journal
+    tell: Callable[[Stage, str], None]
+    late_s: float = 0.0
+    """Until when (`Patience.now_s`) a write may still take effect whose answer never came."""
+
+    def write(self, topic: str, *, old: str | None, new: str | None, restores: bool = False) -> str:
+        """Write the topic's own value, or with None remove it; Kafka's name of the error. Repeated without an answer.
+
+        Raises:
+            UsageError: the journal cannot be written; nothing was sent.
+        """
+        patience = self.site.patience
+        deadline = patience.now_s() + patience.answer_s
+        while True:
+            self.journal.intend_config(topic, MIN_ISR, old=old, new=new, restores=restores)
+            try:
+                error = self.site.hand.write_topic_config(topic, MIN_ISR, new)
+            except ConnectError:
+                error = NOT_SENT
+            if error in UNCERTAIN:
+                self.late_s = max(self.late_s, patience.now_s() + patience.late_s)
+            self.journal.answer_config(topic, MIN_ISR, error)
+            if error not in REPEATED or patience.now_s() >= deadline:
+                return error
+            self.tell(Stage.REPEAT, f"{MIN_ISR} of {topic}: {error}; writing again")
+            patience.sleep(patience.step_s)
+
+    def read(self, topic: str) -> tuple[bool, str | None]:
+        """(whether it could be read, the topic's own value as text or None)."""
+        try:
+            self.site.source.forget()
+            config = self.site.source.topic_configs([topic])[topic]
+        except ConnectError:
+            return False, None
+        return config.error is None, own_value(config)
+
+    def wait_for(self, topic: str, value: str | None) -> tuple[bool, str | None]:
+        """What is read as soon as the topic's own value is this, or when the patience is at its end."""
+        patience = self.site.patience
+        deadline = patience.now_s() + patience.settle_s
+        while True:
+            known, now = self.read(topic)
+            if (known and now == value) or patience.now_s() >= deadline:
+                return known, now
+            patience.sleep(patience.step_s)
+
+    def put_back(self, config: OneConfig) -> ConfigBack:
+        """Write the old value back, unless somebody else has written another one.
+
+        Raises:
+            UsageError: the journal cannot be written.
+        """
+        self._outlast(config)
+        known, now = self.read(config.topic)
+        error: str | None = None
+        if not known or (now != config.old and now in config.written):
+            error = self.write(config.topic, old=config.old, new=config.old, restores=True)
+            self._outlast(config)
+            known, now = self.wait_for(config.topic, config.old)
+        return self._back(config, known, now, None if error == "NONE" else error)
+
+    def _outlast(self, config: OneConfig) -> None:
+        patience = self.site.patience
+        if config.loose_ms is not None:
+            left_s = patience.late_s - (self.site.clock_ms() - config.loose_ms) / 1000
+            self.late_s = max(self.late_s, patience.now_s() + left_s)
+        if self.late_s > patience.now_s():
+            self.tell(Stage.LATE, f"a write of {MIN_ISR} went without an answer: waiting until it takes effect no more")
+            patience.sleep(self.late_s - patience.now_s())
+
+    def _back(self, config: OneConfig, known: bool, now: str | None, error: str | None) -> ConfigBack:
+        what = f"{MIN_ISR} of topic {config.topic}"
+        if error == "UNKNOWN_TOPIC_OR_PARTITION":
+            restored, settled, text = False, True, "there is no such topic any more"
+        elif not known:
+            restored, settled, text = False, False, f"{what} could not be read"
+        elif now == config.old:
+            restored, settled, text = True, True, ""
+        elif now in config.written:
+            restored, settled = False, False
+            text = f"{what} is {now}, and {_value(config.old)} could not be restored: {error or 'no reason is known'}"
+        else:
+            restored, settled = False, True
+            text = f"somebody else set {what} to {_value(now)} meanwhile: left alone"
+        if settled:
+            self.journal.config_restored(config.topic, config.name)
+        return ConfigBack(config.topic, config.name, config.old, now, restored, settled, text, error)
+
+
+def own_value(config: TopicConfig) -> str | None:
+    """The topic's own min.insync.replicas; None where it takes that of the cluster, or where nothing is known."""
+    if config.min_insync_replicas_source is not ConfigSource.TOPIC or config.min_insync_replicas is None:
+        return None
+    return str(config.min_insync_replicas)
+
+
+def _value(own: str | None) -> str:
+    return "no value of its own" if own is None else own

@@ -1,0 +1,203 @@
+"""Clearing a topic's ELR and LastKnownELR, so that no returning broker is elected by itself.
+
+On Kafka 4.x a write of the topic's min.insync.replicas does that (docs/election-rules.md). It is the way to hold a last
+known leader off that cannot be kept down; it has a price, which `price_of_hold` tells before anything is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kelr.controller import RuleSet
+from kelr.errors import NotAuthorizedError, RefusedError
+from kelr.model import PartitionState, TopicPartition
+from kelr.recovery import audit
+from kelr.recovery.acls import MissingAcl, permissions_of, refuse
+from kelr.recovery.audit import AuditWhat
+from kelr.recovery.audited import config_line
+from kelr.recovery.configs import MIN_ISR, ConfigBack, ConfigWriter
+from kelr.recovery.consent import Consented
+from kelr.recovery.hand import Hand
+from kelr.recovery.hold_price import Cleared, HoldPrice, price_of_hold
+from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
+from kelr.recovery.journal_reader import OneConfig
+from kelr.recovery.progress import ApplyEvent, Report, Stage, silent
+from kelr.recovery.reading import wait_until
+from kelr.recovery.site import Patience, Site
+from kelr.recovery.who import Who
+from kelr.sources.base import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a hold did."""
+
+    topic: str
+    cleared: tuple[TopicPartition, ...]
+    """Partitions whose ELR and LastKnownELR were read as empty."""
+    left: tuple[TopicPartition, ...]
+    """Partitions where one of them was still there."""
+    config: ConfigBack
+    journal: str
+    error: str | None = None
+    """Kafka's name of the error that refused the write."""
+
+    @property
+    def good(self) -> bool:
+        return self.error is None and not self.left and self.config.restored
+
+
+def hold_topic(
+    price: HoldPrice,
+    *,
+    source: Source,
+    hand: Hand,
+    state_directory: Path,
+    clock_ms: Callable[[], int],
+    who: Who,
+    force_reason: str | None = None,
+    rules: RuleSet | None = None,
+    report: Report = silent,
+    command: str = "recover hold",
+    patience: Patience | None = None,
+) -> Held:
+    """Clear the topic's ELR and LastKnownELR at the price that was shown, and give min.insync.replicas its old value.
+
+    Args:
+        price: what was shown; it is worked out again, and refused where it has changed.
+        force_reason: for the audit log; needed where a clean candidate is thrown away (`HoldPrice.needs_force`).
+
+    Raises:
+        RefusedError: the price has changed, there is nothing to hold off, force is needed, or another kelr is at work.
+            Nothing was changed.
+        NotAuthorizedError, ConnectError, AuthenticationError: nothing was changed.
+        UsageError: journal or audit log cannot be written.
+    """
+    site = Site(source, hand, state_directory, clock_ms, who, rules, report, patience or Patience())
+    site.require_live()
+    now = price_of_hold(price.topic, source=source, clock_ms=clock_ms, rules=rules)
+    _refuse(price, now, force_reason)
+    _authorize(hand, price.topic)
+    with cluster_lock(state_directory, now.cluster_id):
+        audit.append(state_directory)
+        path = journal_path(state_directory, now.cluster_id, f"hold-{price.topic}", clock_ms())
+        with Journal.begin(
+            path,
+            clock_ms,
+            cluster_id=now.cluster_id,
+            who=who,
+            command=command,
+            plan=None,
+            plan_id=None,
+            consented=Consented(force_reason=force_reason, yes=True),
+        ) as journal:
+            return _Holding(site, journal, now, command, force_reason).all()
+
+
+@dataclass(slots=True)
+class _Holding:
+    site: Site
+    journal: Journal
+    price: HoldPrice
+    command: str
+    force_reason: str | None
+
+    def all(self) -> Held:
+        topic, price = self.price.topic, self.price
+        writer = ConfigWriter(self.site, self.journal, self._tell)
+        self._tell(Stage.ELECT, f"writing {MIN_ISR}={price.writes} of topic {topic}")
+        config = OneConfig(topic, MIN_ISR, old=price.own_value, written=(price.writes,))
+        states: Mapping[TopicPartition, PartitionState] | None = None
+        answer: str | None = None
+        try:
+            answer = writer.write(topic, old=price.own_value, new=price.writes)
+            if answer == "NONE":
+                addresses = [one.address for one in price.cleared]
+                states = wait_until(self.site, addresses, _is_clear, patience_s=self.site.patience.settle_s)
+        except KeyboardInterrupt:
+            self._tell(Stage.INTERRUPTED, f"interrupted: restoring {MIN_ISR} first")
+        self._tell(Stage.RESTORE, f"restoring {MIN_ISR} of topic {topic}")
+        back = writer.put_back(config)
+        held = self._held(states, back, None if answer in {None, "NONE"} else answer)
+        self._note(held)
+        if back.settled:
+            self.journal.end(Ending.APPLIED)
+        if held.error is not None and "AUTHORIZATION" in held.error:
+            raise NotAuthorizedError(f"the principal may not write {MIN_ISR} of topic {topic}: {held.error}")
+        return held
+
+    def _held(
+        self, states: Mapping[TopicPartition, PartitionState] | None, back: ConfigBack, error: str | None
+    ) -> Held:
+        clear = {at for at, state in (states or {}).items() if _is_clear(state)}
+        wanted = [one.address for one in self.price.cleared]
+        return Held(
+            topic=self.price.topic,
+            cleared=tuple(at for at in wanted if at in clear),
+            left=tuple(at for at in wanted if at not in clear),
+            config=back,
+            journal=self.journal.path.stem,
+            error=error,
+        )
+
+    def _note(self, held: Held) -> None:
+        price = self.price
+        line = config_line(
+            what=AuditWhat.HOLD,
+            topic=price.topic,
+            name=MIN_ISR,
+            before=price.own_value,
+            after=held.config.now,
+            result="done" if held.good else "failed",
+            at_ms=self.site.clock_ms(),
+            who=self.site.who,
+            command=self.command,
+            cluster_id=price.cluster_id,
+            journal=self.journal.path.name,
+            price={"cleared": [_cleared(one) for one in price.cleared]},
+            force_reason=self.force_reason,
+            error=held.error,
+            text=held.config.text,
+        )
+        audit.append(self.site.state_directory, line)
+
+    def _tell(self, stage: Stage, text: str) -> None:
+        self.site.report(ApplyEvent(stage, text, 0, len(self.price.cleared)))
+
+
+def _refuse(price: HoldPrice, now: HoldPrice, force_reason: str | None) -> None:
+    if now.refusal is not None:
+        raise RefusedError(now.refusal)
+    if now != price:
+        raise RefusedError(
+            f"what holding topic {price.topic} costs has changed since it was shown",
+            next_step=f"look again: kelr recover hold --topic {price.topic}",
+        )
+    if now.needs_force and not (force_reason or "").strip():
+        raise RefusedError(
+            f"{now.needs_force}", next_step="bring that broker back instead, or give --force with a reason"
+        )
+
+
+def _authorize(hand: Hand, topic: str) -> None:
+    granted = permissions_of(hand, (topic,)).topics.get(topic)
+    if granted is not None and "ALTER_CONFIGS" not in granted:
+        refuse((MissingAcl("ALTER_CONFIGS", f"topic {topic}", "IncrementalAlterConfigs"),))
+
+
+def _is_clear(state: PartitionState) -> bool:
+    return not state.elr and not state.last_known_elr
+
+
+def _cleared(one: Cleared) -> dict[str, Any]:
+    return {
+        "partition": one.partition,
+        "elr": list(one.elr),
+        "last_known_elr": list(one.last_known_elr),
+    }
+
+
+__all__ = ["Cleared", "Held", "HoldPrice", "hold_topic", "price_of_hold"]

@@ -1,0 +1,155 @@
+"""What resume and undo have in common: the old orders and configs of a journal, put back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from kelr.errors import RefusedError
+from kelr.model import Plan, TopicPartition
+from kelr.model.plan import Applied
+from kelr.recovery import audit
+from kelr.recovery.audit import AuditWhat
+from kelr.recovery.audited import config_line, restore_line
+from kelr.recovery.configs import ConfigBack, ConfigWriter
+from kelr.recovery.journal import Journal, Step
+from kelr.recovery.journal_reader import Journalled
+from kelr.recovery.progress import ApplyEvent, Stage
+from kelr.recovery.requests import Requests
+from kelr.recovery.restoring import Back, put_back
+from kelr.recovery.site import Site
+
+
+@dataclass(frozen=True, slots=True)
+class OrderBack:
+    """A partition's order, given again."""
+
+    topic: str
+    partition: int
+    order: tuple[int, ...] | None
+    """As it is now; None where it could not be read."""
+    restores: tuple[int, ...]
+    """As it should be."""
+    restored: bool
+    settled: bool
+    """Nothing is left for kelr to do: restored, or changed by somebody else, or gone."""
+    text: str = ""
+    error: str | None = None
+
+    @property
+    def address(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class PutRight:
+    """What resume or undo did with one journal."""
+
+    journal: str
+    """Its name."""
+    plan_id: str | None
+    plan: Plan | None
+    """None for a hold."""
+    orders: tuple[OrderBack, ...]
+    configs: tuple[ConfigBack, ...]
+    applied: tuple[Applied, ...]
+    """Resume: what became of each planned election. Undo: elections that were done, which cannot be undone."""
+    closed: bool
+    """Nothing is left to put right."""
+
+    @property
+    def good(self) -> bool:
+        """Closed, and everything has its old order and config."""
+        orders = all(order.restored for order in self.orders)
+        return self.closed and orders and all(config.restored for config in self.configs)
+
+
+def refuse_another_cluster(site: Site, journalled: Journalled) -> None:
+    """Raises RefusedError where the journal is of another cluster than the one that is read."""
+    site.source.forget()
+    cluster_id = site.source.cluster().cluster_id
+    if cluster_id != journalled.cluster_id:
+        raise RefusedError(
+            f"the journal is of cluster {journalled.cluster_id or 'unknown'}, and this is cluster "
+            f"{cluster_id or 'unknown'}",
+            next_step="give the connection of the journal's cluster",
+        )
+
+
+def requests_of(site: Site, journal: Journal, journalled: Journalled) -> Requests:
+    """Requests that know which ones of the run that was cut short may still take effect."""
+    requests = Requests(site, journal, lambda stage, text: site.report(ApplyEvent(stage, text, 0, 0)))
+    for at, one in journalled.partitions.items():
+        for step in (Step.REORDER, Step.ELECT, Step.RESTORE):
+            since_ms = one.loose_since_ms(step)
+            if since_ms is not None and not one.in_order:
+                age_s = max(0.0, (site.clock_ms() - since_ms) / 1000)
+                requests.late[step, at] = site.patience.now_s() + site.patience.late_s - age_s
+    return requests
+
+
+def mend(
+    site: Site, requests: Requests, journalled: Journalled, wanted: Collection[TopicPartition], command: str
+) -> tuple[Mapping[TopicPartition, Back], tuple[ConfigBack, ...]]:
+    """Give these partitions, and all configs, what they had before; each goes into the audit log.
+
+    Raises:
+        UsageError: journal or audit log cannot be written.
+    """
+    planned = journalled.planned
+    backs: Mapping[TopicPartition, Back] = {}
+    if wanted:
+        requests.tell(Stage.RESTORE, f"restoring the order of {len(wanted)} partitions")
+        backs = put_back(requests, [planned[at] for at in sorted(wanted)])
+        if requests.write_failure is not None:
+            raise requests.write_failure
+    writer = ConfigWriter(site, requests.journal, requests.tell)
+    configs = tuple(writer.put_back(config) for config in journalled.configs_left)
+    now_ms = site.clock_ms()
+    audit.append(
+        site.state_directory,
+        *(
+            restore_line(planned[at], back, at_ms=now_ms, who=site.who, command=command, journalled=journalled)
+            for at, back in sorted(backs.items())
+        ),
+        *(_config_line(site, journalled, config, command, now_ms) for config in configs),
+    )
+    return backs, configs
+
+
+def order_backs(journalled: Journalled, backs: Mapping[TopicPartition, Back]) -> tuple[OrderBack, ...]:
+    """The orders for whoever reads the result."""
+    planned = journalled.planned
+    return tuple(
+        OrderBack(
+            topic=at.topic,
+            partition=at.partition,
+            order=None if back.state is None else back.state.replicas,
+            restores=planned[at].restores,
+            restored=back.restored,
+            settled=back.settled,
+            text=back.text,
+            error=back.error,
+        )
+        for at, back in sorted(backs.items())
+    )
+
+
+def _config_line(
+    site: Site, journalled: Journalled, config: ConfigBack, command: str, now_ms: int
+) -> audit.AuditRecord:
+    return config_line(
+        what=AuditWhat.CONFIG,
+        topic=config.topic,
+        name=config.name,
+        before=config.old,
+        after=config.now,
+        result="done" if config.restored else "refused" if config.settled else "failed",
+        at_ms=now_ms,
+        who=site.who,
+        command=command,
+        cluster_id=journalled.cluster_id,
+        journal=journalled.path.name,
+        error=config.error,
+        text=config.text,
+    )

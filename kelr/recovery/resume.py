@@ -1,0 +1,206 @@
+"""Finishing what a run began that was cut short.
+
+First every order and config is put back, so that each partition is as its plan knew it. Then the elections that are not
+done go through the same fences as ever: what has changed meanwhile is refused and named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from kelr.controller import RuleSet
+from kelr.errors import BadInputError
+from kelr.model import Method, PartitionState, PlannedElection, TopicPartition
+from kelr.model.plan import Applied, Ended
+from kelr.recovery import audit
+from kelr.recovery.acls import require_authorization
+from kelr.recovery.apply import DEFAULT_BATCH, Run
+from kelr.recovery.audited import election_line
+from kelr.recovery.fences import result_of
+from kelr.recovery.hand import Hand
+from kelr.recovery.journal import Ending, Journal, cluster_lock
+from kelr.recovery.journal_reader import Journalled, read_journal
+from kelr.recovery.mending import PutRight, mend, order_backs, refuse_another_cluster, requests_of
+from kelr.recovery.progress import Report, silent
+from kelr.recovery.reading import read_states
+from kelr.recovery.restoring import Back, same_topic
+from kelr.recovery.site import Patience, Site
+from kelr.recovery.who import Who
+from kelr.sources.base import Source
+
+_OPEN_ENDS = frozenset({Ended.UNKNOWN, Ended.NOT_RESTORED, Ended.NOT_TRIED})
+"""Results of the run that was cut short that resume looks at again."""
+
+
+def resume(
+    path: Path,
+    *,
+    source: Source,
+    hand: Hand,
+    state_directory: Path,
+    clock_ms: Callable[[], int],
+    who: Who,
+    rules: RuleSet | None = None,
+    batch: int = DEFAULT_BATCH,
+    report: Report = silent,
+    command: str = "recover resume",
+    patience: Patience | None = None,
+) -> PutRight:
+    """Put right what an open journal says, and carry out the rest of its plan. A closed one is only told of.
+
+    Elections are done under the consent that the journal holds, as long as the plan has not expired.
+
+    Raises:
+        BadInputError: the file is no journal.
+        RefusedError: it is of another cluster, or another kelr is at work. Nothing was changed.
+        NotAuthorizedError, ConnectError, AuthenticationError: nothing was changed.
+        UsageError: journal or audit log cannot be written.
+        PartlyDoneError: interrupted a second time, while orders were being restored.
+    """
+    site = Site(source, hand, state_directory, clock_ms, who, rules, report, patience or Patience())
+    site.require_live()
+    refuse_another_cluster(site, read_journal(path))
+    with cluster_lock(state_directory, read_journal(path).cluster_id), Journal.reopen(path, clock_ms) as journal:
+        return _Resuming(site, journal, read_journal(path), batch, command).all()
+
+
+class _Resuming:
+    def __init__(self, site: Site, journal: Journal, journalled: Journalled, batch: int, command: str) -> None:
+        self._site = site
+        self._journal = journal
+        self._journalled = journalled
+        self._batch = batch
+        self._command = command
+
+    def all(self) -> PutRight:
+        journalled = self._journalled
+        if journalled.ending is not None:
+            return self._told((), (), closed=True)
+        if journalled.plan is not None:
+            require_authorization(self._site.hand, journalled.plan)
+        audit.append(self._site.state_directory)
+        requests = requests_of(self._site, self._journal, journalled)
+        backs, configs = mend(self._site, requests, journalled, self._to_restore(), self._command)
+        settled = all(back.settled for back in backs.values()) and all(config.settled for config in configs)
+        results = self._elections(backs, settled=settled) if journalled.plan is not None else ()
+        if journalled.plan is None and settled:
+            self._journal.end(Ending.RESUMED)
+        closed = read_journal(self._journal.path).ending is not None
+        return PutRight(
+            journalled.path.stem,
+            journalled.plan_id,
+            journalled.plan,
+            order_backs(journalled, backs),
+            configs,
+            results,
+            closed,
+        )
+
+    def _to_restore(self) -> list[TopicPartition]:
+        """Partitions that may be reordered, but for those that keep their order as asked for."""
+        reordered = list(self._journalled.reordered)
+        if not self._journalled.keep_order:
+            return reordered
+        states = read_states(self._site, reordered) or {}
+        planned = self._journalled.planned
+        return [at for at in reordered if at not in states or states[at].leader != planned[at].elect]
+
+    def _elections(self, backs: Mapping[TopicPartition, Back], *, settled: bool) -> tuple[Applied, ...]:
+        """The results that the journal has, those that can be read from the cluster, and the rest carried out."""
+        plan = self._journalled.plan
+        if plan is None:
+            raise BadInputError(f"{self._journal.path}: a journal without a plan has no elections")
+        results: dict[TopicPartition, Applied] = {}
+        left = []
+        for planned in plan.elections:
+            known = self._known(planned.address)
+            if known is not None:
+                results[planned.address] = known
+            else:
+                left.append(planned)
+        states = read_states(self._site, [one.address for one in left])
+        found = {one.address: self._found(one, backs.get(one.address), states) for one in left}
+        now = {at: result for at, result in found.items() if result is not None}
+        self._note([one for one in left if one.address in now], now)
+        rest = [one for one in left if one.address not in now]
+        done = self._run(settled).all(rest, batch=self._batch, pause_s=0, ending=Ending.RESUMED)
+        results.update(now)
+        results.update((result.address, result) for result in done)
+        return tuple(results[one.address] for one in plan.elections)
+
+    def _known(self, at: TopicPartition) -> Applied | None:
+        one = self._journalled.partitions.get(at)
+        applied = None if one is None else one.applied
+        return None if applied is None or applied.ended in _OPEN_ENDS else applied
+
+    def _found(
+        self,
+        planned: PlannedElection,
+        back: Back | None,
+        states: Mapping[TopicPartition, PartitionState] | None,
+    ) -> Applied | None:
+        """The result of an election that is over, or that must not be tried; None where it goes through the fences."""
+        one = self._journalled.partitions.get(planned.address)
+        state = None if states is None else states.get(planned.address)
+        leader, epoch = (None, None) if state is None else (state.leader, state.leader_epoch)
+        if back is not None and not back.restored:
+            ended = Ended.NOT_RESTORED if state is not None else Ended.UNKNOWN
+            return result_of(planned, ended, leader=leader, leader_epoch=epoch, error=back.error, text=back.text)
+        if states is None:
+            return result_of(planned, Ended.UNKNOWN, text="no broker answers: nobody knows yet who leads")
+        begun = one is not None and (one.elected or one.order is not None)
+        if state is not None and begun and same_topic(planned, state) and state.leader is not None:
+            if state.leader == planned.elect:
+                text = "it was elected before the run was cut short"
+                return result_of(planned, Ended.DONE, leader=leader, leader_epoch=epoch, text=text)
+            if planned.method is not Method.PREFERRED:
+                text = f"broker {leader} leads, and not {planned.elect}"
+                return result_of(planned, Ended.OTHER_LEADER, leader=leader, leader_epoch=epoch, text=text)
+        if self._journalled.plan is not None and self._site.clock_ms() > self._journalled.plan.expires_at_ms:
+            text = "the plan has expired meanwhile: look again and make a new one"
+            return result_of(planned, Ended.REFUSED, leader=leader, leader_epoch=epoch, text=text)
+        return None
+
+    def _note(self, elections: list[PlannedElection], results: Mapping[TopicPartition, Applied]) -> None:
+        if not elections:
+            return
+        audit.append(
+            self._site.state_directory,
+            *(
+                election_line(
+                    one,
+                    results[one.address],
+                    at_ms=self._site.clock_ms(),
+                    who=self._site.who,
+                    command=self._command,
+                    cluster_id=self._journalled.cluster_id,
+                    plan_id=self._journalled.plan_id,
+                    journal=self._journal.path.name,
+                    consented=self._journalled.consented,
+                )
+                for one in elections
+            ),
+        )
+        self._journal.applied([results[one.address] for one in elections])
+
+    def _run(self, settled: bool) -> Run:
+        return Run(
+            site=self._site,
+            journal=self._journal,
+            cluster_id=self._journalled.cluster_id,
+            plan_id=self._journalled.plan_id,
+            command=self._command,
+            consented=self._journalled.consented,
+            keep_order=self._journalled.keep_order,
+            may_end=settled,
+        )
+
+    def _told(self, orders: tuple[()], configs: tuple[()], *, closed: bool) -> PutRight:
+        journalled = self._journalled
+        results = tuple(
+            one.applied
+            for planned in (() if journalled.plan is None else journalled.plan.elections)
+            if (one := journalled.partitions.get(planned.address)) is not None and one.applied is not None
+        )
+        return PutRight(journalled.path.stem, journalled.plan_id, journalled.plan, orders, configs, results, closed)

@@ -1,0 +1,240 @@
+"""What earlier runs left behind: open journals, and partitions that still have the order of an election."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from kelr.engine.planning import plan_id
+from kelr.errors import BadInputError, RefusedError
+from kelr.model import PartitionState, Plan, PlannedElection, TopicPartition
+from kelr.recovery.configs import own_value
+from kelr.recovery.journal import LOCK_FILE, cluster_lock
+from kelr.recovery.journal_reader import Journalled, read_journal
+from kelr.recovery.places import cluster_directory
+from kelr.recovery.reading import selection_of
+from kelr.recovery.restoring import order_of, same_topic
+from kelr.recovery.shelf import is_blank, journal_files
+from kelr.sources.base import Source
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatus:
+    """One partition of a journal, or of a plan."""
+
+    topic: str
+    partition: int
+    wanted: int
+    """The replica that was to lead."""
+    leader: int | None
+    leader_epoch: int | None
+    order: tuple[int, ...] | None
+    """Its replicas now; None where there is no such partition."""
+    restores: tuple[int, ...]
+    """The order that it should have."""
+    reordered: bool
+    """It has the temporary order of its election."""
+    begun: bool
+    """A request was sent for it, or may have been."""
+    ended: str | None
+    """The result that the journal has for it (`kelr.model.plan.Ended`)."""
+    text: str
+
+    @property
+    def address(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigStatus:
+    """A topic's config that a hold wrote."""
+
+    topic: str
+    name: str
+    old: str | None
+    """The topic's own value from before; None: it had none."""
+    now: str | None
+    left: bool
+    """It may not have its old value."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class JournalStatus:
+    """A journal that is open, or whose partitions are reordered."""
+
+    name: str
+    path: Path
+    command: str
+    user: str
+    host: str
+    begun_ms: int
+    last_ms: int
+    """When its last line was written."""
+    plan_id: str | None
+    partitions: tuple[PartitionStatus, ...]
+    configs: tuple[ConfigStatus, ...]
+    text: str
+    next_step: str
+    """The command that goes on, as arguments after ``kelr`` in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryStatus:
+    """Everything that is left to do on one cluster, as far as this machine knows."""
+
+    cluster_id: str | None
+    at_work: bool
+    """Another kelr of this machine changes the cluster just now."""
+    journals: tuple[JournalStatus, ...]
+    """Open ones, oldest first."""
+    plan_id: str | None = None
+    plan_partitions: tuple[PartitionStatus, ...] = ()
+    """Where a plan was given: all its partitions, journal or not."""
+    garbled: tuple[str, ...] = ()
+    """Journals that cannot be read, and why."""
+
+    @property
+    def reordered(self) -> tuple[TopicPartition, ...]:
+        """Partitions that still have the order of an election."""
+        everything = (*self.plan_partitions, *(one for journal in self.journals for one in journal.partitions))
+        return tuple(sorted({one.address for one in everything if one.reordered}))
+
+    @property
+    def clean(self) -> bool:
+        """Nothing is left to put right."""
+        return not (self.journals or self.reordered or self.garbled)
+
+
+def status(source: Source, state_directory: Path, *, plan: Plan | None = None) -> RecoveryStatus:
+    """What is left of earlier runs on the source's cluster.
+
+    Args:
+        plan: look also at this plan's partitions: an order that was left behind is seen without its journal.
+
+    Raises:
+        RefusedError: the plan is of another cluster.
+        ConnectError, AuthenticationError: the cluster cannot be reached.
+    """
+    source.forget()
+    cluster_id = source.cluster().cluster_id
+    if plan is not None and plan.cluster_id not in {None, cluster_id}:
+        raise RefusedError(f"the plan is of cluster {plan.cluster_id}, and this is cluster {cluster_id or 'unknown'}")
+    journals, garbled = [], []
+    for path in journal_files(state_directory, cluster_id):
+        if is_blank(path):
+            continue
+        try:
+            journalled = read_journal(path)
+        except BadInputError as error:
+            garbled.append(error.message)
+            continue
+        if journalled.ending is None:
+            journals.append(_journal(source, journalled))
+    return RecoveryStatus(
+        cluster_id=cluster_id,
+        at_work=_at_work(state_directory, cluster_id),
+        journals=tuple(journals),
+        plan_id=None if plan is None else plan_id(plan),
+        plan_partitions=() if plan is None else _partitions(source, plan.elections, None),
+        garbled=tuple(garbled),
+    )
+
+
+def _journal(source: Source, journalled: Journalled) -> JournalStatus:
+    elections = () if journalled.plan is None else journalled.plan.elections
+    partitions = _partitions(source, elections, journalled)
+    configs = _configs(source, journalled)
+    reordered = sum(one.reordered for one in partitions)
+    left = sum(config.left for config in configs)
+    parts = [
+        f"{sum(one.ended is not None for one in partitions)} of {len(partitions)} elections have a result"
+        if partitions
+        else "",
+        f"{reordered} {'partition has' if reordered == 1 else 'partitions have'} the order of its election"
+        if reordered
+        else "",
+        f"{left} {'config is' if left == 1 else 'configs are'} not restored" if left else "",
+    ]
+    return JournalStatus(
+        name=journalled.path.stem,
+        path=journalled.path,
+        command=journalled.command,
+        user=journalled.who.user,
+        host=journalled.who.host,
+        begun_ms=journalled.begun_ms,
+        last_ms=journalled.last_ms,
+        plan_id=journalled.plan_id,
+        partitions=partitions,
+        configs=configs,
+        text="cut short: " + ("; ".join(filter(None, parts)) or "nothing was begun"),
+        next_step=f"recover resume {journalled.path.stem}",
+    )
+
+
+def _partitions(
+    source: Source, elections: tuple[PlannedElection, ...], journalled: Journalled | None
+) -> tuple[PartitionStatus, ...]:
+    if not elections:
+        return ()
+    addresses = [one.address for one in elections]
+    states = {state.address: state for page in source.pages(selection_of(addresses)) for state in page.partitions}
+    return tuple(_partition(one, states.get(one.address), journalled) for one in elections)
+
+
+def _partition(
+    planned: PlannedElection, state: PartitionState | None, journalled: Journalled | None
+) -> PartitionStatus:
+    known = None if journalled is None else journalled.partitions.get(planned.address)
+    same = state is not None and same_topic(planned, state)
+    temporary = planned.order != planned.restores
+    reordered = state is not None and same and temporary and order_of(planned, state) == planned.order
+    return PartitionStatus(
+        topic=planned.topic,
+        partition=planned.partition,
+        wanted=planned.elect,
+        leader=None if state is None else state.leader,
+        leader_epoch=None if state is None else state.leader_epoch,
+        order=None if state is None else state.replicas,
+        restores=planned.restores,
+        reordered=reordered,
+        begun=known is not None and (known.order is not None or known.elected),
+        ended=None if known is None or known.applied is None else known.applied.ended.value,
+        text=_text(planned, state, same=same, reordered=reordered),
+    )
+
+
+def _text(planned: PlannedElection, state: PartitionState | None, *, same: bool, reordered: bool) -> str:
+    if state is None:
+        return "there is no such partition any more"
+    if not same:
+        return "the topic was deleted, and another one made under its name"
+    leads = "nobody leads" if state.leader is None else f"broker {state.leader} leads"
+    if reordered:
+        return f"{leads}; it still has the order of its election"
+    order = order_of(planned, state)
+    if order != planned.restores:
+        return f"{leads}; its order is neither the old one nor that of its election: somebody else has changed it"
+    return leads
+
+
+def _configs(source: Source, journalled: Journalled) -> tuple[ConfigStatus, ...]:
+    topics = sorted({config.topic for config in journalled.configs.values()})
+    read = source.topic_configs(topics) if topics else {}
+    found = []
+    for config in journalled.configs.values():
+        now = own_value(read[config.topic])
+        left = not config.restored and now != config.old and now in config.written
+        text = "not restored yet" if left else "restored" if now == config.old else "changed by somebody else"
+        found.append(ConfigStatus(config.topic, config.name, config.old, now, left, text))
+    return tuple(found)
+
+
+def _at_work(state_directory: Path, cluster_id: str | None) -> bool:
+    if not (cluster_directory(state_directory, cluster_id) / LOCK_FILE).exists():
+        return False
+    try:
+        cluster_lock(state_directory, cluster_id).close()
+    except RefusedError:
+        return True
+    return False

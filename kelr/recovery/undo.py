@@ -1,0 +1,148 @@
+"""Taking back what a run did to orders and configs. Elections cannot be taken back, and are named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from kelr.controller import RuleSet
+from kelr.engine.planning import plan_id
+from kelr.model import Plan, TopicPartition
+from kelr.model.plan import Applied, Ended
+from kelr.recovery import audit
+from kelr.recovery.acls import require_authorization
+from kelr.recovery.apply import refuse_another
+from kelr.recovery.consent import Consented
+from kelr.recovery.fences import result_of
+from kelr.recovery.hand import Hand
+from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
+from kelr.recovery.journal_reader import Journalled, read_journal
+from kelr.recovery.mending import PutRight, mend, order_backs, refuse_another_cluster, requests_of
+from kelr.recovery.progress import Report, silent
+from kelr.recovery.reading import read_states
+from kelr.recovery.restoring import order_of, same_topic
+from kelr.recovery.site import Patience, Site
+from kelr.recovery.who import Who
+from kelr.sources.base import Source
+
+
+def undo(
+    path: Path,
+    *,
+    source: Source,
+    hand: Hand,
+    state_directory: Path,
+    clock_ms: Callable[[], int],
+    who: Who,
+    rules: RuleSet | None = None,
+    report: Report = silent,
+    command: str = "recover undo",
+    patience: Patience | None = None,
+) -> PutRight:
+    """Put back the orders and configs of a journal, open or closed, and close it.
+
+    A partition whose order somebody else has changed since is left alone and named (`OrderBack.settled` without
+    `restored`).
+
+    Raises:
+        BadInputError: the file is no journal.
+        RefusedError: it is of another cluster, or another kelr is at work. Nothing was changed.
+        NotAuthorizedError, ConnectError, AuthenticationError: nothing was changed.
+        UsageError: journal or audit log cannot be written.
+    """
+    site = Site(source, hand, state_directory, clock_ms, who, rules, report, patience or Patience())
+    site.require_live()
+    refuse_another_cluster(site, read_journal(path))
+    with cluster_lock(state_directory, read_journal(path).cluster_id), Journal.reopen(path, clock_ms) as journal:
+        return _undone(site, journal, read_journal(path), command)
+
+
+def undo_plan(
+    plan: Plan,
+    *,
+    source: Source,
+    hand: Hand,
+    state_directory: Path,
+    clock_ms: Callable[[], int],
+    who: Who,
+    rules: RuleSet | None = None,
+    report: Report = silent,
+    command: str = "recover undo",
+    patience: Patience | None = None,
+) -> PutRight:
+    """Put back the orders of a plan whose journal is lost: those partitions that have the plan's temporary order now.
+
+    Raises as `undo` does.
+    """
+    site = Site(source, hand, state_directory, clock_ms, who, rules, report, patience or Patience())
+    site.require_live()
+    cluster_id = refuse_another(plan, site)
+    with cluster_lock(state_directory, cluster_id):
+        reordered = reordered_by(plan, site)
+        path = journal_path(state_directory, cluster_id, f"{plan_id(plan)}-undo", clock_ms())
+        with Journal.begin(
+            path,
+            clock_ms,
+            cluster_id=cluster_id,
+            who=who,
+            command=command,
+            plan=plan,
+            plan_id=plan_id(plan),
+            consented=Consented(),
+        ) as journal:
+            return _undone(site, journal, read_journal(path), command, also=reordered)
+
+
+def reordered_by(plan: Plan, site: Site) -> tuple[TopicPartition, ...]:
+    """Partitions that have the temporary order of this plan now, as after a run that was cut short.
+
+    Raises:
+        ConnectError, AuthenticationError: the cluster cannot be reached.
+    """
+    wanted = {one.address: one for one in plan.elections if one.order != one.restores}
+    site.source.forget()
+    site.source.cluster()
+    states = read_states(site, tuple(wanted)) or {}
+    return tuple(
+        at
+        for at, state in sorted(states.items())
+        if same_topic(wanted[at], state) and order_of(wanted[at], state) == wanted[at].order
+    )
+
+
+def _undone(
+    site: Site, journal: Journal, journalled: Journalled, command: str, *, also: tuple[TopicPartition, ...] = ()
+) -> PutRight:
+    wanted = sorted({*journalled.reordered, *also})
+    if journalled.plan is not None and wanted:
+        require_authorization(site.hand, journalled.plan)
+    audit.append(site.state_directory)
+    backs, configs = mend(site, requests_of(site, journal, journalled), journalled, wanted, command)
+    settled = all(back.settled for back in backs.values()) and all(config.settled for config in configs)
+    if settled and (journalled.ending is None or backs or configs):
+        journal.end(Ending.UNDONE)
+    return PutRight(
+        journalled.path.stem,
+        journalled.plan_id,
+        journalled.plan,
+        order_backs(journalled, backs),
+        configs,
+        _elected(site, journalled),
+        settled,
+    )
+
+
+def _elected(site: Site, journalled: Journalled) -> tuple[Applied, ...]:
+    """The elections that the journal's run asked for, and who leads now."""
+    asked = [at for at, one in journalled.partitions.items() if one.elected]
+    states = read_states(site, asked) or {}
+    results = []
+    for planned in () if journalled.plan is None else journalled.plan.elections:
+        state = states.get(planned.address)
+        if planned.address not in asked or state is None or state.leader is None:
+            continue
+        mine = state.leader == planned.elect
+        text = f"broker {state.leader} leads since epoch {state.leader_epoch}: an election cannot be undone"
+        ended = Ended.DONE if mine else Ended.OTHER_LEADER
+        results.append(result_of(planned, ended, leader=state.leader, leader_epoch=state.leader_epoch, text=text))
+    return tuple(results)
