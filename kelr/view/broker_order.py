@@ -89,7 +89,7 @@ def sections(order: BrokerOrder) -> list[tuple[str, tuple[BrokerStep, ...]]]:
     """The three lists that are not empty, each with its title."""
     held = brokers(list(dict.fromkeys(step.broker for step in order.keep_down))) if order.keep_down else ""
     parts = [
-        (f"Keep {held} down until the elections are done", order.keep_down),
+        (f"If these elections are carried out, keep {held} down until they are done", order.keep_down),
         ("Bring back, as far as the advice for each partition says that it is safe", order.bring_back),
         ("Start once the elections are done, not before", order.start_after),
     ]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from kelr.engine.planning import plan_id
 from kelr.model import Loss
-from kelr.model.plan import Consent, NotPlanned, Plan, PlannedElection, Unplanned
+from kelr.model.plan import Alternative, Consent, NotPlanned, Plan, PlannedElection, Unplanned
 from kelr.view.broker_order import BrokerOrder, broker_order, sections
 from kelr.view.plan_words import consent_needed, loss_in_words, method_in_words, named, totals_in_words
 
@@ -101,12 +101,15 @@ def _details(one: PlannedElection) -> Iterator[str]:
     for step in one.rescue:
         disk = "" if step.reachable else ", from its log directory"
         yield f"- can be saved first: offsets {step.from_offset} to {step.to_offset - 1} of broker {step.replica}{disk}"
-    for other in one.alternatives:
-        whom = "nobody" if other.elect is None else f"broker {other.elect}"
-        loss = "" if other.loss is None else f": {loss_in_words(other.loss)}"
-        note = f" {other.note}" if other.note else ""
-        yield f"- instead, {_text(other.election.value)} elects {whom}{_text(loss + note)}"
+    yield from (f"- instead: {_text(_instead(other))}" for other in one.alternatives)
     yield ""
+
+
+def _instead(other: Alternative) -> str:
+    whom = "nobody" if other.elect is None else f"broker {other.elect}"
+    loss = "" if other.loss is None else f", and loses: {loss_in_words(other.loss).rstrip('.')}"
+    note = f" ({other.note.rstrip('.')})" if other.note else ""
+    return f"{other.election.value} elects {whom}{loss}{note}."
 
 
 def _text(text: str) -> str:

@@ -59,7 +59,6 @@ _OPERATIONS = {
     12: "IDEMPOTENT_WRITE",
 }
 """AclOperation codes: the bits of "authorized operations"."""
-_NOT_TOLD = -(2**31)
 
 
 class LiveHand:
@@ -157,7 +156,7 @@ class LiveHand:
         of_cluster = self._brokers.ask(requests.describe_cluster_operations)
         cluster = None
         if not isinstance(of_cluster, Failure) and error_name(of_cluster.error_code) == NONE:
-            cluster = _operations(of_cluster.cluster_authorized_operations)
+            cluster = _operations(of_cluster.authorized_operations)
         of_topics = self._brokers.ask(lambda: requests.topic_operations(topics)) if topics else None
         told: dict[str, frozenset[str] | None] = dict.fromkeys(topics)
         if of_topics is not None and not isinstance(of_topics, Failure):
@@ -214,14 +213,13 @@ def _name(error: Any) -> str:
     return error_name(error.code()) if error.code() > 0 else name
 
 
-def _operations(bits: int) -> frozenset[str] | None:
-    if bits == _NOT_TOLD:
-        return None
-    return frozenset(name for code, name in _OPERATIONS.items() if bits & (1 << code))
+def _operations(codes: set[int] | None) -> frozenset[str] | None:
+    """kafka-python makes a set of codes of the wire's bit field, and None of the one that says nothing."""
+    return None if codes is None else frozenset(name for code, name in _OPERATIONS.items() if code in codes)
 
 
 def _operations_of_topic(topic: Message) -> frozenset[str] | None:
     error = error_name(topic.error_code)
     if error == "TOPIC_AUTHORIZATION_FAILED":
         return frozenset()
-    return _operations(topic.topic_authorized_operations) if error == NONE else None
+    return _operations(topic.authorized_operations) if error == NONE else None
