@@ -114,7 +114,7 @@ def verification_lines(output: Output, verified: Verified, stock_connection: str
     in_full = output.format is OutputFormat.WIDE or len(verified.plan.elections) <= 1
     shown = [one for one in verified.findings if in_full or one.passed is not Passed.YES]
     if shown:
-        yield from layout.table(COLUMNS, shown)
+        yield from layout.table(COLUMNS, _grouped(shown))
     commands = dict.fromkeys(one.command for one in shown if one.command)
     if commands:
         yield plain("")
@@ -167,6 +167,23 @@ def _good_in_short(layout: Layout, verified: Verified) -> Iterator[Text]:
             yield from layout.paragraph(f"  {check.value:<19}", f"well: {named(well)}", Style.PLAIN)
 
 
+@dataclass(frozen=True, slots=True)
+class _Same:
+    """What is to be said of several partitions in the same words."""
+
+    check: Check
+    passed: Passed
+    text: str
+    partitions: tuple[TopicPartition, ...]
+
+
+def _grouped(findings: Sequence[Finding]) -> list[_Same]:
+    groups: dict[tuple[Check, Passed, str], list[TopicPartition]] = {}
+    for one in findings:
+        groups.setdefault((one.check, one.passed, one.text), []).append(one.address)
+    return [_Same(check, passed, text, tuple(where)) for (check, passed, text), where in groups.items()]
+
+
 def _completed(output: Output | None, stock_connection: str, command: str) -> str:
     """The command with the flags that lead to this cluster."""
     if command.startswith(_KELR) and output is not None:
@@ -198,9 +215,9 @@ _IN_WORDS = {
     Passed.UNKNOWN: styled("unknown", Style.NOTICE),
 }
 
-COLUMNS: tuple[Column[Finding], ...] = (
-    Column("name", "PARTITION", text=lambda one: plain(str(one.address))),
-    Column("check", "CHECK", text=lambda one: plain(one.check.value)),
-    Column("passed", "RESULT", text=lambda one: _IN_WORDS[one.passed]),
-    Column("text", "", text=lambda one: plain(one.text), prose=True),
+COLUMNS: tuple[Column[_Same], ...] = (
+    Column("name", "PARTITION", text=lambda row: plain(named(row.partitions))),
+    Column("check", "CHECK", text=lambda row: plain(row.check.value)),
+    Column("passed", "RESULT", text=lambda row: _IN_WORDS[row.passed]),
+    Column("text", "", text=lambda row: plain(row.text), prose=True),
 )

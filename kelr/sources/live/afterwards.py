@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from kelr.model import PartitionState, TopicPartition, select
 from kelr.model.afterwards import CommittedOffsets, Transactions, Unread
@@ -14,6 +15,7 @@ from kelr.sources.live.source import LiveSource
 from kelr.sources.live.transport import Transport
 
 TRANSACTION_STATE = "__transaction_state"
+CONSUMER_OFFSETS = "__consumer_offsets"
 
 
 class LiveAfterwards:
@@ -39,27 +41,38 @@ class LiveAfterwards:
         if not leaders:
             return {}
         reader = ProducerReader(
-            transport, live, timeout_s=settings.timeout_s, coordinators_missing=self._coordinators_missing()
+            transport,
+            live,
+            timeout_s=settings.timeout_s,
+            coordinators_missing=self._coordinators_missing(TRANSACTION_STATE),
         )
         return reader.read(leaders)
 
     def committed_offsets(self, partitions: Collection[TopicPartition]) -> CommittedOffsets | Unread:
         """What every consumer group has committed for these partitions."""
         _, settings = self._reached()
-        return read_committed_offsets(settings, partitions)
+        missing = self._coordinators_missing(CONSUMER_OFFSETS)
+        found = read_committed_offsets(settings, partitions)
+        if missing is None or isinstance(found, Unread):
+            return found
+        # Groups without a coordinator are in nobody's list, and nobody says so.
+        return replace(found, not_listed=missing)
 
     def _reached(self) -> tuple[Transport, ConnectionSettings]:
         return self._source.connection()
 
-    def _coordinators_missing(self) -> Unread | None:
-        """Why some transactions have no coordinator that would list them; None where each has one."""
+    def _coordinators_missing(self, topic: str) -> Unread | None:
+        """Why some transactions, or groups, have no coordinator that would list them; None where each has one.
+
+        The leader of a partition of Kafka's own topic is the coordinator of what is in it.
+        """
         live, silent = self._source.cluster().live, []
-        for page in self._source.pages(select([TRANSACTION_STATE])):
+        for page in self._source.pages(select([topic])):
             for error in page.topic_errors:
                 if error.error != UNKNOWN_TOPIC:
-                    return Unread(f"{TRANSACTION_STATE}: {error.error}", f"DESCRIBE on topic {TRANSACTION_STATE}")
+                    return Unread(f"{topic}: {error.error}", f"DESCRIBE on topic {topic}")
             silent += [state.partition for state in page.partitions if state.leader not in live]
         if not silent:
             return None
         which = ", ".join(map(str, silent))
-        return Unread(f"{TRANSACTION_STATE} has no leader for its partitions {which}", passing=True)
+        return Unread(f"partitions {which} of {topic} have no leader", passing=True)
