@@ -153,7 +153,7 @@ class PlanRead:
 
     @property
     def elections(self) -> Sequence[Mapping[str, Any]]:
-        return [item["planned"] for item in self.document["partitions"] if item["planned"] is not None]
+        return [item["planned"] for item in self.document["items"] if item["planned"] is not None]
 
     @property
     def gives_up(self) -> bool:
@@ -161,7 +161,7 @@ class PlanRead:
 
     @property
     def left(self) -> Sequence[Mapping[str, Any]]:
-        return [item["not_planned"] for item in self.document["partitions"] if item["not_planned"] is not None]
+        return [item["not_planned"] for item in self.document["items"] if item["not_planned"] is not None]
 
     @property
     def wanted(self) -> tuple[int, ...]:

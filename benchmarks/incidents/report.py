@@ -24,8 +24,7 @@ def markdown(rounds: Sequence[Round], names: Sequence[str]) -> str:
         "| | lost for ever, acks=all | lost for ever, acks=1 | partitions with a loss |",
         "|---|---|---|---|",
     ]
-    for name in names:
-        lines.append(f"| {POLICIES[name].title} | {_row([one.losses[name] for one in rounds])} |")
+    lines += [f"| {POLICIES[name].title} | {_row([one.losses[name] for one in rounds])} |" for name in names]
     lines.append(f"| on no disk that anybody could read | {_row([one.unreachable for one in rounds])} |")
     lines += ["", f"| round | brokers | gone | leaderless | {' | '.join(names)} | unreadable |"]
     lines.append("|---" * (len(names) + 5) + "|")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ from kelr.lab.locks import load_lock
 from kelr.model import PartitionState, ReplicaLog, select
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
+from tests.cluster.secured import free_ports, login
 
 SECRET = "a pw=;#"
 PROPERTIES = """
@@ -89,20 +89,11 @@ class Node:
             done.result(10)
 
 
-def login(mechanism: str, user: str, password: str) -> tuple[str, str]:
-    module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
-    return (
-        f"sasl.mechanism={mechanism}",
-        f"sasl.jaas.config=org.apache.kafka.common.security.{module} required \\\n"
-        f'  username="{user}" password="{password}";',
-    )
-
-
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     directory = tmp_path_factory.mktemp("secured")
     _make_certificate(directory)
-    ports = dict(zip(("controller", "both", "tls", "plain", "sasl"), _free_ports(5), strict=True))
+    ports = dict(zip(("controller", "both", "tls", "plain", "sasl"), free_ports(5), strict=True))
     text = PROPERTIES.format(directory=directory, **ports)
     text += "".join(LOGIN.format(listener=listener, secret=SECRET) for listener in ("both", "sasl"))
     (directory / "server.properties").write_text(text)
@@ -127,14 +118,6 @@ def _make_certificate(directory: Path) -> None:
     files = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out", "ca.pem"]
     subprocess.run([*command, *files], cwd=directory, check=True, capture_output=True, timeout=60)
     (directory / "both.pem").write_text((directory / "key.pem").read_text() + (directory / "ca.pem").read_text())
-
-
-def _free_ports(count: int) -> list[int]:
-    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(listener.getsockname()[1]) for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ports
 
 
 def _wait_up(broker: subprocess.Popen[bytes], port: int, directory: Path) -> None:

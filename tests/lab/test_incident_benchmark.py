@@ -1,0 +1,105 @@
+"""The book-keeping of `benchmarks.incidents`: what counts as lost, and what counts as worse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks.incidents.__main__ import findings
+from benchmarks.incidents.count import Lost, lost, total, worse
+from benchmarks.incidents.disks import read_dump
+from benchmarks.incidents.engineer import PlanRead
+from benchmarks.incidents.ledger import Acked
+from benchmarks.incidents.play import is_settled
+from benchmarks.incidents.report import markdown
+from benchmarks.incidents.rounds import Round
+from kelr.lab.chaos import Chaos
+from kelr.lab.produce import Acks
+from kelr.model import PartitionState
+
+DUMP = """\
+Dumping /data/broker-1/data/incident-3/00000000000000000000.log
+Log starting offset: 0
+baseOffset: 0 lastOffset: 1 count: 2 baseSequence: -1 lastSequence: -1 producerId: -1 producerEpoch: -1 position: 0
+| offset: 0 CreateTime: 7 keySize: 8 valueSize: 16 sequence: -1 headerKeys: [] key: k0000000 payload: acks=all epoch 0
+| offset: 1 CreateTime: 7 keySize: 8 valueSize: 16 sequence: -1 headerKeys: [] key: k0000001 payload: acks=all epoch 0
+Dumping /data/broker-1/data/incident-12/00000000000000000000.log
+Log starting offset: 0
+| offset: 7 CreateTime: 1795 keySize: 8 valueSize: 14 sequence: -1 headerKeys: [] key: k0000042 payload: acks=1 epoch 3
+"""
+
+
+def acked(key: str, partition: int, acks: Acks) -> Acked:
+    return Acked(key, partition, 0, acks, 0)
+
+
+def test_a_dump_of_several_segments() -> None:
+    assert read_dump(DUMP) == {3: {"k0000000": 0, "k0000001": 1}, 12: {"k0000042": 7}}
+
+
+def test_what_was_acknowledged_and_is_nowhere_is_lost() -> None:
+    records = [acked("a", 0, Acks.ALL), acked("b", 0, Acks.LEADER), acked("c", 0, Acks.LEADER), acked("d", 1, Acks.ALL)]
+    # A key in another partition is no help, and a record that nobody acknowledged is no loss.
+    assert lost(records, {0: {"a", "x"}, 1: {"b"}}) == {0: Lost(0, 2), 1: Lost(1, 0)}
+    assert total(lost(records, {})) == Lost(2, 2)
+
+
+def test_records_with_acks_all_weigh_more_than_any_others() -> None:
+    mine = {0: Lost(1, 0), 1: Lost(0, 50), 2: Lost(0, 3), 3: Lost(2, 2)}
+    theirs = {0: Lost(0, 99), 1: Lost(1, 0), 2: Lost(0, 2), 3: Lost(2, 2)}
+    assert worse(mine, theirs) == (0, 2)
+
+
+def round_of(**losses: Lost) -> Round:
+    state = PartitionState("incident", 0, None, 4, (1, 2, 3), ())
+    chaos = Chaos("966-1", ((1, 2, 3),), (), (1,), (2,), {3: True})
+    records = (acked("a", 0, Acks.ALL), acked("b", 0, Acks.LEADER))
+    return Round(chaos, 3, records, 0, {0: state}, {0: Lost(0, 1)}, {name: {0: loss} for name, loss in losses.items()})
+
+
+def test_findings_name_the_round_and_the_partition() -> None:
+    assert findings(round_of(stock=Lost(1, 1), kelr=Lost(0, 1), rescue=Lost(0, 1))) == []
+    (worse_than_stock,) = findings(round_of(stock=Lost(0, 1), kelr=Lost(1, 0), rescue=Lost(0, 1)))
+    assert worse_than_stock.startswith("round 966-1, partition 0: kelr lost 1 records with acks=all")
+    found = findings(round_of(stock=Lost(1, 1), kelr=Lost(1, 1), rescue=Lost(1, 1)))
+    assert [line.split(":")[1].split(",")[0] for line in found] == [
+        " rescue lost 1 records with acks=all and 1 with acks=1"
+    ]
+
+
+def test_the_table_adds_up() -> None:
+    rounds = [round_of(stock=Lost(1200, 1), kelr=Lost(0, 1)), round_of(stock=Lost(1, 0), kelr=Lost())]
+    lines = markdown(rounds, ["stock", "kelr"]).splitlines()
+    assert "| `kafka-leader-election.sh --election-type UNCLEAN` | 1,201 | 1 | 2 |" in lines
+    assert "| `kelr recover plan` and `apply` | 0 | 1 | 1 |" in lines
+    assert "| on no disk that anybody could read | 0 | 2 | 2 |" in lines
+    assert "| 966-1 | 3 | 3 (disk) | 1 of 1 | 1200 + 1 | 0 + 1 | 0 + 1 |" in lines
+
+
+def item(**fields: Any) -> dict[str, Any]:
+    return {"planned": None, "not_planned": None, **fields}
+
+
+def test_whom_a_plan_asks_for_and_whom_it_holds() -> None:
+    plan = PlanRead(
+        Path("plan.json"),
+        {
+            "items": [
+                item(not_planned={"action": "bring-back", "brokers": [2, 1]}),
+                item(not_planned={"action": "wait", "brokers": [1]}),
+                item(not_planned={"action": "hold", "brokers": [4]}),
+                item(planned={"hold": [{"broker": 5}], "rescue": []}),
+            ]
+        },
+    )
+    assert plan.wanted == (1, 2)
+    assert plan.held == {4, 5}
+    assert not plan.gives_up
+
+
+def test_a_partition_that_stands_still() -> None:
+    led = PartitionState("incident", 0, 1, 4, (1, 2, 3), (1, 2))
+    assert is_settled(led, {1, 2})
+    assert not is_settled(led, {1, 2, 3})
+    assert not is_settled(led, {2, 3})
+    assert is_settled(PartitionState("incident", 0, None, 4, (1, 2, 3), ()), {1, 2})
