@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kelr.commands.session import Session
 from kelr.errors import KelrError, NotAuthorizedError, PartlyDoneError, RefusedError, UsageError
 from kelr.model.plan import Applied, Ended
@@ -35,7 +37,7 @@ def who_changes(session: Session) -> Who:
     return whoever_runs_this(None if connection.credentials is None else connection.credentials.username)
 
 
-def applied_failed(applied: list[Applied]) -> KelrError | None:
+def applied_failed(applied: Sequence[Applied]) -> KelrError | None:
     """The error that ends a command whose elections did not all come out well; None where all did."""
     bad = [one for one in applied if not one.good]
     if not bad:

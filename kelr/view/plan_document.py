@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 
 from kelr.engine.advice.by_hand import STOCK_CONNECTION
 from kelr.engine.planning import plan_id
-from kelr.model import TopicError, TopicPartition
+from kelr.model import Bounds, TopicError, TopicPartition
 from kelr.model.plan import Applied, Consent, Ended, NotPlanned, Plan, PlannedElection
 from kelr.view.columns import Column, Fact, Json, Shown, View
 from kelr.view.describe import ERRORS_TAIL, error_items
@@ -178,8 +178,12 @@ def _of_result(key: str, value: Callable[[Applied], Json]) -> Column[PlanRow]:
     return _fact(key, lambda row: None if row.result is None else value(row.result))
 
 
-def _reason(row: PlanRow) -> str:
-    return row.entry.reason
+def _least(bounds: Bounds | None) -> int | None:
+    return None if bounds is None else bounds.at_least
+
+
+def _most(bounds: Bounds | None) -> int | None:
+    return None if bounds is None else bounds.at_most
 
 
 _COLUMNS: tuple[Column[PlanRow], ...] = (
@@ -191,13 +195,13 @@ _COLUMNS: tuple[Column[PlanRow], ...] = (
     _of_election("elect", lambda one: one.elect),
     _of_election("elected_by", lambda one: one.elected_by.value),
     _of_election("grade", lambda one: one.loss.grade.value),
-    _of_election("committed_at_least", lambda one: one.loss.committed and one.loss.committed.at_least),
-    _of_election("committed_at_most", lambda one: one.loss.committed and one.loss.committed.at_most),
-    _of_election("lost_at_least", lambda one: one.loss.total and one.loss.total.at_least),
-    _of_election("lost_at_most", lambda one: one.loss.total and one.loss.total.at_most),
+    _of_election("committed_at_least", lambda one: _least(one.loss.committed)),
+    _of_election("committed_at_most", lambda one: _most(one.loss.committed)),
+    _of_election("lost_at_least", lambda one: _least(one.loss.total)),
+    _of_election("lost_at_most", lambda one: _most(one.loss.total)),
     _of_election("unheard", lambda one: one.loss.unheard),
     _of_election("consent", lambda one: one.consent.value),
-    _fact("reason", _reason),
+    _fact("reason", lambda row: row.entry.reason),
     _of_result("ended", lambda one: one.ended.value),
     _of_result("leader", lambda one: one.leader),
     _of_result("leader_epoch", lambda one: one.leader_epoch),
