@@ -12,6 +12,8 @@ _REASONS = {
     ElectedBy.LAST_KNOWN_LEADER: HoldReason.LAST_KNOWN_LEADER,
     ElectedBy.ISR: HoldReason.ISR_OR_ELR,
     ElectedBy.ELR: HoldReason.ISR_OR_ELR,
+    # A leader that is gone and still recorded is in the ISR, and leads on.
+    ElectedBy.LEADER_STAYS: HoldReason.ISR_OR_ELR,
     ElectedBy.UNCLEAN: HoldReason.FIRST_IN_ORDER,
 }
 
@@ -31,7 +33,12 @@ def _hold(subject: Subject, choice: Choice, method: Method, replica: int) -> Hol
     forecast = next(_that_elects_another(subject, choice, replica), None)
     if forecast is not None and forecast.elected_by in _REASONS:
         return HoldDown(replica, _REASONS[forecast.elected_by], _text(choice, forecast))
-    if method is Method.UNCLEAN and _comes_first(subject, choice, replica):
+    if method is not Method.UNCLEAN:
+        return None
+    if replica in (subject.state.isr or subject.case.elr):
+        text = f"If broker {replica} is back when the election runs, that elects it: it is in the ISR or ELR."
+        return HoldDown(replica, HoldReason.ISR_OR_ELR, text)
+    if _comes_first(subject, choice, replica):
         text = (
             f"Broker {replica} stands before {choice.elect} in the assignment: if it is back when the unclean election"
             " runs, that elects it, whatever its log holds."

@@ -1,0 +1,306 @@
+"""What stands beside a planned election: who stays down, what can be saved, what else could be done, other tools."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+from hypothesis import given
+
+from kelr.engine import case_of, decide
+from kelr.engine.planning import (
+    differences,
+    election_digest,
+    first,
+    only_partitions,
+    only_topics,
+    plan_digest,
+    plan_id,
+    stock_files,
+)
+from kelr.engine.planning.subject import rules_of
+from kelr.model import (
+    Bounds,
+    ElectionType,
+    Grade,
+    HoldReason,
+    Loss,
+    Method,
+    Plan,
+    PlannedElection,
+    RescueStep,
+    TopicPartition,
+)
+from tests.engine.cases import cluster_of, leaderless, log_of, silent
+from tests.engine.planned import (
+    all_heard,
+    asked,
+    designated,
+    election,
+    incident,
+    plan,
+    planner,
+    stopped,
+    with_logs,
+)
+from tests.properties import examples
+
+UNCLEAN = asked(ElectionType.UNCLEAN)
+
+
+def holds(made: PlannedElection) -> list[tuple[int, HoldReason]]:
+    return [(hold.broker, hold.reason) for hold in made.hold]
+
+
+# Who stays down
+
+
+def test_the_last_known_leader_stays_down() -> None:
+    made = election(incident(), designated(2))
+    assert holds(made) == [(1, HoldReason.LAST_KNOWN_LEADER)]
+    assert made.hold[0].text == (
+        "If broker 1 returns before the election, Kafka elects it (last-known-leader), whatever its log holds."
+    )
+
+
+def test_a_dead_elr_member_would_be_elected_first_and_loses_less() -> None:
+    made = election(incident(leaderless((3, 1, 2), elr=(1,), last_known=(1,))), designated(2))
+    assert holds(made) == [(1, HoldReason.ISR_OR_ELR)]
+    assert made.hold[0].text == (
+        "If broker 1 returns after a clean shutdown before the election, Kafka elects it (elr), which loses less than"
+        " electing 2: if it can come back, let it, and do not elect."
+    )
+
+
+def test_whoever_stands_before_the_wanted_replica_would_win_an_unclean_election() -> None:
+    snapshot = incident(leaderless((1, 2, 3)))
+    made = election(snapshot, designated(2))
+    assert (made.method, holds(made)) == (Method.UNCLEAN, [(1, HoldReason.FIRST_IN_ORDER)])
+    assert made.hold[0].text.startswith("Broker 1 stands before 2 in the assignment")
+    assert holds(election(snapshot, designated(3))) == []  # a reordering puts 3 before it
+    assert holds(election(incident(leaderless((2, 1, 3))), designated(2))) == []
+
+
+def test_with_unclean_elections_on_whoever_returns_may_be_elected_by_itself() -> None:
+    snapshot = incident(
+        leaderless((1, 2, 3), isr=(2,)), live=(3,), fenced=(1, 2), logs=(log_of(3, (4, 9)),), unclean=True
+    )
+    made = election(snapshot, designated(3))
+    assert holds(made) == [(1, HoldReason.FIRST_IN_ORDER), (2, HoldReason.ISR_OR_ELR)]
+
+
+@examples(300)
+@given(stopped())
+def test_a_broker_that_is_not_held_down_may_return_without_undoing_the_election(both) -> None:  # type: ignore[no-untyped-def]
+    """Whoever else returns, whether cleanly or not, the planned requests still elect the planned replica."""
+    snapshot, wish = both
+    for made in planner(lambda _state: wish, snapshot, None).elections:
+        (state,) = snapshot.partitions
+        decision = decide(snapshot, state)
+        held = {hold.broker for hold in made.hold}
+        for forecast in decision.forecasts:
+            if forecast.replica not in held:
+                assert forecast.elected in {None, made.elect}
+
+
+# What can be saved
+
+
+def test_records_of_a_replica_that_truncates_can_be_saved_before() -> None:
+    made = election(incident(), designated(3))
+    assert made.rescue == (RescueStep(2, 116, 135, reachable=True),)
+    assert "Broker 2 truncates 19 offsets, from 116 on, to follow 3." in made.warnings
+    assert election(incident(), designated(2)).rescue == ()
+
+
+def test_records_that_are_on_a_disk_alone_are_said_to_be_there() -> None:
+    disk = replace(log_of(1, (4, 200), hw=120), source="log directory")
+    made = election(with_logs(incident(), disk), designated(2))
+    assert made.rescue == (RescueStep(1, 135, 200, reachable=False),)
+    assert "When broker 1 returns, it truncates 65 offsets, from 135 on, to follow 2." in made.warnings
+
+
+def test_the_same_records_are_saved_once_and_from_a_broker_that_answers() -> None:
+    """Brokers 1 and 2 hold 120 to 130 between them; the disk of 4 holds all that they do."""
+    disk = replace(log_of(4, (4, 130)), source="log directory")
+    logs = (log_of(3, (4, 100)), log_of(1, (4, 120)), log_of(2, (4, 130)), disk)
+    snapshot = incident(leaderless((3, 1, 2, 4)), live=(1, 2, 3), fenced=(4,), logs=logs)
+    assert election(snapshot, designated(3)).rescue == (RescueStep(2, 100, 130, reachable=True),)
+
+
+def test_records_of_different_epochs_at_the_same_offsets_are_different_records() -> None:
+    logs = (log_of(3, (2, 50)), log_of(1, (2, 50), (3, 80)), log_of(2, (2, 50), (4, 70)))
+    snapshot = incident(leaderless((3, 1, 2)), live=(1, 2, 3), fenced=(), logs=logs)
+    assert election(snapshot, designated(3)).rescue == (RescueStep(1, 50, 80, True), RescueStep(2, 50, 70, True))
+    assert str(election(snapshot, designated(3)).loss.total) == "50"
+
+
+def test_what_one_source_adds_to_another_is_all_that_is_taken_from_it() -> None:
+    logs = (log_of(3, (2, 50)), log_of(1, (2, 50), (3, 80)), log_of(2, (2, 50), (3, 60), (4, 70)))
+    snapshot = incident(leaderless((3, 1, 2)), live=(1, 2, 3), fenced=(), logs=logs)
+    assert election(snapshot, designated(3)).rescue == (RescueStep(1, 50, 80, True), RescueStep(2, 60, 70, True))
+
+
+@examples(300)
+@given(stopped())
+def test_the_steps_save_every_record_that_is_lost(both) -> None:  # type: ignore[no-untyped-def]
+    """Each (epoch, offset) that a heard log holds and the elected one does not is in some step of a log that has it."""
+    snapshot, wish = both
+    (state,) = snapshot.partitions
+    for made in planner(lambda _state: wish, snapshot, None).elections:
+        logs = case_of(snapshot, state, rules_of(snapshot, decide(snapshot, state))).logs
+        if made.elect not in logs.ranked:
+            continue
+        lost = {
+            (epoch, offset)
+            for other in logs.ranked
+            for epoch, start, end in logs.missing(other, made.elect)
+            for offset in range(start, end)
+        }
+        saved = {
+            (epoch, offset)
+            for step in made.rescue
+            for epoch, start, end in logs.missing(step.replica, made.elect)
+            for offset in range(max(start, step.from_offset), min(end, step.to_offset))
+        }
+        assert saved == lost
+        assert made.loss.total is None or len(lost) == made.loss.total.at_least
+
+
+# What else could be done
+
+
+def test_every_other_result_is_an_alternative_with_its_loss() -> None:
+    made = election(incident(), designated(3))
+    assert [(one.election, one.elect) for one in made.alternatives] == [
+        (ElectionType.DESIGNATION, 2),
+        (ElectionType.LONGEST_LOG_BALANCED, None),
+    ]
+    assert made.alternatives[0].loss is not None
+    assert str(made.alternatives[0].loss.total) == "at least 0"
+    assert made.alternatives[1].note == "waits for the log of 1"
+
+
+def test_a_broker_whose_return_loses_less_is_an_alternative() -> None:
+    made = election(incident(leaderless((3, 1, 2), elr=(1,), last_known=(1,))), designated(2))
+    back = made.alternatives[-1]
+    assert (back.elect, back.note) == (
+        None,
+        "bring broker 1 back: if it returns after a clean shutdown, Kafka elects it by itself",
+    )
+    assert back.loss is not None
+    assert back.loss.grade is Grade.PROVEN_NONE
+
+
+def test_a_broker_whose_log_is_known_to_be_short_is_none() -> None:
+    made = election(all_heard(), designated(2))
+    assert not [one for one in made.alternatives if "bring" in one.note]
+
+
+# Identity and parts
+
+
+def test_the_id_is_the_beginning_of_the_hash_of_all_of_the_content() -> None:
+    made = plan(incident(), UNCLEAN)
+    assert re.fullmatch(r"[0-9a-f]{64}", plan_digest(made))
+    assert plan_id(made) == plan_digest(made)[:12]
+    assert plan_id(made) == plan_id(plan(incident(), UNCLEAN))
+    others = [
+        replace(made, cluster_id="other"),
+        replace(made, expires_at_ms=made.expires_at_ms + 1),
+        replace(made, elections=()),
+        replace(made, elections=(replace(made.elections[0], elect=2),)),
+        replace(made, elections=(replace(made.elections[0], warnings=()),)),
+    ]
+    assert len({plan_id(one) for one in (made, *others)}) == 6
+    assert election_digest(made.elections[0]) != election_digest(others[3].elections[0])
+
+
+def several() -> Plan:
+    made = plan(incident(), UNCLEAN)
+    (one,) = made.elections
+    rest = (replace(one, partition=3), replace(one, topic="payments"))
+    left = plan(incident()).not_planned[0]
+    return replace(made, elections=(one, *rest), not_planned=(replace(left, topic="audit"),))
+
+
+def test_parts_of_a_plan() -> None:
+    made = several()
+    assert [str(one.address) for one in only_topics(made, {"payments"}).elections] == ["payments:0"]
+    assert only_topics(made, {"payments"}).not_planned == ()
+    assert only_topics(made, {"audit"}).elections == ()
+    assert [str(one.address) for one in first(made, 2).elections] == ["orders:0", "orders:3"]
+    assert first(made, 9) == made
+    assert first(made, 0).elections == ()
+    assert [str(o.address) for o in only_partitions(made, {TopicPartition("orders", 3)}).elections] == ["orders:3"]
+
+
+def test_the_totals_of_a_plan_are_those_of_its_elections() -> None:
+    made = several()
+    assert made.known_loss == Bounds(57, None)
+    exact = replace(made.elections[0], loss=Loss(Grade.BOUNDED, total=Bounds(19, 19)))
+    assert replace(made, elections=(exact, exact)).known_loss == Bounds(38, 38)
+
+
+# Other tools
+
+
+def test_a_reordering_of_live_brokers_goes_through_kafkas_own_tools() -> None:
+    snapshot = all_heard(state=leaderless((3, 1, 2)), live=(1, 2, 3), fenced=())
+    files = stock_files(plan(snapshot, designated(2)))
+    reorder, elect, restore = files.steps
+    assert [step.file for step in files.steps] == ["reorder.json", "elect-unclean.json", "restore.json"]
+    assert json.loads(reorder.text) == {
+        "version": 1,
+        "partitions": [{"topic": "orders", "partition": 0, "replicas": [2, 3, 1]}],
+    }
+    assert reorder.lines == (
+        "kafka-reassign-partitions.sh {stock} --reassignment-json-file reorder.json --execute &&",
+        "kafka-reassign-partitions.sh {stock} --reassignment-json-file reorder.json --verify",
+    )
+    assert json.loads(elect.text) == {"partitions": [{"topic": "orders", "partition": 0}]}
+    assert elect.lines == (
+        "kafka-leader-election.sh {stock} --election-type unclean --path-to-json-file elect-unclean.json",
+    )
+    assert json.loads(restore.text)["partitions"][0]["replicas"] == [3, 1, 2]
+    assert not any("Unknown broker id" in limit for limit in files.limits)
+
+
+def test_an_order_that_names_a_dead_broker_needs_another_tool() -> None:
+    files = stock_files(plan(incident(), designated(2)))
+    reorder, elect, restore = files.steps
+    assert (reorder.file, reorder.text) == (None, "")
+    assert reorder.lines == (
+        "kafka-python admin {kafka-python} partitions alter-reassignments -r orders:0=2,3,1 | tee /dev/stderr"
+        " | grep -q ': None}' || echo 'NOT REORDERED: orders:0'",
+    )
+    assert elect.file == "elect-unclean.json"
+    assert restore.lines == ("kafka-python admin {kafka-python} partitions alter-reassignments -r orders:0=3,1,2",)
+    assert any("Unknown broker id" in limit for limit in files.limits)
+
+
+def test_elections_that_need_no_order_are_one_file_for_each_type() -> None:
+    files = stock_files(several())
+    (step,) = files.steps
+    assert [entry["topic"] for entry in json.loads(step.text)["partitions"]] == ["orders", "orders", "payments"]
+    preferred = replace(several().elections[0], method=Method.PREFERRED, election=ElectionType.PREFERRED)
+    both = replace(several(), elections=(several().elections[0], replace(preferred, partition=9)))
+    assert [step.file for step in stock_files(both).steps] == ["elect-unclean.json", "elect-preferred.json"]
+    assert stock_files(replace(both, elections=())).steps == ()
+
+
+def test_replicas_that_leave_are_not_put_back() -> None:
+    made = plan(incident(leaderless((3, 1, 2)), fenced=()), designated(2))
+    files = stock_files(made)
+    assert json.loads(files.steps[0].text)["partitions"][0]["replicas"] == [2, 3]
+    assert json.loads(files.steps[2].text)["partitions"][0]["replicas"] == [3, 2]
+    assert any("leave the assignment" in limit for limit in files.limits)
+
+
+def test_a_plan_of_a_smaller_cluster_has_no_differences_either() -> None:
+    """The lone replica is not live on paper, then is: nothing was planned for it before."""
+    snapshot = incident(leaderless((2, 1)), live=(2,), fenced=(1,), logs=(log_of(2, (4, 9)), silent(1)))
+    made = election(snapshot, designated(2))
+    assert differences(made, snapshot, decide(snapshot, snapshot.partitions[0])) == ()
+    assert cluster_of(live=(2,), fenced=(1,)) == snapshot.cluster
