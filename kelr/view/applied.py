@@ -102,8 +102,7 @@ def _not_needed(row: PlanRow) -> bool:
 
 
 def _failure(row: PlanRow) -> str | None:
-    if row.left is not None:
-        return None if row.left.why is Unplanned.NOT_NEEDED else row.left.reason
+    """Why an election that was begun, or was about to be, came to nothing; a plan has told of those that it refuses."""
     if row.result is None or row.result.good:
         return None
     return result_in_words(row.result)

@@ -241,12 +241,17 @@ ELECTION_COLUMNS: tuple[Column[PlannedElection], ...] = (
 )
 
 
+def _waits(one: Alternative) -> bool:
+    """Whether it is about what Kafka does by itself when a broker is back: it names no leader, and what it loses."""
+    return one.elect is None and one.loss is not None
+
+
 def _alternative(one: Alternative, value: Callable[[Loss], Text]) -> Text:
     return () if one.loss is None else value(one.loss)
 
 
 ALTERNATIVE_COLUMNS: tuple[Column[Alternative], ...] = (
-    Column("election", "INSTEAD", text=lambda one: plain(one.election.value)),
+    Column("election", "INSTEAD", text=lambda one: plain("no election" if _waits(one) else one.election.value)),
     Column("elect", "LEADER", text=lambda one: plain("nobody" if one.elect is None else str(one.elect))),
     Column("committed", "LOST, COMMITTED", text=lambda one: _alternative(one, _committed)),
     Column("total", "LOST IN ALL", text=lambda one: _alternative(one, _in_all)),

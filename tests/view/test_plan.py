@@ -57,6 +57,7 @@ def test_one_election_is_told_in_sentences() -> None:
         " INSTEAD                 LEADER  LOST, COMMITTED  LOST IN ALL  NOTE",
         " longest_log_aggressive  2       0                0            keeps offsets 116..134",
         " longest_log_balanced    nobody  -                -            waits for the log of 1",
+        " no election             nobody  0                0            bring broker 1 back",
         "",
         "In all: 1 election; at least 19 offsets lost, 4 of them known to be committed; broker 1 not heard.",
         "        Carried out with --accept-loss 19, or that number typed.",

@@ -222,8 +222,9 @@ def _nobody(subject: Subject, kind: ElectionType, outcome: Outcome | None) -> st
         missing = tuple(replica for replica in quorum if replica not in subject.case.logs.ranked)
         if missing:
             silence = "; ".join(f"{replica}: {_why_unheard(subject, replica)}" for replica in missing)
+            whole = ids(sorted(quorum))
             return (
-                f"A balanced election hears the whole recovery quorum {ids(quorum)} first, and {joined(missing)}"
+                f"A balanced election hears the whole recovery quorum {whole} first, and {joined(missing)}"
                 f" {'was' if len(missing) == 1 else 'were'} not heard ({silence})."
             )
     words = kind_in_words(kind)
