@@ -1,0 +1,154 @@
+"""What ``kelr recover hold`` shows: its price before anything is changed, and what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kelr.model import TopicPartition
+from kelr.view.columns import Column, Fact, Json, View
+from kelr.view.layout import Layout
+from kelr.view.output import Output
+from kelr.view.plan_words import partitions_in_words
+from kelr.view.styled import Style, Text, plain, styled
+
+KIND = "kelr/hold"
+
+
+@dataclass(frozen=True, slots=True)
+class Loses:
+    """A partition whose ELR and LastKnownELR go."""
+
+    topic: str
+    partition: int
+    leader: int | None
+    elr: tuple[int, ...]
+    last_known_elr: tuple[int, ...]
+    clean: tuple[int, ...]
+    cleared: bool | None = None
+    """Whether both were read as empty afterwards; None: nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a hold does and costs."""
+
+    topic: str
+    cluster_id: str | None
+    own_value: str | None
+    writes: str
+    leaderless: tuple[int, ...]
+    producers: str
+    defect: str
+    refusal: str | None
+    needs_force: str | None
+
+
+def hold_view() -> View[Loses]:
+    """One row for each partition that has an ELR or a LastKnownELR."""
+    return View(
+        KIND,
+        (
+            Column("topic", "TOPIC", value=lambda row: row.topic, type="string", about="Topic name."),
+            Column(
+                "partition",
+                "PARTITION",
+                value=lambda row: row.partition,
+                right=True,
+                type="integer",
+                about="Its number.",
+            ),
+            Column("leader", "LEADER", value=lambda row: row.leader, type="integer?", about="Who leads; null: nobody."),
+            Column("elr", "ELR", value=lambda row: list(row.elr), type="integer[]", about="Its ELR, which goes."),
+            Column(
+                "last_known_elr",
+                "LAST KNOWN",
+                value=lambda row: list(row.last_known_elr),
+                type="integer[]",
+                about="Its LastKnownELR, which goes.",
+            ),
+            Column(
+                "clean",
+                "WOULD LEAD CLEANLY",
+                value=lambda row: list(row.clean),
+                text=lambda row: styled(_ids(row.clean), Style.BAD) if row.clean else plain("-"),
+                type="integer[]",
+                about="Members of the ELR that would be elected without loss on a clean return.",
+            ),
+            Column(
+                "cleared",
+                "CLEARED",
+                value=lambda row: row.cleared,
+                type="boolean?",
+                about="Whether both were read as empty afterwards; null: nothing was written.",
+            ),
+        ),
+        head=(
+            Fact("cluster_id", "string?", "The cluster."),
+            Fact("own_value", "string?", "The topic's own min.insync.replicas; null: it has none."),
+            Fact("writes", "string", "The value that is written for a moment."),
+            Fact("leaderless", "integer[]", "Partitions that it is done for."),
+            Fact("producers", "string", "What producers with acks=all see meanwhile."),
+            Fact("defect", "string", "What Kafka makes of it later."),
+            Fact("refusal", "string?", "Why it is not done at all; null where it can be done."),
+            Fact("needs_force", "string?", "Why it takes --force; null where it does not."),
+        ),
+        tail=(
+            Fact("done", "boolean", "Whether it was carried out, and everything is as it should be."),
+            Fact("restored", "boolean?", "Whether min.insync.replicas has its old value; null: it was not written."),
+            Fact("text", "string", "What became of it."),
+            Fact("next", "string?", "The command to type next."),
+        ),
+    )
+
+
+def price_head(price: Price) -> Mapping[str, Json]:
+    return {
+        "cluster_id": price.cluster_id,
+        "own_value": price.own_value,
+        "writes": price.writes,
+        "leaderless": list(price.leaderless),
+        "producers": price.producers,
+        "defect": price.defect,
+        "refusal": price.refusal,
+        "needs_force": price.needs_force,
+    }
+
+
+def price_lines(output: Output, price: Price, rows: Sequence[Loses]) -> Iterator[Text]:
+    """The price for people."""
+    layout = Layout(output.width)
+    yield styled(f"Holding topic {price.topic}: what it does, and what it costs", Style.HEADING)
+    old = "it has no value of its own" if price.own_value is None else f"its own value is {price.own_value}"
+    told = "  {:<10}"
+    does = (
+        f"min.insync.replicas={price.writes} is written to the topic ({old}), which clears ELR and LastKnownELR of"
+        f" {partitions_in_words(len(rows))}; then the old value is restored. Returning brokers are not elected by"
+        " themselves any more: only an unclean election, or a designation, brings a leaderless partition back."
+    )
+    yield from layout.paragraph(told.format("does"), does, Style.HEADING)
+    yield from layout.paragraph(told.format("producers"), price.producers, Style.HEADING)
+    yield from layout.paragraph(told.format("later"), price.defect, Style.NOTICE)
+    if price.needs_force is not None:
+        yield from layout.paragraph(told.format("loses"), f"{price.needs_force}. This takes --force.", Style.BAD)
+    if price.refusal is not None:
+        yield from layout.paragraph(told.format("refused"), f"{price.refusal}.", Style.BAD)
+    if rows:
+        yield from layout.table(_COLUMNS, rows)
+
+
+def _ids(replicas: Sequence[int]) -> str:
+    return ",".join(map(str, replicas)) or "-"
+
+
+_COLUMNS: tuple[Column[Loses], ...] = (
+    Column("name", "PARTITION", text=lambda row: plain(str(TopicPartition(row.topic, row.partition)))),
+    Column("leader", "LEADER", text=lambda row: plain("none" if row.leader is None else str(row.leader))),
+    Column("elr", "ELR", text=lambda row: plain(_ids(row.elr))),
+    Column("last_known", "LAST KNOWN", text=lambda row: plain(_ids(row.last_known_elr))),
+    Column(
+        "clean",
+        "WOULD LEAD CLEANLY",
+        text=lambda row: styled(_ids(row.clean), Style.BAD) if row.clean else plain("-"),
+    ),
+)

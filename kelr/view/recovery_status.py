@@ -1,0 +1,267 @@
+"""What ``kelr recover status``, ``resume`` and ``undo`` show: what earlier runs left behind, and what was put right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kelr.model import TopicPartition
+from kelr.view.columns import Column, Fact, Json, Shown, View
+from kelr.view.layout import Layout
+from kelr.view.output import Output
+from kelr.view.plan_words import partitions_in_words
+from kelr.view.styled import Style, Text, plain, styled
+
+STATUS_KIND = "kelr/recovery-status"
+PUT_RIGHT_KIND = "kelr/put-right"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One partition, or one topic's config, of a journal or a plan."""
+
+    journal: str | None
+    """None: no open journal speaks of it, the plan does."""
+    topic: str
+    partition: int | None
+    """None for a config."""
+    text: str
+    left: bool
+    """Something is left to put right."""
+    wanted: int | None = None
+    leader: int | None = None
+    order: tuple[int, ...] | None = None
+    restores: tuple[int, ...] | None = None
+    result: str | None = None
+    """What the journal has as its result."""
+
+    @property
+    def name(self) -> str:
+        return self.topic if self.partition is None else str(TopicPartition(self.topic, self.partition))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenJournal:
+    """A run that was cut short."""
+
+    name: str
+    command: str
+    who: str
+    begun_ms: int
+    last_ms: int
+    plan_id: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Everything that is left to do on one cluster, as far as this machine knows."""
+
+    cluster_id: str | None
+    at_work: bool
+    journals: tuple[OpenJournal, ...]
+    standings: tuple[Standing, ...]
+    garbled: tuple[str, ...]
+    clean: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """One thing that resume or undo did, or found done: an order, a config, or an election."""
+
+    what: str
+    """``order``, ``config`` or ``election``."""
+    topic: str
+    partition: int | None
+    result: str
+    """``restored``, ``changed by somebody else``, ``not restored``; for an election how it ended."""
+    good: bool
+    now: str | None
+    wanted: str | None
+    text: str = ""
+    error: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.topic if self.partition is None else str(TopicPartition(self.topic, self.partition))
+
+
+def status_view() -> View[Standing]:
+    """One row for each partition or config of an open journal, or of the plan that was given."""
+
+    def fact(key: str, type_: str, about: str) -> Column[Standing]:
+        return Column(
+            key, key, value=lambda row: _json(getattr(row, key)), shown=Shown.MACHINE, type=type_, about=about
+        )
+
+    return View(
+        STATUS_KIND,
+        (
+            fact("journal", "string?", "The open journal that speaks of it; null: only the plan that was given does."),
+            fact("topic", "string", "Topic name."),
+            fact("partition", "integer?", "Partition number; null for a topic's config."),
+            fact("left", "boolean", "Whether something is left to put right."),
+            fact("wanted", "integer?", "The replica that was to lead."),
+            fact("leader", "integer?", "Who leads; null: nobody."),
+            fact("order", "integer[]?", "Its replicas now; null where there is no such partition."),
+            fact("restores", "integer[]?", "The order that it should have."),
+            fact("result", "string?", "What the journal has as its result; null: none yet."),
+            fact("text", "string", "How it stands, in a sentence."),
+        ),
+        head=(
+            Fact("cluster_id", "string?", "The cluster."),
+            Fact("at_work", "boolean", "Whether another kelr of this machine changes the cluster just now."),
+        ),
+        tail=(
+            Fact("journals", "object[]", "Open ones: {name, command, who, begun_ms, last_ms, plan_id, text}."),
+            Fact("garbled", "string[]", "Journals that cannot be read, and why."),
+            Fact("clean", "boolean", "Whether nothing is left to put right."),
+            Fact("next", "string?", "The command to type next."),
+        ),
+    )
+
+
+def show_status(output: Output, status: Status, *, following: Sequence[str] | None) -> None:
+    """Print what is left. `following`: the next command as arguments after ``kelr``."""
+    if output.format.for_people:
+        for line in _status_lines(Layout(output.width), status):
+            output.line(line)
+        if following is not None:
+            output.next(following)
+        return
+    with output.listing(status_view(), {"cluster_id": status.cluster_id, "at_work": status.at_work}) as listing:
+        listing.add(status.standings)
+        listing.finish(
+            {
+                "journals": [_journal(one) for one in status.journals],
+                "garbled": list(status.garbled),
+                "clean": status.clean,
+                "next": None if following is None else output.next_command(following),
+            }
+        )
+
+
+def put_right_view() -> View[Put]:
+    """One row for each order, config and election of a journal."""
+
+    def fact(key: str, type_: str, about: str) -> Column[Put]:
+        return Column(
+            key, key, value=lambda row: _json(getattr(row, key)), shown=Shown.MACHINE, type=type_, about=about
+        )
+
+    return View(
+        PUT_RIGHT_KIND,
+        (
+            fact("what", "string", "order, config or election."),
+            fact("topic", "string", "Topic name."),
+            fact("partition", "integer?", "Partition number; null for a topic's config."),
+            fact("result", "string", "How it stands now."),
+            fact("good", "boolean", "Whether that is as it should be."),
+            fact("now", "string?", "The order, value or leader now; null: none, or not known."),
+            fact("wanted", "string?", "What it should be; null: no value of its own."),
+            fact("text", "string", "More, in a sentence."),
+            fact("error", "string?", "Kafka's name of the error, where there was one."),
+        ),
+        head=(
+            Fact("journal", "string", "The journal's name."),
+            Fact("plan_id", "string?", "The plan that it carried out; null for a hold."),
+        ),
+        tail=(
+            Fact("closed", "boolean", "Whether nothing is left to put right."),
+            Fact("next", "string?", "The command to type next."),
+        ),
+    )
+
+
+def show_put_right(
+    output: Output,
+    puts: Sequence[Put],
+    *,
+    journal: str,
+    plan_id: str | None,
+    closed: bool,
+    following: Sequence[str] | None,
+) -> None:
+    """Print what resume or undo did with one journal."""
+    if output.format.for_people:
+        layout = Layout(output.width)
+        if puts:
+            for line in layout.table(PUT_COLUMNS, puts):
+                output.line(line)
+            output.line()
+        words = "closed, nothing is left to put right" if closed else "still open, something is left to put right"
+        style = Style.GOOD if closed else Style.BAD
+        for line in layout.paragraph(f"journal {journal}: ", f"{words}.", style):
+            output.line(line)
+        if following is not None:
+            output.next(following)
+        return
+    with output.listing(put_right_view(), {"journal": journal, "plan_id": plan_id}) as listing:
+        listing.add(puts)
+        listing.finish({"closed": closed, "next": None if following is None else output.next_command(following)})
+
+
+def _status_lines(layout: Layout, status: Status) -> Iterator[Text]:
+    if status.at_work:
+        yield styled("Another kelr of this machine changes the cluster just now.", Style.NOTICE)
+    for journal in status.journals:
+        head = f"journal {journal.name}, {journal.command} by {journal.who}: "
+        yield from layout.paragraph(head, f"{journal.text}.", Style.HEADING)
+    for text in status.garbled:
+        yield from layout.paragraph("garbled: ", text, Style.BAD)
+    if status.standings:
+        yield from layout.table(STANDING_COLUMNS, status.standings)
+        yield plain("")
+    left = [one for one in status.standings if one.left]
+    if status.clean:
+        yield styled("Nothing is left to put right.", Style.GOOD)
+    elif left:
+        count = partitions_in_words(len({one.name for one in left}))
+        yield styled(f"{count} not as they should be after what was begun.", Style.BAD)
+
+
+def _journal(one: OpenJournal) -> dict[str, Json]:
+    return {
+        "name": one.name,
+        "command": one.command,
+        "who": one.who,
+        "begun_ms": one.begun_ms,
+        "last_ms": one.last_ms,
+        "plan_id": one.plan_id,
+        "text": one.text,
+    }
+
+
+def _json(value: object) -> Json:
+    found: Json = list(value) if isinstance(value, tuple) else value  # type: ignore[assignment]
+    return found
+
+
+def _order(order: tuple[int, ...] | None) -> Text:
+    return plain("-" if order is None else ",".join(map(str, order)))
+
+
+STANDING_COLUMNS: tuple[Column[Standing], ...] = (
+    Column("name", "PARTITION", text=lambda row: plain(row.name)),
+    Column("left", "STATE", text=lambda row: styled("left", Style.BAD) if row.left else styled("well", Style.GOOD)),
+    Column("wanted", "WANTED", text=lambda row: plain("-" if row.wanted is None else str(row.wanted)), right=True),
+    Column("leader", "LEADER", text=lambda row: plain("-" if row.leader is None else str(row.leader)), right=True),
+    Column("order", "ORDER", text=lambda row: _order(row.order)),
+    Column("restores", "SHOULD BE", text=lambda row: _order(row.restores)),
+    Column("result", "RESULT", text=lambda row: plain(row.result or "-")),
+    Column("text", "", text=lambda row: plain(row.text), prose=True),
+)
+
+PUT_COLUMNS: tuple[Column[Put], ...] = (
+    Column("name", "WHERE", text=lambda row: plain(row.name)),
+    Column("what", "WHAT", text=lambda row: plain(row.what)),
+    Column("result", "RESULT", text=lambda row: styled(row.result, Style.GOOD if row.good else Style.BAD)),
+    Column("now", "NOW", text=lambda row: plain(row.now or "-")),
+    Column("wanted", "SHOULD BE", text=lambda row: plain(row.wanted or "-")),
+    Column(
+        "text",
+        "",
+        text=lambda row: plain(" ".join(filter(None, (row.text, "" if row.error in {None, ""} else f"({row.error})")))),
+        prose=True,
+    ),
+)
