@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from kelr.engine.loss import loss_of_electing
 from kelr.engine.planning.consent import consent_of, needs_more
+from kelr.engine.planning.evidence import logs_of
 from kelr.engine.planning.subject import Subject
 from kelr.engine.words import plural
 from kelr.model import Difference, Grade, LogEvidence, Loss, PlannedElection, ReplicaLog
@@ -21,7 +22,7 @@ def log_differences(planned: PlannedElection, subject: Subject, *, hands_over: b
     if hands_over:
         return
     newer = subject.case.logs.newer_leader_epoch
-    if newer is not None:
+    if newer is not None and newer > planned.evidence.leader_epoch:
         yield Difference(
             "leader_epoch",
             str(planned.evidence.leader_epoch),
@@ -37,8 +38,7 @@ def log_differences(planned: PlannedElection, subject: Subject, *, hands_over: b
 def _restarted(planned: PlannedElection, subject: Subject) -> Iterator[Difference]:
     """The wanted replica's broker registered anew: its log may have lost its tail since."""
     before = _evidence(planned, planned.elect)
-    log, broker = subject.case.logs.heard.get(planned.elect), subject.case.cluster.broker(planned.elect)
-    now = (log.broker_epoch if log is not None else None) or (broker.broker_epoch if broker is not None else None)
+    now = next((log.broker_epoch for log in logs_of(subject) if log.replica == planned.elect), None)
     if before is None or before.broker_epoch is None or now is None or before.broker_epoch == now:
         return
     yield Difference(
@@ -95,28 +95,24 @@ def _better_replicas(planned: PlannedElection, subject: Subject) -> Iterator[Dif
     for replica in subject.case.live:
         if replica in planned.evidence.live or replica == elect:
             continue
-        if replica not in logs.ranked:
-            yield Difference(
-                f"log_end of {replica}",
-                _planned_end(planned, replica),
-                "unknown",
+        log = logs.ranked.get(replica)
+        if log is None:
+            now = "live, log not read"
+            text = (
                 f"Broker {replica} is live again and its log cannot be read ({_silence(subject, replica)}): it may hold"
-                f" more than {elect}.",
+                f" more than {elect}."
             )
+        elif elect in logs.ranked and _is_better(subject, replica, elect):
+            now = f"live, log end {log.log_end}"
+            text = f"Broker {replica} is live again, with a better log than {elect}: elect that one."
+        else:
             continue
-        best = logs.best_of((elect, replica))
-        if (
-            elect in logs.ranked
-            and best is not None
-            and best.replica == replica
-            and not _equal(subject, elect, replica)
-        ):
-            yield Difference(
-                f"log_end of {replica}",
-                _planned_end(planned, replica),
-                str(logs.ranked[replica].log_end),
-                f"Broker {replica} is live again, with a better log than {elect}: elect that one.",
-            )
+        yield Difference(f"status of {replica}", "not live", now, text)
+
+
+def _is_better(subject: Subject, one: int, other: int) -> bool:
+    best = subject.case.logs.best_of((other, one))
+    return best is not None and best.replica == one and not _equal(subject, one, other)
 
 
 def _equal(subject: Subject, one: int, other: int) -> bool:
@@ -201,11 +197,6 @@ def _committed(loss: Loss) -> int:
 
 def _evidence(planned: PlannedElection, replica: int) -> LogEvidence | None:
     return next((log for log in planned.evidence.logs if log.replica == replica), None)
-
-
-def _planned_end(planned: PlannedElection, replica: int) -> str:
-    before = _evidence(planned, replica)
-    return _known(None if before is None else before.log_end)
 
 
 def _silence(subject: Subject, replica: int) -> str:
