@@ -50,6 +50,24 @@ COMMANDS: tuple[Registered, ...] = (
         "kelr.commands.explain:explain",
     ),
     Registered(
+        "elect",
+        "Recover",
+        "Elect leaders, after showing who, why, and what would be lost",
+        "kelr.commands.elect:elect",
+    ),
+    Registered(
+        "recover",
+        "Recover",
+        "Bring many partitions back with a plan that is reviewed, applied and verified",
+        "kelr.commands.recover:app",
+    ),
+    Registered(
+        "rescue",
+        "Recover",
+        "Save the records that an election would truncate, and produce them again",
+        "kelr.commands.rescue:app",
+    ),
+    Registered(
         "simulate",
         "Rehearse",
         "Run a scenario on the state machine, and print each state and decision",
