@@ -160,6 +160,23 @@ def _lab(name: str) -> Callable[[], Mapping[str, Json]]:
     return schema
 
 
+def _recover(name: str) -> Callable[[], Mapping[str, Json]]:
+    def schema() -> Mapping[str, Json]:
+        from kelr.view import audit, collection, hold, recovery_status, verification  # noqa: PLC0415
+
+        views: dict[str, View[Any]] = {
+            "verification": verification.verification_view(),
+            "status": recovery_status.status_view(),
+            "put-right": recovery_status.put_right_view(),
+            "hold": hold.hold_view(),
+            "audit-log": audit.audit_view(),
+            "collection": collection.collection_view(),
+        }
+        return document_schema(views[name])
+
+    return schema
+
+
 _NO_CLUSTER = Cluster(None, ())
 
 SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
@@ -180,5 +197,11 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "lab-incident": _lab("incident"),
     "lab-env": _lab("env"),
     "demo": _demo,
+    "collection": _recover("collection"),
+    "verification": _recover("verification"),
+    "recovery-status": _recover("status"),
+    "put-right": _recover("put-right"),
+    "hold": _recover("hold"),
+    "audit-log": _recover("audit-log"),
 }
 """Output names and their schemas, made when they are asked for."""
