@@ -107,3 +107,71 @@ def show(
     from kelr.commands.rescuing import show_file  # noqa: PLC0415 - not for --help
 
     show_file(output, file, targets or (), records=records, full=full)
+
+
+@app.command()
+@with_session(
+    exits={
+        ExitCode.REFUSED: "refused for safety, or the answer was no; nothing was produced",
+        ExitCode.PARTLY_DONE: "some of the records could not be produced; the same command goes on",
+    }
+)
+def replay(
+    session: Session,
+    file: File,
+    targets: Only = None,
+    *,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="TOPIC", help="Another topic that gets the records.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be produced, and stop.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    include_aborted: Annotated[
+        bool, typer.Option("--include-aborted", help="Also the records of aborted transactions.")
+    ] = False,
+    include_open: Annotated[
+        bool, typer.Option("--include-open", help="Also the records of transactions without a known end.")
+    ] = False,
+    skip_overwritten: Annotated[
+        bool | None,
+        typer.Option(
+            "--skip-overwritten/--keep-overwritten",
+            help="Leave out records whose key was written again since; in compacted topics so unless told.",
+            show_default=False,
+        ),
+    ] = None,
+    all_records: Annotated[
+        bool, typer.Option("--all-records", help="With --to: also the records that survived the election.")
+    ] = False,
+    other_cluster: Annotated[
+        bool, typer.Option("--other-cluster", help="Take the file of another cluster: none of it counts as surviving.")
+    ] = False,
+    no_scan: Annotated[
+        bool, typer.Option("--no-scan", help="Do not look whether records were replayed before: they may double.")
+    ] = False,
+) -> None:
+    """Produce the saved records that the election lost, to where they were.
+
+    Leaves out what survived the election, what was replayed before, markers, and
+    the records of transactions that were aborted or have no end. Order, keys,
+    values, headers, partition and timestamps are kept; headers kelr-rescue.* name
+    where each record comes from. Asks first. A replay that was interrupted, or
+    killed, goes on with the same command, and produces no record twice.
+
+    Examples:
+      kelr rescue replay orders.kelr-rescue --dry-run -b kafka-1:9092
+      kelr rescue replay orders.kelr-rescue orders:1 --to orders-rescued -b kafka-1:9092
+    """
+    from kelr.commands.replaying import replay_records  # noqa: PLC0415 - not for --help
+    from kelr.rescue.preparing import ReplayOptions  # noqa: PLC0415
+
+    options = ReplayOptions(
+        to=to,
+        other_cluster=other_cluster,
+        all_records=all_records,
+        include_aborted=include_aborted,
+        include_open=include_open,
+        skip_overwritten=skip_overwritten,
+        look=not no_scan,
+    )
+    replay_records(session, file, targets or (), options, dry_run=dry_run, yes=yes)

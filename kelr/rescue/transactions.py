@@ -99,7 +99,7 @@ class Transactions:
 
     def _ended(self, batch: RawBatch) -> None:
         producer = batch.header.producer_id
-        outcome = _marker(batch)
+        outcome = marker_of(batch)
         if producer is None or outcome is None:
             return
         self._markers.setdefault(producer, []).append((batch.header.base_offset, outcome))
@@ -133,7 +133,7 @@ def transactions_of(
     return transactions
 
 
-def _marker(batch: RawBatch) -> Outcome | None:
+def marker_of(batch: RawBatch) -> Outcome | None:
     """What a control batch says of its producer's transaction; None for control records of another kind."""
     try:
         records = list(read_records(batch.data, 0, batch.header))

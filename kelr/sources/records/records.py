@@ -67,18 +67,23 @@ def read_records(
     Raises:
         UnreadableBatchError: the message format is older than 2, or the batch does not hold what its header says.
     """
+    return iter(records_in(contents(buffer, at, header, limit_bytes=limit_bytes), header))
+
+
+def contents(buffer: Bytes, at: int, header: BatchHeader, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> memoryview:
+    """The bytes of a batch's records, without their compression. Raises UnreadableBatchError."""
     if header.too_old:
         raise UnreadableBatchError(f"message format {header.magic} is too old: kelr reads format 2, Kafka 0.11's")
     if header.compression is None:
         raise UnreadableBatchError(f"its compression is number {header.attributes & 7}, which Kafka does not know")
     inside = memoryview(buffer)[at + HEADER_SIZE : at + header.size_bytes]
-    data = memoryview(decompress(inside, header.compression, limit_bytes=limit_bytes))
+    return memoryview(decompress(inside, header.compression, limit_bytes=limit_bytes))
+
+
+def records_in(data: memoryview, header: BatchHeader) -> list[Record]:
+    """The records in a batch's `contents`. Raises UnreadableBatchError."""
     if header.count < 0 or header.count * _SMALLEST_RECORD > len(data):
         raise UnreadableBatchError(f"its header counts {header.count} records, which {len(data)} bytes cannot hold")
-    return iter(_all(data, header))
-
-
-def _all(data: memoryview, header: BatchHeader) -> list[Record]:
     records: list[Record] = []
     position, last_delta = 0, -1
     try:

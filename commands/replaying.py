@@ -1,0 +1,233 @@
+"""What ``kelr rescue replay`` does once its options are read; loaded only when it runs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from kelr.commands.changing import require_live, who_changes
+from kelr.commands.rescuing import file_head, selected
+from kelr.commands.session import Session, now_ms
+from kelr.commands.targets import read_selection
+from kelr.errors import NotAuthorizedError, PartlyDoneError, RefusedError, UsageError
+from kelr.recovery.audit import AuditRecord, AuditWhat, append, by
+from kelr.recovery.places import cluster_directory, state_directory
+from kelr.rescue.archive import Dump, open_dump
+from kelr.rescue.journal import ReplayJournal, journal_file
+from kelr.rescue.judge import Verdict
+from kelr.rescue.preparing import PartitionReplay, Preparing, ReplayOptions, ReplayPlan
+from kelr.rescue.producing import Produced, Replay
+from kelr.sources.connection import ConnectionSettings
+from kelr.sources.live import LiveSource
+from kelr.view.columns import Json
+from kelr.view.output import Output
+from kelr.view.rescue import ReplayRow, replay_view
+from kelr.view.styled import Style, styled
+
+SETTLE_S = 5.0
+"""What a killed kelr had sent is in a broker's log by then, or lost with its connection."""
+_YES = frozenset({"y", "yes"})
+_COMMAND = "rescue replay"
+
+
+def replay_records(
+    session: Session, file: Path, targets: Sequence[str], options: ReplayOptions, *, dry_run: bool, yes: bool
+) -> None:
+    """Show what a replay does, ask, do it, and show what came of it.
+
+    Raises:
+        KelrError: with the exit code that says how it ended.
+    """
+    require_live(session)
+    selection = read_selection(targets)
+    with open_dump(file) as dump:
+        tails = selected(dump, selection)
+        source = session.source()
+        if not isinstance(source, LiveSource):
+            raise UsageError("records are produced to a live cluster", next_step="give --bootstrap-server")
+        cluster_id = source.cluster().cluster_id
+        where = journal_file(cluster_directory(state_directory(), cluster_id), dump.sha256, options.as_record())
+        if dry_run:
+            plan = _prepare(session, dump, source, options).prepare(tails, session.progress)
+            _show_plan(session.output, dump, plan, dry_run=True, targets=targets)
+            return
+        about = {"dump": dump.sha256, "file": file.name, "cluster_id": cluster_id, **options.as_record()}
+        with ReplayJournal(where, about) as journal:
+            preparing = _prepare(session, dump, source, options, journal)
+            plan = preparing.prepare(tails, session.progress)
+            _go_on(session, dump, plan, preparing, journal, yes=yes)
+
+
+def _prepare(
+    session: Session, dump: Dump, source: LiveSource, options: ReplayOptions, journal: ReplayJournal | None = None
+) -> Preparing:
+    settle_s = 0.0
+    if journal is not None and journal.resumed:
+        session.output.note("an earlier replay of this file did not come to its end: going on with it")
+        settle_s = max(0.0, SETTLE_S - max(0.0, time.time() - journal.written_at_s))
+    return Preparing(
+        dump,
+        source,
+        options,
+        checkpoints={} if journal is None else journal.checkpoints,
+        settle_s=settle_s,
+        timeout_s=session.timeout_s,
+    )
+
+
+def _go_on(
+    session: Session, dump: Dump, plan: ReplayPlan, preparing: Preparing, journal: ReplayJournal, *, yes: bool
+) -> None:
+    output = session.output
+    if not plan.to_replay:
+        _show_plan(output, dump, plan, dry_run=False)
+        if journal.resumed:
+            journal.finish()
+        output.note("nothing is to be produced")
+        return
+    if output.format.for_people:
+        _show_plan(output, dump, plan, dry_run=False)
+    else:
+        _warn(output, plan)
+    _ask(output, plan, yes=yes)
+    append(state_directory())  # before anything is changed: it can be written
+    settings = session.settings
+    connection = ConnectionSettings.read(
+        settings.bootstrap_server, command_config=settings.command_config, timeout_s=settings.timeout_s
+    )
+    with session.progress("records produced") as progress:
+        replay = Replay(plan, dump, preparing, settings=connection, journal=journal, progress=progress)
+        produced = replay.run()
+    _audit(session, dump, plan, produced, journal)
+    _show_done(output, dump, plan, produced)
+    _end(produced)
+
+
+def _ask(output: Output, plan: ReplayPlan, *, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise RefusedError(
+            "nothing was produced: nobody is there to ask", next_step="add --yes once you have read this"
+        )
+    output.end_progress()
+    output.stdout.flush()
+    output.stderr.write(f"Produce {_records(plan.to_replay)}? [y/N] ")
+    output.stderr.flush()
+    answer = sys.stdin.readline().strip()
+    if answer.lower() not in _YES:
+        raise RefusedError("nothing was produced: the answer was no", next_step="answer y, or add --yes")
+
+
+def _show_plan(output: Output, dump: Dump, plan: ReplayPlan, *, dry_run: bool, targets: Sequence[str] = ()) -> None:
+    following = None
+    if dry_run and plan.to_replay:
+        following = ["rescue", "replay", str(dump.path), *targets, *_repeated(plan)]
+    head: dict[str, Json] = {**file_head(dump), "dry_run": dry_run, "warnings": list(plan.warnings)}
+    with output.listing(replay_view(done=False), head) as listing:
+        listing.add(_row(one, one.to_replay) for one in plan.partitions)
+        listing.finish({"next": None if following is None else output.next_command(following)})
+    if output.format.is_document:
+        return
+    _warn(output, plan)
+    if following is not None:
+        output.next(following)
+
+
+def _warn(output: Output, plan: ReplayPlan) -> None:
+    for warning in plan.warnings:
+        output.note(styled(f"note: {warning}", Style.NOTICE))
+
+
+def _show_done(output: Output, dump: Dump, plan: ReplayPlan, produced: Sequence[Produced]) -> None:
+    head: dict[str, Json] = {**file_head(dump), "dry_run": False, "warnings": list(plan.warnings)}
+    with output.listing(replay_view(done=True), head) as listing:
+        listing.add(_row(one.partition, one.confirmed, one.error) for one in produced)
+        listing.finish({"next": None})
+
+
+def _row(one: PartitionReplay, count: int, error: str = "") -> ReplayRow:
+    def of(verdict: Verdict) -> int:
+        return one.counts.get(verdict, 0)
+
+    return ReplayRow(
+        topic=one.source.topic,
+        partition=one.source.partition,
+        to_topic=one.target.state.topic,
+        replay=count,
+        survive=of(Verdict.SURVIVES),
+        already=of(Verdict.ALREADY),
+        overwritten=of(Verdict.OVERWRITTEN),
+        aborted=of(Verdict.ABORTED),
+        open=of(Verdict.OPEN),
+        markers=of(Verdict.MARKER),
+        outside=of(Verdict.OUTSIDE),
+        error=error,
+    )
+
+
+def _repeated(plan: ReplayPlan) -> list[str]:
+    """The flags of this run that the next command has to repeat."""
+    options = plan.options
+    words = [] if options.to is None else ["--to", options.to]
+    for given, flag in (
+        (options.other_cluster, "--other-cluster"),
+        (options.all_records, "--all-records"),
+        (options.include_aborted, "--include-aborted"),
+        (options.include_open, "--include-open"),
+        (options.skip_overwritten is True, "--skip-overwritten"),
+        (options.skip_overwritten is False, "--keep-overwritten"),
+        (not options.look, "--no-scan"),
+    ):
+        words += [flag] if given else []
+    return words
+
+
+def _audit(
+    session: Session, dump: Dump, plan: ReplayPlan, produced: Sequence[Produced], journal: ReplayJournal
+) -> None:
+    who = by(who_changes(session))
+    source = session.source()
+    append(
+        state_directory(),
+        *(
+            AuditRecord(
+                at_ms=now_ms(),
+                what=AuditWhat.RESCUE,
+                command=_COMMAND,
+                topic=one.partition.target.state.topic,
+                partition=one.partition.target.state.partition,
+                cluster_id=source.cluster().cluster_id,
+                result="failed" if one.error else "done",
+                plan_id=plan.plan_id,
+                journal=journal.path.name,
+                before={"log_end": one.partition.target.log.log_end, "leader": one.partition.target.leader},
+                after={"records": one.confirmed},
+                evidence=[{"file": dump.path.name, "sha256": dump.sha256, "source": str(one.partition.source)}],
+                error=one.error or None,
+                text=f"{_records(one.confirmed)} produced again",
+                user=who["user"] or "unknown",
+                host=who["host"] or "unknown",
+                principal=who["principal"],
+            )
+            for one in produced
+            if one.confirmed or one.error
+        ),
+    )
+
+
+def _end(produced: Sequence[Produced]) -> None:
+    failed = [one for one in produced if one.error]
+    if not failed:
+        return
+    names = ", ".join(str(one.partition.target.state.address) for one in failed[:5])
+    text = f"not all records could be produced to {names}: {failed[0].error}"
+    if all("AUTHORIZATION" in one.error for one in failed) and not any(one.confirmed for one in produced):
+        raise NotAuthorizedError(text, next_step="the principal needs WRITE on the topic")
+    raise PartlyDoneError(text, next_step="mend that, and run the same command again: it goes on where this one ended")
+
+
+def _records(count: int) -> str:
+    return f"{count:,} record{'' if count == 1 else 's'}"

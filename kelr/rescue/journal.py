@@ -1,0 +1,132 @@
+"""The journal of one replay: how far each partition has come, on the disk before anything goes on.
+
+It saves looking through the target's log again; it is never all that stands between a record and its double, for the
+replayed records name their origin themselves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from kelr import __version__
+from kelr.durable import AppendOnlyFile, read_lines
+from kelr.errors import BadInputError
+
+_KIND = "kelr-rescue-replay"
+_VERSION = 1
+_WHAT = "replay journal"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """How far one partition has come. Everything behind `scan_from` in the target was written since."""
+
+    scan_from: int
+    """The end of the target's log when nothing was in flight."""
+    leader_epoch: int
+    """The target's, then: under another leader its log may have been truncated."""
+    done_through: tuple[int, int] | None = None
+    """(number of the tail, offset) up to which every record is confirmed; None: none yet."""
+    full: bool = True
+    """Whether `done_through` and what stands behind `scan_from` tell of every record that was ever replayed."""
+
+
+def journal_file(directory: Path, dump_sha256: str, target: Mapping[str, Any]) -> Path:
+    """Where the journal of replaying this dump with these options is.
+
+    Args:
+        directory: of the journals of the cluster that gets the records.
+        target: what makes it another replay: the topic that gets them, and which records are taken.
+    """
+    import json  # noqa: PLC0415
+
+    text = json.dumps([dump_sha256, dict(target)], sort_keys=True)
+    return directory / "replays" / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.jsonl"
+
+
+class ReplayJournal:
+    """Open for one replay; holds a lock, so that no other process replays the same here. Use as a context manager.
+
+    Raises:
+        RefusedError: another process holds it.
+        UsageError: it cannot be written.
+        BadInputError: what is there is garbled.
+    """
+
+    def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
+        self.path = path
+        self._file = AppendOnlyFile(path)
+        self.written_at_s = path.stat().st_mtime
+        """When an earlier run last wrote to it, in seconds since 1970 UTC."""
+        try:
+            self.checkpoints, self.finished, is_new = _read(path)
+            if is_new:
+                self._file.append({"kind": _KIND, "version": _VERSION, "kelr": __version__, **about})
+        except BaseException:
+            self._file.close()
+            raise
+        self.resumed = not is_new and not self.finished
+        """Whether an earlier run did not come to its end."""
+
+    def checkpoint(self, partition: int, checkpoint: Checkpoint) -> None:
+        """Write down how far a partition has come."""
+        self._file.append(
+            {
+                "partition": partition,
+                "scan_from": checkpoint.scan_from,
+                "leader_epoch": checkpoint.leader_epoch,
+                "done_through": checkpoint.done_through,
+                "full": checkpoint.full,
+            }
+        )
+        self.checkpoints[partition] = checkpoint
+
+    def finish(self) -> None:
+        """Write down that every partition came to its end."""
+        self._file.append({"finished": True})
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _read(path: Path) -> tuple[dict[int, Checkpoint], bool, bool]:
+    """(how far each partition has come, whether the last run came to its end, whether there was none)."""
+    checkpoints: dict[int, Checkpoint] = {}
+    finished, is_new = False, True
+    for number, line in read_lines(path, _WHAT):
+        if is_new:
+            is_new = False
+            if line.get("kind") != _KIND or line.get("version") != _VERSION:
+                raise BadInputError(
+                    f"{path}, line {number}: not a {_WHAT} that this kelr reads", next_step="move the file away"
+                )
+        elif "finished" in line:
+            finished = True
+        else:
+            finished = False
+            partition, checkpoint = _checkpoint(line, path, number)
+            checkpoints[partition] = checkpoint
+    return checkpoints, finished, is_new
+
+
+def _checkpoint(line: Mapping[str, Any], path: Path, number: int) -> tuple[int, Checkpoint]:
+    done = line.get("done_through")
+    values = [line.get("partition"), line.get("scan_from"), line.get("leader_epoch"), *(done or (0, 0))]
+    if not all(type(value) is int and value >= 0 for value in values) or len(values) != 5:
+        raise BadInputError(f"{path}, line {number}: garbled {_WHAT}", next_step="move the file away")
+    partition, scan_from, leader_epoch = values[:3]
+    through = None if done is None else (values[3], values[4])
+    return partition, Checkpoint(scan_from, leader_epoch, through, line.get("full") is True)

@@ -1,0 +1,169 @@
+"""What becomes of each saved record: replayed, or left out, and why. What cannot be told is refused, never guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kelr.engine.logs import Segment, segments
+from kelr.errors import RefusedError
+from kelr.model import ReplicaLog
+from kelr.rescue.archive import Dump
+from kelr.rescue.manifest import SavedTail
+from kelr.rescue.origin import Replayed
+from kelr.rescue.scan import KeyDigest, digest_of
+from kelr.rescue.transactions import Outcome, Transactions
+from kelr.sources.records.batches import BatchHeader
+from kelr.sources.records.errors import UnreadableBatchError
+from kelr.sources.records.records import Record, read_records
+
+
+class Verdict(StrEnum):
+    """What becomes of one record."""
+
+    REPLAY = "replay"
+    SURVIVES = "survives"
+    """The present leader's log holds it."""
+    ALREADY = "already"
+    """It was replayed before, by this run or another one; or a second tail of the file holds it too."""
+    OVERWRITTEN = "overwritten"
+    """In a compacted topic: its key was written again since."""
+    ABORTED = "aborted"
+    OPEN = "open"
+    """Its transaction has no end in the file, or one that cannot be told."""
+    MARKER = "marker"
+    OUTSIDE = "outside"
+    """The first or last batch holds it, and it is not among the offsets that were asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One record of a tail, and what becomes of it."""
+
+    verdict: Verdict
+    tail: SavedTail
+    header: BatchHeader
+    record: Record
+
+    @property
+    def leader_epoch(self) -> int:
+        assert self.header.partition_leader_epoch is not None
+        return self.header.partition_leader_epoch
+
+
+class Survivors:
+    """Which records the present leader's log holds, by its epochs: only one leader writes in an epoch.
+
+    Args:
+        log: the leader's, with its lineage.
+
+    Raises:
+        RefusedError: its epochs or its start are not known.
+    """
+
+    def __init__(self, where: str, log: ReplicaLog) -> None:
+        parts = segments(log)
+        if log.lineage is None or parts is None or log.log_start is None:
+            raise RefusedError(
+                f"{where}: the leader's log does not tell its epochs"
+                f"{f' ({log.last_epoch_error})' if log.last_epoch_error else ''}: which records survived is not known",
+                next_step="give the principal READ on the topic, or replay elsewhere with --to TOPIC --all-records",
+            )
+        self._where, self._log, self._start = where, log, log.log_start
+        self._parts: tuple[Segment, ...] = parts
+
+    def hold(self, leader_epoch: int, offset: int) -> bool:
+        """Whether the log holds this record. Raises RefusedError where that cannot be told any more."""
+        if offset < self._start:
+            raise RefusedError(
+                f"{self._where}: its log begins at offset {self._start} by now, so that nobody can tell whether offset"
+                f" {offset} had survived",
+                next_step="replay to another topic with --to TOPIC --all-records, and sort it out there",
+            )
+        return any(part.epoch == leader_epoch and part.start <= offset < part.end for part in self._parts)
+
+
+@dataclass(slots=True)
+class Judge:
+    """Judges the records of one partition's tails.
+
+    Args:
+        survivors: None where the log that the records are lost from is not asked: all of them count as lost.
+        newest_epoch: for compacted topics, as in `kelr.rescue.scan.Scan`.
+        done_through: (number of the tail, offset) up to which everything has been replayed.
+    """
+
+    survivors: Survivors | None
+    replayed: Replayed
+    newest_epoch: Mapping[KeyDigest, int] = field(default_factory=dict)
+    include_aborted: bool = False
+    include_open: bool = False
+    done_through: tuple[int, int] | None = None
+    _seen: Replayed = field(default_factory=Replayed)
+
+    def tail(self, dump: Dump, tail: SavedTail, number: int, transactions: Transactions) -> Iterator[Judged]:
+        """Every record of a tail with its verdict, in order. Tails of a partition are judged in the order of their
+        numbers, each once.
+
+        Raises:
+            RefusedError: it cannot be told what should become of a record.
+        """
+        for batch in dump.batches(tail):
+            outcome = transactions.outcome(batch.header)
+            try:
+                records = read_records(batch.data, 0, batch.header)
+            except UnreadableBatchError as error:
+                raise RefusedError(
+                    f"{tail.address}: the batch at offset {batch.header.base_offset} cannot be read: {error}",
+                    next_step="leave this partition out: name the others behind the file",
+                ) from error
+            for record in records:
+                verdict = self._verdict(tail, number, batch.header, record, outcome)
+                yield Judged(verdict, tail, batch.header, record)
+
+    def _verdict(
+        self, tail: SavedTail, number: int, header: BatchHeader, record: Record, outcome: Outcome | None
+    ) -> Verdict:
+        if header.control:
+            return Verdict.MARKER
+        if not tail.from_offset <= record.offset < tail.to_offset:
+            return Verdict.OUTSIDE
+        epoch = header.partition_leader_epoch
+        if epoch is None:
+            raise RefusedError(
+                f"{tail.address}: offset {record.offset} carries no leader epoch: it cannot be told from another"
+                " record of that offset",
+                next_step="leave this partition out: name the others behind the file",
+            )
+        if self.survivors is not None and self.survivors.hold(epoch, record.offset):
+            return Verdict.SURVIVES
+        if outcome is Outcome.ABORTED and not self.include_aborted:
+            return Verdict.ABORTED
+        if outcome in {Outcome.OPEN, Outcome.UNKNOWN} and not self.include_open:
+            return Verdict.OPEN
+        if record.key is not None and self.newest_epoch.get(digest_of(record.key), -1) > epoch:
+            return Verdict.OVERWRITTEN
+        return self._already_or_replay(number, epoch, record)
+
+    def _already_or_replay(self, number: int, epoch: int, record: Record) -> Verdict:
+        here = epoch, record.offset
+        done = self.done_through is not None and (number, record.offset) <= self.done_through
+        if done or here in self.replayed or here in self._seen:
+            return Verdict.ALREADY
+        self._seen.add(*here)
+        for name, _ in record.headers:
+            if not _is_utf8(name):
+                raise RefusedError(
+                    f"offset {record.offset} has a header whose name is not UTF-8, which no producer here can write",
+                    next_step="leave this partition out: name the others behind the file",
+                )
+        return Verdict.REPLAY
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

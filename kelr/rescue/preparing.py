@@ -1,0 +1,365 @@
+"""What a replay would do: every record of the file judged against the cluster, before anything is produced."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from kelr.errors import RefusedError, UsageError
+from kelr.model import TopicConfig, TopicPartition
+from kelr.rescue.archive import Dump
+from kelr.rescue.journal import Checkpoint
+from kelr.rescue.judge import Judge, Judged, Survivors, Verdict
+from kelr.rescue.manifest import SavedTail
+from kelr.rescue.origin import Replayed
+from kelr.rescue.scan import KeyDigest, Scan, Scanner, digest_of, scan
+from kelr.rescue.summary import read_transactions
+from kelr.rescue.target import Led, lost_from, read_partitions, refuse_internal, require_led
+from kelr.sources.base import Progress
+from kelr.sources.live import LiveSource
+
+_STEP_S = 0.25
+Showing = Callable[[str], AbstractContextManager[Progress | None]]
+"""Gives a line of progress for what is being done, such as ``Session.progress``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """What somebody asked for.
+
+    Args:
+        to: the topic that gets the records; None: the one that they come from.
+        other_cluster: whether the file may be another cluster's.
+        all_records: with `to`: also the records that survived.
+        skip_overwritten: None: in compacted topics.
+        look: read the target's log for records that were replayed already.
+    """
+
+    to: str | None = None
+    other_cluster: bool = False
+    all_records: bool = False
+    include_aborted: bool = False
+    include_open: bool = False
+    skip_overwritten: bool | None = None
+    look: bool = True
+
+    def as_record(self) -> dict[str, object]:
+        """Which records go where: what makes it another replay."""
+        return {
+            "to": self.to,
+            "all_records": self.all_records,
+            "include_aborted": self.include_aborted,
+            "include_open": self.include_open,
+            "skip_overwritten": self.skip_overwritten,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReplay:
+    """One partition's tails, and what becomes of their records."""
+
+    source: TopicPartition
+    target: Led
+    tails: tuple[SavedTail, ...]
+    survivors: Survivors | None
+    scan: Scan
+    scanned_from: int
+    counts: Mapping[Verdict, int]
+    done_through: tuple[int, int] | None = None
+    reads_keys: bool = False
+    looked: bool = True
+    """Whether the target's log was looked through for records that were replayed already."""
+
+    @property
+    def to_replay(self) -> int:
+        return self.counts.get(Verdict.REPLAY, 0)
+
+    @property
+    def first_checkpoint(self) -> Checkpoint:
+        """What the journal says before the first record: nothing of it stands behind the log's present end, unless
+        some was found before that."""
+        found = self.scan.replayed.count > 0
+        start = self.scanned_from if found else self.scan.end
+        return Checkpoint(start, self.target.state.leader_epoch, self.done_through, full=self.looked)
+
+    def checkpoint(self, done_through: tuple[int, int], target_end: int) -> Checkpoint:
+        """What the journal says when all up to here is confirmed, and `target_end` is the offset behind the last."""
+        start = self.scanned_from if self.scan.replayed.count else max(target_end, self.scan.end)
+        return Checkpoint(start, self.target.state.leader_epoch, done_through, full=self.looked)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Where records come from, where they go, and the former as it is now, if it is still there."""
+
+    source: TopicPartition
+    target: Led
+    origin: Led | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayPlan:
+    """What a replay would do, partition by partition."""
+
+    partitions: tuple[PartitionReplay, ...]
+    options: ReplayOptions
+    plan_id: str | None
+    cluster_id: str | None
+    """The cluster that the records come from."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def to_replay(self) -> int:
+        return sum(one.to_replay for one in self.partitions)
+
+
+@dataclass(slots=True)
+class Preparing:
+    """Prepares a replay.
+
+    Args:
+        checkpoints: of the journal, by partition; empty where there is none.
+        settle_s: how long to wait first, for what an earlier run may still have had under way.
+        timeout_s: how long the leader may take to commit what its log holds.
+    """
+
+    dump: Dump
+    source: LiveSource
+    options: ReplayOptions
+    checkpoints: Mapping[int, Checkpoint] = field(default_factory=dict)
+    settle_s: float = 0.0
+    timeout_s: float = 30.0
+    _notes: list[str] = field(default_factory=list)
+
+    def prepare(self, tails: Sequence[SavedTail], showing: Showing) -> ReplayPlan:
+        """Judge these tails' records.
+
+        Raises:
+            RefusedError: it is not safe, or cannot be told what should become of a record.
+            UsageError: the target does not exist, or options contradict each other.
+        """
+        same = self._check_cluster()
+        by_partition = _by_partition(tails)
+        self._check_topics(by_partition)
+        if self.settle_s > 0:
+            time.sleep(self.settle_s)
+        targets = require_led(self.source, [self._target(at) for at in by_partition])
+        origins = self._origins(list(by_partition), targets) if same else {}
+        configs = self.source.topic_configs(sorted({at.topic for at in targets}))
+        partitions = []
+        for source, group in by_partition.items():
+            target = targets[self._target(source)]
+            if same and not self.options.all_records and source not in origins:
+                self._notes.append(f"{source} is not there any more: none of its records counts as surviving")
+            reads_keys = self._reads_keys(configs.get(target.state.topic, TopicConfig()))
+            partitions.append(self._partition(_Pair(source, target, origins.get(source)), group, reads_keys, showing))
+        return ReplayPlan(
+            tuple(partitions),
+            self.options,
+            self.dump.manifest.plan_id,
+            self.dump.manifest.cluster_id,
+            self._warnings(partitions),
+        )
+
+    def _check_cluster(self) -> bool:
+        """Whether the file is of this very cluster."""
+        own, theirs = self.source.cluster().cluster_id, self.dump.manifest.cluster_id
+        if own is not None and own == theirs:
+            return True
+        if self.options.to is None and not self.options.other_cluster:
+            raise RefusedError(
+                f"the records are of cluster {theirs or 'unknown'}, and this is {own or 'unknown'}",
+                next_step="check --bootstrap-server; --other-cluster replays all of them here all the same",
+            )
+        self._notes.append(
+            f"the records are of cluster {theirs or 'unknown'} and this is {own or 'unknown'}: none counts as surviving"
+        )
+        return False
+
+    def _check_topics(self, by_partition: Mapping[TopicPartition, Sequence[SavedTail]]) -> None:
+        topics = sorted({at.topic for at in by_partition})
+        for topic in topics:
+            refuse_internal(topic)
+        if self.options.to is not None:
+            refuse_internal(self.options.to)
+            if len(topics) > 1:
+                raise UsageError(
+                    f"--to {self.options.to} would mix the topics {', '.join(topics)}",
+                    next_step="name the partitions of one topic behind the file",
+                )
+        elif self.options.all_records:
+            raise UsageError("--all-records goes with --to: records that survived would be there twice")
+
+    def _target(self, source: TopicPartition) -> TopicPartition:
+        return source if self.options.to is None else TopicPartition(self.options.to, source.partition)
+
+    def _origins(
+        self, sources: Sequence[TopicPartition], targets: Mapping[TopicPartition, Led]
+    ) -> Mapping[TopicPartition, Led]:
+        """The partitions that the records come from, as far as they are still there."""
+        if self.options.all_records:
+            return {}
+        elsewhere = [at for at in sources if at not in targets]
+        there = read_partitions(self.source, elsewhere) if elsewhere else {}
+        return {**targets, **(require_led(self.source, sorted(there)) if there else {})}
+
+    def _partition(
+        self, pair: _Pair, tails: Sequence[SavedTail], reads_keys: bool, showing: Showing
+    ) -> PartitionReplay:
+        survivors = self._survivors(pair, tails)
+        keys = self._keys(tails) if reads_keys else frozenset()
+        known = self._known(pair.target, reads_keys)
+        start = known.scan_from if known is not None else _scan_start(pair, tails)
+        if known is None and not self.options.look and not keys:
+            found = Scan(end=pair.target.log.log_end)
+        else:
+            found = self._scan(pair, start, keys, showing)
+        done = None if known is None else known.done_through
+        counts: Counter[Verdict] = Counter()
+        for judged in judge_tails(self.dump, tails, self.judge(survivors, found, done)):
+            counts[judged.verdict] += 1
+        return PartitionReplay(
+            pair.source,
+            pair.target,
+            tuple(tails),
+            survivors,
+            found,
+            start,
+            counts,
+            done,
+            reads_keys,
+            looked=self.options.look or (known is not None and known.full),
+        )
+
+    def _known(self, target: Led, reads_keys: bool) -> Checkpoint | None:
+        """What the journal says of a partition, where it can stand for looking through all of the log."""
+        known = self.checkpoints.get(target.state.partition)
+        if known is None or known.leader_epoch != target.state.leader_epoch or reads_keys:
+            return None
+        return known if known.full or not self.options.look else None
+
+    def judge(self, survivors: Survivors | None, found: Scan, done: tuple[int, int] | None) -> Judge:
+        """A fresh judge: each goes through the tails once."""
+        return Judge(
+            survivors,
+            found.replayed,
+            found.newest_epoch,
+            self.options.include_aborted,
+            self.options.include_open,
+            done,
+        )
+
+    def _survivors(self, pair: _Pair, tails: Sequence[SavedTail]) -> Survivors | None:
+        origin = pair.origin
+        if origin is None:
+            return None
+        if not _same_topic(tails, origin):
+            topic = pair.source.topic
+            if self.options.to is None:
+                raise RefusedError(
+                    f"topic {topic} was deleted and made again since: it is not the one of these records",
+                    next_step=f"name the topic that is to get all of them: --to {topic}",
+                )
+            return None
+        return Survivors(origin.where, origin.log)
+
+    def _reads_keys(self, config: TopicConfig) -> bool:
+        if self.options.skip_overwritten is not None:
+            return self.options.skip_overwritten
+        return config.cleanup_policy is not None and "compact" in config.cleanup_policy
+
+    def _keys(self, tails: Sequence[SavedTail]) -> frozenset[KeyDigest]:
+        judge = Judge(None, Replayed(), include_aborted=True, include_open=True)
+        return frozenset(
+            digest_of(one.record.key)
+            for one in judge_tails(self.dump, tails, judge)
+            if one.verdict is Verdict.REPLAY and one.record.key is not None
+        )
+
+    def _scan(self, pair: _Pair, start: int, keys: frozenset[KeyDigest], showing: Showing) -> Scan:
+        target = pair.target
+        end = target.log.log_end
+        scanner = Scanner(self.dump.manifest.cluster_id, pair.source, keys)
+        pieces = self.source.tail(target.state, target.leader, start=start, end=end)
+        with showing(f"offsets of {target.where} looked through") as progress:
+            total = max(end - start, 0)
+
+            def reached(offset: int) -> None:
+                if progress is not None:
+                    progress(min(offset - start, total), total)
+
+            found = scan(scanner, pieces, target.where, progress=reached) if end > start else scanner.found
+        found.end = max(found.end, end)
+        if found.replayed.count:
+            self._wait_committed(target, end)
+        return found
+
+    def _wait_committed(self, target: Led, end: int) -> None:
+        """Records that were found count only once they cannot be lost again with their leader."""
+        deadline = time.monotonic() + self.timeout_s
+        while True:
+            self.source.forget()
+            now = require_led(self.source, [target.state.address])[target.state.address]
+            if (now.log.high_watermark or 0) >= end:
+                return
+            if time.monotonic() > deadline:
+                raise RefusedError(
+                    f"{target.where}: replayed records were found that its followers do not have yet",
+                    next_step="bring followers back until the ISR has min ISR, then run it again",
+                )
+            time.sleep(_STEP_S)
+
+    def _warnings(self, partitions: Sequence[PartitionReplay]) -> tuple[str, ...]:
+        said = list(dict.fromkeys(self._notes))
+        if any(one.to_replay for one in partitions):
+            said.append("consumers will see the replayed records after newer ones: their old places are taken")
+        gaps = sorted({str(one.source) for one in partitions if not all(tail.whole for tail in one.tails)})
+        if gaps:
+            said.append(f"the file does not hold all that was asked for of {', '.join(gaps[:5])}: see kelr rescue show")
+        stamped = sorted({one.target.state.topic for one in partitions if one.scan.log_append_time})
+        if stamped:
+            said.append(f"topic {', '.join(stamped)} gives records the time of their writing: their own will be lost")
+        for one in partitions:
+            keyed = any(tail.compacted for tail in one.tails)
+            if (keyed or one.reads_keys) and self.options.skip_overwritten is False:
+                said.append(
+                    f"{one.target.where} is compacted: a replayed record takes the place of a newer one of its key"
+                )
+        if not self.options.look:
+            said.append("nobody looked whether some of them were replayed before: then they will be there twice")
+        return tuple(said)
+
+
+def judge_tails(dump: Dump, tails: Sequence[SavedTail], judge: Judge) -> Iterator[Judged]:
+    """Every record of one partition's tails, tail after tail."""
+    for number, tail in enumerate(tails):
+        yield from judge.tail(dump, tail, number, read_transactions(dump, tail))
+
+
+def _same_topic(tails: Sequence[SavedTail], origin: Led) -> bool:
+    ids = {tail.topic_id for tail in tails if tail.topic_id is not None}
+    return not ids or origin.state.topic_id is None or ids == {origin.state.topic_id}
+
+
+def _scan_start(pair: _Pair, tails: Sequence[SavedTail]) -> int:
+    """From where on replayed records can be in the target."""
+    own = pair.origin is not None and pair.target.state.address == pair.source and _same_topic(tails, pair.origin)
+    return lost_from(tails, pair.target.log) if own else pair.target.log.log_start or 0
+
+
+def _by_partition(tails: Sequence[SavedTail]) -> dict[TopicPartition, list[SavedTail]]:
+    found: dict[TopicPartition, list[SavedTail]] = {}
+    for tail in tails:
+        found.setdefault(tail.address, []).append(tail)
+    for group in found.values():
+        group.sort(key=_last_epoch)
+    return found
+
+
+def _last_epoch(tail: SavedTail) -> tuple[int, int]:
+    """Older histories first."""
+    epochs = [epoch.epoch for epoch in tail.epochs if epoch.epoch is not None]
+    return max(epochs, default=-1), tail.from_offset

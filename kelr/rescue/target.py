@@ -1,0 +1,119 @@
+"""The cluster that gets replayed records: which partition, who leads it, and what its log holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kelr.engine.logs import agreement
+from kelr.errors import RefusedError, UsageError
+from kelr.model import (
+    EpochEnd,
+    NotHeard,
+    PartitionState,
+    ReplicaLog,
+    Selection,
+    Target,
+    TopicPartition,
+)
+from kelr.rescue.manifest import SavedTail
+from kelr.sources.base import Source
+
+_ELECT_FIRST = "elect a leader first: kelr explain says which; the dump keeps the records meanwhile"
+
+INTERNAL_TOPICS: Mapping[str, str] = {
+    "__consumer_offsets": "an old committed offset would send a group back, or beyond records that it has not read",
+    "__transaction_state": "an old state of a transaction would make its coordinator complete or abort another one",
+    "__share_group_state": "an old state would deliver records again, or never",
+    "__cluster_metadata": "the controllers alone write it",
+    "__remote_log_metadata": "an old state would point to segments that are gone",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Led:
+    """A partition that has a leader, with the leader's log."""
+
+    state: PartitionState
+    leader: int
+    log: ReplicaLog
+
+    @property
+    def where(self) -> str:
+        return str(self.state.address)
+
+
+def refuse_internal(topic: str) -> None:
+    """Raises RefusedError for a topic that Kafka keeps for itself."""
+    if topic.startswith("__"):
+        why = INTERNAL_TOPICS.get(topic, "Kafka, or a tool beside it, keeps its own state there")
+        raise RefusedError(
+            f"{topic} is an internal topic, and nothing is replayed into one: {why}",
+            next_step="let Kafka rebuild it; kelr rescue show --records shows what the file holds",
+        )
+
+
+def read_partitions(source: Source, addresses: Sequence[TopicPartition]) -> Mapping[TopicPartition, PartitionState]:
+    """The state of those of these partitions that exist."""
+    selection = Selection(tuple(Target(topic=at.topic, partitions=(at.partition,)) for at in addresses))
+    return {state.address: state for page in source.pages(selection) for state in page.partitions}
+
+
+def require_led(source: Source, addresses: Sequence[TopicPartition]) -> Mapping[TopicPartition, Led]:
+    """Each of these partitions with its leader's log.
+
+    Raises:
+        UsageError: one of them does not exist.
+        RefusedError: one has no live leader, or its leader's log was not heard.
+    """
+    states = read_partitions(source, addresses)
+    for address in addresses:
+        state = states.get(address)
+        if state is None:
+            raise UsageError(
+                f"{address} does not exist on this cluster, or may not be seen",
+                next_step="create the topic with as many partitions as the one that the records come from",
+            )
+        if state.leader is None or state.leader not in source.cluster().live:
+            raise RefusedError(f"{address} has no live leader", next_step=_ELECT_FIRST)
+    logs = source.replica_logs([states[address] for address in addresses], lineage=True)
+    return {address: _led(states[address], logs[address]) for address in addresses}
+
+
+def _led(state: PartitionState, answers: Sequence[ReplicaLog | NotHeard]) -> Led:
+    leader = state.leader
+    assert leader is not None
+    log = next((answer for answer in answers if answer.replica == leader), None)
+    if not isinstance(log, ReplicaLog):
+        why = log.detail if isinstance(log, NotHeard) else "no answer"
+        raise RefusedError(f"{state.address}: the log of its leader {leader} was not heard: {why}")
+    if log.current_leader_epoch is not None and log.current_leader_epoch != state.leader_epoch:
+        raise RefusedError(
+            f"{state.address} is changing hands: leader epoch {state.leader_epoch}, and {log.current_leader_epoch} as"
+            f" replica {leader} has it",
+            next_step="run it again when it has settled",
+        )
+    return Led(state, leader, log)
+
+
+def lost_from(tails: Sequence[SavedTail], log: ReplicaLog) -> int:
+    """The offset behind which the leader's log and the tails' parted: what was replayed or overwritten since lies
+    there. The log's start where that cannot be told."""
+    start = log.log_start or 0
+    found = []
+    for tail in tails:
+        if not tail.lineage or tail.log_end is None:
+            return start
+        lineage = tuple(EpochEnd(entry.epoch, entry.end_offset) for entry in tail.lineage)
+        source = ReplicaLog(
+            tail.replica,
+            tail.log_end,
+            lineage[-1].epoch,
+            log_start=tail.log_start,
+            lineage=lineage,
+        )
+        parted = agreement(source, log)
+        if parted is None:
+            return start
+        found.append(max(start, parted))
+    return min(found, default=start)
