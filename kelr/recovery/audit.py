@@ -35,6 +35,8 @@ class AuditWhat(StrEnum):
     """A topic's ELR and LastKnownELR cleared through its min.insync.replicas."""
     CONFIG = "config"
     """A topic's config, written back by undo or resume."""
+    RESCUE = "rescue"
+    """Saved records, produced again."""
 
 
 @dataclass(frozen=True, slots=True)
