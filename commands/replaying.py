@@ -92,7 +92,7 @@ def _go_on(
     else:
         _warn(output, plan)
     _ask(output, plan, yes=yes)
-    append(state_directory())  # before anything is changed: it can be written
+    _audit(session, dump, [Produced(one, 0) for one in plan.partitions if one.to_replay], journal, begun=True)
     settings = session.settings
     connection = ConnectionSettings.read(
         settings.bootstrap_server, command_config=settings.command_config, timeout_s=settings.timeout_s
@@ -100,7 +100,7 @@ def _go_on(
     with session.progress("records produced") as progress:
         replay = Replay(plan, dump, preparing, settings=connection, journal=journal, progress=progress)
         produced = replay.run()
-    _audit(session, dump, plan, produced, journal)
+    _audit(session, dump, produced, journal)
     _show_done(output, dump, plan, produced)
     _end(produced)
 
@@ -186,8 +186,9 @@ def _repeated(plan: ReplayPlan) -> list[str]:
 
 
 def _audit(
-    session: Session, dump: Dump, plan: ReplayPlan, produced: Sequence[Produced], journal: ReplayJournal
+    session: Session, dump: Dump, produced: Sequence[Produced], journal: ReplayJournal, *, begun: bool = False
 ) -> None:
+    """A line for each partition, before the first record and after the last: a replay that is killed is told of too."""
     who = by(who_changes(session))
     source = session.source()
     append(
@@ -200,22 +201,28 @@ def _audit(
                 topic=one.partition.target.state.topic,
                 partition=one.partition.target.state.partition,
                 cluster_id=source.cluster().cluster_id,
-                result="failed" if one.error else "done",
-                plan_id=plan.plan_id,
+                result="begun" if begun else "failed" if one.error else "done",
+                plan_id=dump.manifest.plan_id,
                 journal=journal.path.name,
                 before={"log_end": one.partition.target.log.log_end, "leader": one.partition.target.leader},
-                after={"records": one.confirmed},
+                after={} if begun else {"records": one.confirmed},
                 evidence=[{"file": dump.path.name, "sha256": dump.sha256, "source": str(one.partition.source)}],
                 error=one.error or None,
-                text=f"{_records(one.confirmed)} produced again",
+                text=_told(one, begun=begun),
                 user=who["user"] or "unknown",
                 host=who["host"] or "unknown",
                 principal=who["principal"],
             )
             for one in produced
-            if one.confirmed or one.error
+            if begun or one.confirmed or one.error
         ),
     )
+
+
+def _told(one: Produced, *, begun: bool) -> str:
+    if begun:
+        return f"{_records(one.partition.to_replay)} about to be produced again"
+    return f"{_records(one.confirmed)} produced again"
 
 
 def _end(produced: Sequence[Produced]) -> None:

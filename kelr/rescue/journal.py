@@ -16,6 +16,7 @@ from typing import Any, Self
 from kelr import __version__
 from kelr.durable import AppendOnlyFile, read_lines
 from kelr.errors import BadInputError
+from kelr.model import TopicPartition
 
 _KIND = "kelr-rescue-replay"
 _VERSION = 1
@@ -73,18 +74,19 @@ class ReplayJournal:
         self.resumed = not is_new and not self.finished
         """Whether an earlier run did not come to its end."""
 
-    def checkpoint(self, partition: int, checkpoint: Checkpoint) -> None:
-        """Write down how far a partition has come."""
+    def checkpoint(self, target: TopicPartition, checkpoint: Checkpoint) -> None:
+        """Write down how far a partition has come, by the address that gets the records."""
         self._file.append(
             {
-                "partition": partition,
+                "topic": target.topic,
+                "partition": target.partition,
                 "scan_from": checkpoint.scan_from,
                 "leader_epoch": checkpoint.leader_epoch,
                 "done_through": checkpoint.done_through,
                 "full": checkpoint.full,
             }
         )
-        self.checkpoints[partition] = checkpoint
+        self.checkpoints[target] = checkpoint
 
     def finish(self) -> None:
         """Write down that every partition came to its end."""
@@ -102,9 +104,9 @@ class ReplayJournal:
         self.close()
 
 
-def _read(path: Path) -> tuple[dict[int, Checkpoint], bool, bool]:
+def _read(path: Path) -> tuple[dict[TopicPartition, Checkpoint], bool, bool]:
     """(how far each partition has come, whether the last run came to its end, whether there was none)."""
-    checkpoints: dict[int, Checkpoint] = {}
+    checkpoints: dict[TopicPartition, Checkpoint] = {}
     finished, is_new = False, True
     for number, line in read_lines(path, _WHAT):
         if is_new:
@@ -117,16 +119,18 @@ def _read(path: Path) -> tuple[dict[int, Checkpoint], bool, bool]:
             finished = True
         else:
             finished = False
-            partition, checkpoint = _checkpoint(line, path, number)
-            checkpoints[partition] = checkpoint
+            target, checkpoint = _checkpoint(line, path, number)
+            checkpoints[target] = checkpoint
     return checkpoints, finished, is_new
 
 
-def _checkpoint(line: Mapping[str, Any], path: Path, number: int) -> tuple[int, Checkpoint]:
-    done = line.get("done_through")
-    values = [line.get("partition"), line.get("scan_from"), line.get("leader_epoch"), *(done or (0, 0))]
-    if not all(type(value) is int and value >= 0 for value in values) or len(values) != 5:
+def _checkpoint(line: Mapping[str, Any], path: Path, number: int) -> tuple[TopicPartition, Checkpoint]:
+    topic, done = line.get("topic"), line.get("done_through")
+    through = done if isinstance(done, list) and len(done) == 2 else (0, 0)
+    values = [line.get("partition"), line.get("scan_from"), line.get("leader_epoch"), *through]
+    is_number = all(type(value) is int and value >= 0 for value in values)
+    if not is_number or not isinstance(topic, str) or not (done is None or through is done):
         raise BadInputError(f"{path}, line {number}: garbled {_WHAT}", next_step="move the file away")
-    partition, scan_from, leader_epoch = values[:3]
-    through = None if done is None else (values[3], values[4])
-    return partition, Checkpoint(scan_from, leader_epoch, through, line.get("full") is True)
+    partition, scan_from, leader_epoch, tail, offset = values
+    checkpoint = Checkpoint(scan_from, leader_epoch, None if done is None else (tail, offset), line.get("full") is True)
+    return TopicPartition(topic, partition), checkpoint

@@ -121,7 +121,7 @@ class Preparing:
     """Prepares a replay.
 
     Args:
-        checkpoints: of the journal, by partition; empty where there is none.
+        checkpoints: of the journal, by the partition that gets the records; empty where there is none.
         settle_s: how long to wait first, for what an earlier run may still have had under way.
         timeout_s: how long the leader may take to commit what its log holds.
     """
@@ -129,7 +129,7 @@ class Preparing:
     dump: Dump
     source: LiveSource
     options: ReplayOptions
-    checkpoints: Mapping[int, Checkpoint] = field(default_factory=dict)
+    checkpoints: Mapping[TopicPartition, Checkpoint] = field(default_factory=dict)
     settle_s: float = 0.0
     timeout_s: float = 30.0
     _notes: list[str] = field(default_factory=list)
@@ -236,7 +236,7 @@ class Preparing:
 
     def _known(self, target: Led, reads_keys: bool) -> Checkpoint | None:
         """What the journal says of a partition, where it can stand for looking through all of the log."""
-        known = self.checkpoints.get(target.state.partition)
+        known = self.checkpoints.get(target.state.address)
         if known is None or known.leader_epoch != target.state.leader_epoch or reads_keys:
             return None
         return known if known.full or not self.options.look else None

@@ -114,7 +114,7 @@ class Replay:
     def _partition(self, one: PartitionReplay) -> Produced:
         if not one.to_replay:
             return Produced(one, 0)
-        self._journal.checkpoint(one.target.state.partition, one.first_checkpoint)
+        self._journal.checkpoint(one.target.state.address, one.first_checkpoint)
         producer: Any = None
         chunk, confirmed = _Chunk(), 0
         judge = self._preparing.judge(one.survivors, one.scan, one.done_through)
@@ -177,7 +177,7 @@ class Replay:
         if chunk.confirmed + len(chunk.errors) < chunk.waiting and not chunk.errors:
             chunk.errors.append("no answer in time")
         if not chunk.errors and chunk.confirmed:
-            self._journal.checkpoint(one.target.state.partition, one.checkpoint(last, chunk.target_end))
+            self._journal.checkpoint(one.target.state.address, one.checkpoint(last, chunk.target_end))
         self._confirmed += chunk.confirmed
         return chunk.confirmed
 
