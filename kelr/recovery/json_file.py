@@ -44,7 +44,7 @@ def read_json(path: Path, what: str, *, max_bytes: int) -> tuple[bytes, Any]:
         raise BadInputError(f"{path} is nested deeper than any {what}") from error
     except ValueError as error:
         # A key given twice, NaN, or a number of thousands of digits.
-        raise BadInputError(f"{path}: not a {what}: {str(error)[:200]}") from error
+        raise BadInputError(f"{path}: no {what}: {str(error)[:200]}") from error
 
 
 def first_problem(error: ValidationError, fields: Collection[str]) -> str:
