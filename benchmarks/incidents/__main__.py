@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import signal
 import sys
 import tempfile
 import time
@@ -29,6 +30,8 @@ BROKERS = (3, 4, 5)
 def main() -> int:
     """Run the rounds, print the table, and say which partitions came out worse than they should."""
     chosen = _arguments()
+    # The cluster's own watch ends it in any case; this way the directory around it goes, too.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(128 + signal.SIGTERM))
     names = [name for name in POLICIES if name in chosen.policies.split(",")]
     rounds = []
     started = time.monotonic()

@@ -79,11 +79,12 @@ def read_topic(lab: Lab, topic: str, states: Mapping[int, PartitionState]) -> Ma
             if time.monotonic() > deadline:
                 raise RuntimeError(f"records did not arrive: {open_ends} are the ends of what is missing")
             for message in consumer.consume(1000, timeout=0.5):
-                if message.error():
+                number, offset, key = message.partition(), message.offset(), message.key()
+                if message.error() or number is None or offset is None or not isinstance(key, bytes):
                     continue
-                keys[message.partition()].add(message.key().decode())
-                if message.offset() + 1 >= open_ends.get(message.partition(), 1 << 62):
-                    del open_ends[message.partition()]
+                keys[number].add(key.decode())
+                if offset + 1 >= open_ends.get(number, offset + 2):
+                    del open_ends[number]
     finally:
         consumer.close()
     return {partition: frozenset(found) for partition, found in keys.items()}

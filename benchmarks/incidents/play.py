@@ -47,7 +47,7 @@ class Player:
             self._story.stop(step.brokers[0])
         elif step.deed is Deed.START:
             self._story.start(*step.brokers)
-            self._settle()
+            wait_settled(self._lab, self._topic)
         elif step.deed is Deed.CUT:
             self._cut(step)
         elif step.deed is Deed.FAIL_TO_START:
@@ -104,11 +104,6 @@ class Player:
                 offsets += self._lab.cut_tail(broker, self._topic, partition, batches=batches).offsets
         self._report(f"cut {offsets} records off the ends of broker {broker}'s logs")
 
-    def _settle(self) -> None:
-        """Wait until every live replica of a led partition is in sync: then a partition stands still again."""
-        up = {broker for broker in self._lab.brokers if self._lab.is_running(broker)}
-        self._story.wait("live replicas are in sync", lambda state: is_settled(state, up))
-
     def _states(self) -> Sequence[PartitionState]:
         return tuple(self._lab.partitions(self._topic).values())
 
@@ -120,12 +115,17 @@ def is_settled(state: PartitionState, up: set[int]) -> bool:
     return state.leader in up and set(state.isr) == set(state.replicas) & up
 
 
+def wait_settled(lab: Lab, topic: str) -> None:
+    """Wait until every partition stands still."""
+    up = {broker for broker in lab.brokers if lab.is_running(broker)}
+    lab.wait_partitions(topic, "live replicas are in sync", lambda state: is_settled(state, up), timeout_s=60)
+
+
 def come_back(lab: Lab, topic: str, brokers: Sequence[int], report: Report) -> Mapping[int, PartitionState]:
     """Start brokers one after the other, each when the one before is in sync everywhere; return the partitions."""
     for broker in brokers:
         lab.start(broker)
-        up = {other for other in lab.brokers if lab.is_running(other)}
-        lab.wait_partitions(topic, "live replicas are in sync", lambda state, up=up: is_settled(state, up))
+        wait_settled(lab, topic)
     report(f"started brokers {_named(brokers)}")
     return {address.partition: state for address, state in lab.partitions(topic).items()}
 

@@ -50,22 +50,23 @@ def run_round(
     """Start a cluster, play the incident of this seed, recover it in every way, count, and end the cluster.
 
     Args:
-        work: an empty directory; the cluster and the copies of its disks live there.
+        work: an empty directory. All that is written is in the cluster's own directory there, which goes with the
+            cluster, also where this process is killed.
     """
     chaos = random_chaos(seed, brokers=brokers, partitions=partitions)
     spec = LabSpec(brokers=brokers, kafka=kafka, heap_mb=256)
     with Lab.up(spec, work / "lab", report=report, owner_pid=os.getpid()) as lab:
         player = Player(lab, TOPIC, chaos, report)
         player.play()
-        frozen = Frozen(lab, work / "frozen")
+        frozen = Frozen(lab, lab.directory / "frozen")
         report(f"every broker is down; gone for good: {dict(chaos.gone)} (broker: its disk can be read)")
         before: Mapping[int, PartitionState] = {}
         reachable: Mapping[int, set[str]] = {}
         losses = {}
         for policy in policies:
             report(f"-- {policy.name}")
-            site = Site(lab, TOPIC, chaos, frozen, work / policy.name, report)
-            site.work.mkdir()
+            site = Site(lab, TOPIC, chaos, frozen, lab.directory / "work" / policy.name, report)
+            site.work.mkdir(parents=True)
             frozen.thaw()
             site.lose_unreadable_disks()
             states = come_back(lab, TOPIC, chaos.live, report)
@@ -97,9 +98,9 @@ def _comparable(states: Mapping[int, PartitionState]) -> Mapping[int, PartitionS
     return {
         partition: replace(
             state,
-            isr=tuple(sorted(state.isr)),
+            isr=tuple(sorted(state.isr or ())),
             elr=tuple(sorted(state.elr or ())),
-            offline_replicas=tuple(sorted(state.offline_replicas)),
+            offline_replicas=tuple(sorted(state.offline_replicas or ())),
         )
         for partition, state in states.items()
     }
