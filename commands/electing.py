@@ -45,7 +45,8 @@ __all__ = ["carry_out", "read_options"]
 
 _SAID_AT_ONCE = frozenset({Stage.REPEAT, Stage.LATE, Stage.INTERRUPTED})
 _MOST_TARGETS = 20
-"""A next command names so many topics; with more it names none and so means all."""
+_LONGEST_TARGET = 80
+"""A next command names so many topics, each in so many characters."""
 
 
 def carry_out(session: Session, wanted: Wanted, logs: Sequence[Path]) -> None:
@@ -262,6 +263,9 @@ def _after_dry_run(plan: Plan) -> tuple[str, ...] | None:
 
 
 def _targets(addresses: Sequence[TopicPartition]) -> tuple[str, ...]:
-    """These partitions as targets of a next command; of many topics none, which means all."""
-    targets = targets_of(addresses)
+    """These partitions as targets of a next command that only looks: of a topic with very many of them the whole topic,
+    of very many topics all that there is."""
+    targets = tuple(
+        target if len(target) <= _LONGEST_TARGET else target.rpartition(":")[0] for target in targets_of(addresses)
+    )
     return targets if len(targets) <= _MOST_TARGETS else ()

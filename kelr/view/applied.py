@@ -116,7 +116,7 @@ def _stock_names(addresses: Sequence[TopicPartition]) -> str:
 
 
 _IN_WORDS = {
-    Ended.DONE: "elected, and the replicas have their order",
+    Ended.DONE: "elected",
     Ended.NOT_NEEDED: "it led already",
     Ended.REFUSED: "not begun: what the plan stood on has changed",
     Ended.OTHER_LEADER: "another replica leads",

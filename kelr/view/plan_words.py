@@ -105,7 +105,8 @@ def totals_in_words(plan: Plan) -> str:
     )
     committed = sum(one.loss.committed.at_least for one in plan.elections if one.loss.committed is not None)
     if plan.consent is Consent.YES:
-        return f"{count}; nothing that was committed is lost." if loss.at_least else f"{count}; nothing is lost."
+        whole = all(one.loss.total == Bounds(0, 0) for one in plan.elections)
+        return f"{count}; nothing is lost." if whole else f"{count}; nothing that was committed is lost."
     if not loss.at_least:
         lost = "no lost offset is known"
     else:

@@ -437,6 +437,16 @@ def test_a_topic_that_is_not_there_does_not_stop_the_rest(kelr: Kelr, carrier: C
     assert "nope" in ran.err
 
 
+def test_a_next_command_that_looks_does_not_list_hundreds_of_partitions(
+    kelr: Kelr, carrier: Carrier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = tuple(replace(MOVABLE, topic="big", partition=number) for number in range(0, 600, 2))
+    serve(monkeypatch, replace(STATE, partitions=(*many, MOVABLE), configs={**STATE.configs, "big": KNOWN}))
+    ran = kelr("elect", "-e", "preferred", "--all-topic-partitions", *CONNECTION)
+    assert len(carrier.elected) == 301
+    assert "next: kelr describe big orders:5 -b kafka-1:9092" in ran.err
+
+
 @pytest.mark.usefixtures("carrier")
 def test_json_is_one_document_with_plan_and_results(kelr: Kelr) -> None:
     ran = kelr("elect", "-e", "unclean", "orders:0,1", "--accept-loss", "19", "-o", "json", *CONNECTION)

@@ -28,7 +28,7 @@ def test_results_for_people() -> None:
     out, err = shown(MIXED, *RESULTS)
     assert out.splitlines() == [
         " PARTITION   RESULT     WANTED  LEADER  EPOCH",
-        " orders:0    done            2       2      8  elected, and the replicas have their order",
+        " orders:0    done            2       2      8  elected",
         " orders:1    refused         3       1      9  not begun: what the plan stood on has changed",
         " payments:0  no-leader       3       -      -  nobody leads (ELIGIBLE_LEADERS_NOT_AVAILABLE)",
         "",
