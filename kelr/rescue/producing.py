@@ -208,6 +208,6 @@ class Replay:
 
 
 def _words(error: Exception) -> str:
-    reason = error.args[0] if error.args else error
+    reason: Any = error.args[0] if error.args else None
     name = getattr(reason, "name", None)
     return f"{name().removeprefix('_')}: {reason.str()}" if callable(name) else str(error)

@@ -177,6 +177,21 @@ def _recover(name: str) -> Callable[[], Mapping[str, Json]]:
     return schema
 
 
+def _rescue(name: str) -> Callable[[], Mapping[str, Json]]:
+    def schema() -> Mapping[str, Json]:
+        from kelr.view import rescue  # noqa: PLC0415
+
+        views: dict[str, View[Any]] = {
+            "dump": rescue.dump_view(),
+            "show": rescue.show_view(),
+            "records": rescue.records_view(full=False),
+            "replay": rescue.replay_view(done=True),
+        }
+        return document_schema(views[name])
+
+    return schema
+
+
 _NO_CLUSTER = Cluster(None, ())
 
 SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
@@ -203,5 +218,9 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "put-right": _recover("put-right"),
     "hold": _recover("hold"),
     "audit-log": _recover("audit-log"),
+    "rescue-dump": _rescue("dump"),
+    "rescue": _rescue("show"),
+    "rescue-records": _rescue("records"),
+    "rescue-replay": _rescue("replay"),
 }
 """Output names and their schemas, made when they are asked for."""
