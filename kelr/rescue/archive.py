@@ -6,7 +6,7 @@ import hashlib
 import time
 import zipfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -43,7 +43,11 @@ def write_dump(path: Path, *, taken_at_ms: int, overwrite: bool) -> Iterator[Dum
     """
     with whole_file(path, _WHAT, overwrite=overwrite) as raw:
         writer = DumpWriter(raw, taken_at_ms)
-        yield writer
+        try:
+            yield writer
+        except BaseException:
+            writer.abandon()
+            raise
         writer.close()
 
 
@@ -54,6 +58,7 @@ class DumpWriter:
         self._zip = zipfile.ZipFile(raw, "w", zipfile.ZIP_STORED, allowZip64=True)
         self._when = time.gmtime(max(taken_at_ms // 1000, 315_532_800))[:6]  # a zip knows no time before 1980
         self._tails: dict[tuple[str, int], int] = {}
+        self._member: IO[bytes] | None = None
 
     def begin(self, tail: SavedTail) -> TailWriter:
         """Begin a tail; `tail` says all that is known of it before its batches are."""
@@ -69,9 +74,17 @@ class DumpWriter:
     def close(self) -> None:
         self._zip.close()
 
+    def abandon(self) -> None:
+        """Let go of a file that nobody will see, so that the zip does not try to end it when it is collected."""
+        for ending in (self._member, self._zip):
+            with suppress(OSError, ValueError):
+                if ending is not None:
+                    ending.close()
+
     def member(self, name: str) -> IO[bytes]:
-        """A member of the zip to be written, of any size."""
-        return self._zip.open(zipfile.ZipInfo(name, self._when), "w", force_zip64=True)
+        """A member of the zip to be written, of any size; one at a time."""
+        self._member = self._zip.open(zipfile.ZipInfo(name, self._when), "w", force_zip64=True)
+        return self._member
 
 
 class TailWriter:
