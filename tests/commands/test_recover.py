@@ -1,0 +1,506 @@
+"""``kelr recover`` from the command line to the controller's state, on a simulated cluster."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kelr.model import TopicPartition
+from kelr.recovery.plan_file import read_plan
+from kelr.sources.memory import MemorySource
+from kelr.sources.snapshot_file import read_snapshot, write_snapshot
+from tests.commands.conftest import Kelr, Ran
+from tests.incident import INCIDENT
+from tests.recovery.simulated import WHO, Killed, SimulatedHand, SimulatedSource, World, leaderless, returns
+from tests.view.test_schema import violations
+
+CONNECTION = ("-b", "kafka-1:9092")
+MODULES = ("recover_plan", "recover_apply", "recover_verify", "recover_settle", "recover_collect")
+DESIGNATE_2 = ("--election-type", "designation", "--designate", "2")
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
+    """Four partitions of ``orders`` without a leader: 2 and 3 are live, 2 holds more than 3, and 1, which led last and
+    holds the most, is down. The current directory and the state are empty."""
+    world = leaderless()
+    monkeypatch.setattr("kelr.commands.session.open_source", lambda _: SimulatedSource(world))
+    for module in MODULES:
+        monkeypatch.setattr(f"kelr.commands.{module}.now_ms", world.clock_ms)
+    for module in ("apply", "resume", "undo", "hold"):
+        monkeypatch.setattr(f"kelr.recovery.{module}.Patience", world.patience)
+    for module in ("recover_apply", "recover_settle"):
+        monkeypatch.setattr(f"kelr.commands.{module}.hand_of", lambda _: SimulatedHand(world))
+        monkeypatch.setattr(f"kelr.commands.{module}.who_changes", lambda _: WHO)
+    monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    monkeypatch.chdir(tmp_path)
+    return world
+
+
+@pytest.fixture
+def planned(kelr: Kelr, world: World) -> str:
+    """A saved plan that designates 2 everywhere."""
+    ran = kelr("recover", "plan", "orders", *DESIGNATE_2, "--out", "plan.json", *CONNECTION)
+    assert ran.code == 0, ran.err
+    assert leaders(world) == [None] * 4
+    return "plan.json"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def leaders(world: World) -> list[int | None]:
+    return [world.state(number).leader for number in range(4)]
+
+
+def orders(world: World) -> list[tuple[int, ...]]:
+    return [world.state(number).replicas for number in range(4)]
+
+
+def apply(kelr: Kelr, *more: str) -> Ran:
+    return kelr("recover", "apply", "plan.json", *more, *CONNECTION)
+
+
+# Plan.
+
+
+def test_what_kelr_recommends_is_planned_for_every_unsafe_partition(kelr: Kelr, world: World) -> None:
+    ran = kelr("recover", "plan", *CONNECTION)
+    assert ran.code == 0, ran.err
+    assert "no election: 4 partitions, orders:0-3: Bring broker 1 back first" in ran.out
+    assert "steady" not in ran.out
+    assert "  1. Bring back, as far as the advice for each partition says that it is safe\n" in ran.out
+    assert "     broker 1: these partitions wait for it (orders:0-3)\n" in ran.out
+    assert leaders(world) == [None] * 4
+
+
+@pytest.mark.usefixtures("world")
+def test_a_plan_that_is_not_saved_ends_with_the_command_that_saves_it(kelr: Kelr) -> None:
+    ran = kelr("recover", "plan", "orders:0", *DESIGNATE_2, *CONNECTION)
+    command = "kelr recover plan orders:0 --election-type designation --designate 2 --out plan.json -b kafka-1:9092"
+    assert ran.err.endswith(f"next: {command}\n")
+    assert "keep broker 1 down until they are done" in ran.out
+
+
+@pytest.mark.usefixtures("world")
+def test_a_saved_plan_is_never_written_over_unasked(kelr: Kelr, planned: str) -> None:
+    before = Path(planned).read_bytes()
+    again = ("recover", "plan", "orders:0", *DESIGNATE_2, "--out", planned, *CONNECTION)
+    assert kelr(*again).code == 2
+    assert Path(planned).read_bytes() == before
+    assert kelr(*again, "--overwrite").code == 0
+    assert [str(one.address) for one in read_plan(Path(planned)).plan.elections] == ["orders:0"]
+
+
+@pytest.mark.parametrize(("text", "lifetime_ms"), [("90s", 90_000), ("30m", 1_800_000), ("2h", 7_200_000)])
+def test_how_long_a_plan_may_be_applied(kelr: Kelr, world: World, text: str, lifetime_ms: int) -> None:
+    ran = kelr("recover", "plan", "orders:0", *DESIGNATE_2, "--expires-in", text, "--out", "p.json", *CONNECTION)
+    assert ran.code == 0, ran.err
+    assert read_plan(Path("p.json")).plan.expires_at_ms == world.clock_ms() + lifetime_ms
+
+
+@pytest.mark.usefixtures("world")
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--expires-in", "soon"], "--expires-in is 'soon', not a length of time"),
+        (["--expires-in", "0m"], "not a length of time"),
+        (["--expires-in", "8d"], "longer than 7 days"),
+        (["--election-type", "designation"], "needs to know whom"),
+        (["--designate", "2"], "names the leader of a designation"),
+        (["--election-type", "fair"], "there is no election type 'fair'"),
+        (["--markdown", "-o", "json"], "--markdown is a format of its own"),
+    ],
+)
+def test_options_of_plan_that_say_nothing(kelr: Kelr, options: list[str], words: str) -> None:
+    ran = kelr("recover", "plan", "orders", *options, *CONNECTION)
+    assert (ran.code, words in ran.err) == (2, True), ran.err
+
+
+@pytest.mark.usefixtures("world")
+def test_an_unknown_topic_is_named_beside_the_plan_of_the_others(kelr: Kelr) -> None:
+    ran = kelr("recover", "plan", "orders:0", "nowhere", *DESIGNATE_2, *CONNECTION)
+    assert (ran.code, "nowhere: UNKNOWN_TOPIC_OR_PARTITION" in ran.err) == (7, True)
+    assert "orders:0: elect broker 2" in ran.out
+
+
+@pytest.mark.usefixtures("world")
+def test_markdown_is_short_first_and_folds_the_details(kelr: Kelr) -> None:
+    ran = kelr("recover", "plan", "orders", *DESIGNATE_2, "--markdown", *CONNECTION)
+    lines = ran.out.splitlines()
+    assert lines[0].startswith("**Recovery plan `")
+    assert any(line.startswith("| orders:0 | broker 2 |") for line in lines)
+    assert (
+        lines.index("<details><summary>Details</summary>") > lines.index("```sh") > lines.index("|---|---|---|---|---|")
+    )
+    assert lines[-1] == "</details>"
+    assert max(map(len, lines[: lines.index("```sh")])) < 400
+
+
+@pytest.mark.usefixtures("world")
+def test_an_export_holds_the_files_and_lines_for_kafkas_own_tools(kelr: Kelr) -> None:
+    ran = kelr("recover", "plan", "orders", *DESIGNATE_2, "--export", "by-hand", *CONNECTION)
+    assert ran.code == 0, ran.err
+    steps = Path("by-hand/steps.txt").read_text()
+    assert "kafka-leader-election.sh --bootstrap-server kafka-1:9092 --election-type unclean" in steps
+    assert "kafka-python admin -b kafka-1:9092 partitions alter-reassignments -r orders:" in steps
+    assert "{" not in steps.replace("}}", "").replace(": None}", "")
+    elect = json.loads(Path("by-hand/elect-unclean.json").read_text())
+    assert elect == {"partitions": [{"topic": "orders", "partition": number} for number in range(4)]}
+    again = kelr("recover", "plan", "orders", *DESIGNATE_2, "--export", "by-hand", *CONNECTION)
+    assert (again.code, "exists already" in again.err) == (2, True)
+
+
+def test_a_plan_of_a_snapshot_needs_no_cluster(kelr: Kelr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_snapshot(INCIDENT, Path("incident.kelr"))
+    ran = kelr("recover", "plan", "--snapshot", "incident.kelr", "-o", "json")
+    assert ran.code == 0, ran.err
+    document = json.loads(ran.out)
+    assert violations(document, "plan") == []
+    assert [item["status"] for item in document["items"]] == ["advised"] * 4
+
+
+# Apply.
+
+
+def test_a_plan_is_applied_and_every_order_is_as_it_was(kelr: Kelr, world: World, planned: str) -> None:
+    before = orders(world)
+    ran = apply(kelr, "--yes", "--accept-loss", "0")
+    assert ran.code == 0, ran.err
+    assert leaders(world) == [2] * 4
+    assert orders(world) == before
+    assert "Checked now: 4 elections of 4 can be carried out." in ran.out
+    assert planned not in ran.err  # what is verified is the plan as it was carried out
+    assert "next: kelr recover verify " in ran.err
+
+
+@pytest.mark.usefixtures("planned")
+def test_without_a_terminal_and_without_yes_it_is_a_dry_run_that_says_so(kelr: Kelr, world: World) -> None:
+    ran = apply(kelr, "--accept-loss", "0")
+    assert ran.code == 0, ran.err
+    assert "this was a dry run; --yes applies it" in ran.err
+    assert "next: kelr recover apply plan.json --yes --accept-loss 0 -b kafka-1:9092" in ran.err
+    lacks = apply(kelr)
+    assert (lacks.code, "--accept-loss 0" in lacks.err) == (6, True)
+    assert leaders(world) == [None] * 4
+
+
+@pytest.mark.usefixtures("planned")
+def test_yes_never_stands_for_an_accepted_loss(kelr: Kelr, world: World) -> None:
+    ran = apply(kelr, "--yes")
+    assert (ran.code, "this needs --accept-loss 0" in ran.err) == (6, True)
+    assert leaders(world) == [None] * 4
+
+
+@pytest.mark.usefixtures("planned")
+@pytest.mark.parametrize(
+    ("typed", "code", "leader"), [("0\n", 0, 2), ("5\n", 6, None), ("y\n", 6, None), ("", 6, None)]
+)
+def test_on_a_terminal_the_number_is_typed(
+    kelr: Kelr, world: World, monkeypatch: pytest.MonkeyPatch, *, typed: str, code: int, leader: int | None
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal(typed))
+    ran = apply(kelr)
+    assert (ran.code, leaders(world)) == (code, [leader] * 4), ran.err
+
+
+@pytest.mark.usefixtures("planned")
+def test_what_changed_is_named_field_by_field_with_one_command_to_plan_again(kelr: Kelr, world: World) -> None:
+    returns(world, 1)
+    assert leaders(world) == [1] * 4
+    ran = apply(kelr, "--yes", "--accept-loss", "0")
+    assert ran.code == 6
+    assert "What has changed since the plan:" in ran.out
+    changed = [line.split()[1:4] for line in ran.out.splitlines() if line.startswith(" orders:0  ")]
+    assert ["leader", "none", "1"] in changed
+    again = "kelr recover plan orders:0-3 --election-type designation --designate 2 --out plan-again.json"
+    assert f"{again} -b kafka-1:9092" in ran.err
+    assert leaders(world) == [1] * 4
+
+
+@pytest.mark.usefixtures("planned")
+def test_the_rest_goes_on_where_some_are_refused(kelr: Kelr, world: World) -> None:
+    at = TopicPartition("orders", 1)
+    assert world.state(1).replicas == (3, 2, 1)
+    SimulatedHand(world).reorder({at: (3, 1, 2)})
+    ran = apply(kelr, "--yes", "--accept-loss", "0")
+    assert ran.code == 7, ran.err
+    assert leaders(world) == [2, None, 2, 2]
+    assert "Checked now: 3 elections of 4 can be carried out; 1 refused" in ran.out
+    assert "to plan the refused again: kelr recover plan orders:1 --election-type designation" in ran.err
+
+
+@pytest.mark.usefixtures("planned")
+def test_a_part_of_a_plan_is_applied_by_topic(kelr: Kelr, world: World) -> None:
+    wrong = apply(kelr, "--topic", "order", "--yes")
+    assert (wrong.code, "elects nobody of topic order" in wrong.err, "orders" in wrong.err) == (2, True, True)
+    assert apply(kelr, "--topic", "orders", "--batch", "1", "--yes", "--accept-loss", "0").code == 0
+    assert leaders(world) == [2] * 4
+
+
+@pytest.mark.usefixtures("planned")
+def test_an_expired_plan_is_refused_with_the_command_to_plan_again(kelr: Kelr, world: World) -> None:
+    world.now_s += 3600
+    ran = apply(kelr, "--yes", "--accept-loss", "0")
+    assert (ran.code, "plan.json expired 0 s ago: nothing was changed" in ran.err) == (6, True), ran.err
+    assert "kelr recover plan orders:0-3 --election-type designation --designate 2 --out plan-again.json" in ran.err
+    assert leaders(world) == [None] * 4
+
+
+@pytest.mark.usefixtures("planned")
+@pytest.mark.parametrize("command", ["apply", "verify"])
+def test_a_plan_of_another_cluster_is_refused(
+    kelr: Kelr, monkeypatch: pytest.MonkeyPatch, world: World, command: str
+) -> None:
+    monkeypatch.setattr("tests.recovery.simulated.CLUSTER_ID", "another-cluster-entirel")
+    ran = kelr("recover", command, "plan.json", *CONNECTION)
+    assert ran.code == 6
+    assert (
+        "plan.json is a plan of cluster 4L6g3nShT-eMCtK--X86sw, and this is cluster another-cluster-entirel" in ran.err
+    )
+    assert leaders(world) == [None] * 4
+
+
+@pytest.mark.usefixtures("world")
+def test_a_snapshot_is_never_what_a_cluster_is_changed_on(kelr: Kelr, planned: str) -> None:
+    write_snapshot(INCIDENT, Path("incident.kelr"))
+    ran = kelr("recover", "apply", planned, "--yes", "--snapshot", "incident.kelr")
+    assert (ran.code, "is a saved snapshot" in ran.err) == (2, True)
+
+
+def edit(path: str, change: Callable[[dict[str, Any]], None]) -> None:
+    document = json.loads(Path(path).read_text())
+    change(document)
+    Path(path).write_text(json.dumps(document, indent=2))
+
+
+def test_an_edited_plan_is_worked_out_again_and_asked_for_anew(kelr: Kelr, world: World, planned: str) -> None:
+    def designate_3(document: dict[str, Any]) -> None:
+        document["elections"][0]["elect"] = 3
+        del document["elections"][1:]
+
+    edit(planned, designate_3)
+    before = orders(world)
+    refused = apply(kelr, "--yes", "--accept-loss", "0")
+    assert refused.code == 6, refused.err
+    assert "Planned again from the present state, this differs from the file:" in refused.out
+    assert leaders(world) == [None] * 4
+    number = refused.err.split("--accept-loss ")[1].split()[0].rstrip(",")
+    assert int(number) > 0
+    ran = apply(kelr, "--yes", "--accept-loss", number)
+    assert ran.code == 0, ran.err
+    assert (leaders(world), orders(world)) == ([3, None, None, None], before)
+
+
+def test_an_edited_plan_with_a_typo_names_file_and_place(kelr: Kelr, world: World, planned: str) -> None:
+    edit(planned, lambda document: document["elections"][0].update(elcet=document["elections"][0].pop("elect")))
+    ran = apply(kelr, "--yes")
+    assert (ran.code, "plan.json: garbled plan: elections[0].elect" in ran.err) == (2, True)
+    assert leaders(world) == [None] * 4
+
+
+@pytest.mark.usefixtures("planned")
+@pytest.mark.parametrize(
+    "options",
+    [["--batch", "0"], ["--pause", "-1"], ["--pause", "nan"], ["--accept-loss", "-1"], ["--force", " "]],
+)
+def test_options_of_apply_that_make_no_sense(kelr: Kelr, options: list[str]) -> None:
+    assert apply(kelr, "--yes", *options).code == 2
+
+
+@pytest.mark.usefixtures("planned")
+def test_keep_order_leaves_the_wanted_replica_first(kelr: Kelr, world: World) -> None:
+    assert apply(kelr, "--yes", "--accept-loss", "0", "--keep-order").code == 0
+    assert {order[0] for order in orders(world)} == {2}
+    ran = kelr("recover", "verify", "plan.json", *CONNECTION)
+    assert "--keep-order" in ran.out
+
+
+def test_the_document_of_apply_is_as_its_schema_says(kelr: Kelr, planned: str) -> None:
+    dry = kelr("recover", "apply", planned, "--accept-loss", "0", "-o", "json", *CONNECTION)
+    assert (dry.code, violations(json.loads(dry.out), "applied")) == (0, [])
+    assert {item["result"]["ended"] for item in json.loads(dry.out)["items"]} == {"not-tried"}
+    done = kelr("recover", "apply", planned, "--yes", "--accept-loss", "0", "-o", "json", *CONNECTION)
+    document = json.loads(done.out)
+    assert (done.code, violations(document, "applied")) == (0, [])
+    assert document["ended"] == {"done": 4}
+
+
+# Verify.
+
+
+@pytest.mark.usefixtures("planned")
+def test_verify_says_what_is_not_yet_before_the_plan_is_applied(kelr: Kelr) -> None:
+    ran = kelr("recover", "verify", "plan.json", *CONNECTION)
+    assert ran.code == 1
+    assert "nobody leads, as before the plan" in ran.out
+    assert ran.err.endswith("next: kelr recover verify plan.json --wait -b kafka-1:9092\n")
+
+
+@pytest.mark.usefixtures("planned")
+def test_verify_after_the_plan_was_applied_says_what_only_a_live_cluster_tells(kelr: Kelr) -> None:
+    apply(kelr, "--yes", "--accept-loss", "0")
+    ran = kelr("recover", "verify", "plan.json", "-o", "json", *CONNECTION)
+    document = json.loads(ran.out)
+    assert violations(document, "verification") == []
+    passed = {(item["partition"], item["check"]): item["passed"] for item in document["items"]}
+    assert {passed[number, "leader"] for number in range(4)} == {"yes"}
+    assert {passed[number, "order"] for number in range(4)} == {"yes"}
+    assert {passed[number, "groups"] for number in range(4)} == {"unknown"}
+    assert (ran.code, document["good"], document["no"]) == (1, False, 0)
+    table = list(csv.DictReader(io.StringIO(kelr("recover", "verify", "plan.json", "-o", "csv", *CONNECTION).out)))
+    assert {row["check"] for row in table} == {item["check"] for item in document["items"]}
+
+
+@pytest.mark.usefixtures("planned")
+def test_verify_takes_a_part_and_a_time_to_wait(kelr: Kelr) -> None:
+    assert kelr("recover", "verify", "plan.json", "--wait-for", "0", *CONNECTION).code == 2
+    assert kelr("recover", "verify", "plan.json", "--topic", "none", *CONNECTION).code == 2
+    ran = kelr("recover", "verify", "plan.json", "--wait-for", "0.01", *CONNECTION)
+    assert (ran.code, "waiting for leader of orders:0-3\n" in ran.err) == (1, True)
+
+
+# Status, resume, undo, log.
+
+
+def kill_at(kelr: Kelr, world: World, moment: int) -> None:
+    """Apply the plan, and be killed on the way."""
+    world.kill_at = len(world.moments) + moment
+    with pytest.raises(Killed):
+        apply(kelr, "--yes", "--accept-loss", "0")
+    world.revive()
+
+
+@pytest.mark.usefixtures("planned")
+@pytest.mark.parametrize("command", ["resume", "undo"])
+def test_a_run_that_was_cut_short_is_shown_and_settled(kelr: Kelr, world: World, command: str) -> None:
+    before = orders(world)
+    kill_at(kelr, world, 1)  # right after the reordering
+    assert orders(world) != before
+    left = kelr("recover", "status", *CONNECTION)
+    assert (left.code, "cut short" in left.out, "next: kelr recover resume" in left.err) == (1, True, True)
+    document = json.loads(kelr("recover", "status", "plan.json", "-o", "json", *CONNECTION).out)
+    assert violations(document, "recovery-status") == []
+    assert (document["clean"], len(document["journals"])) == (False, 1)
+    ran = kelr("recover", command, "-o", "json", *CONNECTION)
+    settled = json.loads(ran.out)
+    assert (ran.code, violations(settled, "put-right"), settled["closed"]) == (0, [], True), ran.err
+    assert orders(world) == before
+    assert leaders(world) == ([2] * 4 if command == "resume" else [None] * 4)
+    assert kelr("recover", "status", "plan.json", *CONNECTION).code == 0
+
+
+@pytest.mark.usefixtures("world")
+def test_there_is_nothing_to_settle_where_nothing_was_begun(kelr: Kelr) -> None:
+    ran = kelr("recover", "status", *CONNECTION)
+    assert (ran.code, ran.out) == (0, "Nothing is left to put right.\n")
+    assert kelr("recover", "resume", *CONNECTION).code == 2
+    assert kelr("recover", "undo", *CONNECTION).code == 2
+
+
+@pytest.mark.usefixtures("planned")
+def test_an_order_left_behind_is_found_and_undone_without_its_journal(
+    kelr: Kelr, world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    before = orders(world)
+    kill_at(kelr, world, 1)
+    monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "another-machine"))
+    ran = kelr("recover", "status", "plan.json", *CONNECTION)
+    assert (ran.code, "next: kelr recover undo plan.json" in ran.err) == (1, True)
+    assert kelr("recover", "undo", "plan.json", *CONNECTION).code == 0
+    assert orders(world) == before
+
+
+@pytest.mark.usefixtures("planned")
+def test_the_log_tells_who_did_what(kelr: Kelr) -> None:
+    assert "nothing in" in kelr("recover", "log").err
+    apply(kelr, "--yes", "--accept-loss", "0")
+    document = json.loads(kelr("recover", "log", "-o", "json").out)
+    assert violations(document, "audit-log") == []
+    assert [item["partition"] for item in document["items"]] == [0, 1, 2, 3]
+    assert {(item["user"], item["result"], item["wanted"]) for item in document["items"]} == {(WHO.user, "done", 2)}
+    assert "ada@laptop as User:ada" in kelr("recover", "log", "--since", "2023-11-14T00:00:00Z").out
+    assert json.loads(kelr("recover", "log", "--topic", "other", "-o", "json").out)["items"] == []
+    assert json.loads(kelr("recover", "log", "--since", "2100-01-01T00:00:00Z", "-o", "json").out)["items"] == []
+    assert kelr("recover", "log", "--since", "lately").code == 2
+
+
+# Hold.
+
+
+@pytest.mark.usefixtures("world")
+def test_a_hold_shows_its_price_and_asks_for_the_topic_by_name(
+    kelr: Kelr, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dry = kelr("recover", "hold", "--topic", "orders", "--dry-run", "-o", "json", *CONNECTION)
+    document = json.loads(dry.out)
+    assert (dry.code, violations(document, "hold"), document["done"]) == (0, [], False)
+    assert [item["last_known_elr"] for item in document["items"]] == [[1]] * 4
+    force = ("--force", "1 burned down") if document["needs_force"] else ()
+    assert bool(force) == any(item["clean"] for item in document["items"])
+    asked = kelr("recover", "hold", "--topic", "orders", *force, *CONNECTION)
+    assert (asked.code, "--yes-clear-elr-of orders" in asked.err) == (6, True)
+    assert kelr("recover", "hold", "--topic", "orders", "--yes-clear-elr-of", "order", *force, *CONNECTION).code == 2
+    monkeypatch.setattr("sys.stdin", Terminal("order\n"))
+    assert kelr("recover", "hold", "--topic", "orders", *force, *CONNECTION).code == 6
+    assert world.state().last_known_elr == (1,)
+    monkeypatch.setattr("sys.stdin", Terminal("orders\n"))
+    ran = kelr("recover", "hold", "--topic", "orders", *force, *CONNECTION)
+    assert ran.code == 0, ran.err
+    assert [(world.state(number).elr, world.state(number).last_known_elr) for number in range(4)] == [((), ())] * 4
+    assert "ELR and LastKnownELR of 4 partitions are empty; min.insync.replicas has its old value" in ran.out
+
+
+@pytest.mark.usefixtures("world")
+def test_a_clean_candidate_is_thrown_away_only_with_a_reason(kelr: Kelr, world: World) -> None:
+    ran = kelr("recover", "hold", "--topic", "orders", "--yes-clear-elr-of", "orders", *CONNECTION)
+    assert (ran.code, "would lead" in ran.err, "--force" in ran.err) == (6, True, True)
+    assert world.state().elr == (1,)
+
+
+# Collect.
+
+
+@pytest.mark.usefixtures("world")
+def test_a_collection_of_a_live_cluster_holds_the_unsafe_partitions(kelr: Kelr) -> None:
+    ran = kelr("recover", "collect", "--out", "live.kelr", "-o", "json", *CONNECTION)
+    assert ran.code == 0, ran.err
+    document = json.loads(ran.out)
+    assert violations(document, "collection") == []
+    (item,) = document["items"]
+    assert (item["broker"], item["logs"] + item["unreadable"]) == (None, 12)
+    assert {state.topic for state in read_snapshot(Path("live.kelr")).partitions} == {"orders"}
+    again = kelr("recover", "collect", "--out", "live.kelr", *CONNECTION)
+    assert (again.code, "exists already" in again.err) == (2, True)
+
+
+@pytest.mark.usefixtures("world")
+def test_nothing_is_collected_where_nothing_is_unsafe(kelr: Kelr, monkeypatch: pytest.MonkeyPatch) -> None:
+    healthy = replace(INCIDENT, partitions=INCIDENT.partitions[:1])
+    monkeypatch.setattr("kelr.commands.session.open_source", lambda _: MemorySource(healthy))
+    ran = kelr("recover", "collect", "--out", "live.kelr", *CONNECTION)
+    assert (ran.code, Path("live.kelr").exists(), "nothing was written" in ran.err) == (0, False, True)
+    assert kelr("recover", "collect", "--out", "live.kelr", "orders:0", *CONNECTION).code == 0
+    assert [str(state.address) for state in read_snapshot(Path("live.kelr")).partitions] == ["orders:0"]
+
+
+@pytest.mark.usefixtures("world")
+def test_options_of_collect_that_contradict_each_other(kelr: Kelr) -> None:
+    both = kelr("recover", "collect", "--out", "x", "--log-dir", ".", "--merge", "y")
+    assert (both.code, "leave one of them out" in both.err) == (2, True)
+    assert kelr("recover", "collect", "orders", "--out", "x", "--merge", "y").code == 2
+    kelr("recover", "collect", "--out", "live.kelr", *CONNECTION)
+    snapshot = kelr("recover", "collect", "--out", "x", "--merge", "live.kelr")
+    assert (snapshot.code, "is a snapshot of a cluster" in snapshot.err) == (2, True)
+    assert not Path("x").exists()
