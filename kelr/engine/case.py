@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from kelr.controller import Circumstances, RuleSet, electable_replicas, recovery_quorum
 from kelr.engine.logs import KnownLogs, rank_logs, verified
 from kelr.engine.situation import effective_min_isr
-from kelr.model import BrokerStatus, Cluster, Loss, PartitionState, Snapshot, TopicConfig, Unheard
+from kelr.model import LOG_DIRECTORY, BrokerStatus, Cluster, Loss, PartitionState, Snapshot, TopicConfig, Unheard
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,11 @@ class Case:
             return False
         answer = self.logs.unheard.get(broker)
         return answer is not None and answer.reason is Unheard.STORAGE_ERROR
+
+    def read_from_disk(self, replica: int) -> bool:
+        """Whether the replica's log was read from its disk while it is down: then it holds that, and no more."""
+        log = self.logs.ranked.get(replica)
+        return log is not None and log.source == LOG_DIRECTORY and replica not in self.electable
 
     def status(self, broker: int) -> str:
         """The broker's status in words.

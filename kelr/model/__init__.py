@@ -29,7 +29,7 @@ from kelr.model.decision import (
     Truncation,
     parse_election_type,
 )
-from kelr.model.logs import EpochEnd, LogAnswer, NotHeard, ReplicaLog, Unheard
+from kelr.model.logs import LOG_DIRECTORY, EpochEnd, LogAnswer, NotHeard, ReplicaLog, Unheard
 from kelr.model.partition import PartitionState, TopicPartition
 from kelr.model.plan import (
     Alternative,
@@ -57,6 +57,7 @@ from kelr.model.target import Selection, Target, parse_target, select
 
 __all__ = [
     "ELR_FEATURE",
+    "LOG_DIRECTORY",
     "METADATA_FEATURE",
     "Advice",
     "AdviceAction",

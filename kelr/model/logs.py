@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+LOG_DIRECTORY = "log directory"
+"""`ReplicaLog.source` of a log that was read from its broker's disk."""
+
 
 @dataclass(frozen=True, slots=True)
 class EpochEnd:

@@ -6,6 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from kelr.controller.handlers import without
+from kelr.engine.advice.absent_logs import (
+    best_absent,
+    bring_the_best_back,
+    its_log_was_read,
+    keep_down,
+)
 from kelr.engine.advice.by_hand import designation, left_out, needs_reordering
 from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.lost_directory import and_not, not_without_the_data, with_their_logs
@@ -18,7 +24,7 @@ from kelr.engine.advice.words import (
     until_the_outage_costs_more,
 )
 from kelr.engine.case import Case
-from kelr.engine.words import agree, brokers, ids, joined, plural
+from kelr.engine.words import agree, brokers, ids, joined
 from kelr.model import (
     Advice,
     AdviceAction,
@@ -127,7 +133,7 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
         return _without_their_logs(case, found, lost)
     awaited = with_their_logs(case, awaited)
     lacking = [replica for replica in awaited if _lacks_committed(found, replica)]
-    held_back = _hold(case, found, lacking[0]) if len(lacking) == len(awaited) else None
+    held_back = keep_down(case, found, lacking[0]) if len(lacking) == len(awaited) else None
     if held_back is not None:
         return held_back
     awaited = tuple(replica for replica in awaited if replica not in lacking) or awaited
@@ -138,7 +144,9 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
     if case.cluster.status(first) is BrokerStatus.UNREGISTERED:
         text = f"Start {any_of}: not registered, so the return counts as unclean and ends the place in the ELR."
     unclean = found.forecast(first, clean=False)
-    if (
+    if case.read_from_disk(first):
+        text += f" {its_log_was_read(case, first).capitalize()}."
+    elif (
         unclean is not None
         and unclean.elected == first
         and unclean.loss
@@ -190,52 +198,50 @@ def _lacks_committed(found: Findings, replica: int) -> bool:
     )
 
 
-def _hold(case: Case, found: Findings, replica: int) -> Advice | None:
-    """Keep a broker down that Kafka would elect with a log that is known to be worse; None where it is not."""
-    best = found.best_designation
-    if replica not in case.logs.heard or case.logs.is_best(replica) or best is None or best.designate is None:
-        return None
-    behind = plural(case.logs.behind_best(replica) or 0, "offset")
-    text = (
-        f"Keep broker {replica} down: Kafka elects it the moment it is back, and its log lacks {behind} that"
-        f" {best.designate} holds. Designate {best.designate} first."
-    )
-    return Advice(AdviceAction.HOLD, text, replica, designate=best.designate)
-
-
 def _wait_for_last_known_leader(case: Case, found: Findings) -> Advice:
     leader = case.last_known_leader
     assert leader is not None  # the situation says so
-    held_back = _hold(case, found, leader)
+    held_back = keep_down(case, found, leader)
     if held_back is not None:
         return held_back
-    text = (
-        f"If only the process of broker {leader} died, bring it back: its log is whole, and Kafka elects it at once."
-        f" If its machine crashed or lost its disk, keep it down and look at its log first: Kafka elects it whatever"
-        " the log still holds, no config forbids it, and the others truncate to it."
-    )
-    alternative, designate = _otherwise(case, found, (leader,), f"If {leader} cannot come back, or its log was cut")
+    if case.logs.lost_directory(leader):
+        return _without_their_logs(case, found, (leader,))
+    condition = f"If {leader} cannot come back"
+    if case.read_from_disk(leader):
+        text = f"Bring broker {leader} back: {its_log_was_read(case, leader)}. Kafka elects it at once."
+    else:
+        text = (
+            f"If only the process of broker {leader} died, bring it back: its log is whole, and Kafka elects it at"
+            " once. If its machine crashed or lost its disk, keep it down and look at its log first: Kafka elects it"
+            " whatever the log still holds, no config forbids it, and the others truncate to it."
+        )
+        condition += ", or its log was cut"
+    alternative, designate = _otherwise(case, found, (leader,), condition)
     return Advice(AdviceAction.BRING_BACK, text, leader, alternative, command=_look_again(case), designate=designate)
 
 
 def _unclean_recovery(case: Case, found: Findings) -> Advice:
     best = found.best_designation
     missing = case.logs.unranked
+    back = bring_the_best_back(case, found)
+    if back is not None and (best is None or not missing):
+        return back
     if best is None or best.designate is None:
         return _blocked(case)
     designate = best.designate
     if not missing:
-        balanced = found.outcome(ElectionType.LONGEST_LOG_BALANCED)
-        if balanced is not None and balanced.elected == designate:
-            text = f"Designate {designate}, as a balanced recovery would: of all replicas it has the best log"
-        else:
-            text = f"Designate {designate}, as an aggressive recovery would: it has the best log of the live replicas"
-        text += f", and it {cost_in_words(best.loss)}."
+        text = (
+            f"Designate {designate}, as a balanced recovery would: of all replicas it has the best log, and it"
+            f" {cost_in_words(best.loss)}."
+        )
         return Advice(AdviceAction.DESIGNATE, text, designate, designate=designate)
     text = (
         f"Bring {brokers(missing)} back, or read {agree(len(missing), 'its log', 'their logs')}, before you choose:"
         " nobody is elected by that, so all logs can be compared at leisure."
     )
+    absent = best_absent(case)
+    if absent is not None:
+        text += f" Bring {absent} back, too: it has the best log of those that were heard."
     alternative, designate = or_designate(case, found, "If that cannot be done")
     return Advice(
         AdviceAction.GET_MORE_INFORMATION,
@@ -274,6 +280,9 @@ def _blocked(case: Case) -> Advice:
 
 def _no_live_replica(case: Case, found: Findings) -> Advice:
     if not found.waits_for:
+        back = bring_the_best_back(case, found)
+        if back is not None:
+            return back
         text = (
             f"Start any of {brokers(case.state.replicas)}, best all of them: none would be elected by itself, so their"
             " logs can be compared before one is designated."
@@ -283,6 +292,10 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
     if not whole:
         return _without_their_logs(case, found, found.waits_for)
     first = whole[0]
+    by_place = first in case.state.isr or first in case.elr
+    held_back = None if by_place and not _lacks_committed(found, first) else keep_down(case, found, first)
+    if held_back is not None:
+        return held_back
     clean = found.forecast(first, clean=True)
     sure = clean is not None and clean.loss is not None and clean.loss.grade is Grade.PROVEN_NONE
     others = without(case.state.replicas, first)
@@ -290,9 +303,12 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
     text += " It is elected the moment it is back"
     if others:
         truncate = agree(len(others), "truncates", "truncate")
-        text += f"; {joined(others)} then {truncate} to its log where they differ. If the machine of {first} crashed,"
-        text += f" start {joined(others)} first and compare"
+        text += f"; {joined(others)} then {truncate} to its log where they differ"
+        if not case.read_from_disk(first):
+            text += f". If the machine of {first} crashed, start {joined(others)} first and compare"
     text += "."
+    if case.read_from_disk(first):
+        text += f" {its_log_was_read(case, first).capitalize()}."
     if case.unclean_election:
         text += " Mind that unclean.leader.election.enable is true: whoever returns first is elected."
     return Advice(AdviceAction.BRING_BACK, text, first, command=_look_again(case))

@@ -32,13 +32,14 @@ def or_designate(case: Case, found: Findings, condition: str) -> tuple[str, int 
     if best is None or best.designate is None:
         return "", None
     text = f"{condition}: designate {best.designate}, which {cost_in_words(best.loss)}."
-    text += _hold_down(case, best.designate)
+    text += _hold_down(case, best.designate, best.loss)
     return text, best.designate
 
 
-def _hold_down(case: Case, designated: int) -> str:
+def _hold_down(case: Case, designated: int, loss: Loss | None) -> str:
     """Whoever stays away truncates to the new leader on return: the last moment to save its tail is before."""
-    away = [replica for replica in case.absent if replica in case.logs.unheard]
+    truncated = {one.replica for one in loss.truncations} if loss is not None else set()
+    away = [replica for replica in case.absent if replica in case.logs.unheard or replica in truncated]
     if not away:
         return ""
     if len(away) == 1:

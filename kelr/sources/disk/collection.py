@@ -7,11 +7,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kelr.model import LogAnswer, Selection, TopicPartition
+from kelr.model import LOG_DIRECTORY, LogAnswer, Selection, TopicPartition
 from kelr.sources.disk.names import Kind
 
-SOURCE = "log directory"
-"""`ReplicaLog.source` of a log that was read from a disk."""
+SOURCE = LOG_DIRECTORY
 
 
 _FORBIDDEN = frozenset({os.strerror(errno.EACCES), os.strerror(errno.EPERM)})

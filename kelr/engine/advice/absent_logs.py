@@ -1,0 +1,123 @@
+"""What to say where the log of a broker that is down was heard: from its disk, or in an answer of before.
+
+The best log may then be one that nobody can elect yet, and a broker that Kafka would elect on its return may be known
+to have a worse one.
+"""
+
+from __future__ import annotations
+
+from kelr.engine.advice.findings import Findings
+from kelr.engine.advice.words import or_designate
+from kelr.engine.case import Case
+from kelr.engine.logs import count_distinct
+from kelr.engine.words import agree, brokers, joined, plural
+from kelr.model import Advice, AdviceAction
+
+
+def best_absent(case: Case) -> int | None:
+    """The absent replica with the best log of all that were heard; None where a live one has as good a log."""
+    best = case.logs.best
+    if best is None or best.replica in case.electable or any(case.logs.is_best(replica) for replica in case.live):
+        return None
+    return best.replica
+
+
+def its_log_was_read(case: Case, replica: int) -> str:
+    """The end of a sentence about a replica whose log was read from its disk."""
+    log = case.logs.ranked[replica]
+    text = f"its log was read from its disk and ends at {log.log_end}"
+    if case.logs.is_best(replica):
+        return f"{text}, {_the_best(case)}"
+    best = case.logs.best
+    assert best is not None  # some log was ranked
+    more = _lacking(case, replica, best.replica)
+    return f"{text}; it lacks {more} that {best.replica} holds, and {_committed_in_words(case, replica)}"
+
+
+def _committed_in_words(case: Case, replica: int) -> str:
+    """Whether what the replica lacks is known to be committed."""
+    known = sum(
+        count_distinct(case.logs.missing(other, replica, below=log.high_watermark))
+        for other, log in case.logs.ranked.items()
+        if other != replica and log.high_watermark is not None and case.logs.agreement(other, replica) is not None
+    )
+    return "none of them is known to be committed" if not known else "some of them are known to be committed"
+
+
+def _the_best(case: Case) -> str:
+    unheard = case.logs.unranked
+    if not unheard:
+        return "the best of all replicas"
+    return f"the best of those that were heard ({brokers(unheard)} {agree(len(unheard), 'was', 'were')} not)"
+
+
+def bring_the_best_back(case: Case, found: Findings) -> Advice | None:
+    """The advice where an absent replica has the best log and nobody else is waited for; None where it does not."""
+    best = best_absent(case)
+    if best is None:
+        return None
+    read = " (read from its disk)" if case.read_from_disk(best) else ""
+    unheard = case.logs.unranked
+    first = f"Bring broker {best} back: its log{read} is {_the_best(case)}"
+    text = f"{first}; {_on_return(found, best)}."
+    if unheard:
+        text += f" Read the {agree(len(unheard), 'log', 'logs')} of {joined(unheard)}, too, before you choose."
+    alternative, designate = or_designate(case, found, f"If {best} cannot come back")
+    command = ("explain", case.name)
+    return Advice(AdviceAction.BRING_BACK, text, best, alternative, command=command, designate=designate)
+
+
+def _on_return(found: Findings, replica: int) -> str:
+    """What happens when this replica is back, and what to do then."""
+    elected = {forecast.elected for forecast in found.forecasts if forecast.replica == replica}
+    if elected == {None}:
+        return f"nobody is elected by its return, so then designate {replica}"
+    if elected == {replica}:
+        return "Kafka elects it the moment it is back"
+    return "look again then"
+
+
+def keep_down(case: Case, found: Findings, replica: int) -> Advice | None:
+    """Keep a broker down that Kafka would elect with a log that is known to be worse; None where it is not."""
+    best = case.logs.best
+    if best is None or replica not in case.logs.ranked or case.logs.is_best(replica):
+        return None
+    elsewhere = best_absent(case)
+    designation = found.best_designation
+    if elsewhere is not None:
+        return _keep_down_for(case, found, replica, elsewhere)
+    if designation is None or designation.designate is None:
+        return None
+    holder = designation.designate
+    text = f"{_keep(case, replica, holder)} Designate {holder} first."
+    return Advice(AdviceAction.HOLD, text, replica, designate=holder)
+
+
+def _keep_down_for(case: Case, found: Findings, replica: int, best: int) -> Advice:
+    """The best log is on another broker that is down."""
+    text = f"{_keep(case, replica, best)} Bring {best} back first: {_on_return(found, best)}."
+    live = case.logs.best_of(case.live)
+    designate: int | None = None
+    alternative = (
+        f"If {best} cannot come back: bring {replica} back, whose log is better than that of any live replica."
+    )
+    if live is not None and case.logs.best_of([replica, live.replica]) is live:
+        alternative, designate = or_designate(case, found, f"If {best} cannot come back")
+    elif not case.live:
+        alternative = f"If {best} cannot come back: look again with the others, and compare what their logs hold."
+    command = ("explain", case.name)
+    return Advice(AdviceAction.HOLD, text, replica, alternative, command=command, designate=designate)
+
+
+def _keep(case: Case, replica: int, holder: int) -> str:
+    return (
+        f"Keep broker {replica} down: Kafka elects it the moment it is back, and its log lacks"
+        f" {_lacking(case, replica, holder)} that {holder} holds."
+    )
+
+
+def _lacking(case: Case, replica: int, holder: int) -> str:
+    """How many offsets of one log another lacks; where the logs part is not always known."""
+    if case.logs.agreement(holder, replica) is None:
+        return "offsets"
+    return plural(count_distinct(case.logs.missing(holder, replica)), "offset")

@@ -1,0 +1,221 @@
+"""Logs that were read from the disks of brokers that are down: what they settle, and what must not be done then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kelr.controller import ELR_4_3
+from kelr.engine import decide
+from kelr.model import (
+    LOG_DIRECTORY,
+    Advice,
+    AdviceAction,
+    Decision,
+    ElectionType,
+    Forecast,
+    Grade,
+    LogAnswer,
+    NotHeard,
+    PartitionState,
+    ReplicaLog,
+    Unheard,
+)
+from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent, snapshot_of
+
+ONE_DOWN = cluster_of(live=(2, 3), fenced=(1,))
+ALL_DOWN = cluster_of(live=(), fenced=(1, 2, 3))
+NEEDS_ELECTION = leaderless()
+LAST_KNOWN = leaderless(last_known=(1,))
+IN_ELR = leaderless(elr=(1,), last_known=(1,))
+TWO = log_of(2, (3, 120), hw=110)
+THREE = log_of(3, (3, 116), hw=110)
+
+
+def disk(log: ReplicaLog) -> ReplicaLog:
+    """The log as the disk of its broker tells it."""
+    return replace(log, source=LOG_DIRECTORY, current_leader_epoch=None)
+
+
+NEWER = disk(log_of(1, (3, 120), (4, 135), hw=110))
+SAME = disk(log_of(1, (3, 120), hw=110))
+SHORTER = disk(log_of(1, (3, 100), hw=90))
+
+
+def forecast(found: Decision, replica: int, *, clean: bool) -> Forecast:
+    return next(one for one in found.forecasts if one.replica == replica and one.clean is clean)
+
+
+def aggressive_loss(found: Decision) -> int | None:
+    (outcome,) = (one for one in found.elections if one.election is ElectionType.LONGEST_LOG_AGGRESSIVE)
+    assert outcome.loss is not None
+    assert outcome.loss.total is not None
+    return outcome.loss.total.at_most
+
+
+def test_the_best_log_on_a_dead_brokers_disk_is_brought_back_before_anybody_is_designated() -> None:
+    found = decision(NEEDS_ELECTION, ONE_DOWN, (NEWER, TWO, THREE))
+    advice = found.advice
+    assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 1)
+    assert advice.text == (
+        "Bring broker 1 back: its log (read from its disk) is the best of all replicas; nobody is elected by its"
+        " return, so then designate 1."
+    )
+    assert advice.alternative == (
+        "If 1 cannot come back: designate 2, which loses 15 known offsets. When broker 1 returns, it truncates to 2's"
+        " log: save what its disk holds first."
+    )
+    assert (advice.designate, aggressive_loss(found)) == (2, 15)
+
+
+def test_with_another_log_unread_the_best_disk_is_still_named() -> None:
+    advice = decision(NEEDS_ELECTION, ONE_DOWN, (NEWER, TWO, silent(3))).advice
+    assert advice.action is AdviceAction.GET_MORE_INFORMATION
+    assert "Bring 1 back, too: it has the best log of those that were heard." in advice.text
+
+
+@pytest.mark.parametrize("dead", [SAME, SHORTER])
+def test_a_disk_that_holds_no_more_makes_a_designation_as_good_as_balanced(dead: ReplicaLog) -> None:
+    found = decision(NEEDS_ELECTION, ONE_DOWN, (dead, TWO, THREE))
+    assert (found.advice.action, found.advice.designate) == (AdviceAction.DESIGNATE, 2)
+    (balanced,) = (one for one in found.elections if one.election is ElectionType.LONGEST_LOG_BALANCED)
+    assert balanced.elected == 2
+    assert balanced.loss is not None
+    assert balanced.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR
+    assert "the whole recovery quorum" in balanced.loss.reason
+
+
+def test_a_last_known_leader_whose_disk_holds_the_best_log_is_brought_back_without_ifs() -> None:
+    found = decision(LAST_KNOWN, ONE_DOWN, (NEWER, TWO, THREE))
+    assert (found.advice.action, found.advice.replica) == (AdviceAction.BRING_BACK, 1)
+    assert found.advice.text == (
+        "Bring broker 1 back: its log was read from its disk and ends at 135, the best of all replicas. Kafka elects it"
+        " at once."
+    )
+    for clean in (True, False):
+        returning = forecast(found, 1, clean=clean)
+        assert returning.elected == 1
+        assert returning.warning == ""
+        assert returning.loss is not None
+        assert returning.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR
+
+
+def test_what_was_not_heard_is_named_beside_the_best_disk() -> None:
+    advice = decision(LAST_KNOWN, ONE_DOWN, (NEWER, TWO, silent(3))).advice
+    assert "the best of those that were heard (broker 3 was not)" in advice.text
+
+
+def test_a_last_known_leader_whose_disk_lacks_records_is_held_down() -> None:
+    found = decision(LAST_KNOWN, ONE_DOWN, (SHORTER, TWO, THREE))
+    assert (found.advice.action, found.advice.replica, found.advice.designate) == (AdviceAction.HOLD, 1, 2)
+    assert "its log lacks 20 offsets that 2 holds. Designate 2 first." in found.advice.text
+    warning = forecast(found, 1, clean=True).warning
+    assert warning.startswith("although its log, read from its disk, is not the best; 2 holds up to offset 120")
+
+
+def test_an_answer_that_was_saved_before_the_broker_went_down_does_not_speak_for_its_disk() -> None:
+    saved = replace(NEWER, source="ListOffsets+Fetch, saved")
+    advice = decision(LAST_KNOWN, ONE_DOWN, (saved, TWO, THREE)).advice
+    assert "If its machine crashed or lost its disk, keep it down" in advice.text
+
+
+def test_a_last_known_leader_without_its_log_is_held_down() -> None:
+    lost = NotHeard(1, Unheard.STORAGE_ERROR, "no such replica on its disk")
+    advice = decision(LAST_KNOWN, ONE_DOWN, (lost, TWO, THREE)).advice
+    assert (advice.action, advice.replica, advice.designate) == (AdviceAction.HOLD, 1, 2)
+    assert "must not return without its data" in advice.text
+
+
+def test_a_member_of_the_elr_whose_disk_was_read_is_told_with_what_it_holds() -> None:
+    best = decision(IN_ELR, ONE_DOWN, (NEWER, TWO, THREE)).advice
+    assert best.action is AdviceAction.BRING_BACK
+    assert best.text.endswith("Its log was read from its disk and ends at 135, the best of all replicas.")
+    behind = decision(IN_ELR, ONE_DOWN, (disk(log_of(1, (3, 112), hw=100)), TWO, THREE)).advice
+    assert behind.action is AdviceAction.BRING_BACK
+    assert behind.text.endswith(
+        "Its log was read from its disk and ends at 112; it lacks 8 offsets that 2 holds, and none of them is known to"
+        " be committed."
+    )
+
+
+def test_a_member_of_the_elr_whose_disk_lacks_committed_records_is_held_down() -> None:
+    found = decision(IN_ELR, ONE_DOWN, (disk(log_of(1, (3, 100), hw=100)), TWO, THREE))
+    assert (found.advice.action, found.advice.replica, found.advice.designate) == (AdviceAction.HOLD, 1, 2)
+    clean = forecast(found, 1, clean=True)
+    assert clean.loss is not None
+    assert (clean.loss.grade, "contradictory evidence" in clean.loss.reason) == (Grade.UNKNOWN, True)
+    assert clean.warning.startswith("although its log, read from its disk, is not the best")
+
+
+def test_with_every_broker_down_and_every_disk_read_the_best_one_starts_first() -> None:
+    logs = (SHORTER, disk(TWO), disk(THREE))
+    nobody = decision(NEEDS_ELECTION, ALL_DOWN, logs).advice
+    assert (nobody.action, nobody.replica) == (AdviceAction.BRING_BACK, 2)
+    assert "nobody is elected by its return, so then designate 2" in nobody.text
+    waiting = decision(LAST_KNOWN, ALL_DOWN, logs).advice
+    assert (waiting.action, waiting.replica) == (AdviceAction.HOLD, 1)
+    assert waiting.text == (
+        "Keep broker 1 down: Kafka elects it the moment it is back, and its log lacks 20 offsets that 2 holds. Bring 2"
+        " back first: nobody is elected by its return, so then designate 2."
+    )
+    best = decision(LAST_KNOWN, ALL_DOWN, (NEWER, disk(TWO), disk(THREE))).advice
+    assert (best.action, best.replica) == (AdviceAction.BRING_BACK, 1)
+    assert "crashed" not in best.text
+    assert "Its log was read from its disk and ends at 135" in best.text
+
+
+def test_a_last_known_leader_is_held_down_for_a_better_disk_and_not_for_a_worse_live_replica() -> None:
+    cluster = cluster_of(live=(3,), fenced=(1, 2))
+    better = disk(log_of(2, (3, 118), (4, 150), hw=110))
+    advice = decision(LAST_KNOWN, cluster, (disk(log_of(1, (3, 119), hw=110)), better, THREE)).advice
+    assert (advice.action, advice.replica, advice.designate) == (AdviceAction.HOLD, 1, None)
+    assert "lacks 32 offsets that 2 holds. Bring 2 back first" in advice.text
+    assert advice.alternative == (
+        "If 2 cannot come back: bring 1 back, whose log is better than that of any live replica."
+    )
+    worse = decision(LAST_KNOWN, cluster, (SHORTER, better, THREE)).advice
+    assert (worse.action, worse.replica, worse.designate) == (AdviceAction.HOLD, 1, 3)
+    assert worse.alternative.startswith("If 2 cannot come back: designate 3, which loses")
+
+
+LENGTHS = st.tuples(st.integers(0, 3), st.integers(1, 40))
+STATES = st.sampled_from([NEEDS_ELECTION, LAST_KNOWN, IN_ELR, leaderless(isr=(1,))])
+
+
+def _log(replica: int, length: tuple[int, int]) -> ReplicaLog:
+    """A log of epochs 0 to 3, of which each begins at a fixed offset; the last one runs as far as the length says."""
+    epoch, records = length
+    ends = [(before, 50 * (before + 1)) for before in range(epoch)]
+    return log_of(replica, *ends, (epoch, 50 * epoch + records), hw=0)
+
+
+@given(STATES, st.lists(LENGTHS, min_size=3, max_size=3), st.sets(st.sampled_from([1, 2, 3]), min_size=1))
+def test_no_advice_gives_up_a_better_log_that_a_disk_is_known_to_hold(
+    state: PartitionState, lengths: list[tuple[int, int]], down: set[int]
+) -> None:
+    """Whoever is to be designated, or brought back, has the best log, or stands in ISR or ELR."""
+    live = [replica for replica in (1, 2, 3) if replica not in down]
+    logs: list[LogAnswer] = [
+        disk(_log(replica, length)) if replica in down else _log(replica, length)
+        for replica, length in zip((1, 2, 3), lengths, strict=True)
+    ]
+    found = decide(snapshot_of(state, cluster_of(live=live, fenced=sorted(down)), logs), state, ELR_4_3)
+    best = {candidate.replica for candidate in found.candidates if candidate.best}
+    advice = found.advice
+    if advice.action is AdviceAction.DESIGNATE:
+        assert advice.designate in best | {*state.isr, *(state.elr or ())}
+    if advice.action is AdviceAction.HOLD:
+        assert advice.replica not in best
+        assert _named_instead(advice) & best
+    if advice.action is AdviceAction.BRING_BACK and advice.replica is not None:
+        assert advice.replica in best | {*state.isr, *(state.elr or ())}
+
+
+def _named_instead(advice: Advice) -> set[int]:
+    """The replicas that an advice to hold one down names for the leadership."""
+    return {
+        replica for replica in (1, 2, 3) if f"Designate {replica}" in advice.text or f"Bring {replica}" in advice.text
+    }
