@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from dataclasses import replace
 from typing import TextIO
@@ -9,6 +10,7 @@ from typing import TextIO
 from kelr.errors import RefusedError
 from kelr.model.plan import Consent, Plan
 from kelr.recovery.consent import Consented, missing_consent
+from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
 from kelr.view.plan_words import elections_in_words
 
@@ -42,6 +44,20 @@ def ask_consent(output: Output, plan: Plan, given: Consented, *, stdin: TextIO |
     if missing is not None:
         raise RefusedError(f"nothing was changed: this needs {missing}", next_step=f"add {_flags(plan, given)}")
     return given
+
+
+def shown_before_asking(output: Output, *, stdin: TextIO | None = None) -> Output | None:
+    """Where people read a plan before they are asked about it; None where nobody is asked, or sees it.
+
+    A document for machines is written once, at the end: somebody at a terminal reads the plan beside it, on stderr.
+    """
+    if output.format.for_people:
+        return output
+    answers = sys.stdin if stdin is None else stdin
+    if not answers.isatty():
+        return None
+    width = shutil.get_terminal_size().columns if output.stderr.isatty() else None
+    return replace(output, stdout=output.stderr, format=OutputFormat.TABLE, width=width, color=output.stderr_color)
 
 
 def _may_type(plan: Plan, given: Consented) -> bool:

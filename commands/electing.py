@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kelr import __version__
 from kelr.commands.changing import applied_failed, hand_of, require_live, who_changes
-from kelr.commands.consent import ask_consent
+from kelr.commands.consent import ask_consent, shown_before_asking
 from kelr.commands.election_options import Wanted, read_options
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
@@ -16,9 +16,11 @@ from kelr.commands.topic_errors import topics_failed
 from kelr.controller import choose_rules
 from kelr.durable import make_directory
 from kelr.engine.planning import plan_id, plan_of
+from kelr.engine.words import brokers
 from kelr.errors import KelrError, PartlyDoneError, RefusedError, UsageError
 from kelr.model import Cluster, ElectionType, PartitionState, Situation, TopicError, TopicPartition
 from kelr.model.plan import Applied, Ended, Method, NotPlanned, Plan, Unplanned
+from kelr.model.waiting import Waiting
 from kelr.recovery.apply import DEFAULT_BATCH, apply_plan
 from kelr.recovery.gather import (
     Gathered,
@@ -29,6 +31,7 @@ from kelr.recovery.gather import (
     gather_until,
     is_led,
     quorum_owing,
+    waiting_of,
     window_owing,
 )
 from kelr.recovery.places import cluster_directory, state_directory
@@ -92,7 +95,10 @@ def _gathered(session: Session, source: Source, wanted: Wanted) -> Gathered:
     with session.progress("partitions whose logs were asked for") as progress:
         first = gather(source, wanted.selection, clock_ms=now_ms, leave_out=_leave_out(wanted), progress=progress)
     owing = _owing(wanted)
-    if owing is None or wanted.dry_run:
+    if owing is None:
+        return first
+    if wanted.dry_run:
+        _say_what_is_not_waited_for(session, waiting_of(first, owing, 0, session.timeout_s))
         return first
     what = "the recovery quorum" if wanted.election is ElectionType.LONGEST_LOG_BALANCED else "the live replicas"
     with WaitingDisplay(session.output, what) as display:
@@ -103,6 +109,14 @@ def _gathered(session: Session, source: Source, wanted: Wanted) -> Gathered:
             rhythm=Rhythm(limit_s=session.timeout_s),
             clock_ms=now_ms,
             report=display.show,
+        )
+
+
+def _say_what_is_not_waited_for(session: Session, waiting: Waiting) -> None:
+    if waiting.open:
+        missing = brokers(tuple(waiting.missing))
+        session.output.note(
+            f"A dry run waits for nobody; the election would wait up to {waiting.limit_s:g} s for {missing}."
         )
 
 
@@ -167,9 +181,10 @@ def _apply(
 ) -> tuple[Applied, ...]:
     output = session.output
     failed = tuple(one for one in plan.not_planned if one.why is not Unplanned.NOT_NEEDED)
-    if output.format.for_people and (plan.elections or failed):
+    reader = shown_before_asking(output)
+    if reader is not None and (plan.elections or failed):
         # The partitions that need no election are named once, with the results.
-        show_plan(output, replace(plan, not_planned=failed), context=context)
+        show_plan(reader, replace(plan, not_planned=failed), context=context)
     try:
         consented = ask_consent(output, plan, wanted.given)
     except RefusedError:

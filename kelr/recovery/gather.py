@@ -142,7 +142,13 @@ def waiting_of(found: Gathered, owing: Owing, passed_s: float, limit_s: float) -
                 why = "down" if candidate.heard else candidate.unheard_reason or candidate.status
                 reasons = missing.setdefault(candidate.replica, {})
                 reasons[why] = reasons.get(why, 0) + 1
-    return Waiting(passed_s, limit_s, tuple(still_open), dict(sorted(answered.items())), dict(sorted(missing.items())))
+    return Waiting(
+        min(passed_s, limit_s),
+        limit_s,
+        tuple(still_open),
+        dict(sorted(answered.items())),
+        dict(sorted(missing.items())),
+    )
 
 
 def quorum_owing(minimal_replicas: Callable[[TopicPartition], int | None]) -> Owing:

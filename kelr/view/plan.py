@@ -224,8 +224,8 @@ def _in_all(loss: Loss) -> Text:
 
 _NEEDS = {
     Consent.YES: styled("yes", Style.GOOD),
-    Consent.LOSS: styled("--accept-loss", Style.BAD),
-    Consent.FORCE: styled("--force", Style.BAD),
+    Consent.LOSS: styled("loss", Style.BAD),
+    Consent.FORCE: styled("force", Style.BAD),
 }
 
 ELECTION_COLUMNS: tuple[Column[PlannedElection], ...] = (

@@ -466,6 +466,24 @@ def test_json_of_a_refused_election_is_the_plan(kelr: Kelr) -> None:
     assert (document["kind"], document["accept_loss"]) == ("kelr/plan", 19)
 
 
+def test_at_a_terminal_the_plan_is_read_beside_the_document_before_anybody_is_asked(
+    kelr: Kelr, carrier: Carrier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal("19\n"))
+    ran = kelr("elect", "-e", "unclean", "orders:1", "-o", "json", *CONNECTION)
+    assert ran.code == 0
+    assert ran.err.index("orders:1: elect broker 3 (unclean)") < ran.err.index("Type 19 to go ahead")
+    assert json.loads(ran.out)["kind"] == "kelr/applied"
+    assert len(carrier.plans) == 1
+
+
+def test_a_dry_run_says_whom_the_election_would_wait_for(kelr: Kelr, carrier: Carrier) -> None:
+    ran = kelr("elect", "-e", "longest_log_balanced", "orders:1", "--dry-run", "--timeout", "45", *CONNECTION)
+    assert ran.code == 6
+    assert "A dry run waits for nobody; the election would wait up to 45 s for broker 1." in ran.err
+    assert carrier.plans == []
+
+
 def test_options_go_to_who_carries_it_out(kelr: Kelr, carrier: Carrier) -> None:
     arguments = ("elect", "-e", "designation", "--designate", "2", "orders:1", "--accept-loss", "0", *CONNECTION)
     kelr(*arguments, "--batch", "7", "--keep-order")

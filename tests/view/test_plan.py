@@ -82,9 +82,9 @@ def test_many_elections_are_a_table_and_nothing_a_line_has_no_room_for_is_lost()
         " orders:0        2  isr          0                      0                       proven"
         "                     yes",
         " orders:1        3  designation  at least 4 (116..119)  at least 19 (116..134)  1 not heard"
-        "                --accept-loss",
+        "                loss",
         " payments:0      3  unclean      ?                      ?                       the log of 3 was not read"
-        "  --force",
+        "  force",
     ]
     text = "\n".join(lines)
     for told in (
