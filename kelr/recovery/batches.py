@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from kelr.controller import Election
 from kelr.engine.planning import after_reordering
-from kelr.errors import PartlyDoneError
-from kelr.model import Method, PartitionState, PlannedElection, TopicPartition
+from kelr.errors import ConnectError, PartlyDoneError
+from kelr.model import BrokerStatus, Method, PartitionState, PlannedElection, TopicPartition
 from kelr.model.plan import Applied, Difference
 from kelr.recovery.conclude import Course, conclude
 from kelr.recovery.fences import verdict
@@ -16,7 +16,7 @@ from kelr.recovery.journal import Journal, Step
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.reading import States, read_decided, read_states, wait_until
 from kelr.recovery.requests import Requests
-from kelr.recovery.restoring import order_of, put_back, same_topic
+from kelr.recovery.restoring import order_of, put_back
 from kelr.recovery.site import Site
 
 
@@ -94,10 +94,11 @@ class Batch:
         moved = [course for course in courses if course.planned.method is Method.REORDER]
         if moved:
             self._reorder(moved)
+        self._look_again([course for course in courses if not course.moved and course.fit])
         ready = [course for course in courses if course.fit]
         preferred = [course for course in ready if course.planned.method is Method.PREFERRED]
         others = [course for course in ready if course.planned.method is not Method.PREFERRED]
-        for election, of in ((Election.PREFERRED, preferred), (Election.UNCLEAN, others)):
+        for election, of in ((Election.UNCLEAN, others), (Election.PREFERRED, preferred)):
             if of:
                 self._elect(election, of)
 
@@ -122,23 +123,42 @@ class Batch:
 
     def _judge(self, course: Course, state: PartitionState | None) -> None:
         """Whether a reordered partition may be elected now."""
+        planned = course.planned
         if course.address in self._refused([course]):
             course.fit = course.moved = False
-            return
-        if state is None:
-            course.fit = False
-            course.found = (_cannot_be_read(course.planned),)
-            return
-        if state.leader == course.planned.elect and order_of(course.planned, state) == course.planned.order:
+        elif state is None:
+            course.fit, course.found = False, (_cannot_be_read(planned),)
+        elif state.leader == planned.elect and order_of(planned, state) == planned.order:
             course.fit = False  # the reordering's own election did it
-            return
-        if course.reorder_error is not None and order_of(course.planned, state) != course.planned.order:
+        elif course.reorder_error is not None and order_of(planned, state) != planned.order:
             course.fit = False
+        else:
+            course.found = (*after_reordering(planned, state), *self._not_live(planned))
+            course.fit = not course.found
+
+    def _look_again(self, plain: Sequence[Course]) -> None:
+        """Whether partitions that need no reordering are as the fences saw them, where time has gone by since."""
+        if not any(course.moved for course in self._courses.values()):
             return
-        course.found = after_reordering(course.planned, state)
-        if not same_topic(course.planned, state):
-            course.found = (_another_topic(course.planned, state), *course.found)
-        course.fit = not course.found
+        states = read_states(self.site, [course.address for course in plain])
+        for course in plain:
+            state = None if states is None else states.get(course.address)
+            if state is None:
+                course.found = (_cannot_be_read(course.planned),)
+            else:
+                course.found = (*_moved_on(course.before, state), *self._not_live(course.planned))
+            course.fit = not course.found
+
+    def _not_live(self, planned: PlannedElection) -> tuple[Difference, ...]:
+        """The wanted replica's broker, as the cluster was last read."""
+        try:
+            status = self.site.source.cluster().status(planned.elect)
+        except ConnectError:
+            return (_cannot_be_read(planned),)
+        if status is BrokerStatus.LIVE:
+            return ()
+        text = f"broker {planned.elect}, which is to lead, is {status} now"
+        return (Difference("live", BrokerStatus.LIVE, status, text),)
 
     def _elect(self, election: Election, courses: Sequence[Course]) -> None:
         self._tell(Stage.ELECT, f"electing leaders of {_count(len(courses))} ({election})")
@@ -219,9 +239,13 @@ def _count(number: int) -> str:
 
 
 def _cannot_be_read(planned: PlannedElection) -> Difference:
-    return Difference("partition", str(planned.address), "unknown", "it could not be read after the reordering")
+    return Difference("partition", str(planned.address), "unknown", "it could not be read just before the election")
 
 
-def _another_topic(planned: PlannedElection, state: PartitionState) -> Difference:
-    text = "the topic was deleted meanwhile, and another one made under its name"
-    return Difference("topic_id", str(planned.topic_id), str(state.topic_id), text)
+def _moved_on(before: PartitionState, now: PartitionState) -> tuple[Difference, ...]:
+    """What of a partition has changed between the fences and the election."""
+    return tuple(
+        Difference(name, str(getattr(before, name)), str(getattr(now, name)), f"its {name} changed meanwhile")
+        for name in ("topic_id", "leader", "leader_epoch", "replicas", "isr", "elr", "last_known_elr")
+        if getattr(before, name) != getattr(now, name)
+    )

@@ -13,9 +13,9 @@ from kelr.sources.base import Source
 from kelr.sources.decisions import decide_partitions
 
 _DEFECT = (
-    "Kafka's controller keeps the cleared entries in its index (BrokersToElrs). If the topic is deleted later, a broker "
-    "that was in one of these ELRs cannot register after an unclean shutdown: the controller fails at it (4.0.0 to "
-    "4.3.1). Keep the topic until the controllers were restarted, and stop those brokers cleanly."
+    "Kafka's controller keeps the cleared entries in its index (BrokersToElrs). If the topic is deleted later, a "
+    "broker that was in one of these ELRs cannot register after an unclean shutdown: the controller fails at it "
+    "(4.0.0 to 4.3.1). Keep the topic until the controllers were restarted, and stop those brokers cleanly."
 )
 
 

@@ -120,7 +120,7 @@ class World:
         return self.cluster.controller.partitions[TopicPartition(topic, number)]
 
     def patience(self) -> Patience:
-        return Patience(sleep=self.sleep, now_s=lambda: self.now_s)
+        return Patience(step_s=2.0, sleep=self.sleep, now_s=lambda: self.now_s)
 
     def site(self, state_directory: Path) -> Site:
         return Site(

@@ -1,0 +1,680 @@
+"""Plans carried out on a simulated cluster: what is sent and when, and what becomes of it when things go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from kelr.controller import Election, events
+from kelr.durable import AppendOnlyFile
+from kelr.errors import ConnectError, NotAuthorizedError, PartlyDoneError, RefusedError, UsageError
+from kelr.model import ElectionType, EpochEnd, Plan, ReplicaLog, TopicPartition, Wish
+from kelr.model.plan import Applied, Ended
+from kelr.recovery import audit
+from kelr.recovery.apply import apply_plan, check_plan
+from kelr.recovery.consent import Consented, missing_consent
+from kelr.recovery.progress import ApplyEvent, Stage
+from kelr.recovery.resume import resume
+from kelr.recovery.shelf import open_journals
+from kelr.sources.memory import MemorySource
+from kelr.sources.permissions import Permissions
+from tests.recovery.simulated import (
+    CLUSTER_ID,
+    LAYOUTS,
+    STEADY,
+    TOPIC,
+    Fault,
+    SimulatedHand,
+    SimulatedSource,
+    World,
+    dies,
+    leaderless,
+    returns,
+    silence,
+    watch_files,
+)
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
+CONSENT = Consented(accept_loss=1000)
+ONE = {TopicPartition(TOPIC, 0): Wish(ElectionType.DESIGNATION, 2)}
+"""The partition [3,1,2], which has to be reordered."""
+
+
+def _apply(world: World, state: Path, plan: Plan | None = None, **more: object) -> tuple[Applied, ...]:
+    arguments = {"consented": CONSENT, **world.common(state), **more}
+    return apply_plan(plan or world.plan(), **arguments)  # type: ignore[arg-type]
+
+
+def _ends(results: tuple[Applied, ...]) -> list[str]:
+    return [str(result.ended) for result in results]
+
+
+def _assert_old_orders(world: World) -> None:
+    orders = [world.state(number).replicas for number in range(len(LAYOUTS))]
+    assert orders == list(LAYOUTS)
+
+
+def _assert_true(world: World, results: tuple[Applied, ...]) -> None:
+    """No result says more than what is so."""
+    for result in results:
+        state = world.cluster.controller.partitions[result.address]
+        if result.ended in {Ended.DONE, Ended.NOT_NEEDED}:
+            assert state.leader == result.wanted, result
+        if result.ended is Ended.NO_LEADER:
+            assert state.leader is None, result
+        if result.ended is Ended.OTHER_LEADER:
+            assert state.leader not in {None, result.wanted}, result
+        if result.ended not in {Ended.UNKNOWN, Ended.REFUSED}:  # a refusal tells of the moment of its fences
+            assert (result.leader, result.leader_epoch) in {
+                (state.leader, state.leader_epoch),
+                (None, None),
+            }, result
+
+
+def _moments(monkeypatch: pytest.MonkeyPatch, state: Path) -> list[str]:
+    world = leaderless()
+    with monkeypatch.context() as patch:
+        watch_files(world, patch)
+        _apply(world, state)
+    return world.moments
+
+
+# The course of a plan.
+
+
+def test_every_partition_gets_its_leader_and_its_order_back(tmp_path: Path) -> None:
+    world = leaderless()
+    told: list[ApplyEvent] = []
+    results = _apply(world, tmp_path, report=told.append)
+    assert _ends(results) == ["done"] * 5
+    assert [(result.address, result.leader) for result in results] == [
+        *((TopicPartition(TOPIC, number), 2) for number in range(4)),
+        (STEADY, 3),
+    ]
+    _assert_true(world, results)
+    _assert_old_orders(world)
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
+    stages = [event.stage for event in told]
+    assert stages[:2] == [Stage.CHECK, Stage.REORDER]
+    assert stages[-2:] == [Stage.RESTORE, Stage.DONE]
+    assert told[-1].applied == results
+    assert told[-1].text == "5 of 5 done, 5 of them as planned"
+
+
+def test_what_is_sent_and_in_which_order(tmp_path: Path) -> None:
+    world = leaderless()
+    sent: list[tuple[object, ...]] = []
+
+    class Recorded(SimulatedHand):
+        def reorder(self, orders: Mapping[TopicPartition, tuple[int, ...]]) -> Mapping[TopicPartition, str]:
+            sent.append(("reorder", {at.partition: order for at, order in orders.items()}))
+            return super().reorder(orders)
+
+        def elect(self, election: Election, partitions: object) -> Mapping[TopicPartition, str]:
+            sent.append(("elect", election, [str(at) for at in partitions]))  # type: ignore[attr-defined]
+            return super().elect(election, partitions)  # type: ignore[arg-type]
+
+    _apply(world, tmp_path, hand=Recorded(world))
+    assert sent == [
+        ("reorder", {0: (2, 3, 1), 1: (2, 3, 1), 3: (2, 1, 3)}),
+        ("elect", Election.UNCLEAN, ["orders:0", "orders:1", "orders:2", "orders:3"]),
+        ("elect", Election.PREFERRED, ["steady:0"]),
+        ("reorder", {0: (3, 1, 2), 1: (3, 2, 1), 3: (1, 3, 2)}),
+    ]
+
+
+def test_batches_with_a_pause_between_them(tmp_path: Path) -> None:
+    world = leaderless()
+    told: list[ApplyEvent] = []
+    results = _apply(world, tmp_path, batch=2, pause_s=30, report=told.append)
+    assert _ends(results) == ["done"] * 5
+    assert [event.done for event in told if event.stage is Stage.DONE] == [2, 4, 5]
+    assert sum(event.stage is Stage.PAUSE for event in told) == 2
+    assert world.now_s >= 60
+
+
+def test_the_order_stays_where_that_is_asked_for(tmp_path: Path) -> None:
+    world = leaderless()
+    results = _apply(world, tmp_path, world.plan(ONE), keep_order=True)
+    assert results[0].ended is Ended.DONE
+    assert results[0].text == "its order stays [2,3,1], as asked for"
+    assert world.state().replicas == (2, 3, 1)
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
+
+
+def test_again_the_same_plan_has_nothing_to_do(tmp_path: Path) -> None:
+    world = leaderless()
+    plan = world.plan()
+    _apply(world, tmp_path, plan)
+    before = world.cluster
+    assert _ends(_apply(world, tmp_path, plan)) == ["not-needed"] * 5
+    assert world.cluster == before
+
+
+def test_a_dead_leader_on_record_is_taken_off_by_the_reordering(tmp_path: Path) -> None:
+    """Kafka 4.0 elects a dead last known leader (KAFKA-19522): an unclean election alone is "not needed"."""
+    world = leaderless(((3, 1, 2),), rules="elr-4.0")
+    state = world.state()
+    world.cluster = world.cluster.placed(replace(state, leader=1, elr=(), last_known_elr=()))
+    for replica, end in ((3, 10), (2, 20)):
+        world.cluster = world.cluster.tell(state.address, _log(replica, end, world.state().leader_epoch))
+    plan = world.plan({state.address: Wish(ElectionType.DESIGNATION, 2)})
+    assert [one.method for one in plan.elections] == ["reorder"]
+    results = _apply(world, tmp_path, plan, consented=Consented(1000, "the only way"))
+    assert _ends(results) == ["done"]
+    assert (world.state().leader, world.state().replicas) == (2, (3, 1, 2))
+
+
+def _log(replica: int, end: int, epoch: int) -> ReplicaLog:
+    return ReplicaLog(replica, end, 0, epoch, end, 0, lineage=(EpochEnd(0, end),), source="told")
+
+
+def test_a_broker_that_is_not_registered_leaves_the_assignment(tmp_path: Path) -> None:
+    """No order may name it; the order that is restored has the others as they were."""
+    world = leaderless()
+    world.after(events.BrokerUnregistered(1))
+    plan = world.plan(ONE)
+    assert (plan.elections[0].order, plan.elections[0].restores) == ((2, 3), (3, 2))
+    results = _apply(world, tmp_path, plan)
+    assert _ends(results) == ["done"]
+    state = world.state()
+    assert state.leader == 2
+    assert tuple(replica for replica in state.replicas if replica != 1) == (3, 2)
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
+
+
+def test_checking_changes_nothing() -> None:
+    world = leaderless()
+    plan, before = world.plan(), world.cluster
+    results = check_plan(plan, source=SimulatedSource(world), clock_ms=world.clock_ms)
+    assert _ends(results) == ["not-tried"] * 5
+    returns(world, 1)
+    results = check_plan(plan, source=SimulatedSource(world), clock_ms=world.clock_ms)
+    assert _ends(results) == ["refused"] * 4 + ["not-tried"]
+    assert before.controller.topics == world.cluster.controller.topics
+    assert world.moments == []
+
+
+# What has changed since the plan.
+
+
+def test_a_better_replica_came_back(tmp_path: Path) -> None:
+    world = leaderless()
+    plan = world.plan()
+    returns(world, 1)
+    results = _apply(world, tmp_path, plan)
+    assert _ends(results) == ["refused"] * 4 + ["done"]
+    assert {difference.field for difference in results[0].differences} >= {"leader", "leader_epoch"}
+    assert results[0].leader == 1
+    assert "before reorder" not in world.moments
+
+
+def test_the_wanted_replica_died(tmp_path: Path) -> None:
+    world = leaderless()
+    plan = world.plan()
+    dies(world, 2)()
+    results = _apply(world, tmp_path, plan)
+    assert _ends(results)[:4] == ["refused"] * 4
+    assert "live" in {difference.field for difference in results[0].differences}
+    _assert_old_orders(world)
+    assert [world.state(number).leader for number in range(4)] == [None] * 4
+
+
+def test_the_rest_goes_on(tmp_path: Path) -> None:
+    world = leaderless()
+    plan = world.plan()
+    world.after(events.Reassigned(TopicPartition(TOPIC, 1), (1, 2, 3)))
+    world.after(events.TopicDeleted(STEADY.topic))
+    results = _apply(world, tmp_path, plan)
+    assert _ends(results) == ["done", "refused", "done", "done", "refused"]
+    assert [difference.field for difference in results[1].differences] == ["replicas"]
+    assert results[4].error == "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+# Between any two steps.
+
+_HAPPENINGS: dict[str, Callable[[World], Callable[[], None]]] = {
+    "2 dies": lambda world: dies(world, 2),
+    "3 dies": lambda world: dies(world, 3),
+    "1 returns": lambda world: lambda: returns(world, 1),
+    "1 returns as it was": lambda world: lambda: returns(world, 1, clean=True),
+    "the topic goes": lambda world: lambda: world.after(events.TopicDeleted(TOPIC)),
+}
+
+
+@pytest.mark.parametrize("name", _HAPPENINGS)
+def test_at_any_moment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
+    for moment in range(len(_moments(monkeypatch, tmp_path / "count"))):
+        world, state = leaderless(), tmp_path / str(moment)
+        plan = world.plan()
+        world.happens[moment] = _HAPPENINGS[name](world)
+        with monkeypatch.context() as patch:
+            watch_files(world, patch)
+            results = _apply(world, state, plan)
+        at = (name, moment)
+        assert open_journals(state, CLUSTER_ID) == (), at
+        if name == "the topic goes":
+            assert TopicPartition(TOPIC, 0) not in world.cluster.controller.partitions
+            continue
+        _assert_old_orders(world)
+        if moment < len(world.moments) - 8:  # later ones come after the results were read
+            _assert_true(world, results)
+        leaders = {world.state(number).leader for number in range(4)}
+        if name == "3 dies":
+            assert leaders <= {None, 2}, at
+        if name.startswith("1 returns"):
+            assert 3 not in leaders, at
+
+
+def test_a_returning_leader_between_reordering_and_election(tmp_path: Path) -> None:
+    """It was elected by itself: nobody is asked to elect, and its order is the old one again."""
+    world = leaderless()
+    plan = world.plan(ONE)
+    world.happens[1] = lambda: returns(world, 1, clean=True)  # right after the reordering
+    (result,) = _apply(world, tmp_path, plan)
+    assert (result.ended, result.leader) == (Ended.OTHER_LEADER, 1)
+    assert result.text == "broker 1 became the leader by itself meanwhile, and not 2"
+    assert world.state().replicas == (3, 1, 2)
+    assert not any("elect" in moment for moment in world.moments)
+
+
+def test_the_wanted_replica_dies_between_reordering_and_election(tmp_path: Path) -> None:
+    """An unclean election would take the other one: it is not asked for."""
+    world = leaderless()
+    plan = world.plan({**ONE, TopicPartition(TOPIC, 2): Wish(ElectionType.DESIGNATION, 2)})
+    assert [one.method for one in plan.elections] == ["reorder", "unclean"]
+    world.happens[1] = dies(world, 2)
+    results = _apply(world, tmp_path, plan)
+    assert _ends(results) == ["refused", "refused"]
+    assert [difference.field for result in results for difference in result.differences] == ["live", "live"]
+    assert (world.state().leader, world.state().replicas) == (None, (3, 1, 2))
+    assert world.state(2).leader is None
+
+
+# Requests that go wrong.
+
+
+@dataclass(frozen=True, slots=True)
+class _Trouble:
+    request: str
+    number: int
+    fault: Fault
+
+
+_SILENCES = [
+    _Trouble(request, number, silence(done=done, late_s=late_s))
+    for request, number in (("reorder", 0), ("reorder", 1), ("elect", 0))
+    for done in (True, False)
+    for late_s in (None, 0.5, 20.0, 59.0)
+]
+_FINE = Fault("NONE", True)
+
+
+@pytest.mark.parametrize("trouble", _SILENCES, ids=str)
+def test_an_answer_that_never_comes(tmp_path: Path, trouble: _Trouble) -> None:
+    """Done or not, or done up to a minute later: the leader is the wanted one, and no order is left behind."""
+    world = leaderless()
+    world.faults[trouble.request] = [_FINE] * trouble.number + [trouble.fault]
+    results = _apply(world, tmp_path, world.plan(ONE))
+    assert _ends(results) == ["done"], results
+    world.sleep(100)
+    assert (world.state().leader, world.state().replicas) == (2, (3, 1, 2))
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
+
+
+def test_no_answer_ever_to_a_reordering(tmp_path: Path) -> None:
+    """The controller is away for long: nothing is elected, and what could still come is waited for."""
+    world = leaderless()
+    world.faults["reorder"] = [silence(done=False, late_s=50.0)] + [silence(done=False)] * 30
+    (result,) = _apply(world, tmp_path, world.plan(ONE))
+    assert result.ended is Ended.NOT_RESTORED or result.ended is Ended.REFUSED, result
+    world.faults.clear()
+    for journal in open_journals(tmp_path, CLUSTER_ID):
+        resume(journal.path, **world.common(tmp_path))
+    world.sleep(100)
+    assert world.state().replicas == (3, 1, 2)
+    assert world.state().leader in {None, 2}
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
+
+
+def test_an_election_that_comes_late_elects_nobody_else(tmp_path: Path) -> None:
+    """With the old order it would elect 3: the order is not restored before it can come no more."""
+    world = leaderless()
+    world.faults["elect"] = [silence(done=False, late_s=55.0)] + [silence(done=False)] * 30
+    (result,) = _apply(world, tmp_path, world.plan(ONE))
+    assert (result.ended, world.state().leader) == (Ended.DONE, 2)
+    assert world.state().replicas == (3, 1, 2)
+
+
+_ERRORS = (
+    "CLUSTER_AUTHORIZATION_FAILED",
+    "INVALID_REPLICA_ASSIGNMENT",
+    "NOT_CONTROLLER",
+    "POLICY_VIOLATION",
+    "REQUEST_TIMED_OUT",
+    "THROTTLING_QUOTA_EXCEEDED",
+    "UNKNOWN_SERVER_ERROR",
+    "UNKNOWN_TOPIC_OR_PARTITION",
+)
+_REPEATED = {"NOT_CONTROLLER", "REQUEST_TIMED_OUT", "THROTTLING_QUOTA_EXCEEDED"}
+
+
+@pytest.mark.parametrize("error", _ERRORS)
+def test_a_reordering_that_is_refused(tmp_path: Path, error: str) -> None:
+    world = leaderless()
+    world.faults["reorder"] = [Fault(error, done=False, only=TopicPartition(TOPIC, 0))]
+    results = _apply(world, tmp_path)
+    expected = "done" if error in _REPEATED else "refused"
+    assert _ends(results) == [expected, "done", "done", "done", "done"]
+    if expected == "refused":
+        assert (results[0].error, results[0].text) == (error, f"Kafka refused the reordering: {error}")
+        assert world.state().leader is None
+    _assert_old_orders(world)
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
+
+
+@pytest.mark.parametrize("error", _ERRORS)
+def test_an_election_that_is_refused(tmp_path: Path, error: str) -> None:
+    world = leaderless()
+    world.faults["elect"] = [Fault(error, done=False, only=TopicPartition(TOPIC, 0))]
+    results = _apply(world, tmp_path)
+    expected = "done" if error in _REPEATED else "no-leader"
+    assert _ends(results) == [expected, "done", "done", "done", "done"]
+    if expected == "no-leader":
+        assert (results[0].error, results[0].text) == (error, f"Kafka answers {error}")
+    _assert_old_orders(world)
+
+
+@pytest.mark.parametrize("error", _ERRORS)
+def test_a_restoring_that_is_refused(tmp_path: Path, error: str) -> None:
+    """The journal stays open and says where; resume does it."""
+    world = leaderless()
+    world.faults["reorder"] = [_FINE_FOR_ALL, Fault(error, done=False, only=TopicPartition(TOPIC, 0))]
+    results = _apply(world, tmp_path)
+    if error in _REPEATED:
+        assert _ends(results) == ["done"] * 5
+        return
+    assert _ends(results) == ["not-restored", "done", "done", "done", "done"]
+    assert results[0].text == (
+        f"broker 2 leads; its order is [2,3,1], and [3,1,2] could not be restored: Kafka answers {error}"
+    )
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    assert journal.reordered == (TopicPartition(TOPIC, 0),)
+    done = resume(journal.path, **world.common(tmp_path))
+    assert done.good
+    assert _ends(done.applied) == ["done"] * 5
+    _assert_old_orders(world)
+
+
+_FINE_FOR_ALL = Fault("NONE", True, only=TopicPartition("another", 0))
+"""A fault that strikes nobody, to get past one request."""
+
+
+# Nobody answers any more.
+
+
+def test_the_cluster_cannot_be_reached_from_some_moment_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What is not known is said to be unknown, the journal stays open, and resume finishes it."""
+    unknown = 0
+    for moment in range(len(_moments(monkeypatch, tmp_path / "count"))):
+        world, state = leaderless(), tmp_path / str(moment)
+        plan = world.plan()
+
+        def lost(world: World = world) -> None:
+            world.reachable = False
+
+        world.happens[moment] = lost
+        with monkeypatch.context() as patch:
+            watch_files(world, patch)
+            try:
+                results = _apply(world, state, plan)
+            except ConnectError:
+                results = ()
+        unknown += any(result.ended is Ended.UNKNOWN for result in results)
+        world.reachable = True
+        world.moments.clear()
+        _assert_true(world, tuple(one for one in results if one.ended in {Ended.DONE, Ended.NOT_NEEDED}))
+        for journal in open_journals(state, CLUSTER_ID):
+            assert resume(journal.path, **world.common(state)).good, moment
+            assert {world.state(number).leader for number in range(4)} == {2}
+        _assert_old_orders(world)
+        assert open_journals(state, CLUSTER_ID) == ()
+    assert unknown > 5
+
+
+# Interrupted.
+
+
+def test_interrupted_at_any_moment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The orders are restored before it ends; what was not begun is not tried."""
+    moments = _moments(monkeypatch, tmp_path / "count")
+    not_tried = 0
+    for moment in range(2, len(moments)):
+        world, state = leaderless(), tmp_path / str(moment)
+        plan = world.plan()
+        world.happens[moment] = _interrupt
+        with monkeypatch.context() as patch:
+            watch_files(world, patch)
+            try:
+                results = _apply(world, state, plan, batch=3)
+            except (PartlyDoneError, KeyboardInterrupt):
+                results = ()
+        world.happens.clear()
+        world.moments.clear()
+        not_tried += any(result.ended is Ended.NOT_TRIED for result in results)
+        _assert_true(world, results)
+        for journal in open_journals(state, CLUSTER_ID):
+            assert resume(journal.path, **world.common(state)).good, moment
+        _assert_old_orders(world)
+        assert open_journals(state, CLUSTER_ID) == ()
+    assert not_tried > 5
+
+
+def test_interrupted_twice(tmp_path: Path) -> None:
+    world = leaderless()
+    world.happens = {2: _interrupt, 4: _interrupt}  # before the election, and while the orders are restored
+    with pytest.raises(PartlyDoneError) as caught:
+        _apply(world, tmp_path, world.plan(ONE))
+    assert caught.value.next_step == "kelr recover resume"
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    assert resume(journal.path, **world.common(tmp_path)).good
+    assert (world.state().leader, world.state().replicas) == (2, (3, 1, 2))
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+# The journal cannot be written.
+
+
+def test_a_full_disk_from_any_line_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing is asked of the cluster without its line, but an order is restored all the same."""
+    lines = sum(name.startswith("before ") for name in _moments(monkeypatch, tmp_path / "count"))
+    append, failed = AppendOnlyFile.append, 0
+    for room in range(lines):
+        world, state = leaderless(), tmp_path / str(room)
+        plan, before, written = world.plan(), world.cluster, [0]
+
+        def full(file: AppendOnlyFile, *records: Mapping[str, object], w: list[int] = written, n: int = room) -> None:
+            if records and w[0] >= n:
+                raise UsageError("no space left")
+            w[0] += bool(records)
+            append(file, *records)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(AppendOnlyFile, "append", full)
+            try:
+                _apply(world, state, plan)
+            except UsageError:
+                failed += 1
+                assert room > 1 or world.cluster == before, "something was changed without its line"
+        _assert_old_orders(world)
+        for journal in open_journals(state, CLUSTER_ID):
+            assert resume(journal.path, **world.common(state)).good
+        assert {world.state(number).leader for number in range(4)} == ({2} if room else {None})
+    assert failed > 10
+
+
+# Two at once.
+
+
+@pytest.mark.parametrize("other", [2, 3])
+def test_another_kelr_on_another_host_at_any_moment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, other: int
+) -> None:
+    """A plan that was made at the same time, with the same wish or another one, is carried out in between."""
+    for moment in range(len(_moments(monkeypatch, tmp_path / "count"))):
+        world, state = leaderless(), tmp_path / f"{moment}"
+        plan = world.plan()
+        rival = world.plan({TopicPartition(TOPIC, n): Wish(ElectionType.DESIGNATION, other) for n in range(4)})
+        seconds: list[tuple[Applied, ...]] = []
+
+        def meanwhile(world: World = world, state: Path = state, rival: Plan = rival) -> None:
+            seconds.append(_apply(world, state.with_name(f"{state.name}-other"), rival))  # noqa: B023
+
+        world.happens[moment] = meanwhile
+        with monkeypatch.context() as patch:
+            watch_files(world, patch)
+            results = _apply(world, state, plan)
+        _assert_old_orders(world)
+        _assert_true(world, results)
+        _assert_true(world, seconds[0])
+        assert open_journals(state, CLUSTER_ID) == ()
+
+
+def test_another_kelr_on_this_host(tmp_path: Path) -> None:
+    world = leaderless()
+    plan = world.plan()
+    refused: list[RefusedError] = []
+
+    def meanwhile() -> None:
+        with pytest.raises(RefusedError) as caught:
+            _apply(world, tmp_path, plan)
+        refused.append(caught.value)
+
+    world.happens[1] = meanwhile
+    assert _ends(_apply(world, tmp_path, plan)) == ["done"] * 5
+    assert "another kelr is at work" in refused[0].message
+
+
+# Before anything is begun.
+
+
+def _assert_untouched(world: World, state: Path) -> None:
+    assert world.moments == []
+    assert not (state / "clusters").exists() or open_journals(state, CLUSTER_ID) == ()
+
+
+def test_a_plan_of_another_cluster(tmp_path: Path) -> None:
+    world = leaderless()
+    with pytest.raises(RefusedError, match="the plan is of cluster other, and this is cluster 4L6g3nShT"):
+        _apply(world, tmp_path, replace(world.plan(), cluster_id="other"))
+    _assert_untouched(world, tmp_path)
+
+
+def test_an_expired_plan(tmp_path: Path) -> None:
+    world = leaderless()
+    plan = world.plan(lifetime_ms=60_000)
+    world.sleep(61)
+    with pytest.raises(RefusedError, match=r"expired 1 s ago"):
+        _apply(world, tmp_path, plan)
+    _assert_untouched(world, tmp_path)
+
+
+@pytest.mark.parametrize("given", [Consented(), Consented(yes=True), Consented(force_reason="because")])
+def test_a_loss_that_nobody_accepted(tmp_path: Path, given: Consented) -> None:
+    world = leaderless()
+    plan = world.plan()
+    assert missing_consent(plan, given) == "--accept-loss 0 (4 elections lose at least 0 offsets)"
+    with pytest.raises(RefusedError, match="--accept-loss 0"):
+        _apply(world, tmp_path, plan, consented=given)
+    _assert_untouched(world, tmp_path)
+
+
+def test_a_saved_snapshot_is_no_cluster(tmp_path: Path) -> None:
+    world = leaderless()
+    plan = world.plan()
+    with pytest.raises(RefusedError, match="saved snapshot"):
+        _apply(world, tmp_path, plan, source=MemorySource(world.cluster.as_snapshot()))
+    _assert_untouched(world, tmp_path)
+
+
+@pytest.mark.parametrize("batch", [0, 1001])
+def test_a_batch_that_is_too_small_or_too_large(tmp_path: Path, batch: int) -> None:
+    world = leaderless()
+    with pytest.raises(UsageError, match=f"a batch of {batch}"):
+        _apply(world, tmp_path, batch=batch)
+
+
+def test_a_missing_acl_is_named_before_anything_is_changed(tmp_path: Path) -> None:
+    world = leaderless()
+
+    class Restricted(SimulatedHand):
+        def permissions(self, topics: tuple[str, ...]) -> Permissions:
+            granted = dict.fromkeys(topics, frozenset({"DESCRIBE"}))
+            return Permissions(frozenset({"DESCRIBE"}), {**granted, STEADY.topic: frozenset()})
+
+    with pytest.raises(NotAuthorizedError) as caught:
+        _apply(world, tmp_path, hand=Restricted(world))
+    assert caught.value.message == (
+        "the principal lacks ALTER on the cluster (ElectLeaders, AlterPartitionReassignments), "
+        "DESCRIBE on topic steady (reading the partitions again); nothing was changed"
+    )
+    _assert_untouched(world, tmp_path)
+
+
+def test_an_open_journal_about_the_same_partitions(tmp_path: Path) -> None:
+    world = leaderless()
+    plan = world.plan(ONE)
+    world.faults["reorder"] = [_FINE_FOR_ALL, Fault("UNKNOWN_SERVER_ERROR", done=False)]
+    assert _ends(_apply(world, tmp_path, plan)) == ["not-restored"]
+    with pytest.raises(RefusedError, match="an earlier run was cut short that concerns orders:0"):
+        _apply(world, tmp_path, plan)
+    others = {TopicPartition(TOPIC, 2): Wish(ElectionType.DESIGNATION, 2)}
+    assert _ends(_apply(world, tmp_path, world.plan(others))) == ["done"]
+
+
+# The audit log.
+
+
+def test_each_election_is_audited(tmp_path: Path) -> None:
+    world = leaderless()
+    plan = world.plan()
+    world.after(events.Reassigned(TopicPartition(TOPIC, 1), (1, 2, 3)))
+    _apply(world, tmp_path, plan, consented=Consented(7, "we know"), command="elect")
+    lines = list(audit.read(tmp_path))
+    assert [(line.topic, line.partition, line.result) for line in lines] == [
+        (TOPIC, 0, "done"),
+        (TOPIC, 1, "refused"),
+        (TOPIC, 2, "done"),
+        (TOPIC, 3, "done"),
+        ("steady", 0, "done"),
+    ]
+    first = lines[0]
+    assert (first.what, first.command, first.user, first.host, first.principal) == (
+        "election",
+        "elect",
+        "ada",
+        "laptop",
+        "User:ada",
+    )
+    assert first.when == "2023-11-14T22:13:20.000Z"
+    assert first.before == {
+        "leader": None,
+        "leader_epoch": 2,
+        "replicas": [3, 1, 2],
+        "isr": [],
+        "elr": [1],
+        "last_known_elr": [1],
+    }
+    assert first.after == {"leader": 2, "leader_epoch": 3}
+    assert [log["replica"] for log in first.evidence] == [3, 1, 2]
+    assert first.consent == {"needed": "loss", "yes": False, "accept_loss": 7}
+    assert first.force_reason == "we know"
+    assert first.loss is not None
+    assert first.loss["unheard"] == [1]

@@ -1,0 +1,235 @@
+"""kelr killed at every moment of a plan's execution: resume, or undo, puts everything right.
+
+A moment is right before and right after each request takes effect and each line is on the disk (`simulated.py`). All of
+them are walked, and all pairs of them where resume or undo is killed, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kelr.model import PartitionState, Plan, TopicPartition
+from kelr.recovery import audit
+from kelr.recovery.apply import apply_plan
+from kelr.recovery.consent import Consented
+from kelr.recovery.journal_reader import read_journal
+from kelr.recovery.mending import PutRight
+from kelr.recovery.resume import resume
+from kelr.recovery.shelf import journal_files, open_journals
+from kelr.recovery.undo import undo
+from tests.recovery.simulated import (
+    CLUSTER_ID,
+    LAYOUTS,
+    STEADY,
+    TOPIC,
+    Killed,
+    World,
+    leaderless,
+    watch_files,
+)
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
+CONSENT = Consented(accept_loss=1000)
+
+
+FEW = ((3, 1, 2), (2, 3, 1))
+"""One partition that is reordered and one that is not."""
+
+
+def _apply(world: World, plan: Plan, state: Path, *, batch: int = 3, keep_order: bool = False) -> None:
+    apply_plan(plan, **world.common(state), consented=CONSENT, batch=batch, keep_order=keep_order)
+
+
+def _resume(world: World, state: Path) -> PutRight | None:
+    return _mend(world, state, resume)
+
+
+def _undo(world: World, state: Path) -> PutRight | None:
+    return _mend(world, state, undo)
+
+
+def _mend(world: World, state: Path, mend: Callable[..., PutRight]) -> PutRight | None:
+    """What `kelr recover resume` or `undo` does: the open journal, if there is one."""
+    found = open_journals(state, CLUSTER_ID)
+    return mend(found[-1].path, **world.common(state)) if found else None
+
+
+def _moments(monkeypatch: pytest.MonkeyPatch, state: Path, world: World) -> int:
+    with monkeypatch.context() as patch:
+        watch_files(world, patch)
+        _apply(world, world.plan(), state)
+    return len(world.moments)
+
+
+def _killed(world: World, at: int, work: Callable[[], object]) -> bool:
+    """Whether the work got so far that it was killed."""
+    world.kill_at = at
+    try:
+        work()
+    except Killed:
+        world.revive()
+        return True
+    world.kill_at = None
+    world.moments.clear()
+    return False
+
+
+def _assert_in_order(world: World) -> None:
+    orders = {at.partition: state.replicas for at, state in _orders(world).items()}
+    assert orders == dict(enumerate(FEW if len(orders) == len(FEW) else LAYOUTS)), "a partition stays reordered"
+    assert world.state(0, STEADY.topic).replicas == (3, 2)
+
+
+def _orders(world: World) -> dict[TopicPartition, PartitionState]:
+    return {at: state for at, state in world.cluster.controller.partitions.items() if at.topic == TOPIC}
+
+
+def _leaders(world: World) -> list[int | None]:
+    return [state.leader for _, state in sorted(_orders(world).items())]
+
+
+def _assert_finished(world: World, state: Path) -> None:
+    _assert_in_order(world)
+    assert set(_leaders(world)) == {2}
+    assert world.state(0, STEADY.topic).leader == 3
+    assert open_journals(state, CLUSTER_ID) == ()
+    told = {(line.topic, line.partition) for line in audit.read(state) if line.result in {"done", "not-needed"}}
+    assert told >= {(at.topic, at.partition) for at in _orders(world)}, "an election is missing in the audit log"
+
+
+def _assert_undone(world: World, state: Path) -> None:
+    _assert_in_order(world)
+    assert set(_leaders(world)) <= {None, 2}, "somebody was elected whom nobody planned"
+    assert open_journals(state, CLUSTER_ID) == ()
+
+
+def test_there_are_as_many_moments_as_thought(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two batches; each with checks, a reordering, an election of each type, a restoring; each a line and an answer."""
+    world = leaderless()
+    with monkeypatch.context() as patch:
+        watch_files(world, patch)
+        _apply(world, world.plan(), tmp_path)
+    before = [name.removeprefix("before ") for name in world.moments if name.startswith("before")]
+    first = ["line intent", "reorder", "line answer", "line intent", "elect", "line answer"]
+    back = ["line intent", "reorder", "line answer", "line restored", "audit", "line applied"]
+    second = [*first[:3], *first[3:], *first[3:]]
+    assert before == ["line begin", *first, *back, *second, *back, "line end"]
+    assert len(world.moments) == 2 * len(before)
+
+
+@pytest.mark.parametrize(("mend", "check"), [(_resume, _assert_finished), (_undo, _assert_undone)])
+def test_killed_at_any_moment(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    mend: Callable[[World, Path], PutRight | None],
+    check: Callable[[World, Path], None],
+) -> None:
+    count = _moments(monkeypatch, tmp_path / "count", leaderless())
+    for moment in range(count):
+        world, state = leaderless(), tmp_path / str(moment)
+        untouched = world.cluster
+        plan = world.plan()
+        with monkeypatch.context() as patch:
+            watch_files(world, patch)
+            assert _killed(world, moment, lambda: _apply(world, plan, state)), moment  # noqa: B023
+        begun = bool(open_journals(state, CLUSTER_ID))
+        done = mend(world, state)
+        if begun:
+            assert done is not None
+            assert done.good, (moment, done)
+            check(world, state)
+        elif moment < count - 1:
+            assert world.cluster == untouched, "something was changed without a journal"
+        else:
+            _assert_finished(world, state)
+
+
+@pytest.mark.parametrize("mend", [_resume, _undo])
+def test_killed_again_while_it_is_put_right(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mend: Callable[[World, Path], PutRight | None]
+) -> None:
+    """Every pair: killed at one moment of the plan, and at one of the mending; the third run comes to the end."""
+    count = _moments(monkeypatch, tmp_path / "count", leaderless(FEW))
+    pairs = 0
+    for moment in range(count):
+        for second in range(10_000):
+            world, state = leaderless(FEW), tmp_path / f"{moment}-{second}"
+            plan = world.plan()
+            with monkeypatch.context() as patch:
+                watch_files(world, patch)
+                _killed(world, moment, lambda: _apply(world, plan, state))  # noqa: B023
+                struck = _killed(world, second, lambda: mend(world, state))  # noqa: B023
+            if not struck:
+                break
+            pairs += 1
+            mend(world, state)
+            if journal_files(state, CLUSTER_ID) and mend is _resume and moment > 1:
+                _assert_finished(world, state)
+            else:
+                _assert_undone(world, state)
+    assert pairs > count
+
+
+def test_resume_of_one_and_undo_of_the_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Resume is killed, and somebody decides to undo instead; and the other way round."""
+    count = _moments(monkeypatch, tmp_path / "count", leaderless(FEW))
+    for moment in range(2, count, 3):
+        for first, then in ((_resume, _undo), (_undo, _resume)):
+            for second in range(1, 10_000, 4):
+                world, state = leaderless(FEW), tmp_path / f"{moment}-{second}-{first.__name__}"
+                plan = world.plan()
+                with monkeypatch.context() as patch:
+                    watch_files(world, patch)
+                    _killed(world, moment, lambda: _apply(world, plan, state))  # noqa: B023
+                    struck = _killed(world, second, lambda: first(world, state))  # noqa: B023
+                if not struck:
+                    break
+                then(world, state)
+                _assert_undone(world, state)
+
+
+def test_a_closed_journal_is_left_alone(tmp_path: Path) -> None:
+    world = leaderless()
+    _apply(world, world.plan(), tmp_path)
+    (path,) = journal_files(tmp_path, CLUSTER_ID)
+    before, lines = world.cluster, path.read_bytes()
+    for mend in (resume, undo):
+        done = mend(path, **world.common(tmp_path))
+        assert done.closed
+        assert done.orders == ()
+    assert world.cluster == before
+    assert path.read_bytes() == lines
+
+
+def test_orders_that_were_kept_are_undone_when_asked_for(tmp_path: Path) -> None:
+    world = leaderless()
+    _apply(world, world.plan(), tmp_path, keep_order=True)
+    assert [world.state(number).replicas[0] for number in range(4)] == [2, 2, 2, 2]
+    (path,) = journal_files(tmp_path, CLUSTER_ID)
+    assert read_journal(path).ending is not None
+    done = undo(path, **world.common(tmp_path))
+    assert done.good
+    assert [order.restored for order in done.orders] == [True, True, True]
+    assert all("cannot be undone" in one.text for one in done.applied)
+    _assert_in_order(world)
+    assert _leaders(world) == [2, 2, 2, 2], "restoring an order moves no leader"
+
+
+def test_a_kill_with_orders_that_are_to_be_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What was elected keeps its order, and resume elects the rest."""
+    for moment in range(2, 1000):
+        world, state = leaderless(), tmp_path / str(moment)
+        plan = world.plan()
+        with monkeypatch.context() as patch:
+            watch_files(world, patch)
+            if not _killed(world, moment, lambda: _apply(world, plan, state, keep_order=True)):  # noqa: B023
+                break
+        _resume(world, state)
+        assert _leaders(world) == [2, 2, 2, 2], moment
+        assert [world.state(number).replicas[0] for number in range(4)] == [2, 2, 2, 2], moment
+        assert open_journals(state, CLUSTER_ID) == ()
+    assert moment > 20
