@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kelr.durable import whole_file
-from kelr.engine.planning import election_digest, plan_digest
+from kelr.engine.planning import content_of, digest_of
 from kelr.errors import BadInputError, UsageError
 from kelr.model import ElectionType, Plan, PlannedElection, TopicPartition, Wish
 from kelr.recovery.json_file import first_problem, read_json
@@ -63,13 +63,14 @@ def write_plan(plan: Plan, path: Path, *, overwrite: bool = False) -> None:
         UsageError: the file exists and `overwrite` is not set, it cannot be written, or the plan is too large.
         BadInputError: the plan is at odds with itself, so that it could not be read again.
     """
-    text = pretty(plan_document(plan)).encode() + b"\n"
+    document = plan_document(plan)
+    text = pretty(document).encode() + b"\n"
     if len(text) > MAX_PLAN_BYTES:
         raise UsageError(
             f"a plan of {len(plan.elections)} elections is larger than {MAX_PLAN_BYTES // 2**20} MiB",
             next_step="make several plans, each of some topics",
         )
-    _saved(text, plan_document(plan), f"the plan for {path}")  # what cannot be read again is not written
+    _saved(text, document, f"the plan for {path}")  # what cannot be read again is not written
     with whole_file(path, "plan", overwrite=overwrite) as file:
         file.write(text)
 
@@ -88,10 +89,11 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     """The plan as the object of a plan file, with its hashes; journals hold the same object."""
     from kelr.recovery.plan_lines import FORMAT, FORMAT_VERSION, with_moments  # noqa: PLC0415 - pydantic is heavy
 
-    content = with_moments(asdict(plan))
-    for election, planned in zip(content["elections"], plan.elections, strict=True):
-        election["digest"] = election_digest(planned)[:_DIGITS]
-    digest = plan_digest(plan)
+    content = content_of(plan)
+    digest, digests = _digests(content)
+    shown = with_moments(content)
+    for election, of_election in zip(shown["elections"], digests, strict=True):
+        election["digest"] = of_election
     head = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -99,7 +101,12 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "sha256": digest,
         "signed_elections": len(plan.elections),
     }
-    return {**head, **content}
+    return {**head, **shown}
+
+
+def _digests(content: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """The hash of the whole, and the beginning of that of each election."""
+    return digest_of(content), tuple(digest_of(election)[:_DIGITS] for election in content["elections"])
 
 
 def plan_of_document(document: Any, where: str) -> SavedPlan:
@@ -136,18 +143,16 @@ def _saved(text: bytes, document: Any, where: str) -> SavedPlan:
     if line.plan_id != line.sha256[:_DIGITS]:
         raise _garbled(where, "plan_id: not the beginning of sha256")
     plan: Plan = line.value()
-    changed = frozenset(
-        at
-        for at, (planned, election) in enumerate(zip(plan.elections, line.elections, strict=True))
-        if election_digest(planned)[:_DIGITS] != election.digest
-    )
+    digest, digests = _digests(content_of(plan))
+    written = [election.digest for election in line.elections]
+    changed = frozenset(at for at, one in enumerate(digests) if one != written[at])
     problem = next(problems(plan, changed), None)
     if problem is not None:
         raise _garbled(where, problem)
     return SavedPlan(
         plan=plan,
         plan_id=line.plan_id,
-        edited=plan_digest(plan) != line.sha256,
+        edited=digest != line.sha256,
         edited_elections=tuple(plan.elections[at].address for at in sorted(changed)),
         removed=max(0, line.signed_elections - len(plan.elections)),
     )

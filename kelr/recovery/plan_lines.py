@@ -249,7 +249,7 @@ FIELDS = frozenset(name for line in _Line.__subclasses__() for name in line.mode
 
 
 def with_moments(content: Any) -> Any:
-    """A value of `dataclasses.asdict` as a document: fields that end in ``_at_ms`` as ISO 8601 without the ``_ms``."""
+    """A plan's `content_of` as a document: fields that end in ``_at_ms`` as ISO 8601 without the ``_ms``."""
     if isinstance(content, dict):
         found = {}
         for key, held in content.items():

@@ -5,20 +5,25 @@ from __future__ import annotations
 import json
 from typing import Any
 
-_WIDTH = 120
+_WIDTH = 110
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
-def pretty(value: Any, indent: int = 0) -> str:
+def pretty(value: Any) -> str:
     """The value as JSON; objects and lists that do not fit on a line take one for each member."""
-    flat = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    if not isinstance(value, (dict, list)) or not value or indent + len(flat) <= _WIDTH:
-        return flat
-    inner = " " * (indent + 2)
+    return _rendered(value, 0)[0]
+
+
+def _rendered(value: Any, indent: int) -> tuple[str, bool]:
+    """The text, and whether it stands on one line."""
+    if not value or not isinstance(value, (dict, list)):
+        return _encode(value), True
+    parts = [_rendered(held, indent + 2) for held in (value.values() if isinstance(value, dict) else value)]
+    members = [text for text, _ in parts]
     if isinstance(value, dict):
-        keys = ((json.dumps(key, ensure_ascii=False) + ": ", held) for key, held in value.items())
-        members = [f"{key}{pretty(held, indent + 2)}" for key, held in keys]
-        opening, closing = "{", "}"
-    else:
-        members = [pretty(held, indent + 2) for held in value]
-        opening, closing = "[", "]"
-    return f"{opening}\n{inner}" + f",\n{inner}".join(members) + f"\n{' ' * indent}{closing}"
+        members = [f"{_encode(key)}: {text}" for key, text in zip(value, members, strict=True)]
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    if all(flat for _, flat in parts) and indent + sum(map(len, members)) + 2 * len(members) <= _WIDTH:
+        return f"{opening}{', '.join(members)}{closing}", True
+    inner = " " * (indent + 2)
+    return f"{opening}\n{inner}" + f",\n{inner}".join(members) + f"\n{' ' * indent}{closing}", False

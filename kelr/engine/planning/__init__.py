@@ -6,7 +6,7 @@ Kafka's own tools.
 
 from kelr.engine.planning.consent import consent_of, needs_more
 from kelr.engine.planning.fences import after_reordering, differences, hands_over, leads_already
-from kelr.engine.planning.identity import election_digest, plan_digest, plan_id
+from kelr.engine.planning.identity import content_of, digest_of, election_digest, plan_digest, plan_id
 from kelr.engine.planning.parts import first, only_partitions, only_topics
 from kelr.engine.planning.plan import DEFAULT_LIFETIME_MS, plan_of
 from kelr.engine.planning.stock import KAFKA_PYTHON_CONNECTION, StockFiles, StockStep, stock_files
@@ -18,7 +18,9 @@ __all__ = [
     "StockStep",
     "after_reordering",
     "consent_of",
+    "content_of",
     "differences",
+    "digest_of",
     "election_digest",
     "first",
     "hands_over",
