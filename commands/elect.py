@@ -124,16 +124,17 @@ def elect(
     """Elect leaders, after showing who, why, and what would be lost.
 
     Takes the flags and the JSON file of kafka-leader-election.sh, and KIP-966's
-    election types on brokers that do not have them: a designation gives the replicas
-    another order, elects, and gives them their old order again; the longest log is
-    found by asking every replica. All but preferred elect only where there is no
-    leader. Without a terminal, what loses nothing goes ahead and all else is refused.
+    election types on brokers that do not have them. A designation gives the
+    replicas another order, elects, and gives them their old order again; the
+    longest log is found by asking every replica. All but preferred elect only
+    where there is no leader. Without a terminal, what loses nothing goes ahead
+    and all else is refused.
 
     Examples:
-      kelr elect --election-type preferred --all-topic-partitions -b kafka-1:9092
+      kelr elect -e preferred --all-topic-partitions -b kafka-1:9092
       kelr elect -e longest_log_balanced orders:1 --timeout 120 -b kafka-1:9092
       kelr elect -e designation --designate 2 orders:1 --dry-run -b kafka-1:9092
-      kelr elect -e unclean --topic orders --partition 1 --accept-loss 19 -b kafka-1:9092
+      kelr elect -e unclean orders:1 --accept-loss 19 -b kafka-1:9092
     """
     from kelr.commands.electing import carry_out, read_options  # noqa: PLC0415 - not for --help
 
