@@ -1,0 +1,108 @@
+"""The audit log: lines of several processes, whole and in order of writing."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import stat
+from pathlib import Path
+
+import pytest
+
+from kelr.durable import AppendOnlyFile
+from kelr.errors import BadInputError
+from kelr.recovery import audit
+from kelr.recovery.audit import AuditRecord, AuditWhat
+from kelr.recovery.places import audit_file
+
+
+def _record(at_ms: int, topic: str = "orders", **more: object) -> AuditRecord:
+    values = {
+        "at_ms": at_ms,
+        "what": AuditWhat.ELECTION,
+        "command": "elect",
+        "topic": topic,
+        "partition": 0,
+        "cluster_id": "c",
+        "user": "ada",
+        "host": "laptop",
+        "principal": None,
+        "result": "done",
+        **more,
+    }
+    return AuditRecord(**values)  # type: ignore[arg-type]
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    records = [_record(1, before={"leader": None}, evidence=({"replica": 1},)), _record(2, "payments", error="E")]
+    audit.append(tmp_path, records[0])
+    audit.append(tmp_path, records[1])
+    read = list(audit.read(tmp_path))
+    assert [(one.at_ms, one.topic, one.error) for one in read] == [(1, "orders", None), (2, "payments", "E")]
+    assert read[0].before == {"leader": None}
+    assert [one.at_ms for one in audit.read(tmp_path, since_ms=2)] == [2]
+    assert [one.at_ms for one in audit.read(tmp_path, topics=["orders"])] == [1]
+    line = json.loads(audit_file(tmp_path).read_text().splitlines()[0])
+    assert line["when"] == "1970-01-01T00:00:00.001Z"
+    assert stat.S_IMODE(audit_file(tmp_path).stat().st_mode) == 0o600
+
+
+def test_no_log_yet(tmp_path: Path) -> None:
+    assert list(audit.read(tmp_path)) == []
+
+
+def _write(state: str, writer: int) -> None:
+    for number in range(20):
+        audit.append(Path(state), _record(writer * 100 + number), _record(writer * 100 + number, "payments"))
+
+
+def test_several_processes_write_at_once(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_write, args=(str(tmp_path), writer)) for writer in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(60)
+    assert [writer.exitcode for writer in writers] == [0, 0, 0]
+    lines = list(audit.read(tmp_path))
+    assert len(lines) == 120
+    pairs = list(zip(lines[::2], lines[1::2], strict=True))
+    assert all(one.at_ms == other.at_ms for one, other in pairs), "what was appended together stands together"
+
+
+def test_a_torn_line_is_no_line(tmp_path: Path) -> None:
+    audit.append(tmp_path, _record(1))
+    with audit_file(tmp_path).open("a") as file:
+        file.write('{"at_ms":2,"wh')
+    assert [one.at_ms for one in audit.read(tmp_path)] == [1]
+    audit.append(tmp_path, _record(3))
+    assert [one.at_ms for one in audit.read(tmp_path)] == [1, 3]
+
+
+@pytest.mark.parametrize("line", ['{"at_ms":1}', '{"at_ms":"x","what":"election"}', '{"what":"dance"}', "[]", "{"])
+def test_a_garbled_line_is_named(tmp_path: Path, line: str) -> None:
+    audit.append(tmp_path, _record(1))
+    with audit_file(tmp_path).open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(BadInputError, match="line 2"):
+        list(audit.read(tmp_path))
+
+
+def test_fields_of_a_newer_kelr_are_left_out(tmp_path: Path) -> None:
+    audit.append(tmp_path, _record(1))
+    path = audit_file(tmp_path)
+    path.write_text(path.read_text().replace('{"when"', '{"mood":"calm","when"'))
+    assert [one.at_ms for one in audit.read(tmp_path)] == [1]
+
+
+def test_a_lock_that_is_held_is_waited_for(tmp_path: Path) -> None:
+    held = AppendOnlyFile(audit_file(tmp_path))
+    waited: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        held.close()
+
+    audit.append(tmp_path, _record(1), sleep=sleep)
+    assert len(waited) == 1
+    assert [one.at_ms for one in audit.read(tmp_path)] == [1]

@@ -1,0 +1,254 @@
+"""A topic held by a write of its min.insync.replicas: the price, what is cleared, and the old value in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kelr.controller import Configs, events
+from kelr.errors import NotAuthorizedError, RefusedError, UsageError
+from kelr.model import TopicPartition
+from kelr.recovery import audit
+from kelr.recovery.hold import Held, HoldPrice, hold_topic, price_of_hold
+from kelr.recovery.mending import PutRight
+from kelr.recovery.resume import resume
+from kelr.recovery.shelf import open_journals
+from kelr.recovery.undo import undo
+from kelr.sources.permissions import Permissions
+from tests.recovery.simulated import (
+    CLUSTER_ID,
+    TOPIC,
+    Fault,
+    Killed,
+    SimulatedHand,
+    SimulatedSource,
+    World,
+    leaderless,
+    returns,
+    silence,
+    watch_files,
+)
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
+OWN = pytest.mark.parametrize("own", [None, 2])
+"""The topic's own min.insync.replicas; None: it takes that of the cluster."""
+
+
+def _price(world: World) -> HoldPrice:
+    return price_of_hold(TOPIC, source=SimulatedSource(world), clock_ms=world.clock_ms)
+
+
+def _hold(world: World, state: Path, price: HoldPrice | None = None, **more: object) -> Held:
+    arguments = {"force_reason": "the machine of 1 is lost", **world.common(state), **more}
+    return hold_topic(price or _price(world), **arguments)  # type: ignore[arg-type]
+
+
+def _own(world: World) -> int | None:
+    return world.cluster.controller.topics.get(TOPIC, Configs()).min_isr
+
+
+@OWN
+def test_both_sets_are_cleared_and_the_config_is_as_before(tmp_path: Path, own: int | None) -> None:
+    world = leaderless(own=own)
+    written: list[str | None] = []
+
+    class Recorded(SimulatedHand):
+        def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
+            written.append(value)
+            return super().write_topic_config(topic, name, value)
+
+    held = _hold(world, tmp_path, hand=Recorded(world))
+    assert held.good
+    assert written == (["2", None] if own is None else ["3", "2"])
+    assert held.cleared == tuple(TopicPartition(TOPIC, number) for number in range(4))
+    assert [(world.state(n).elr, world.state(n).last_known_elr) for n in range(4)] == [((), ())] * 4
+    assert _own(world) == own
+    returns(world, 1)
+    assert [world.state(number).leader for number in range(4)] == [None] * 4, "its return elects it all the same"
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
+    (line,) = audit.read(tmp_path)
+    assert (line.what, line.topic, line.partition, line.result) == ("hold", TOPIC, None, "done")
+    assert line.force_reason == "the machine of 1 is lost"
+    assert line.loss is not None
+    assert line.loss["cleared"][0] == {"partition": 0, "elr": [1], "last_known_elr": [1]}
+
+
+@OWN
+def test_the_price(own: int | None) -> None:
+    world = leaderless(own=own)
+    price = _price(world)
+    assert (price.own_value, price.writes) == ((None, "2") if own is None else ("2", "3"))
+    assert price.leaderless == (0, 1, 2, 3)
+    assert [(one.partition, one.elr, one.last_known_elr, one.clean) for one in price.cleared] == [
+        (number, (1,), (1,), (1,)) for number in range(4)
+    ]
+    assert price.refusal is None
+    assert price.needs_force is not None
+    assert "broker 1 would lead orders:0, orders:1, orders:2 and others without any loss" in price.needs_force
+    assert price.producers == (
+        "Producers see nothing: the value in force stays the same."
+        if own is None
+        else "Producers see nothing: no partition with a leader is at min ISR."
+    )
+    assert "BrokersToElrs" in price.defect
+
+
+def test_producers_of_another_partition_are_told(tmp_path: Path) -> None:
+    """While min.insync.replicas is one more, a partition whose ISR has just enough members refuses acks=all."""
+    world = leaderless(own=2)
+    state = world.state(3)
+    world.cluster = world.cluster.placed(
+        replace(state, leader=2, isr=(2, 3), elr=(), last_known_elr=(), leader_epoch=9)
+    )
+    assert _price(world).producers == (
+        "For a moment producers with acks=all are refused (NOT_ENOUGH_REPLICAS) at partitions 3: their ISR has 2 "
+        "members, and min.insync.replicas is 3 until it is restored."
+    )
+    assert _hold(world, tmp_path).good
+
+
+def test_a_clean_candidate_is_thrown_away_only_with_force(tmp_path: Path) -> None:
+    world = leaderless()
+    with pytest.raises(RefusedError, match="a hold throws that away"):
+        _hold(world, tmp_path, force_reason=None)
+    assert world.moments == []
+
+
+def test_without_a_clean_candidate_no_force_is_needed(tmp_path: Path) -> None:
+    """The ELR is empty already: the last known leader alone is held off."""
+    world = leaderless()
+    for number in range(4):
+        world.cluster = world.cluster.placed(replace(world.state(number), elr=()))
+    assert _price(world).needs_force is None
+    assert _hold(world, tmp_path, force_reason=None).good
+
+
+def test_elr_is_off(tmp_path: Path) -> None:
+    world = leaderless(((3, 1, 2),), rules="kraft")
+    assert _price(world).refusal is not None
+    with pytest.raises(RefusedError, match="ELR is off in this cluster"):
+        _hold(world, tmp_path)
+
+
+def test_nobody_to_hold_off(tmp_path: Path) -> None:
+    world = leaderless()
+    price = _price(world)
+    returns(world, 1, clean=True)
+    with pytest.raises(RefusedError, match="every partition of topic orders has a leader"):
+        _hold(world, tmp_path, price)
+    assert world.moments == []
+
+
+def test_the_price_has_changed_since_it_was_shown(tmp_path: Path) -> None:
+    world = leaderless()
+    price = _price(world)
+    state = world.state(1)
+    world.cluster = world.cluster.placed(replace(state, elr=(1, 2)))
+    with pytest.raises(RefusedError, match="has changed since it was shown"):
+        _hold(world, tmp_path, price)
+
+
+def test_an_unknown_topic() -> None:
+    world = leaderless()
+    with pytest.raises(UsageError, match="topic nope cannot be read: UNKNOWN_TOPIC_OR_PARTITION"):
+        price_of_hold("nope", source=SimulatedSource(world), clock_ms=world.clock_ms)
+
+
+def test_a_missing_acl(tmp_path: Path) -> None:
+    world = leaderless()
+
+    class Restricted(SimulatedHand):
+        def permissions(self, topics: tuple[str, ...]) -> Permissions:
+            return Permissions(frozenset({"ALTER"}), dict.fromkeys(topics, frozenset({"DESCRIBE", "READ"})))
+
+    with pytest.raises(NotAuthorizedError, match="ALTER_CONFIGS on topic orders"):
+        _hold(world, tmp_path, hand=Restricted(world))
+    assert world.moments == []
+
+
+@OWN
+@pytest.mark.parametrize(
+    ("number", "done", "late_s"), [(0, True, None), (0, False, 40.0), (1, True, None), (1, False, 40.0)]
+)
+def test_a_write_without_an_answer(
+    tmp_path: Path, own: int | None, number: int, done: bool, late_s: float | None
+) -> None:
+    world = leaderless(own=own)
+    fine = Fault("NONE", True)
+    world.faults["config"] = [fine] * number + [silence(done=done, late_s=late_s)]
+    held = _hold(world, tmp_path)
+    assert held.good, held
+    world.sleep(100)
+    assert _own(world) == own
+
+
+def test_a_write_that_is_refused(tmp_path: Path) -> None:
+    world = leaderless()
+    world.faults["config"] = [Fault("POLICY_VIOLATION", done=False)]
+    held = _hold(world, tmp_path)
+    assert (held.good, held.error) == (False, "POLICY_VIOLATION")
+    assert world.state().elr == (1,)
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
+
+
+@OWN
+@pytest.mark.parametrize("mend", [resume, undo])
+def test_killed_at_any_moment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own: int | None, mend: Callable[..., PutRight]
+) -> None:
+    """The old value is there in the end, also where resume or undo is killed, too."""
+    pairs = 0
+    for first in range(100):
+        for second in range(100):
+            world, state = leaderless(own=own), tmp_path / f"{first}-{second}"
+            price = _price(world)
+            with monkeypatch.context() as patch:
+                watch_files(world, patch)
+                world.kill_at = first
+                try:
+                    _hold(world, state, price)
+                except Killed:
+                    pass
+                else:
+                    assert first > 10
+                    assert pairs > 50
+                    return
+                world.revive()
+                world.kill_at = second
+                struck = False
+                try:
+                    for journal in open_journals(state, CLUSTER_ID):
+                        assert mend(journal.path, **world.common(state)).good
+                except Killed:
+                    struck = True
+                world.revive()
+            for journal in open_journals(state, CLUSTER_ID):
+                assert mend(journal.path, **world.common(state)).good
+            assert _own(world) == own, (first, second)
+            assert open_journals(state, CLUSTER_ID) == ()
+            pairs += struck
+            if not struck:
+                break
+
+
+def test_somebody_else_has_set_the_config_since(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    world = leaderless(own=2)
+    price = _price(world)
+    with monkeypatch.context() as patch:
+        watch_files(world, patch)
+        world.kill_at = 5
+        with pytest.raises(Killed):
+            _hold(world, tmp_path, price)
+    world.revive()
+    assert _own(world) == 3
+    world.after(events.ConfigWritten(TOPIC, min_isr=1))
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    done = undo(journal.path, **world.common(tmp_path))
+    assert (done.closed, done.good) == (True, False)
+    (config,) = done.configs
+    assert config.text == "somebody else set min.insync.replicas of topic orders to 1 meanwhile: left alone"
+    assert _own(world) == 1

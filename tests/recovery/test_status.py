@@ -1,0 +1,198 @@
+"""What earlier runs left behind is found, with its journal or without; what others changed is left alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kelr.controller import events
+from kelr.errors import BadInputError, RefusedError
+from kelr.model import ElectionType, TopicPartition, Wish
+from kelr.model.plan import Ended
+from kelr.recovery import audit
+from kelr.recovery.apply import apply_plan
+from kelr.recovery.consent import Consented
+from kelr.recovery.journal import cluster_lock
+from kelr.recovery.journal_reader import read_journal
+from kelr.recovery.places import cluster_directory
+from kelr.recovery.resume import resume
+from kelr.recovery.shelf import find_journal, journal_files, open_journals
+from kelr.recovery.status import status
+from kelr.recovery.undo import undo, undo_plan
+from tests.recovery.simulated import CLUSTER_ID, TOPIC, Killed, SimulatedSource, World, dies, leaderless, watch_files
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
+AT = TopicPartition(TOPIC, 0)
+ONE = {AT: Wish(ElectionType.DESIGNATION, 2)}
+
+
+def _cut_short(world: World, state: Path, monkeypatch: pytest.MonkeyPatch, *, at: int = 6) -> None:
+    """A run that was killed with the partition reordered, before its election."""
+    with monkeypatch.context() as patch:
+        watch_files(world, patch)
+        world.kill_at = at
+        with pytest.raises(Killed):
+            apply_plan(world.plan(ONE), **world.common(state), consented=Consented(1000))
+    world.revive()
+    assert world.state().replicas == (2, 3, 1)
+
+
+def test_nothing_is_left(tmp_path: Path) -> None:
+    found = status(SimulatedSource(leaderless()), tmp_path)
+    assert found.clean
+    assert (found.cluster_id, found.at_work, found.journals) == (CLUSTER_ID, False, ())
+
+
+def test_a_run_that_was_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = leaderless()
+    _cut_short(world, tmp_path, monkeypatch)
+    found = status(SimulatedSource(world), tmp_path)
+    assert not found.clean
+    assert found.reordered == (AT,)
+    (journal,) = found.journals
+    assert journal.text == "cut short: 0 of 1 elections have a result; 1 partition has the order of its election"
+    assert journal.next_step == f"recover resume {journal.name}"
+    (one,) = journal.partitions
+    assert (one.order, one.restores, one.reordered, one.begun, one.ended) == ((2, 3, 1), (3, 1, 2), True, True, None)
+    assert one.text == "nobody leads; it still has the order of its election"
+
+
+def test_another_kelr_is_at_work(tmp_path: Path) -> None:
+    world = leaderless()
+    with cluster_lock(tmp_path, CLUSTER_ID):
+        assert status(SimulatedSource(world), tmp_path).at_work
+    assert not status(SimulatedSource(world), tmp_path).at_work
+
+
+def test_an_order_that_was_left_behind_is_seen_without_its_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = leaderless()
+    plan = world.plan(ONE)
+    _cut_short(world, tmp_path / "lost", monkeypatch)
+    found = status(SimulatedSource(world), tmp_path, plan=plan)
+    assert found.journals == ()
+    assert found.reordered == (AT,)
+    assert not found.clean
+    done = undo_plan(plan, **world.common(tmp_path))
+    assert done.good
+    assert [(order.address, order.order) for order in done.orders] == [(AT, (3, 1, 2))]
+    assert world.state().replicas == (3, 1, 2)
+    assert status(SimulatedSource(world), tmp_path, plan=plan).clean
+
+
+def test_undo_leaves_alone_what_somebody_else_has_ordered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = leaderless()
+    _cut_short(world, tmp_path, monkeypatch)
+    world.after(events.Reassigned(AT, (1, 2, 3)))
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    done = undo(journal.path, **world.common(tmp_path))
+    assert (done.closed, done.good) == (True, False)
+    (order,) = done.orders
+    assert (order.restored, order.settled) == (False, True)
+    assert order.text == "somebody else gave it the order [1,2,3] meanwhile: left alone"
+    assert world.state().replicas == (1, 2, 3)
+    (line,) = audit.read(tmp_path)
+    assert (line.what, line.result, line.command) == ("restore", "refused", "recover undo")
+
+
+def test_resume_names_what_has_changed_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = leaderless()
+    _cut_short(world, tmp_path, monkeypatch)
+    dies(world, 2)()
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    done = resume(journal.path, **world.common(tmp_path))
+    assert done.good
+    (result,) = done.applied
+    assert result.ended is Ended.REFUSED
+    assert "live" in {difference.field for difference in result.differences}
+    assert (world.state().leader, world.state().replicas) == (None, (3, 1, 2))
+
+
+def test_resume_elects_nobody_by_a_plan_that_has_expired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = leaderless()
+    _cut_short(world, tmp_path, monkeypatch)
+    world.sleep(3600)
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    done = resume(journal.path, **world.common(tmp_path))
+    assert [result.ended for result in done.applied] == [Ended.REFUSED]
+    assert done.applied[0].text == "the plan has expired meanwhile: look again and make a new one"
+    assert (world.state().leader, world.state().replicas) == (None, (3, 1, 2))
+    assert done.closed
+
+
+def test_a_topic_that_was_deleted_needs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = leaderless()
+    _cut_short(world, tmp_path, monkeypatch)
+    world.after(events.TopicDeleted(TOPIC))
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    done = resume(journal.path, **world.common(tmp_path))
+    assert done.closed
+    assert [order.text for order in done.orders] == ["there is no such partition any more"]
+
+
+def test_a_journal_of_another_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = leaderless()
+    _cut_short(world, tmp_path, monkeypatch)
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    journal.path.write_text(journal.path.read_text().replace(CLUSTER_ID, "another"))
+    for mend in (resume, undo):
+        with pytest.raises(RefusedError, match="the journal is of cluster another"):
+            mend(journal.path, **world.common(tmp_path))
+
+
+def test_journals_are_found_by_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = leaderless()
+    with pytest.raises(BadInputError, match="no journal of this cluster is open"):
+        find_journal(tmp_path, CLUSTER_ID, None)
+    _cut_short(world, tmp_path, monkeypatch)
+    (path,) = journal_files(tmp_path, CLUSTER_ID)
+    for name in (None, path.name, path.stem, path.stem[:12], str(path)):
+        assert find_journal(tmp_path, CLUSTER_ID, name) == path
+    with pytest.raises(BadInputError, match="no journal is called nope"):
+        find_journal(tmp_path, CLUSTER_ID, "nope")
+    path.with_name(f"{path.stem[:12]}-9.jsonl").write_bytes(path.read_bytes())
+    with pytest.raises(BadInputError, match="2 journals begin with"):
+        find_journal(tmp_path, CLUSTER_ID, path.stem[:12])
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("{", "garbled journal"),
+        ('{"line":"what","at_ms":1}', "line 2: garbled journal"),
+        ('{"line":"intent","at_ms":1,"step":"reorder","changes":[{"topic":"t"}]}', "lacks 'partition'"),
+        ('{"at_ms":1}', "lacks 'line'"),
+        ("[]", "not an object"),
+    ],
+)
+def test_a_garbled_journal_is_named_with_its_line(tmp_path: Path, line: str, words: str) -> None:
+    world = leaderless()
+    apply_plan(world.plan(ONE), **world.common(tmp_path), consented=Consented(1000))
+    (path,) = journal_files(tmp_path, CLUSTER_ID)
+    path.write_text(path.read_text().splitlines()[0] + "\n" + line + "\n")
+    with pytest.raises(BadInputError, match=words) as caught:
+        read_journal(path)
+    assert f"{path}, line 2" in caught.value.message
+    found = status(SimulatedSource(world), tmp_path)
+    assert not found.clean
+    assert len(found.garbled) == 1
+
+
+def test_a_journal_of_a_newer_kelr(tmp_path: Path) -> None:
+    world = leaderless()
+    apply_plan(world.plan(ONE), **world.common(tmp_path), consented=Consented(1000))
+    (path,) = journal_files(tmp_path, CLUSTER_ID)
+    path.write_text(path.read_text().replace('"version":1,', '"version":2,', 1))
+    with pytest.raises(BadInputError, match="version 2 is of a newer kelr"):
+        read_journal(path)
+
+
+def test_a_journal_without_a_whole_line_has_asked_nothing(tmp_path: Path) -> None:
+    directory = cluster_directory(tmp_path, CLUSTER_ID) / "journals"
+    directory.mkdir(parents=True)
+    (directory / "abc-1.jsonl").write_text('{"line":"begi')
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
+    assert status(SimulatedSource(leaderless()), tmp_path).clean
