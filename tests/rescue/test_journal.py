@@ -1,0 +1,86 @@
+"""The journal of a replay: what is written down is there again after a crash, and one replay runs at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kelr.errors import BadInputError, RefusedError
+from kelr.model import TopicPartition
+from kelr.rescue.journal import Checkpoint, ReplayJournal, journal_file
+
+ORDERS, PAYMENTS = TopicPartition("orders", 0), TopicPartition("payments", 0)
+ABOUT = {"dump": "0" * 64}
+
+
+def test_it_remembers_the_last_checkpoint_of_each_partition(tmp_path: Path) -> None:
+    path = tmp_path / "replays" / "one.jsonl"
+    with ReplayJournal(path, ABOUT) as journal:
+        assert not journal.resumed
+        journal.checkpoint(ORDERS, Checkpoint(10, 3))
+        journal.checkpoint(PAYMENTS, Checkpoint(70, 1, full=False))
+        journal.checkpoint(ORDERS, Checkpoint(20, 3, (0, 15)))
+    with ReplayJournal(path, ABOUT) as journal:
+        assert journal.resumed
+        assert journal.checkpoints == {
+            ORDERS: Checkpoint(20, 3, (0, 15)),
+            PAYMENTS: Checkpoint(70, 1, None, full=False),
+        }
+        journal.finish()
+    with ReplayJournal(path, ABOUT) as journal:
+        assert not journal.resumed
+        assert journal.checkpoints[ORDERS] == Checkpoint(20, 3, (0, 15))
+        journal.checkpoint(ORDERS, Checkpoint(30, 4))
+    with ReplayJournal(path, ABOUT) as journal:
+        assert journal.resumed
+
+
+def test_a_torn_last_line_is_as_if_it_had_not_been_written(tmp_path: Path) -> None:
+    path = tmp_path / "one.jsonl"
+    with ReplayJournal(path, ABOUT) as journal:
+        journal.checkpoint(ORDERS, Checkpoint(10, 3))
+        whole = path.read_bytes()
+        journal.checkpoint(ORDERS, Checkpoint(20, 3, (0, 15)))
+    path.write_bytes(path.read_bytes()[:-5])
+    with ReplayJournal(path, ABOUT) as journal:
+        assert journal.checkpoints == {ORDERS: Checkpoint(10, 3)}
+    assert path.read_bytes() == whole
+
+
+def test_two_at_once_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "one.jsonl"
+    with ReplayJournal(path, ABOUT), pytest.raises(RefusedError, match="another kelr is at work"):
+        ReplayJournal(path, ABOUT)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"topic": "orders", "partition": 0, "scan_from": -1, "leader_epoch": 3, "done_through": null}',
+        '{"topic": "orders", "partition": "0", "scan_from": 1, "leader_epoch": 3, "done_through": null}',
+        '{"topic": "orders", "partition": 0, "scan_from": 1, "leader_epoch": 3, "done_through": [1]}',
+        '{"topic": null, "partition": 0, "scan_from": 1, "leader_epoch": 3, "done_through": [1, 2]}',
+        "[]",
+    ],
+)
+def test_a_garbled_line_is_named(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "one.jsonl"
+    ReplayJournal(path, ABOUT).close()
+    path.write_text(path.read_text() + line + "\n")
+    with pytest.raises(BadInputError, match="line 2"):
+        ReplayJournal(path, ABOUT)
+
+
+def test_another_file_in_its_place_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "one.jsonl"
+    path.write_text('{"kind": "something else"}\n')
+    with pytest.raises(BadInputError, match="line 1"):
+        ReplayJournal(path, ABOUT)
+
+
+def test_each_dump_and_each_choice_of_records_has_its_own(tmp_path: Path) -> None:
+    one = journal_file(tmp_path, "a" * 64, {"to": None, "include_open": False})
+    assert one == journal_file(tmp_path, "a" * 64, {"include_open": False, "to": None})
+    assert one != journal_file(tmp_path, "b" * 64, {"to": None, "include_open": False})
+    assert one != journal_file(tmp_path, "a" * 64, {"to": "x", "include_open": False})

@@ -1,0 +1,161 @@
+"""What becomes of each record: only what was lost is replayed, once, and what cannot be told is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kelr.errors import RefusedError
+from kelr.rescue.archive import open_dump
+from kelr.rescue.judge import Judge, Survivors, Verdict
+from kelr.rescue.origin import Replayed
+from kelr.rescue.preparing import judge_tails
+from kelr.rescue.scan import digest_of
+from kelr.sources.records.stream import RawBatch, Unread, UnreadKind
+from tests.rescue.batches import batch, log, marker
+from tests.rescue.files import save, tail
+
+Verdicts = Callable[..., list[tuple[int, Verdict]]]
+
+
+@pytest.fixture
+def verdicts(tmp_path: Path) -> Verdicts:
+    """Saves these batches and judges each record, by offset."""
+
+    def run(
+        judge: Judge, *tails: Sequence[RawBatch | Unread], start: int = 10, end: int = 30
+    ) -> list[tuple[int, Verdict]]:
+        path = tmp_path / "judged.kelr-rescue"
+        path.unlink(missing_ok=True)
+        save(path, [tail(pieces, start, end, held=log(3, (9, end))) for pieces in tails])
+        with open_dump(path) as dump:
+            return [(one.record.offset, one.verdict) for one in judge_tails(dump, dump.manifest.tails, judge)]
+
+    return run
+
+
+def lost() -> Judge:
+    """Judges as if nothing had survived."""
+    return Judge(None, Replayed())
+
+
+def test_a_record_survives_where_its_epoch_is_the_leaders_there(verdicts: Verdicts) -> None:
+    # The leader went another way at offset 12, in epoch 6.
+    judge = Judge(Survivors("orders:0", log(2, (4, 11), (5, 12), (6, 20))), Replayed())
+    pieces = [batch(10, epoch=4), batch(11, 3, epoch=5), batch(14, 2, epoch=7)]
+    assert verdicts(judge, pieces) == [
+        (10, Verdict.SURVIVES),
+        (11, Verdict.SURVIVES),
+        (12, Verdict.REPLAY),
+        (13, Verdict.REPLAY),
+        (14, Verdict.REPLAY),
+        (15, Verdict.REPLAY),
+    ]
+
+
+@given(st.data())
+def test_survivors_are_the_leaders_own_records(data: st.DataObject) -> None:
+    ends = sorted(data.draw(st.sets(st.integers(1, 12), min_size=1, max_size=4)))
+    epochs = sorted(data.draw(st.sets(st.integers(0, 9), min_size=len(ends), max_size=len(ends))))
+    start = data.draw(st.integers(0, ends[0] - 1))
+    leader = log(2, *zip(epochs, ends, strict=True), start=start)
+    survivors = Survivors("orders:0", leader)
+    epoch_at = {
+        offset: epoch
+        for offset in range(start, ends[-1])
+        for epoch, end in reversed(list(zip(epochs, ends, strict=True)))
+        if offset < end and not any(offset < other for other in ends if other < end)
+    }
+    for offset in range(start, 14):
+        for epoch in range(10):
+            assert survivors.hold(epoch, offset) == (epoch_at.get(offset) == epoch)
+
+
+def test_what_retention_took_from_the_leader_cannot_be_told(verdicts: Verdicts) -> None:
+    judge = Judge(Survivors("orders:0", log(2, (5, 40), start=20)), Replayed())
+    with pytest.raises(RefusedError, match=r"begins at offset 20 by now.*offset 10 had survived"):
+        verdicts(judge, [batch(10, epoch=5)])
+
+
+@pytest.mark.parametrize("changes", [{"lineage": None}, {"log_start": None}])
+def test_a_leader_that_does_not_tell_its_epochs_is_refused(changes: dict[str, None]) -> None:
+    with pytest.raises(RefusedError, match="which records survived is not known"):
+        Survivors("orders:0", log(2, (5, 40), **changes))
+
+
+def test_a_record_without_a_leader_epoch_is_refused(verdicts: Verdicts) -> None:
+    with pytest.raises(RefusedError, match="no leader epoch"):
+        verdicts(lost(), [batch(10, epoch=-1)])
+
+
+def test_markers_and_unfinished_transactions_stay_out(verdicts: Verdicts) -> None:
+    pieces = [
+        batch(10, producer=1, transactional=True),
+        batch(11, producer=2, transactional=True),
+        batch(12, producer=3, transactional=True),
+        marker(13, 1, commit=True),
+        marker(14, 2, commit=False),
+    ]
+    expected = [
+        (10, Verdict.REPLAY),
+        (11, Verdict.ABORTED),
+        (12, Verdict.OPEN),
+        (13, Verdict.MARKER),
+        (14, Verdict.MARKER),
+    ]
+    assert verdicts(lost(), pieces, end=15) == expected
+    judge = Judge(None, Replayed(), include_aborted=True, include_open=True)
+    assert [verdict for _, verdict in verdicts(judge, pieces, end=15)] == [Verdict.REPLAY] * 3 + [Verdict.MARKER] * 2
+
+
+def test_a_transaction_that_ended_behind_a_gap_counts_as_open(verdicts: Verdicts) -> None:
+    gap = Unread(11, 20, UnreadKind.CORRUPT, "garbage")
+    pieces = [batch(10, producer=1, transactional=True), gap, marker(20, 1, commit=True)]
+    assert verdicts(lost(), pieces, end=21) == [(10, Verdict.OPEN), (20, Verdict.MARKER)]
+
+
+def test_the_rest_of_the_first_and_last_batch_stays_out(verdicts: Verdicts) -> None:
+    assert verdicts(lost(), [batch(8, 4), batch(12, 4)], start=10, end=13) == [
+        (8, Verdict.OUTSIDE),
+        (9, Verdict.OUTSIDE),
+        (10, Verdict.REPLAY),
+        (11, Verdict.REPLAY),
+        (12, Verdict.REPLAY),
+        (13, Verdict.OUTSIDE),
+        (14, Verdict.OUTSIDE),
+        (15, Verdict.OUTSIDE),
+    ]
+
+
+def test_what_was_replayed_is_known_by_its_epoch_too(verdicts: Verdicts) -> None:
+    replayed = Replayed()
+    replayed.add(1, 10)
+    replayed.add(2, 11)
+    judge = Judge(None, replayed)
+    assert verdicts(judge, [batch(10, 2, epoch=1)]) == [(10, Verdict.ALREADY), (11, Verdict.REPLAY)]
+
+
+def test_what_the_journal_says_is_done_is_not_done_again(verdicts: Verdicts) -> None:
+    judge = Judge(None, Replayed(), done_through=(0, 11))
+    assert [verdict for _, verdict in verdicts(judge, [batch(10, 3)])] == [Verdict.ALREADY] * 2 + [Verdict.REPLAY]
+
+
+def test_two_tails_with_the_same_records_give_them_once(verdicts: Verdicts) -> None:
+    found = verdicts(lost(), [batch(10, 2, epoch=1)], [batch(10, 2, epoch=1), batch(12, epoch=2)])
+    assert [verdict for _, verdict in found] == [Verdict.REPLAY] * 2 + [Verdict.ALREADY] * 2 + [Verdict.REPLAY]
+
+
+def test_a_key_that_was_written_since_is_overwritten_by_newer_epochs_alone(verdicts: Verdicts) -> None:
+    keys = [b"old", b"newer", b"same", None]
+    newest = {digest_of(b"newer"): 6, digest_of(b"same"): 5, digest_of(b"old"): 4}
+    judge = Judge(None, Replayed(), newest)
+    assert [verdict for _, verdict in verdicts(judge, [batch(10, epoch=5, keys=keys)])] == [
+        Verdict.REPLAY,
+        Verdict.OVERWRITTEN,
+        Verdict.REPLAY,
+        Verdict.REPLAY,
+    ]
