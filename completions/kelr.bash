@@ -6,43 +6,68 @@ _kelr() {
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         if [[ $skip ]]; then skip=; continue; fi
         case "$word" in
-            --bootstrap-server|--broker|--brokers|--command-config|--compare-rules|--context|--cursor|--dir|--election|--heap-mb|--if|--kafka|--limit|--min-isr|--output|--page-size|--partitions|--rack|--racks|--rules|--situation|--snapshot|--timeout|--topic|--why|-b|-c|-o) skip=1 ;;
+            --accept-loss|--batch|--bootstrap-server|--broker|--brokers|--command-config|--compare-rules|--context|--cursor|--designate|--dir|--elect|--election|--election-type|--expires-in|--export|--force|--from-offset|--from-replica|--heap-mb|--if|--kafka|--limit|--log-dir|--logs|--merge|--min-isr|--minimal-replicas|--out|--output|--page-size|--partition|--partitions|--path-to-json-file|--pause|--plan|--rack|--racks|--rules|--since|--situation|--snapshot|--timeout|--to|--to-offset|--topic|--wait-for|--why|--window|--yes-clear-elr-of|-b|-c|-e|-o) skip=1 ;;
             -*) ;;
             *) case "$path $word" in
-                "kelr describe"|"kelr log-info"|"kelr snapshot"|"kelr explain"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr schema") path="$path $word" ;;
+                "kelr describe"|"kelr log-info"|"kelr snapshot"|"kelr explain"|"kelr elect"|"kelr recover"|"kelr recover collect"|"kelr recover plan"|"kelr recover apply"|"kelr recover verify"|"kelr recover status"|"kelr recover resume"|"kelr recover undo"|"kelr recover hold"|"kelr recover log"|"kelr rescue"|"kelr rescue dump"|"kelr rescue show"|"kelr rescue replay"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr schema") path="$path $word" ;;
             esac ;;
         esac
     done
     case "$before" in
+        --accept-loss) return ;;
+        --batch) return ;;
         --broker) return ;;
         --brokers) return ;;
         --command-config) _kelr_files "$current"; return ;;
         --compare-rules) _kelr_words "all kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive" "$current"; return ;;
         --cursor) return ;;
+        --designate) return ;;
         --dir) _kelr_files "$current"; return ;;
+        --elect) return ;;
         --election) _kelr_words "preferred unclean designation longest_log_balanced longest_log_aggressive" "$current"; return ;;
+        --expires-in) return ;;
+        --export) _kelr_files "$current"; return ;;
+        --force) return ;;
+        --from-offset) return ;;
+        --from-replica) return ;;
         --heap-mb) return ;;
         --if) return ;;
         --kafka) return ;;
         --limit) return ;;
+        --log-dir) _kelr_files "$current"; return ;;
+        --logs) _kelr_files "$current"; return ;;
+        --merge) _kelr_files "$current"; return ;;
         --min-isr) return ;;
+        --minimal-replicas) return ;;
+        --out) _kelr_files "$current"; return ;;
         --page-size) return ;;
+        --partition) return ;;
         --partitions) return ;;
+        --path-to-json-file) _kelr_files "$current"; return ;;
+        --pause) return ;;
+        --plan) _kelr_files "$current"; return ;;
         --rack) return ;;
         --racks) return ;;
         --rules) _kelr_words "auto kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive" "$current"; return ;;
+        --since) return ;;
         --situation) _kelr_words "healthy under-min-isr leader-not-live waiting-for-isr waiting-for-elr waiting-for-last-known-leader needs-unclean-recovery no-live-replica leader-pending unknown" "$current"; return ;;
         --snapshot) _kelr_files "$current"; return ;;
         --timeout) return ;;
+        --to) return ;;
+        --to-offset) return ;;
         --topic) return ;;
+        --wait-for) return ;;
         --why) _kelr_words "list preferred-replica leader-stays live-isr-member live-elr-member last-known-leader unclean-election unclean-recovery designated-is-live recovery-quorum-live recovery-quorum-heard any-replica-heard logs-can-be-ranked best-log-is-live best-log" "$current"; return ;;
+        --window) return ;;
+        --yes-clear-elr-of) return ;;
         -b|--bootstrap-server) return ;;
         -c|--context) return ;;
+        -e|--election-type) return ;;
         -o|--output) _kelr_words "table wide json ndjson yaml csv" "$current"; return ;;
     esac
     case "$path" in
         "kelr")
-            choices="describe log-info snapshot explain simulate lab demo schema -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --version --help"
+            choices="describe log-info snapshot explain elect recover rescue simulate lab demo schema -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --version --help"
             ;;
         "kelr describe")
             choices="--leaderless --under-min-isr --at-min-isr --under-replicated --has-elr --has-last-known --offline --situation --broker --rack --exclude-internal --summary --check --limit --cursor --page-size -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
@@ -56,6 +81,53 @@ _kelr() {
             ;;
         "kelr explain")
             choices="--if --election --rules --compare-rules --why --full -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            ;;
+        "kelr elect")
+            choices="-e --election-type --topic --partition --all-topic-partitions --path-to-json-file --designate --minimal-replicas --window --logs --keep-order --batch --dry-run -y --yes --accept-loss --force -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            ;;
+        "kelr recover")
+            choices="collect plan apply verify status resume undo hold log --help"
+            ;;
+        "kelr recover collect")
+            choices="--out --log-dir --merge --overwrite -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            ;;
+        "kelr recover plan")
+            choices="--logs -e --election-type --designate --out --expires-in --markdown --export --full --overwrite -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            ;;
+        "kelr recover apply")
+            choices="--topic --logs --batch --pause --keep-order --dry-run -y --yes --accept-loss --force -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            ;;
+        "kelr recover verify")
+            choices="--topic --wait --wait-for -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            ;;
+        "kelr recover status")
+            choices="-b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            ;;
+        "kelr recover resume")
+            choices="-b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            ;;
+        "kelr recover undo")
+            choices="-b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            ;;
+        "kelr recover hold")
+            choices="--topic --yes-clear-elr-of --force --dry-run -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            ;;
+        "kelr recover log")
+            choices="--since --topic -o --output --verbose --debug --help"
+            ;;
+        "kelr rescue")
+            choices="dump show replay --help"
+            ;;
+        "kelr rescue dump")
+            choices="--out --from-replica --from-offset --to-offset --elect --plan --log-dir --overwrite -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            ;;
+        "kelr rescue show")
+            choices="--records --full -o --output --verbose --debug --help"
+            [[ $current == -* ]] || { _kelr_files "$current"; return; }
+            ;;
+        "kelr rescue replay")
+            choices="--to --dry-run -y --yes --include-aborted --include-open --skip-overwritten --all-records --other-cluster --no-scan -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            [[ $current == -* ]] || { _kelr_files "$current"; return; }
             ;;
         "kelr simulate")
             choices="--step --check --rewrite --list -o --output --verbose --debug --help"
