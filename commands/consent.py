@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TextIO
 
 from kelr.errors import RefusedError
@@ -21,7 +21,8 @@ def ask_consent(output: Output, plan: Plan, given: Consented, *, stdin: TextIO |
     """What somebody gives for this plan, asked for on the terminal where flags did not give it.
 
     Without a terminal nothing is asked: an election that loses nothing goes ahead, as with Kafka's own tool; all
-    others need their flag. An accepted loss is never a yes to more, and ``--yes`` is never an accepted loss.
+    others need their flag. An accepted loss is never a yes to more, and ``--yes`` is never an accepted loss. A question
+    that nobody would see, since stdout and stderr go elsewhere, is not asked either.
 
     Args:
         given: what came as flags.
@@ -32,13 +33,11 @@ def ask_consent(output: Output, plan: Plan, given: Consented, *, stdin: TextIO |
     """
     if not plan.elections:
         return given
-    answers = sys.stdin if stdin is None else stdin
-    terminal = answers.isatty()
-    typed = terminal and _may_type(plan, given)
-    if typed:
-        given = replace(given, accept_loss=_typed_number(output, plan, answers), yes=True)
-    elif terminal and not given.yes and missing_consent(plan, replace(given, yes=True)) is None:
-        _ask_yes(output, plan, answers)
+    terminal = _terminal(output, stdin)
+    if terminal is not None and _may_type(plan, given):
+        given = replace(given, accept_loss=_typed_number(terminal, plan), yes=True)
+    elif terminal is not None and not given.yes and missing_consent(plan, replace(given, yes=True)) is None:
+        _ask_yes(terminal, plan)
     given = replace(given, yes=True)
     missing = missing_consent(plan, given)
     if missing is not None:
@@ -53,11 +52,40 @@ def shown_before_asking(output: Output, *, stdin: TextIO | None = None) -> Outpu
     """
     if output.format.for_people:
         return output
-    answers = sys.stdin if stdin is None else stdin
-    if not answers.isatty():
+    if _terminal(output, stdin) is None:
         return None
     width = shutil.get_terminal_size().columns if output.stderr.isatty() else None
     return replace(output, stdout=output.stderr, format=OutputFormat.TABLE, width=width, color=output.stderr_color)
+
+
+@dataclass(frozen=True, slots=True)
+class _Terminal:
+    """Where somebody is asked, and answers."""
+
+    output: Output
+    asked_on: TextIO
+    answers: TextIO
+
+    def answer(self, question: str) -> str:
+        self.output.end_progress()
+        self.output.stdout.flush()
+        self.asked_on.write(question)
+        self.asked_on.flush()
+        line = self.answers.readline()
+        if not line.endswith("\n"):
+            self.asked_on.write("\n")
+        return line.strip()
+
+
+def _terminal(output: Output, stdin: TextIO | None) -> _Terminal | None:
+    """The terminal that this process talks to; None where it has none, or a question would not be seen."""
+    # A process that was started without a stdin has none at all.
+    answers: TextIO | None = sys.stdin if stdin is None else stdin
+    if answers is None or not answers.isatty():
+        return None
+    seen = [output.stderr, *([output.stdout] if output.format.for_people else [])]
+    asked_on = next((stream for stream in seen if stream.isatty()), None)
+    return None if asked_on is None else _Terminal(output, asked_on, answers)
 
 
 def _may_type(plan: Plan, given: Consented) -> bool:
@@ -70,11 +98,11 @@ def _may_type(plan: Plan, given: Consented) -> bool:
     )
 
 
-def _typed_number(output: Output, plan: Plan, answers: TextIO) -> int:
+def _typed_number(terminal: _Terminal, plan: Plan) -> int:
     number = plan.loss_to_accept
     more = " and maybe more" if _may_be_more(plan) else ""
     lost = f"{number:,} offset{'' if number == 1 else 's'}{more}"
-    answer = _answer(output, f"This gives up {lost}. Type {number} to go ahead: ", answers)
+    answer = terminal.answer(f"This gives up {lost}. Type {number} to go ahead: ")
     if answer != str(number):
         raise RefusedError(
             f"nothing was changed: the answer was {answer!r}, not {number}",
@@ -88,22 +116,11 @@ def _may_be_more(plan: Plan) -> bool:
     return any(loss is None or loss.at_most is None for loss in losses)
 
 
-def _ask_yes(output: Output, plan: Plan, answers: TextIO) -> None:
+def _ask_yes(terminal: _Terminal, plan: Plan) -> None:
     what = f"Carry out {elections_in_words(len(plan.elections))}?"
-    answer = _answer(output, f"{what} [y/N] ", answers)
+    answer = terminal.answer(f"{what} [y/N] ")
     if answer.lower() not in _YES:
         raise RefusedError("nothing was changed: the answer was no", next_step="answer y, or add --yes")
-
-
-def _answer(output: Output, question: str, answers: TextIO) -> str:
-    output.end_progress()
-    output.stdout.flush()
-    output.stderr.write(question)
-    output.stderr.flush()
-    line = answers.readline()
-    if not line.endswith("\n"):
-        output.stderr.write("\n")
-    return line.strip()
 
 
 def _flags(plan: Plan, given: Consented) -> str:

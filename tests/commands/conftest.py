@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,25 @@ class Ran:
 
 
 Kelr = Callable[..., Ran]
+
+
+class Terminal(io.StringIO):
+    """A terminal at which these lines are typed."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | Terminal], None]:
+    """Puts a terminal before this process, at which somebody reads stderr and types; to be called by the test itself,
+    since pytest gives it another stderr than its fixtures."""
+
+    def begin(typed: str | Terminal) -> None:
+        monkeypatch.setattr("sys.stdin", Terminal(typed) if isinstance(typed, str) else typed)
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+
+    return begin
 
 
 @pytest.fixture

@@ -6,10 +6,11 @@ import io
 
 import pytest
 
-from kelr.commands.consent import ask_consent
+from kelr.commands.consent import ask_consent, shown_before_asking
 from kelr.errors import RefusedError
 from kelr.model import Plan
 from kelr.recovery.consent import Consented
+from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
 from tests.view.plans import LOSSY, NOT_NEEDED, PREFERRED, UNCOUNTED, plan
 
@@ -24,7 +25,7 @@ class Terminal(io.StringIO):
 
 
 def ask(what: Plan, stdin: io.StringIO, **given: object) -> tuple[Consented, str]:
-    err = io.StringIO()
+    err = Terminal()
     consented = ask_consent(
         Output(io.StringIO(), err),
         what,
@@ -32,6 +33,35 @@ def ask(what: Plan, stdin: io.StringIO, **given: object) -> tuple[Consented, str
         stdin=stdin,  # type: ignore[arg-type]
     )
     return consented, err.getvalue()
+
+
+def test_a_question_that_nobody_would_see_is_not_asked() -> None:
+    """``2>log`` in a pipe: a prompt there would wait for ever for an answer."""
+    err, stdin = io.StringIO(), Terminal("19\n")
+    output = Output(io.StringIO(), err)
+    assert ask_consent(output, SAFE, Consented(), stdin=stdin) == Consented(yes=True)
+    with pytest.raises(RefusedError, match="--accept-loss 19"):
+        ask_consent(output, COUNTED, Consented(), stdin=stdin)
+    assert (err.getvalue(), stdin.tell()) == ("", 0)
+
+
+def test_where_stderr_goes_elsewhere_the_question_is_asked_beside_the_plan() -> None:
+    out, err = Terminal(), io.StringIO()
+    ask_consent(Output(out, err), SAFE, Consented(), stdin=Terminal("y\n"))
+    assert (out.getvalue(), err.getvalue()) == ("Carry out 1 election? [y/N] ", "")
+
+
+def test_a_document_has_no_question_in_it() -> None:
+    out = Terminal()
+    output = Output(out, io.StringIO(), format=OutputFormat.JSON)
+    assert ask_consent(output, SAFE, Consented(), stdin=Terminal("n\n")) == Consented(yes=True)
+    assert shown_before_asking(output, stdin=Terminal()) is None
+    assert out.getvalue() == ""
+
+
+def test_a_process_without_a_stdin_is_a_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    assert ask_consent(Output(Terminal(), Terminal()), SAFE, Consented()) == Consented(yes=True)
 
 
 def test_a_script_goes_ahead_where_nothing_is_lost() -> None:

@@ -91,11 +91,6 @@ def serve(monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot) -> None:
     monkeypatch.setattr("kelr.commands.session.open_source", open_source)
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 # Ways of naming, as Kafka's own tool has them.
 
 
@@ -265,16 +260,16 @@ def test_what_cannot_be_counted_needs_a_reason(kelr: Kelr, carrier: Carrier) -> 
     assert carrier.consented[0].force_reason == "the disk of 4 is gone"
 
 
-def test_at_a_terminal_the_number_is_typed(kelr: Kelr, carrier: Carrier, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", Terminal("19\n"))
+def test_at_a_terminal_the_number_is_typed(kelr: Kelr, carrier: Carrier, terminal: Callable[[str], None]) -> None:
+    terminal("19\n")
     ran = kelr("elect", "-e", "unclean", "orders:1", *CONNECTION)
     assert ran.code == 0
     assert "Type 19 to go ahead: " in ran.err
     assert carrier.consented == [Consented(19, None, yes=True)]
 
 
-def test_at_a_terminal_a_no_changes_nothing(kelr: Kelr, carrier: Carrier, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", Terminal("n\n"))
+def test_at_a_terminal_a_no_changes_nothing(kelr: Kelr, carrier: Carrier, terminal: Callable[[str], None]) -> None:
+    terminal("n\n")
     ran = kelr("elect", "-e", "preferred", "orders:5", *CONNECTION)
     assert (ran.code, carrier.plans) == (6, [])
 
@@ -467,9 +462,9 @@ def test_json_of_a_refused_election_is_the_plan(kelr: Kelr) -> None:
 
 
 def test_at_a_terminal_the_plan_is_read_beside_the_document_before_anybody_is_asked(
-    kelr: Kelr, carrier: Carrier, monkeypatch: pytest.MonkeyPatch
+    kelr: Kelr, carrier: Carrier, terminal: Callable[[str], None]
 ) -> None:
-    monkeypatch.setattr("sys.stdin", Terminal("19\n"))
+    terminal("19\n")
     ran = kelr("elect", "-e", "unclean", "orders:1", "-o", "json", *CONNECTION)
     assert ran.code == 0
     assert ran.err.index("orders:1: elect broker 3 (unclean)") < ran.err.index("Type 19 to go ahead")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kelr.recovery import audit
-from tests.commands.conftest import Kelr
+from tests.commands.conftest import Kelr, Terminal
 from tests.recovery.simulated import WHO, SimulatedHand, SimulatedSource, World, leaderless, returns
 
 CONNECTION = ("-b", "kafka-1:9092")
@@ -108,19 +109,16 @@ def test_balanced_is_over_where_a_broker_comes_back_and_leads_by_itself(
 
 
 def test_what_changed_since_the_plan_is_named_and_the_rest_goes_on(
-    kelr: Kelr, world: World, monkeypatch: pytest.MonkeyPatch
+    kelr: Kelr, world: World, terminal: Callable[[Terminal], None]
 ) -> None:
-    class Meanwhile(io.StringIO):
-        """A terminal; while the number is typed, broker 1 comes back and leads all but what is still elected."""
-
-        def isatty(self) -> bool:
-            return True
+    class Meanwhile(Terminal):
+        """While the number is typed, broker 1 comes back and leads all but what is still elected."""
 
         def readline(self, _size: int = -1) -> str:
             returns(world, 1)
             return "0\n"
 
-    monkeypatch.setattr("sys.stdin", Meanwhile())
+    terminal(Meanwhile())
     ran = kelr("elect", "-e", "designation", "--designate", "2", "orders:0", *CONNECTION)
     assert ran.code == 6
     assert world.state(0).leader == 1

@@ -208,9 +208,9 @@ def test_yes_never_stands_for_an_accepted_loss(kelr: Kelr, world: World) -> None
     ("typed", "code", "leader"), [("0\n", 0, 2), ("5\n", 6, None), ("y\n", 6, None), ("", 6, None)]
 )
 def test_on_a_terminal_the_number_is_typed(
-    kelr: Kelr, world: World, monkeypatch: pytest.MonkeyPatch, *, typed: str, code: int, leader: int | None
+    kelr: Kelr, world: World, terminal: Callable[[str], None], *, typed: str, code: int, leader: int | None
 ) -> None:
-    monkeypatch.setattr("sys.stdin", Terminal(typed))
+    terminal(typed)
     ran = apply(kelr)
     assert (ran.code, leaders(world)) == (code, [leader] * 4), ran.err
 
