@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 INCIDENT = "needs-unclean-recovery"
 TOPIC = "orders"
+GIVEN_UP = 1
+"""The broker that leads last in the incident: it alone holds the last records."""
 
 Keep = Annotated[bool, typer.Option("--keep", help="Leave the cluster up, and say what to try on it.")]
 Kafka = Annotated[str | None, typer.Option("--kafka", metavar="VERSION", help="Which Apache Kafka; 4.3.1 unless told.")]
@@ -40,8 +42,9 @@ def demo(output: Output, *, keep: Keep = False, kafka: Kafka = None, directory: 
     Starts real Apache Kafka on this machine (the jars are fetched once), kills
     brokers until partitions have lost their leader, and shows what kelr makes
     of it: describe, log-info, explain, and a table of what the stock unclean
-    election would elect and lose against what kelr recommends. Then it cleans
-    up.
+    election would elect and lose against what kelr recommends. Then one broker
+    is given up for lost: a plan, a dump of the records that only its disk holds,
+    the elections, the records again, and a verification. Then it cleans up.
 
     Examples:
       kelr demo
@@ -66,6 +69,7 @@ def demo(output: Output, *, keep: Keep = False, kafka: Kafka = None, directory: 
         ):
             _run(output, lab, arguments)
         _closing_table(output, compared)
+        _recover(output, lab)
         if keep:
             _what_to_try(output, lab)
     except BaseException:
@@ -87,13 +91,49 @@ def _run(output: Output, lab: Lab, arguments: tuple[str, ...]) -> None:
     output.line()
     output.line(styled("$ " + _typed(lab, arguments), Style.HEADING))
     output.stdout.flush()
-    done = subprocess.run([sys.executable, "-m", "kelr", *arguments, "-b", lab.bootstrap_servers], check=False)
+    # What the demo does is no part of the user's own audit log.
+    environment = {**os.environ, "KELR_STATE_DIR": str(lab.directory / "state")}
+    command = [sys.executable, "-m", "kelr", *arguments, *_connection(lab, arguments)]
+    done = subprocess.run(command, check=False, env=environment, stdin=subprocess.DEVNULL)
     if done.returncode:
         raise LabError(f"{_typed(lab, arguments)} ended with exit code {done.returncode}")
 
 
+def _recover(output: Output, lab: Lab) -> None:
+    """Broker 1 does not come back: elect the best of the others, and keep what only its disk holds."""
+    disk, plan = str(lab.data_directory(GIVEN_UP)), str(lab.directory / "plan.json")
+    logs, lost = str(lab.directory / "broker-1.kelr"), str(lab.directory / "lost.kelr-rescue")
+    _headline(output, f"Broker {GIVEN_UP} will not start again, but its disk can be read: a plan, with what it holds")
+    _run(output, lab, ("recover", "collect", "--log-dir", disk, "--out", logs))
+    _run(
+        output,
+        lab,
+        ("recover", "plan", TOPIC, "--election-type", "longest_log_aggressive", "--logs", logs, "--out", plan),
+    )
+    _headline(output, "Saving the records that the elections would lose, then the elections, then the records again")
+    _run(output, lab, ("rescue", "dump", "--plan", plan, "--log-dir", disk, "--out", lost))
+    accepted = str(_known_loss(Path(plan)))
+    _run(output, lab, ("recover", "apply", plan, "--logs", logs, "--yes", "--accept-loss", accepted))
+    _run(output, lab, ("rescue", "replay", lost, "--yes"))
+    _headline(output, f"Broker {GIVEN_UP} is repaired after all, and takes the others' logs")
+    lab.start(GIVEN_UP)
+    output.note(f"started broker {GIVEN_UP}")
+    _run(output, lab, ("recover", "verify", plan, "--wait"))
+
+
+def _known_loss(path: Path) -> int:
+    from kelr.recovery.plan_file import read_plan  # noqa: PLC0415 - not for --help
+
+    return read_plan(path).plan.known_loss.at_least
+
+
 def _typed(lab: Lab, arguments: tuple[str, ...]) -> str:
-    return " ".join(("kelr", *arguments, "-b", lab.bootstrap_servers))
+    return " ".join(("kelr", *arguments, *_connection(lab, arguments)))
+
+
+def _connection(lab: Lab, arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """The connection flags; reading a disk needs no cluster."""
+    return () if arguments[:2] == ("recover", "collect") else ("-b", lab.bootstrap_servers)
 
 
 def _compare(lab: Lab) -> list[Comparison]:
@@ -132,9 +172,8 @@ def _what_to_try(output: Output, lab: Lab) -> None:
     _headline(output, "The cluster stays up. Try")
     directory = f" --dir {lab.directory}"
     for line in (
-        _typed(lab, ("describe", "--leaderless")),
-        _typed(lab, ("explain", "--full")),
-        f"kelr lab start 1{directory}      # the broker that everything waits for; then explain again",
+        _typed(lab, ("describe", TOPIC)),
+        f"kelr lab incident lossy-restart{directory}      # another incident; then explain again",
         f"kelr lab down{directory}",
     ):
         output.line(f"  {line}")
