@@ -18,18 +18,22 @@ from kelr.model import (
     Applied,
     Decision,
     Ended,
+    EpochEnd,
     PartitionState,
     Plan,
     PlannedElection,
+    ReplicaLog,
     Snapshot,
     TopicPartition,
 )
 from kelr.recovery.consent import Consented
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.who import Who
+from kelr.sources.collected import CollectedDisk, CollectedLog, Collection, save_collection
+from kelr.sources.disk.collection import LogDirectory
 from kelr.sources.memory import MemorySource
 from tests.commands.conftest import Kelr
-from tests.incident import INCIDENT, KNOWN, ORDERS_ID
+from tests.incident import CLUSTER_ID, INCIDENT, KNOWN, ORDERS_ID
 from tests.view.test_schema import violations
 
 # orders:5 is led by 3 and prefers 2, which is in sync.
@@ -37,6 +41,7 @@ MOVABLE = PartitionState("orders", 5, 3, 4, (2, 3), (3, 2), (), (), topic_id=ORD
 STATES = tuple(replace(state, adding=(), removing=()) for state in (*INCIDENT.partitions, MOVABLE))
 STATE = replace(INCIDENT, partitions=tuple(sorted(STATES, key=lambda state: state.address)))
 CONNECTION = ("-b", "kafka-1:9092")
+READ_MS = 1_700_000_000_000
 
 
 class Live(MemorySource):
@@ -372,6 +377,29 @@ def test_balanced_waits_and_says_for_whom_and_elects_nobody_without_the_quorum(k
     assert "missing broker 1: connection refused (1 partition)" in ran.err
     assert "refused: orders:1" in ran.out
     assert carrier.plans == []
+
+
+def test_a_collection_completes_the_quorum(kelr: Kelr, carrier: Carrier, tmp_path: Path) -> None:
+    at = TopicPartition("orders", 1)
+    on_disk = ReplicaLog(
+        1, 130, 0, None, 120, 0, lineage=(EpochEnd(0, 130),), source="log directory", read_at_ms=READ_MS
+    )
+    disk = CollectedDisk(1, READ_MS, (LogDirectory("/data", CLUSTER_ID, 1),))
+    log = CollectedLog(ORDERS_ID, on_disk, of_disk=True, read_at_ms=READ_MS, directory="/data")
+    save_collection(Collection("broker-1", CLUSTER_ID, READ_MS, (disk,), {at: (log,)}), tmp_path / "1.kelr")
+    arguments = ("elect", "-e", "longest_log_balanced", "orders:1", "--timeout", "0.01", *CONNECTION)
+    assert kelr(*arguments).code == 6
+    ran = kelr(*arguments, "--logs", str(tmp_path / "1.kelr"))
+    assert ran.code == 0, ran.err
+    assert carrier.elected == {"orders:1": 2}
+    assert carrier.consented == [Consented(yes=True)]
+
+
+def test_a_collection_that_cannot_be_read_changes_nothing(kelr: Kelr, carrier: Carrier, tmp_path: Path) -> None:
+    (tmp_path / "1.kelr").write_text("not a collection")
+    ran = kelr("elect", "-e", "preferred", "orders:5", "--logs", str(tmp_path / "1.kelr"), *CONNECTION)
+    assert (ran.code, carrier.plans) == (2, [])
+    assert "1.kelr" in ran.err
 
 
 # Dry run and snapshots.
