@@ -179,17 +179,32 @@ def test_killed_at_any_moment_and_run_again_it_is_exactly_once(
     assert origins(cluster) == list(range(10, 20))
 
 
+@pytest.mark.parametrize("confirmed", [0, 3, 4, 7])
 def test_an_error_ends_the_partition_and_the_next_run_goes_on(
-    cluster: FakeCluster, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: FakeCluster, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confirmed: int
 ) -> None:
-    monkeypatch.setattr(producing, "CHUNK_RECORDS", 4)
-    moments = iter(["ok", "ok", "ok", "ok", "_MSG_TIMED_OUT"])
+    monkeypatch.setattr(producing, "CHUNK_RECORDS", 4)  # sent as 3 and 1
+    requests = {0: 0, 3: 1, 4: 2, 7: 3}[confirmed]
+    moments = iter([*["ok"] * (2 * requests), "_MSG_TIMED_OUT"])
     (produced,) = replayed(cluster, file, tmp_path, monkeypatch, script=lambda _: next(moments, "ok"))
-    assert produced.confirmed == 4
+    assert produced.confirmed == confirmed
     assert produced.error == "MSG_TIMED_OUT: as the test wants it"
-    assert origins(cluster) == [10, 11, 12, 13]
+    assert origins(cluster) == list(range(10, 10 + confirmed))
     replayed(cluster, file, tmp_path, monkeypatch)
     assert origins(cluster) == list(range(10, 20))
+
+
+def test_what_another_file_brought_back_is_not_forgotten_on_the_way(
+    cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replayed(cluster, saved(tmp_path, LOST[2:], 15, 20), tmp_path / "other", monkeypatch)
+    file = saved(tmp_path, LOST)
+    monkeypatch.setattr(producing, "CHUNK_RECORDS", 2)
+    moments = iter(["ok", "ok", "kill"])
+    with pytest.raises(KilledError):
+        replayed(cluster, file, tmp_path, monkeypatch, script=lambda _: next(moments))
+    replayed(cluster, file, tmp_path, monkeypatch)
+    assert origins(cluster) == [*range(15, 20), *range(10, 15)]
 
 
 def test_an_election_between_the_look_and_the_first_record_is_refused(
