@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from kelr.commands.session import Session
+from kelr.durable import make_directory
+from kelr.engine.planning import plan_id
 from kelr.errors import KelrError, NotAuthorizedError, PartlyDoneError, RefusedError, UsageError
-from kelr.model.plan import Applied, Ended
+from kelr.model.plan import Applied, Ended, Plan
 from kelr.recovery.hand import Hand
+from kelr.recovery.places import cluster_directory
+from kelr.recovery.plan_file import write_plan
 from kelr.recovery.who import Who, whoever_runs_this
 from kelr.view.plan_words import named, partitions_in_words
 
@@ -35,6 +40,19 @@ def who_changes(session: Session) -> Who:
     settings = session.settings
     connection = ConnectionSettings.read(settings.bootstrap_server, command_config=settings.command_config)
     return whoever_runs_this(None if connection.credentials is None else connection.credentials.username)
+
+
+def kept_plan(plan: Plan, state: Path) -> Path | None:
+    """The plan as it is carried out, in a file beside its journal, so that ``kelr recover verify`` can look at what
+    came of it; None where that cannot be: it is too large, or the directory cannot be written, of which the journal
+    will have more to say."""
+    path = cluster_directory(state, plan.cluster_id) / "plans" / f"{plan_id(plan)}.json"
+    try:
+        make_directory(path.parent)
+        write_plan(plan, path, overwrite=True)
+    except (UsageError, OSError):
+        return None
+    return path
 
 
 def applied_failed(applied: Sequence[Applied]) -> KelrError | None:

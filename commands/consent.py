@@ -45,6 +45,11 @@ def ask_consent(output: Output, plan: Plan, given: Consented, *, stdin: TextIO |
     return given
 
 
+def can_ask(output: Output, *, stdin: TextIO | None = None) -> bool:
+    """Whether there is a terminal at which somebody sees a question and answers it."""
+    return _terminal(output, stdin) is not None
+
+
 def shown_before_asking(output: Output, *, stdin: TextIO | None = None) -> Output | None:
     """Where people read a plan before they are asked about it; None where nobody is asked, or sees it.
 
@@ -52,7 +57,7 @@ def shown_before_asking(output: Output, *, stdin: TextIO | None = None) -> Outpu
     """
     if output.format.for_people:
         return output
-    if _terminal(output, stdin) is None:
+    if not can_ask(output, stdin=stdin):
         return None
     width = shutil.get_terminal_size().columns if output.stderr.isatty() else None
     return replace(output, stdout=output.stderr, format=OutputFormat.TABLE, width=width, color=output.stderr_color)

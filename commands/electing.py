@@ -7,17 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from kelr import __version__
-from kelr.commands.changing import applied_failed, hand_of, require_live, who_changes
+from kelr.commands.changing import applied_failed, hand_of, kept_plan, require_live, who_changes
 from kelr.commands.consent import ask_consent, shown_before_asking
 from kelr.commands.election_options import Wanted, read_options
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.commands.topic_errors import topics_failed
 from kelr.controller import choose_rules
-from kelr.durable import make_directory
-from kelr.engine.planning import plan_id, plan_of
+from kelr.engine.planning import plan_of
 from kelr.engine.words import brokers
-from kelr.errors import KelrError, PartlyDoneError, RefusedError, UsageError
+from kelr.errors import KelrError, PartlyDoneError, RefusedError
 from kelr.model import Cluster, ElectionType, PartitionState, Situation, TopicError, TopicPartition
 from kelr.model.plan import Applied, Ended, Method, NotPlanned, Plan, Unplanned
 from kelr.model.waiting import Waiting
@@ -34,8 +33,7 @@ from kelr.recovery.gather import (
     waiting_of,
     window_owing,
 )
-from kelr.recovery.places import cluster_directory, state_directory
-from kelr.recovery.plan_file import write_plan
+from kelr.recovery.places import state_directory
 from kelr.recovery.progress import ApplyEvent, Report, Stage
 from kelr.sources.base import Source
 from kelr.view.applied import show_applied
@@ -195,7 +193,7 @@ def _apply(
     saved: Path | None = None
     if plan.elections:
         state = state_directory()
-        saved = _saved(plan, state) if any(one.method is not Method.PREFERRED for one in plan.elections) else None
+        saved = kept_plan(plan, state) if any(one.method is not Method.PREFERRED for one in plan.elections) else None
         applied = apply_plan(
             plan,
             source=source,
@@ -212,18 +210,6 @@ def _apply(
         output.end_progress()
     show_applied(output, plan, applied, context=context, errors=errors, following=_after(plan, applied, saved))
     return applied
-
-
-def _saved(plan: Plan, state: Path) -> Path | None:
-    """The plan in a file, so that ``kelr recover verify`` can look at what came of it; None where that cannot be: it
-    is too large, or the directory cannot be written, of which the journal will have more to say."""
-    path = cluster_directory(state, plan.cluster_id) / "plans" / f"{plan_id(plan)}.json"
-    try:
-        make_directory(path.parent)
-        write_plan(plan, path, overwrite=True)
-    except (UsageError, OSError):
-        return None
-    return path
 
 
 def _reporter(session: Session) -> Report:

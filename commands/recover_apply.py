@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kelr.commands.changing import applied_failed, hand_of, require_live, who_changes
-from kelr.commands.consent import ask_consent
+from kelr.commands.changing import applied_failed, hand_of, kept_plan, require_live, who_changes
+from kelr.commands.consent import ask_consent, can_ask
 from kelr.commands.recover_verify import plan_of_topics
 from kelr.commands.recovering import plan_again, plan_for_this_cluster, reporter, source_with
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
-from kelr.engine.planning import only_partitions, plan_id
+from kelr.engine.planning import only_partitions
 from kelr.errors import KelrError, RefusedError, UsageError
 from kelr.model import TopicPartition
 from kelr.model.plan import Applied, Ended, Plan, Unplanned
 from kelr.recovery.apply import DEFAULT_BATCH, apply_plan, check_plan
 from kelr.recovery.consent import Consented, missing_consent
 from kelr.recovery.gather import selection_of
-from kelr.recovery.places import cluster_directory, state_directory
-from kelr.recovery.plan_file import SavedPlan, write_plan
+from kelr.recovery.places import state_directory
+from kelr.recovery.plan_file import SavedPlan
 from kelr.recovery.plan_making import make_plan
 from kelr.sources.base import Source
 from kelr.view.applied import show_applied
 from kelr.view.checked import Checked, checked_lines, edited_lines
 from kelr.view.layout import Layout
+from kelr.view.output import Output
 from kelr.view.plan import show_plan
 from kelr.view.plan_document import PlanContext
 from kelr.view.plan_words import partitions_in_words
@@ -107,7 +107,7 @@ def carry_out(session: Session, wanted: Wanted) -> None:
         _show_results(session, plan, (), context, None)
         _raise_if_nothing_is_left(plan, wanted.path)
         return
-    if wanted.dry_run or _nobody_to_ask(wanted.given):
+    if wanted.dry_run or _nobody_to_ask(session.output, wanted.given):
         _end_dry_run(session, wanted, checked, context)
         return
     _apply(session, wanted, source, checked, context)
@@ -170,7 +170,7 @@ def _apply(session: Session, wanted: Wanted, source: Source, checked: Checked, c
                 _show_results(session, checked.plan, checked.results, context, None)
             raise
         state = state_directory()
-        kept = _kept(checked.plan, state)
+        kept = kept_plan(checked.plan, state) or wanted.path
         done = apply_plan(
             part,
             source=source,
@@ -194,14 +194,6 @@ def _apply(session: Session, wanted: Wanted, source: Source, checked: Checked, c
         raise error
 
 
-def _kept(plan: Plan, state: Path) -> Path:
-    """The plan as it is carried out, in a file for ``kelr recover verify``: an edited one is not that in its file."""
-    path = cluster_directory(state, plan.cluster_id) / "plans" / f"{plan_id(plan)}.json"
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_plan(plan, path, overwrite=True)
-    return path
-
-
 def _together(checked: Checked, done: Sequence[Applied]) -> list[Applied]:
     """One result for each election of the plan, in its order."""
     results = {one.address: one for one in (*checked.results, *done)}
@@ -211,8 +203,8 @@ def _together(checked: Checked, done: Sequence[Applied]) -> list[Applied]:
 # The end.
 
 
-def _nobody_to_ask(given: Consented) -> bool:
-    return not (given.yes or sys.stdin.isatty())
+def _nobody_to_ask(output: Output, given: Consented) -> bool:
+    return not (given.yes or can_ask(output))
 
 
 def _end_dry_run(session: Session, wanted: Wanted, checked: Checked, context: PlanContext) -> None:
