@@ -10,6 +10,7 @@ from kelr import __version__
 from kelr.commands.changing import applied_failed, hand_of, kept_plan, require_live, who_changes
 from kelr.commands.consent import ask_consent, shown_before_asking
 from kelr.commands.election_options import Wanted, read_options
+from kelr.commands.recovering import reporter, source_with
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.commands.topic_errors import topics_failed
@@ -34,7 +35,6 @@ from kelr.recovery.gather import (
     window_owing,
 )
 from kelr.recovery.places import state_directory
-from kelr.recovery.progress import ApplyEvent, Report, Stage
 from kelr.sources.base import Source
 from kelr.view.applied import show_applied
 from kelr.view.plan import show_plan
@@ -44,7 +44,6 @@ from kelr.view.waiting import WaitingDisplay
 
 __all__ = ["carry_out", "read_options"]
 
-_SAID_AT_ONCE = frozenset({Stage.REPEAT, Stage.LATE, Stage.INTERRUPTED})
 _MOST_TARGETS = 20
 _LONGEST_TARGET = 80
 """A next command names so many topics, each in so many characters."""
@@ -58,7 +57,7 @@ def carry_out(session: Session, wanted: Wanted, logs: Sequence[Path]) -> None:
     """
     if not wanted.dry_run:
         require_live(session)
-    source = _source(session, logs)
+    source = source_with(session, logs)
     found = _gathered(session, source, wanted)
     plan = _plan(source, wanted, found)
     errors = found.snapshot.topic_errors
@@ -74,19 +73,6 @@ def carry_out(session: Session, wanted: Wanted, logs: Sequence[Path]) -> None:
 
 
 # Reading.
-
-
-def _source(session: Session, logs: Sequence[Path]) -> Source:
-    """The session's source; with collections, one that knows dead brokers' disks too."""
-    source = session.source()
-    if not logs:
-        return source
-    from kelr.sources.collected import CollectedSource, read_collection  # noqa: PLC0415 - only where there are any
-
-    collected = CollectedSource(source, [read_collection(path) for path in logs])
-    for warning in collected.warnings:
-        session.output.note(warning)
-    return collected
 
 
 def _gathered(session: Session, source: Source, wanted: Wanted) -> Gathered:
@@ -204,25 +190,12 @@ def _apply(
             consented=consented,
             batch=wanted.batch or DEFAULT_BATCH,
             keep_order=wanted.keep_order,
-            report=_reporter(session),
+            report=reporter(session),
             command="elect",
         )
         output.end_progress()
     show_applied(output, plan, applied, context=context, errors=errors, following=_after(plan, applied, saved))
     return applied
-
-
-def _reporter(session: Session) -> Report:
-    """Counts on the terminal; says what somebody should know at once in a pipe too."""
-
-    def report(event: ApplyEvent) -> None:
-        if event.stage in _SAID_AT_ONCE:
-            session.output.note(event.text)
-        else:
-            session.say(event.text)
-        session.output.progress(event.done, event.total, what=event.text)
-
-    return report
 
 
 # The end.

@@ -1,4 +1,4 @@
-"""What the commands of ``kelr recover`` share; loaded only when one of them runs."""
+"""What ``kelr elect`` and the commands of ``kelr recover`` share; loaded only when one runs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ def source_with(session: Session, logs: Sequence[Path]) -> Source:
         return source
     from kelr.sources.collected import CollectedSource, read_collection  # noqa: PLC0415 - only where there are any
 
-    return CollectedSource(source, [read_collection(path) for path in logs])
+    collected = CollectedSource(source, [read_collection(path) for path in logs])
+    for warning in collected.warnings:
+        session.output.note(warning)
+    return collected
 
 
 def plan_for_this_cluster(session: Session, path: Path) -> SavedPlan:
