@@ -485,6 +485,22 @@ def test_interrupted_twice(tmp_path: Path) -> None:
     assert (world.state().leader, world.state().replicas) == (2, (3, 1, 2))
 
 
+def test_interrupted_while_an_election_is_on_its_way(tmp_path: Path) -> None:
+    """It comes 20 s later: the order is not restored before."""
+    world = leaderless()
+    elected = events.LeadersElected(Election.UNCLEAN, (TopicPartition(TOPIC, 0),))
+
+    def interrupt() -> None:
+        world.scheduled.append((world.now_s + 20, lambda: world.after(elected)))
+        raise KeyboardInterrupt
+
+    world.happens[2] = interrupt
+    (result,) = _apply(world, tmp_path, world.plan(ONE))
+    world.sleep(100)
+    assert (result.ended, result.leader) == (Ended.DONE, 2)
+    assert (world.state().leader, world.state().replicas) == (2, (3, 1, 2))
+
+
 def _interrupt() -> None:
     raise KeyboardInterrupt
 
