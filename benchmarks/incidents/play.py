@@ -76,8 +76,15 @@ class Player:
         fenced = _Fencings(self._lab)
         for broker in brokers:
             self._lab.kill(broker)
-        self._lab.wait_until(f"{brokers} are fenced", lambda: fenced.has_seen(brokers))
+        self._wait_out(fenced, brokers)
         self._report(f"killed brokers {_named(brokers)} (SIGKILL)")
+
+    def _wait_out(self, fenced: _Fencings, brokers: Sequence[int]) -> None:
+        """Until the controller has fenced them, and every broker that is left has learnt of it."""
+        self._lab.wait_until(f"brokers {_named(brokers)} are fenced", lambda: fenced.has_seen(brokers))
+        if any(map(self._lab.is_running, self._lab.brokers)):
+            out = set(brokers)
+            self._story.wait("they left the ISR", lambda state: not out & {*(state.isr or ()), state.leader})
 
     def _lag(self, step: ChaosStep) -> None:
         slow, victim = step.brokers
@@ -88,8 +95,9 @@ class Player:
             self._lab.kill(victim)
         finally:
             self._lab.go_on(slow)
-        self._lab.wait_until(f"broker {victim} is fenced", lambda: fenced.has_seen((victim,)))
+        self._wait_out(fenced, (victim,))
         self._lab.wait_unfenced(slow)
+        wait_settled(self._lab, self._topic)
         self._report(f"held broker {slow} up meanwhile, and killed broker {victim}")
 
     def _cut(self, step: ChaosStep) -> None:
