@@ -19,7 +19,7 @@ from kelr.engine.planning import plan_of
 from kelr.engine.words import brokers
 from kelr.errors import KelrError, PartlyDoneError, RefusedError
 from kelr.model import Cluster, ElectionType, PartitionState, Situation, TopicError, TopicPartition
-from kelr.model.plan import Applied, Ended, Method, NotPlanned, Plan, Unplanned
+from kelr.model.plan import Applied, Consent, Ended, Method, NotPlanned, Plan, Unplanned
 from kelr.model.waiting import Waiting
 from kelr.recovery.apply import DEFAULT_BATCH, apply_plan
 from kelr.recovery.gather import (
@@ -63,7 +63,8 @@ def carry_out(session: Session, wanted: Wanted, logs: Sequence[Path]) -> None:
     errors = found.snapshot.topic_errors
     context = PlanContext(stock_connection=stock_connection(session))
     if wanted.dry_run:
-        show_plan(session.output, plan, context=context, errors=errors, following=_after_dry_run(plan))
+        following = _after_dry_run(session, wanted, plan, logs)
+        show_plan(session.output, plan, context=context, errors=errors, following=following)
         applied: tuple[Applied, ...] = ()
     else:
         applied = _apply(session, source, wanted, plan, errors=errors, context=context)
@@ -231,9 +232,16 @@ def _after(plan: Plan, applied: Sequence[Applied], saved: Path | None) -> tuple[
     return ("describe", *_targets([one.address for one in plan.elections])) if plan.elections else None
 
 
-def _after_dry_run(plan: Plan) -> tuple[str, ...] | None:
-    addresses = [one.address for one in plan.elections]
-    return ("explain", *_targets(addresses)) if addresses else None
+def _after_dry_run(session: Session, wanted: Wanted, plan: Plan, logs: Sequence[Path]) -> tuple[str, ...] | None:
+    """The command that carries it out; where that cannot be written down, the one that explains."""
+    if not plan.elections:
+        return None
+    kinds = {one.consent for one in plan.elections}
+    if Consent.FORCE in kinds or session.settings.snapshot is not None:
+        # A reason is for somebody to give, and a snapshot cannot be changed.
+        return ("explain", *_targets([one.address for one in plan.elections]))
+    accepted = ("--accept-loss", str(plan.loss_to_accept)) if Consent.LOSS in kinds else ()
+    return (*wanted.repeat, *(text for path in logs for text in ("--logs", str(path))), *accepted)
 
 
 def _targets(addresses: Sequence[TopicPartition]) -> tuple[str, ...]:

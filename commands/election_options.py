@@ -36,6 +36,8 @@ class Wanted:
     keep_order: bool
     dry_run: bool
     given: Consented
+    repeat: tuple[str, ...]
+    """The command without ``--dry-run`` and without consent, as arguments after ``kelr``."""
 
     @property
     def wish_for(self) -> Callable[[TopicPartition], Wish]:
@@ -100,7 +102,27 @@ def read_options(
         keep_order=keep_order,
         dry_run=dry_run,
         given=Consented(accept_loss, force, yes),
+        repeat=(
+            *("elect", "--election-type", election.value),
+            *(("--all-topic-partitions",) if everything else ()),
+            *(text for topic in topics for text in ("--topic", topic)),
+            *_flags(
+                ("--partition", partition),
+                ("--path-to-json-file", json_file),
+                ("--designate", designate),
+                ("--minimal-replicas", minimal_replicas),
+                ("--window", None if window_s is None else f"{window_s:g}"),
+                ("--batch", batch),
+            ),
+            *(("--keep-order",) if keep_order else ()),
+            *targets,
+        ),
     )
+
+
+def _flags(*flags: tuple[str, object]) -> tuple[str, ...]:
+    """Those that were given."""
+    return tuple(text for flag, value in flags if value is not None for text in (flag, str(value)))
 
 
 def _election(name: str | None) -> ElectionType:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -410,6 +411,36 @@ def test_a_dry_run_changes_nothing_and_waits_for_nobody(kelr: Kelr, carrier: Car
     assert ran.code == 0
     assert "orders:1: elect broker 3 (unclean)" in ran.out
     assert carrier.plans == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "following"),
+    [
+        (
+            ("-e", "UNCLEAN", "--topic", "orders", "--partition", "1", "--dry-run", "-y"),
+            "kelr elect --election-type unclean --topic orders --partition 1 --accept-loss 19 -b kafka-1:9092",
+        ),
+        (
+            ("-e", "designation", "--designate", "2", "orders:1", "--keep-order", "--batch", "9", "--dry-run"),
+            "kelr elect --election-type designation --designate 2 --batch 9 --keep-order orders:1 --accept-loss 0"
+            " -b kafka-1:9092",
+        ),
+        (
+            ("-e", "preferred", "--all-topic-partitions", "--dry-run"),
+            "kelr elect --election-type preferred --all-topic-partitions -b kafka-1:9092",
+        ),
+        (("-e", "unclean", "orders:2", "--dry-run"), "kelr explain orders:2 -b kafka-1:9092"),
+    ],
+)
+def test_a_dry_run_ends_with_the_command_that_carries_it_out(
+    kelr: Kelr, carrier: Carrier, arguments: tuple[str, ...], following: str
+) -> None:
+    ran = kelr("elect", *arguments, *CONNECTION)
+    assert f"  next: {following}\n" in ran.err
+    assert carrier.plans == []
+    if following.startswith("kelr elect"):
+        kelr(*shlex.split(following)[1:])
+        assert len(carrier.plans) == 1
 
 
 def test_a_saved_snapshot_can_be_planned_for_and_not_changed(kelr: Kelr, snapshot_file: str) -> None:

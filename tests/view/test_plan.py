@@ -5,16 +5,33 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from kelr.model import Consent, NotPlanned, Plan, PlannedElection, Situation, Target, TopicPartition, Unplanned
+from kelr.model import (
+    Bounds,
+    Consent,
+    Grade,
+    Loss,
+    NotPlanned,
+    Plan,
+    PlannedElection,
+    Situation,
+    Target,
+    TopicPartition,
+    Unplanned,
+    select,
+)
 from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
 from kelr.view.plan import show_plan
 from kelr.view.plan_document import PlanContext
-from kelr.view.plan_words import loss_in_words, named, targets_of
+from kelr.view.plan_words import loss_in_words, named, targets_of, totals_in_words
 from tests.view.plans import LOSSY, MIXED, NINETEEN_LOST, NOT_NEEDED, NOTHING_LOST, PREFERRED, REFUSED, UNCOUNTED, plan
 from tests.view.test_schema import violations
 
@@ -66,8 +83,6 @@ def test_one_election_is_told_in_sentences() -> None:
 
 def test_what_cannot_be_read_from_the_network_is_read_on_the_brokers_host() -> None:
     (step,) = LOSSY.rescue
-    from dataclasses import replace  # noqa: PLC0415
-
     down = replace(LOSSY, rescue=(replace(step, reachable=False),))
     text = shown(plan(down))
     assert "on the host of broker 2, which does not answer" in text
@@ -115,8 +130,6 @@ def test_wide_says_why_and_how_for_each() -> None:
 
 
 def test_the_same_plan_reads_the_same_without_color() -> None:
-    import re  # noqa: PLC0415
-
     colored = shown(MIXED, width=120, color=True)
     assert "\x1b[" in colored
     assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == shown(MIXED, width=120)
@@ -139,8 +152,6 @@ def test_with_a_plan_file_one_command_rescues_everything() -> None:
 
 
 def test_where_many_partitions_lose_records_a_plan_file_is_offered_for_the_rescue() -> None:
-    from dataclasses import replace  # noqa: PLC0415
-
     many = [replace(LOSSY, partition=number) for number in range(10, 15)]
     text = shown(plan(*many))
     assert "kelr recover plan orders:10-14 --out plan.json -b kafka-1:9092" in text
@@ -199,6 +210,40 @@ def test_lists_of_partitions_are_compact_and_say_what_they_leave_out() -> None:
     assert targets_of(addresses)[:2] == ("t00:0-2,5", "t01:0-2,5")
     assert named(addresses).endswith("t19:0-2,5 and 20 partitions of 5 more topics")
     assert named(addresses, most=25).endswith("t24:0-2,5")
+
+
+@given(st.sets(st.tuples(st.sampled_from(["a", "orders", "t.1"]), st.integers(0, 40)), min_size=1))
+def test_targets_name_these_partitions_and_no_others(pairs: set[tuple[str, int]]) -> None:
+    addresses = [TopicPartition(topic, partition) for topic, partition in pairs]
+    selection = select(targets_of(addresses))
+    assert selection.named_partitions() == pairs
+
+
+LOSSES = st.builds(
+    lambda grade, least, more: Loss(
+        grade, None if grade is Grade.UNKNOWN else Bounds(0), None, None if least is None else Bounds(least, more)
+    ),
+    st.sampled_from(Grade),
+    st.one_of(st.none(), st.integers(0, 3)),
+    st.none(),
+) | st.integers(0, 3).map(lambda lost: Loss(Grade.BOUNDED, Bounds(0, lost), Bounds(0, lost), Bounds(lost, lost)))
+
+
+@given(st.lists(st.tuples(LOSSES, st.sampled_from(Consent)), min_size=1, max_size=4))
+def test_nothing_is_called_lost_nowhere_but_where_that_is_counted(losses: list[tuple[Loss, Consent]]) -> None:
+    elections = [
+        replace(PREFERRED, partition=number, loss=loss, consent=consent)
+        for number, (loss, consent) in enumerate(losses)
+    ]
+    text = totals_in_words(plan(*elections))
+    if "nothing is lost" in text:
+        assert all(loss.total == Bounds(0, 0) and consent is Consent.YES for loss, consent in losses)
+    if "nothing that was committed is lost" in text:
+        assert all(consent is Consent.YES for _, consent in losses)
+    for number, (loss, consent) in enumerate(losses):
+        if consent is Consent.FORCE and loss.total is None:
+            assert "cannot be counted" in text
+            assert str(number) in text.rpartition("what is lost of")[2]
 
 
 def test_refusals_with_different_reasons_stand_apart() -> None:
