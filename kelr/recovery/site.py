@@ -25,8 +25,8 @@ class Patience:
     """How long until the brokers' answers show what the controller has done."""
     late_s: float = 75.0
     """How long a request without an answer may still take effect: a broker keeps what it has to pass on to the
-    controller for 60 s while there is none (BrokerServer, clientToControllerChannelManager), and the controller has 10 s
-    (`kelr.sources.live.changes.LONGEST_REQUEST_S`)."""
+    controller for 60 s while there is none (BrokerServer, clientToControllerChannelManager), and the controller has
+    10 s (`kelr.sources.live.changes.LONGEST_REQUEST_S`)."""
     step_s: float = 0.2
     """Between two looks."""
     sleep: Callable[[float], None] = time.sleep
