@@ -132,7 +132,7 @@ def consent_needed(plan: Plan) -> tuple[str, ...]:
     kinds = {one.consent for one in plan.elections}
     needed = []
     if Consent.LOSS in kinds:
-        needed.append(f"with --accept-loss {plan.loss_to_accept}, or that number typed")
+        needed.append(f"with --accept-loss {plan.loss_to_accept} (or that number typed)")
     if Consent.FORCE in kinds:
         needed.append("with --force REASON, because what is lost cannot be counted")
     return tuple(needed) or ("after a yes, or with --yes",)
