@@ -31,6 +31,7 @@ class FakeCluster:
     log_start: int = 0
     uncommitted: int = 0
     """Offsets at the end that the followers do not have, until the next look."""
+    fenced: frozenset[int] = frozenset()
     reads: Counter[Address] = field(default_factory=Counter)
     """How many batches were read of each log."""
 
@@ -40,7 +41,9 @@ class FakeCluster:
         self.configs[state.topic] = config or TopicConfig(cleanup_policy=("delete",))
 
     def cluster(self) -> Cluster:
-        brokers = tuple(Broker(number, BrokerStatus.LIVE, "127.0.0.1", 9000 + number) for number in (1, 2, 3))
+        brokers = tuple(
+            Broker(number, BrokerStatus.FENCED if number in self.fenced else BrokerStatus.LIVE) for number in (1, 2, 3)
+        )
         return Cluster(self.cluster_id, brokers, brokers_source="DescribeCluster v2")
 
     def forget(self) -> None:

@@ -302,6 +302,9 @@ def test_a_partition_without_a_leader_and_one_that_is_not_there_are_named(cluste
     cluster.states[ORDERS] = orders(leader=None)
     with pytest.raises(RefusedError, match="orders:0 has no live leader"):
         planned(cluster, file)
+    cluster.states[ORDERS], cluster.fenced = orders(), frozenset({2})
+    with pytest.raises(RefusedError, match="orders:0 has no live leader"):
+        planned(cluster, file)
 
 
 def test_surviving_records_never_go_back_to_their_own_topic(cluster: FakeCluster, file: Path) -> None:

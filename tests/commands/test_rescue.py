@@ -1,0 +1,201 @@
+"""kelr rescue from the command line, without a cluster: what a file holds, and what a disk gives."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from kelr.sources.records.stream import Unread, UnreadKind
+from kelr.view.rescue import preview, time_text
+from kelr.view.schema import SCHEMAS
+from tests.commands.conftest import Kelr
+from tests.rescue.batches import TOPIC_ID, batch, log, marker, partition
+from tests.rescue.files import save, tail
+
+CLUSTER = "dGVzdC1jbHVzdGVyLTAwMQ"
+
+
+@pytest.fixture(autouse=True)
+def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    return iter(())
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    pieces = [
+        batch(40, 3, epoch=6),
+        batch(43, epoch=7, producer=9, transactional=True, keys=[b"k", b"\xff\x00"]),
+        marker(45, 9, commit=True, epoch=7),
+        batch(46, 1, epoch=7, producer=9, transactional=True, headers=(("h", b"1"), ("n", None))),
+    ]
+    broken = [batch(5, 2), Unread(7, None, UnreadKind.NO_ANSWER, "connection refused")]
+    held = log(3, (6, 43), (7, 47))
+    save(
+        tmp_path / "lost.kelr-rescue",
+        [tail(pieces, 40, 47, held=held), tail(broken, 5, 9, state=partition("payments", 2))],
+    )
+    return "lost.kelr-rescue"
+
+
+def test_show_says_what_is_there_and_what_is_missing(kelr: Kelr, file: str) -> None:
+    ran = kelr("rescue", "show", file)
+    assert ran.code == 7
+    assert ran.out.splitlines() == [
+        "PARTITION   REPLICA  FROM  TO  EPOCHS  RECORDS  BYTES  NEWEST                    TRANSACTIONS         MISSING",
+        "orders:0          3    40  47  6 7           6    337  1970-01-01 00:00:01.046Z  1 committed, 1 open  whole",
+        "payments:2        3     5   9  0             2     87  1970-01-01 00:00:01.006Z  -                    "
+        "offsets 7 to 8: connection refused",
+    ]
+    assert ran.err.splitlines() == [
+        "  next: kelr rescue replay lost.kelr-rescue --dry-run",
+        "kelr: error: lost.kelr-rescue does not hold all that was asked for: payments:2",
+        "  next: MISSING says what; read it from another replica or from a disk",
+    ]
+
+
+def test_one_partition_of_it(kelr: Kelr, file: str) -> None:
+    ran = kelr("rescue", "show", file, "orders:0", "-o", "csv")
+    assert ran.code == 0
+    assert len(ran.out.splitlines()) == 2
+    ran = kelr("rescue", "show", file, "orders:1")
+    assert (ran.code, ran.out) == (2, "")
+    assert "holds none of these partitions" in ran.err
+
+
+def test_records_one_by_one(kelr: Kelr, file: str) -> None:
+    ran = kelr("rescue", "show", file, "orders:0", "--records")
+    assert ran.code == 0
+    assert ran.out.splitlines() == [
+        "PARTITION  OFFSET  EPOCH  TIMESTAMP                 TRANSACTION  KEY     VALUE",
+        "orders:0       40      6  1970-01-01 00:00:01.040Z  -            null    6/40",
+        "orders:0       41      6  1970-01-01 00:00:01.041Z  -            null    6/41",
+        "orders:0       42      6  1970-01-01 00:00:01.042Z  -            null    6/42",
+        "orders:0       43      7  1970-01-01 00:00:01.043Z  committed    k       7/43",
+        "orders:0       44      7  1970-01-01 00:00:01.044Z  committed    0xff00  7/44",
+        "orders:0       45      7  1970-01-01 00:00:01.045Z  COMMIT       -       -",
+        "orders:0       46      7  1970-01-01 00:00:01.046Z  open         null    7/46",
+    ]
+
+
+def test_documents_are_as_their_schema_says(kelr: Kelr, file: str) -> None:
+    for name, arguments in (("rescue", []), ("rescue-records", ["--records"])):
+        document = json.loads(kelr("rescue", "show", file, *arguments, "-o", "json").out)
+        assert document["items"]
+        assert list(Draft202012Validator(SCHEMAS[name]()).iter_errors(document)) == []
+    keys = [item["key"] for item in document["items"] if item["topic"] == "orders"]
+    assert keys == [None, None, None, {"utf8": "k"}, {"base64": "/wA="}, keys[5], None]
+    assert document["items"][6]["headers"] == [
+        {"key": "h", "value": {"utf8": "1"}},
+        {"key": "n", "value": None},
+    ]
+
+
+def test_a_file_that_was_changed_is_refused(kelr: Kelr, file: str) -> None:
+    path = Path(file)
+    content = bytearray(path.read_bytes())
+    content[100] ^= 1
+    path.write_bytes(content)
+    ran = kelr("rescue", "show", file)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("kelr: error: ")
+
+
+@pytest.mark.parametrize(
+    ("data", "full", "shown"),
+    [
+        (None, False, "null"),
+        (b"", False, ""),
+        (b"hello", False, "hello"),
+        (b"x" * 41, False, "x" * 39 + "…"),
+        (b"x" * 41, True, "x" * 41),
+        (b"\x00\x01", False, "0x0001"),
+        (b"\xff", False, "0xff"),
+        ("grün".encode(), False, "grün"),
+    ],
+)
+def test_previews(data: bytes | None, full: bool, shown: str) -> None:
+    assert preview(data, full=full) == shown
+
+
+def test_a_value_cannot_drive_the_terminal(kelr: Kelr, tmp_path: Path) -> None:
+    save(tmp_path / "evil", [tail([batch(0, keys=[b"a long enough key with \x1b[2J in it"])], 0, 1)])
+    ran = kelr("rescue", "show", "evil", "--records", "--full")
+    assert r"\x1b[2J" in ran.out
+    assert "\x1b" not in ran.out
+
+
+def test_times_that_no_calendar_has_are_numbers() -> None:
+    assert time_text(2**62) == f"{2**62} ms"
+    assert time_text(None) == "-"
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    """The log directory of broker 1: orders:0 with 6 records in two segments."""
+    directory = tmp_path / "kafka"
+    (directory / "orders-0").mkdir(parents=True)
+    (directory / "meta.properties").write_text(f"version=1\ncluster.id={CLUSTER}\nnode.id=1\n")
+    (directory / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_ID}\n")
+    (directory / "orders-0" / "leader-epoch-checkpoint").write_text("0\n1\n4 0\n")
+    first, second = batch(0, 4, epoch=4).data, batch(4, 2, epoch=4).data
+    (directory / "orders-0" / f"{0:020}.log").write_bytes(first)
+    (directory / "orders-0" / f"{4:020}.log").write_bytes(second)
+    return directory
+
+
+def test_a_disk_is_saved_without_a_cluster(kelr: Kelr, disk: Path) -> None:
+    ran = kelr("rescue", "dump", "orders:0", "--log-dir", str(disk), "--out", "disk.kelr-rescue", "-o", "json")
+    assert ran.code == 0, ran.err
+    document = json.loads(ran.out)
+    assert list(Draft202012Validator(SCHEMAS["rescue-dump"]()).iter_errors(document)) == []
+    assert (document["cluster_id"], document["file"]) == (CLUSTER, "disk.kelr-rescue")
+    (item,) = document["items"]
+    assert (item["replica"], item["how"], item["records"], item["missing"]) == (1, "log directory", 6, [])
+    assert (item["from_offset"], item["to_offset"]) == (0, 6)
+    with zipfile.ZipFile("disk.kelr-rescue") as content:
+        saved = content.read(f"orders-0/{0:020}.log")
+    assert saved == batch(0, 4, epoch=4).data + batch(4, 2, epoch=4).data
+
+
+def test_a_damaged_segment_is_stepped_over_and_named(kelr: Kelr, disk: Path) -> None:
+    path = disk / "orders-0" / f"{0:020}.log"
+    whole = batch(0, 2, epoch=4).data
+    path.write_bytes(whole + batch(2, 2, epoch=4).data[:-3] + b"xyz")
+    ran = kelr(
+        "rescue", "dump", "orders:0", "--from-offset", "0", "--to-offset", "6", "--log-dir", str(disk), "--out", "d",
+        "-o", "json",
+    )  # fmt: skip
+    assert ran.code == 7
+    (item,) = json.loads(ran.out)["items"]
+    assert item["records"] == 4
+    (missing,) = item["missing"]
+    assert missing.startswith("offsets 2 to 3: ")
+    assert "does not match its checksum" in missing
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["rescue", "dump", "--out", "x"], "wants to know which partitions"),
+        (["rescue", "dump", "orders", "--out", "lost.kelr-rescue"], "exists already"),
+        (["rescue", "dump", "orders", "--out", "x", "--from-offset", "5", "--to-offset", "5"], "there is nothing from"),
+        (["rescue", "dump", "orders", "--out", "x", "--elect", "1", "--plan", "p"], "both say who is to lead"),
+        (["rescue", "dump", "orders", "--out", "x", "--log-dir", "nowhere"], "nowhere"),
+        (["rescue", "dump", "orders", "--out", "x"], "nothing says which cluster to ask"),
+        (["rescue", "replay", "lost.kelr-rescue"], "nothing says which cluster to ask"),
+        (["rescue", "replay", "none", "-b", "127.0.0.1:1"], "No such file"),
+        (["rescue", "show", "none"], "No such file"),
+    ],
+)
+@pytest.mark.usefixtures("file")
+def test_what_cannot_be_done_is_said(kelr: Kelr, arguments: list[str], message: str) -> None:
+    ran = kelr(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+    assert not Path("x").exists()

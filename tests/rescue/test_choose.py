@@ -1,0 +1,136 @@
+"""Which records are worth saving: those that the leader to come lacks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kelr.engine import decide
+from kelr.errors import UsageError
+from kelr.model import (
+    Broker,
+    BrokerStatus,
+    Cluster,
+    ConfigSource,
+    Features,
+    LogAnswer,
+    NotHeard,
+    PartitionState,
+    Snapshot,
+    TopicConfig,
+    Unheard,
+)
+from kelr.rescue.choose import Choice, Limits, choose
+from tests.rescue.batches import log, partition
+
+CLUSTER = Cluster(
+    "cluster",
+    (
+        Broker(1, BrokerStatus.FENCED, "127.0.0.1", 9101),
+        Broker(2, BrokerStatus.LIVE, "127.0.0.1", 9102),
+        Broker(3, BrokerStatus.LIVE, "127.0.0.1", 9103),
+    ),
+    Features({"eligible.leader.replicas.version": 1}, {"metadata.version": 30}),
+    brokers_source="DescribeCluster v2",
+)
+CONFIG = TopicConfig(2, ConfigSource.TOPIC, False, ConfigSource.DEFAULT, cleanup_policy=("delete",))
+LEADERLESS = partition(leader=None, isr=(), elr=(), last_known_elr=(1,))
+UNHEARD = NotHeard(1, Unheard.UNREACHABLE, "connection refused")
+LOGS: tuple[LogAnswer, ...] = (UNHEARD, log(2, (4, 30), (5, 40)), log(3, (4, 35)))
+"""Replica 2 has epoch 5; replica 3 has 5 records more of epoch 4, which nobody else has."""
+
+
+def chosen(
+    limits: Limits | None = None,
+    *,
+    state: PartitionState = LEADERLESS,
+    logs: tuple[LogAnswer, ...] = LOGS,
+    elect: int | None = None,
+    config: TopicConfig = CONFIG,
+) -> Choice:
+    snapshot = Snapshot(
+        0,
+        CLUSTER,
+        (state,),
+        {"orders": config},
+        {state.address: tuple(replace(one) for one in logs)},
+        first_partition_replicas={"orders": 3},
+    )
+    return choose(snapshot, decide(snapshot, state), limits or Limits(), elect=elect)
+
+
+def ranges(choice: Choice) -> list[tuple[int, int, int]]:
+    return [(one.replica, one.from_offset, one.to_offset) for one in choice.wanted]
+
+
+def test_each_election_gives_up_something_else() -> None:
+    assert ranges(chosen(elect=2)) == [(3, 30, 35)]
+    assert ranges(chosen(elect=3)) == [(2, 30, 40)]
+
+
+def test_without_a_word_it_is_whom_kelr_advises() -> None:
+    found = chosen()
+    assert ranges(found) == [(3, 30, 35)]
+    assert found.wanted[0].why == "replica 2, which would lead, lacks these"
+    assert found.note == "what replica 1 holds is not known: --log-dir reads it from its broker's disk"
+
+
+def test_a_leader_that_leads_decides() -> None:
+    led = partition(leader=3, isr=(3,), elr=(), last_known_elr=())
+    assert ranges(chosen(state=led)) == [(2, 30, 40)]
+
+
+def test_a_disk_counts_like_a_broker() -> None:
+    disk = log(1, (4, 30), (5, 40), (6, 55), source="log directory", current_leader_epoch=None)
+    assert ranges(chosen(logs=(disk, *LOGS[1:]), elect=2)) == [(1, 40, 55), (3, 30, 35)]
+
+
+def test_a_replica_that_is_named_is_the_only_one() -> None:
+    disk = log(1, (4, 30), (5, 40), (6, 55), source="log directory", current_leader_epoch=None)
+    logs = (disk, *LOGS[1:])
+    assert ranges(chosen(Limits(replicas=(3,)), logs=logs, elect=2)) == [(3, 30, 35)]
+    assert ranges(chosen(Limits(replicas=(3,), to_offset=32), logs=logs, elect=2)) == [(3, 30, 32)]
+
+
+def test_offsets_that_are_named_are_taken_as_they_are() -> None:
+    assert ranges(chosen(Limits(replicas=(3,), from_offset=10, to_offset=20))) == [(3, 10, 20)]
+    assert ranges(chosen(Limits(replicas=(3,), from_offset=10))) == [(3, 10, 35)]
+    assert ranges(chosen(Limits(from_offset=10))) == [(2, 10, 40)]
+    assert chosen(Limits(from_offset=10)).wanted[0].why == "named outright"
+
+
+def test_nothing_lost_is_said() -> None:
+    same = (log(1, (4, 30)), log(2, (4, 30)), log(3, (4, 30)))
+    found = chosen(logs=same, elect=2)
+    assert found == Choice(LEADERLESS, (), "nothing to save: no log that was heard holds what replica 2 lacks")
+
+
+@pytest.mark.parametrize(
+    ("logs", "elect"),
+    [
+        ((UNHEARD, NotHeard(2, Unheard.TIMED_OUT), LOGS[2]), 2),
+        ((UNHEARD, log(2, (5, 40), last_epoch=None, lineage=None), LOGS[2]), 2),
+        (LOGS, 9),
+    ],
+)
+def test_what_cannot_be_compared_is_not_guessed(logs: tuple[LogAnswer, ...], elect: int) -> None:
+    found = chosen(logs=logs, elect=elect)
+    assert found.failed
+    assert found.wanted == ()
+
+
+def test_a_named_replica_that_was_not_heard_is_said() -> None:
+    assert chosen(Limits(replicas=(1,)), elect=2).failed
+    assert chosen(Limits(replicas=(1,), from_offset=3)).failed
+
+
+@pytest.mark.parametrize(("policy", "compacted"), [(("compact",), True), (("delete",), False), (None, None)])
+def test_compaction_is_noted(policy: tuple[str, ...] | None, compacted: bool | None) -> None:
+    found = chosen(elect=2, config=replace(CONFIG, cleanup_policy=policy))
+    assert found.wanted[0].compacted is compacted
+
+
+def test_an_empty_range_is_refused() -> None:
+    with pytest.raises(UsageError, match="nothing from offset 5 to 5"):
+        Limits(from_offset=5, to_offset=5)
