@@ -95,7 +95,7 @@ def show(
     records: Annotated[bool, typer.Option("--records", help="List every record.")] = False,
     full: Annotated[bool, typer.Option("--full", help="With --records: show keys and values to their end.")] = False,
 ) -> None:
-    """Show what a rescue file holds: ranges, records, transactions, and what is missing.
+    """Show what a rescue file holds: ranges, records, transactions, what is missing.
 
     The whole file is verified first. It is a zip of Kafka's own segments:
     kafka-dump-log.sh reads what is inside.
@@ -160,7 +160,7 @@ def replay(
 
     Examples:
       kelr rescue replay orders.kelr-rescue --dry-run -b kafka-1:9092
-      kelr rescue replay orders.kelr-rescue orders:1 --to orders-rescued -b kafka-1:9092
+      kelr rescue replay orders.kelr-rescue orders:1 --to rescued -b kafka-1:9092
     """
     from kelr.commands.replaying import replay_records  # noqa: PLC0415 - not for --help
     from kelr.rescue.preparing import ReplayOptions  # noqa: PLC0415

@@ -10,10 +10,19 @@ from kelr.commands.session import Session, now_ms
 from kelr.commands.targets import read_selection
 from kelr.commands.topic_errors import topics_failed
 from kelr.errors import BadInputError, PartlyDoneError, UsageError
-from kelr.model import PartitionState, ReplicaLog, Selection, Target, TopicError, TopicPartition
+from kelr.model import (
+    LogAnswer,
+    NotHeard,
+    PartitionState,
+    ReplicaLog,
+    Selection,
+    Target,
+    TopicError,
+    TopicPartition,
+)
 from kelr.rescue.archive import Dump, open_dump
 from kelr.rescue.choose import Choice, Limits, Wanted, choose
-from kelr.rescue.dump import FETCH, TailSource, disk_source, dump
+from kelr.rescue.dump import FETCH, TailSource, disk_source, dump, held_on_disk
 from kelr.rescue.manifest import Manifest, SavedTail
 from kelr.rescue.summary import SavedRecord, TailSummary, records_of, summarize
 from kelr.rescue.transactions import Outcome
@@ -147,7 +156,7 @@ def _on_disks(disks: Sequence[DiskCollection], limits: Limits) -> _Found:
                 isr=(),
                 topic_id=log.topic_id,
             )
-            choices.append(_whole_log(state, log.answer, limits))
+            choices.append(_whole_log(state, log.answer, log.directory, limits))
     if not choices:
         raise UsageError("the log directories hold none of these partitions", next_step="name others")
     cluster_ids = {disk.cluster_id for disk in disks if disk.cluster_id is not None}
@@ -156,15 +165,24 @@ def _on_disks(disks: Sequence[DiskCollection], limits: Limits) -> _Found:
     return _Found(choices, next(iter(cluster_ids), None))
 
 
-def _whole_log(state: PartitionState, log: object, limits: Limits) -> Choice:
-    if not isinstance(log, ReplicaLog):
-        return Choice(state, (), f"the log cannot be read: {getattr(log, 'detail', log)}", failed=True)
+def _whole_log(state: PartitionState, answer: LogAnswer, directory: str, limits: Limits) -> Choice:
+    try:
+        log = answer if isinstance(answer, ReplicaLog) else _damaged(state, answer, directory)
+    except (OSError, BadInputError) as error:
+        return Choice(state, (), f"the log cannot be read: {error}", failed=True)
+    note = "" if isinstance(answer, ReplicaLog) else f"Kafka would not load this log: {answer.detail}"
     start = limits.from_offset if limits.from_offset is not None else log.log_start or 0
     end = log.log_end if limits.to_offset is None else limits.to_offset
     if end <= start:
-        return Choice(state, (), "nothing to save: the log holds no record of these offsets")
+        return Choice(state, (), note or "nothing to save: the log holds no record of these offsets")
     why = "named outright" if limits.from_offset is not None else "all that the disk holds: no cluster was asked"
-    return Choice(state, (Wanted(state, log.replica, start, end, why, log),))
+    return Choice(state, (Wanted(state, answer.replica, start, end, why, log),), note)
+
+
+def _damaged(state: PartitionState, answer: NotHeard, directory: str) -> ReplicaLog:
+    """What can be read of a log that Kafka would not load. Raises OSError, BadInputError."""
+    first, end = held_on_disk(PartitionDirectory(directory, state.address))
+    return ReplicaLog(answer.replica, end, log_start=first, source=_DISK, read_at_ms=answer.read_at_ms)
 
 
 def _in_the_cluster(

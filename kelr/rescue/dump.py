@@ -66,6 +66,21 @@ def disk_source(directory: PartitionDirectory) -> TailSource:
     return TailSource(LOG_DIRECTORY, lambda start, end: _from_disk(directory, start, end))
 
 
+def held_on_disk(directory: PartitionDirectory) -> tuple[int, int]:
+    """Offsets `[first, end)` of what can be read in a replica's directory, also of a log that Kafka would not load.
+
+    Raises:
+        BadInputError: a segment cannot be read at all.
+    """
+    first, end = directory.log_start or 0, 0
+    at: int | None = first
+    while at is not None:
+        batches = directory.batches_from(at)
+        end = max((header.next_offset for header, _ in batches), default=end)
+        at = None if batches.stopped is None else batches.stopped.resumes_at
+    return first, max(first, end)
+
+
 def _described(one: Wanted, how: str, now_ms: int) -> SavedTail:
     state, log = one.state, one.log
     lineage = None if log.lineage is None else tuple(LineageEntry(e.epoch, e.end_offset) for e in log.lineage)

@@ -49,7 +49,7 @@ def test_show_says_what_is_there_and_what_is_missing(kelr: Kelr, file: str) -> N
     assert ran.out.splitlines() == [
         "PARTITION   REPLICA  FROM  TO  EPOCHS  RECORDS  BYTES  NEWEST                    TRANSACTIONS         MISSING",
         "orders:0          3    40  47  6 7           6    337  1970-01-01 00:00:01.046Z  1 committed, 1 open  whole",
-        "payments:2        3     5   9  0             2     87  1970-01-01 00:00:01.006Z  -                    "
+        "payments:2        3     5   9  0             2     81  1970-01-01 00:00:01.006Z  -                    "
         "offsets 7 to 8: connection refused",
     ]
     assert ran.err.splitlines() == [
@@ -163,17 +163,16 @@ def test_a_disk_is_saved_without_a_cluster(kelr: Kelr, disk: Path) -> None:
     assert saved == batch(0, 4, epoch=4).data + batch(4, 2, epoch=4).data
 
 
-def test_a_damaged_segment_is_stepped_over_and_named(kelr: Kelr, disk: Path) -> None:
+@pytest.mark.parametrize("offsets", [(), ("--from-offset", "0"), ("--from-offset", "0", "--to-offset", "6")])
+def test_a_damaged_segment_is_stepped_over_and_named(kelr: Kelr, disk: Path, offsets: tuple[str, ...]) -> None:
     path = disk / "orders-0" / f"{0:020}.log"
-    whole = batch(0, 2, epoch=4).data
-    path.write_bytes(whole + batch(2, 2, epoch=4).data[:-3] + b"xyz")
-    ran = kelr(
-        "rescue", "dump", "orders:0", "--from-offset", "0", "--to-offset", "6", "--log-dir", str(disk), "--out", "d",
-        "-o", "json",
-    )  # fmt: skip
+    path.write_bytes(batch(0, 2, epoch=4).data + batch(2, 2, epoch=4).data[:-3] + b"xyz")
+    ran = kelr("rescue", "dump", "orders:0", "--log-dir", str(disk), "--out", "d", *offsets, "-o", "json")
     assert ran.code == 7
-    (item,) = json.loads(ran.out)["items"]
-    assert item["records"] == 4
+    document = json.loads(ran.out)
+    assert "Kafka would not load this log" in document["notes"][0]["text"]
+    (item,) = document["items"]
+    assert (item["from_offset"], item["to_offset"], item["records"]) == (0, 6, 4)
     (missing,) = item["missing"]
     assert missing.startswith("offsets 2 to 3: ")
     assert "does not match its checksum" in missing
