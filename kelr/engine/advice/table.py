@@ -46,12 +46,13 @@ def advise(case: Case, found: Findings) -> Advice:
 
 def _with_its_command(case: Case, advice: Advice) -> Advice:
     """The advice with the command of the designation that it speaks of: the next one where that is the advice."""
-    if advice.designate is None:
+    designate = advice.designate
+    if designate is None:
         return advice
-    elect = designation(case, advice.designate)
+    elect = designation(case, designate)
     is_next = advice.action in {AdviceAction.DESIGNATE, AdviceAction.HOLD} and not advice.command
     advice = replace(advice, elect=elect, command=elect if is_next else advice.command)
-    return _without_the_unregistered(case, advice, advice.designate)
+    return _without_the_unregistered(case, advice, designate)
 
 
 def _without_the_unregistered(case: Case, advice: Advice, designate: int) -> Advice:
@@ -242,13 +243,13 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
     absent = best_absent(case)
     if absent is not None:
         text += f" Bring {absent} back, too: it has the best log of those that were heard."
-    alternative, designate = or_designate(case, found, "If that cannot be done")
+    alternative, otherwise = or_designate(case, found, "If that cannot be done")
     return Advice(
         AdviceAction.GET_MORE_INFORMATION,
         text,
         alternative=alternative,
         command=_look_again(case),
-        designate=designate,
+        designate=otherwise,
         until=until_the_outage_costs_more(case, best),
     )
 
