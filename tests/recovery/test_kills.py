@@ -219,6 +219,25 @@ def test_orders_that_were_kept_are_undone_when_asked_for(tmp_path: Path) -> None
     assert _leaders(world) == [2, 2, 2, 2], "restoring an order moves no leader"
 
 
+def test_undo_of_kept_orders_is_killed_at_any_moment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The journal was closed; from the first line of the undo on it is open again."""
+    for moment in range(100):
+        world, state = leaderless(FEW), tmp_path / str(moment)
+        _apply(world, world.plan(), state, keep_order=True)
+        assert open_journals(state, CLUSTER_ID) == ()
+        (path,) = journal_files(state, CLUSTER_ID)
+        with monkeypatch.context() as patch:
+            watch_files(world, patch)
+            struck = _killed(world, moment, lambda: undo(path, **world.common(state)))  # noqa: B023
+        if not struck:
+            break
+        assert bool(open_journals(state, CLUSTER_ID)) is (moment > 0)
+        assert undo(path, **world.common(state)).good
+        _assert_in_order(world)
+        assert open_journals(state, CLUSTER_ID) == ()
+    assert moment > 8
+
+
 def test_a_kill_with_orders_that_are_to_be_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What was elected keeps its order, and resume elects the rest."""
     for moment in range(2, 1000):

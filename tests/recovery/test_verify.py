@@ -1,0 +1,139 @@
+"""One look at a plan's partitions: what is read, in which order, and how long it is waited for what is not yet."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kelr.model import Check, Finding, PartitionState, Passed, ReplicaLog, TopicPartition
+from kelr.model.afterwards import CommittedOffset, CommittedOffsets, Transactions, Unread
+from kelr.recovery.apply import apply_plan
+from kelr.recovery.consent import Consented
+from kelr.recovery.verify import Verification, Waiting, verify, verify_until_good
+from tests.recovery.simulated import SimulatedSource, World, leaderless, returns
+
+
+@dataclass
+class Told:
+    """What a cluster tells of transactions and groups, and for which partitions it was asked."""
+
+    transactions: Mapping[TopicPartition, Transactions] = field(default_factory=dict)
+    committed: CommittedOffsets | Unread = field(default_factory=CommittedOffsets)
+    asked: list[TopicPartition] = field(default_factory=list)
+
+    def open_transactions(self, partitions: Sequence[PartitionState]) -> Mapping[TopicPartition, Transactions]:
+        self.asked += [state.address for state in partitions]
+        return {state.address: self.transactions.get(state.address, ()) for state in partitions}
+
+    def committed_offsets(self, _partitions: Collection[TopicPartition]) -> CommittedOffsets | Unread:
+        return self.committed
+
+
+def catch_up(world: World) -> None:
+    """Followers fetch, and leaders take them into the ISR."""
+    for number in range(4):
+        world.cluster = world.cluster.replicate(TopicPartition("orders", number))
+
+
+def passed(found: Verification, number: int) -> dict[Check, Passed]:
+    return {one.check: one.passed for one in found.findings if one.address == TopicPartition("orders", number)}
+
+
+def test_a_plan_is_looked_at_before_and_after_it_is_applied(tmp_path: Path) -> None:
+    world = leaderless()
+    plan = world.plan()
+    told = Told()
+    before = verify(plan, SimulatedSource(world), told, clock_ms=world.clock_ms)
+    assert passed(before, 0) == {Check.LEADER: Passed.NOT_YET, Check.ORDER: Passed.YES}
+    assert (before.partitions, before.good, before.may_come) == (5, False, True)
+    assert {at.topic for at in told.asked} <= {"steady"}
+    consented = Consented(accept_loss=10**6, force_reason="a test", yes=True)
+    apply_plan(plan, consented=consented, **world.common(tmp_path))
+    catch_up(world)
+    after = verify(plan, SimulatedSource(world), told, clock_ms=world.clock_ms)
+    assert {passed(after, number)[Check.LEADER] for number in range(4)} == {Passed.YES}
+    assert {passed(after, number)[Check.ORDER] for number in range(4)} == {Passed.YES}
+    assert passed(after, 0)[Check.GROUPS] is Passed.YES
+    returns(world, 1)
+    later = verify(plan, SimulatedSource(world), told, clock_ms=world.clock_ms)
+    assert passed(later, 0)[Check.ISR] is Passed.NOT_YET
+    catch_up(world)
+    assert passed(verify(plan, SimulatedSource(world), told, clock_ms=world.clock_ms), 0)[Check.ISR] is Passed.YES
+
+
+def test_a_source_that_cannot_tell_of_transactions_and_groups_leaves_them_unknown(tmp_path: Path) -> None:
+    world = leaderless()
+    plan = world.plan()
+    consented = Consented(accept_loss=10**6, force_reason="a test", yes=True)
+    apply_plan(plan, consented=consented, **world.common(tmp_path))
+    found = verify(plan, SimulatedSource(world), None, clock_ms=world.clock_ms)
+    (groups,) = [one for one in found.findings if one.check is Check.GROUPS and one.address.partition == 0][:1]
+    assert (groups.passed, "only a live cluster tells" in groups.text) == (Passed.UNKNOWN, True)
+
+
+def test_transactions_are_asked_for_where_one_may_be_open_and_nowhere_else(tmp_path: Path) -> None:
+    world = leaderless()
+    plan = world.plan()
+    consented = Consented(accept_loss=10**6, force_reason="a test", yes=True)
+    apply_plan(plan, consented=consented, **world.common(tmp_path))
+
+    class Stable(SimulatedSource):
+        """Of ``orders:0`` the last stable offset is the log's end, of ``orders:1`` it is the log's start."""
+
+        def replica_logs(self, partitions, *, lineage=False, progress=None):  # type: ignore[no-untyped-def]
+            found = super().replica_logs(partitions, lineage=lineage, progress=progress)
+            return {at: tuple(_stable(log, at) for log in logs) for at, logs in found.items()}
+
+    def _stable(log: object, at: TopicPartition) -> object:
+        if not isinstance(log, ReplicaLog):
+            return log
+        return replace(log, last_stable_offset=0 if at.partition == 1 and at.topic == "orders" else log.log_end)
+
+    told = Told()
+    verify(plan, Stable(world), told, clock_ms=world.clock_ms)
+    assert told.asked == [TopicPartition("orders", 1)]
+
+
+def test_an_offset_beyond_the_end_is_a_finding(tmp_path: Path) -> None:
+    world = leaderless()
+    plan = world.plan()
+    consented = Consented(accept_loss=10**6, force_reason="a test", yes=True)
+    apply_plan(plan, consented=consented, **world.common(tmp_path))
+    at = TopicPartition("orders", 2)
+    told = Told(committed=CommittedOffsets({at: (CommittedOffset("readers", 10**6),)}, groups=1))
+    found = verify(plan, SimulatedSource(world), told, clock_ms=world.clock_ms)
+    assert [one.address for one in found.findings if one.check is Check.GROUPS and one.passed is Passed.NO] == [at]
+
+
+def look_that_gives(*results: Passed) -> tuple[list[Verification], list[float]]:
+    found = [Verification((Finding("t", 0, Check.ISR, one, ""),), 0, 1) for one in results]
+    return found, []
+
+
+def test_it_is_waited_for_what_is_not_yet_and_no_longer() -> None:
+    found, slept = look_that_gives(Passed.NOT_YET, Passed.NOT_YET, Passed.NO, Passed.YES)
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += seconds
+
+    told: list[float] = []
+    waiting = Waiting(10, pause_s=2, sleep=sleep, now_s=lambda: now[0])
+    end = verify_until_good(lambda: found.pop(0), waiting, report=lambda _, left_s: told.append(left_s))
+    # What has failed does not come true by waiting.
+    assert (end.count(Passed.NO), slept, told) == (1, [2, 2], [10, 8])
+
+
+def test_the_time_is_up() -> None:
+    found, slept = look_that_gives(*[Passed.NOT_YET] * 9)
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += seconds
+
+    waiting = Waiting(5, pause_s=2, sleep=sleep, now_s=lambda: now[0])
+    end = verify_until_good(lambda: found.pop(0), waiting, report=lambda *_: None)
+    assert (end.may_come, slept) == (True, [2, 2, 1])
