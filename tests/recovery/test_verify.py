@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from kelr.controller import events
 from kelr.model import Check, Finding, PartitionState, Passed, ReplicaLog, TopicPartition
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets, Transactions, Unread
 from kelr.recovery.apply import apply_plan
@@ -31,9 +32,13 @@ class Told:
 
 
 def catch_up(world: World) -> None:
-    """Followers fetch, and leaders take them into the ISR."""
+    """Followers fetch, and leaders take those that are live into the ISR."""
+    live = SimulatedSource(world).cluster().live
     for number in range(4):
-        world.cluster = world.cluster.replicate(TopicPartition("orders", number))
+        at, state = TopicPartition("orders", number), world.state(number)
+        world.cluster = world.cluster.replicate(at)
+        assert state.leader is not None
+        world.after(events.PartitionAltered(at, state.leader, tuple(one for one in state.replicas if one in live)))
 
 
 def passed(found: Verification, number: int) -> dict[Check, Passed]:
