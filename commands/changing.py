@@ -64,7 +64,9 @@ def applied_failed(applied: Sequence[Applied]) -> KelrError | None:
     some_worked = len(bad) < len(applied)
     what = f"{partitions_in_words(len(bad))} could not be given the planned leader: {named(one.address for one in bad)}"
     if len(unauthorized) == len(applied):
-        return NotAuthorizedError(what, next_step="the principal needs ALTER on the cluster")
+        on_topic = all("TOPIC" in (one.error or "") for one in unauthorized)
+        needs = "DESCRIBE and READ on the topic" if on_topic else "ALTER on the cluster"
+        return NotAuthorizedError(what, next_step=f"the principal needs {needs}")
     if not some_worked and all(one.ended is Ended.REFUSED for one in bad):
         return RefusedError(what, next_step="read what has changed, then plan again")
     return PartlyDoneError(what, next_step="kelr recover status says what is left to do")

@@ -16,6 +16,7 @@ from kelr.engine.planning import only_partitions
 from kelr.errors import KelrError, RefusedError, UsageError
 from kelr.model import TopicPartition
 from kelr.model.plan import Applied, Ended, Plan, Unplanned
+from kelr.recovery.acls import require_authorization
 from kelr.recovery.apply import DEFAULT_BATCH, apply_plan, check_plan
 from kelr.recovery.consent import Consented, missing_consent
 from kelr.recovery.gather import selection_of
@@ -96,6 +97,9 @@ def carry_out(session: Session, wanted: Wanted) -> None:
         plan = plan_of_topics(plan, wanted.topics, wanted.path)
     if saved.edited:
         plan = _planned_again(session, saved, plan, source)
+    if plan.elections:
+        # Before the plan is checked: without READ its logs would seem to have changed.
+        require_authorization(hand_of(session), plan)
     context = PlanContext(stock_connection=stock_connection(session), rescue_command=_rescue(plan, wanted.path))
     if session.output.format.for_people:
         show_plan(session.output, plan, context=context)

@@ -9,7 +9,7 @@ from pathlib import Path
 from kelr.commands.session import Session, now_ms
 from kelr.commands.targets import read_selection
 from kelr.commands.topic_errors import topics_failed
-from kelr.errors import BadInputError, PartlyDoneError, UsageError
+from kelr.errors import BadInputError, NotAuthorizedError, PartlyDoneError, UsageError
 from kelr.model import (
     LogAnswer,
     NotHeard,
@@ -318,6 +318,12 @@ def _end(
 ) -> None:
     if manifest is not None and not manifest.whole:
         partial = sorted({str(tail.address) for tail in manifest.tails if not tail.whole})
+        gaps = [gap.text for tail in manifest.tails for gap in tail.gaps]
+        if not any(tail.segments for tail in manifest.tails) and all("AUTHORIZATION" in text for text in gaps):
+            raise NotAuthorizedError(
+                f"nothing could be read of {_some(partial)}: {gaps[0]}",
+                next_step="grant READ on the topic, or read the log from its broker's disk with --log-dir",
+            )
         raise PartlyDoneError(
             f"not all of these could be read: {_some(partial)}",
             next_step=f"what is missing stands in {options.out}; read it from another replica or from a disk",

@@ -94,15 +94,21 @@ class Site:
 
     def _marks_behind(self) -> Mapping[int, tuple[int, int]]:
         """Partition to high watermark and log end, where they differ."""
-        from confluent_kafka import Consumer, TopicPartition  # noqa: PLC0415
+        from confluent_kafka import Consumer, KafkaException, TopicPartition  # noqa: PLC0415
 
         servers = {"bootstrap.servers": self.lab.bootstrap_servers, "group.id": "kelr-incidents", "log_level": 0}
         consumer = Consumer({**servers, "error_cb": lambda _error: None})
         behind = {}
         try:
             for partition, state in self.states().items():
-                _, mark = consumer.get_watermark_offsets(TopicPartition(self.topic, partition), timeout=20)
                 assert state.leader is not None
+                try:
+                    _, mark = consumer.get_watermark_offsets(TopicPartition(self.topic, partition), timeout=20)
+                except KafkaException as error:
+                    # A leader that has just been elected does not tell until its epoch has a committed offset.
+                    if error.args[0].name() != "OFFSET_NOT_AVAILABLE":
+                        raise
+                    mark = -1
                 end = log_end(self.lab.data_directory(state.leader) / f"{self.topic}-{partition}")
                 if mark != end:
                     behind[partition] = (mark, end)

@@ -104,7 +104,9 @@ def _loss_unheard(case: Case, replica: int, guaranteed: bool, unheard: tuple[int
             f"the log directory of {replica} has failed: its place in ISR or ELR says nothing of what it holds since"
         )
         return Loss(Grade.UNKNOWN, unheard=unheard, best=None if best is None else best.replica, reason=reason)
-    reason = f"the log of {replica} {'tells no epochs, so it cannot be compared' if blind else 'was not read'}"
+    why = case.logs.heard[replica].last_epoch_error if blind else None
+    no_epochs = f"tells no epochs{f' ({why})' if why else ''}, so it cannot be compared"
+    reason = f"the log of {replica} {no_epochs if blind else 'was not read'}"
     return Loss(Grade.UNKNOWN, unheard=unheard, best=None if best is None else best.replica, reason=reason)
 
 

@@ -129,7 +129,7 @@ def test_a_member_whose_log_was_not_read_is_trusted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "why"), [(silent(1), "was not read"), (BLIND, "tells no epochs, so it cannot be compared")]
+    ("answer", "why"), [(silent(1), "was not read"), (BLIND, "tells no epochs (no), so it cannot be compared")]
 )
 def test_of_a_log_that_is_not_known_nothing_is_counted(answer: LogAnswer, why: str) -> None:
     reason = f"the log of 1 {why}"
