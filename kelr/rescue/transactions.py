@@ -87,8 +87,9 @@ class Transactions:
         return self.found
 
     def outcome(self, header: BatchHeader) -> Outcome | None:
-        """How the transaction of a data batch ended; None for a batch that is part of none. All must have been fed."""
-        if not header.transactional or header.producer_id is None:
+        """How the transaction of a data batch ended; None for a batch that is part of none, and for a marker. All must
+        have been fed."""
+        if header.control or not header.transactional or header.producer_id is None:
             return None
         markers = self._markers.get(header.producer_id, [])
         at = bisect_right(markers, header.last_offset, key=lambda marker: marker[0])

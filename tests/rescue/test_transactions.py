@@ -30,12 +30,14 @@ def test_each_way_to_end() -> None:
     ]
 
 
-def test_records_outside_transactions_have_no_outcome() -> None:
+def test_records_outside_transactions_and_markers_have_no_outcome() -> None:
     plain, idempotent = batch(0), batch(1, producer=5)
     found = transactions_of([plain, idempotent])
     assert found.found == []
     assert found.outcome(plain.header) is None
     assert found.outcome(idempotent.header) is None
+    end = marker(3, 1, commit=True)
+    assert transactions_of([data(2, 1), end, data(4, 1)]).outcome(end.header) is None
 
 
 def test_a_transaction_that_may_have_begun_before_is_said() -> None:

@@ -1,0 +1,276 @@
+"""Saving and replaying records on real clusters: byte for byte as the broker has them, and each exactly once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kelr.commands.main import main
+from kelr.lab import Acks, Lab, run_incident
+from kelr.lab.produce import produce
+from kelr.model import PartitionState, select
+from kelr.rescue.archive import open_dump
+from kelr.rescue.summary import records_of
+from kelr.rescue.transactions import Outcome
+from kelr.sources.connection import ConnectionSettings
+from kelr.sources.live import LiveSource
+from kelr.sources.records.stream import RawBatch
+
+QUIET: dict[str, Any] = {"log_level": 0, "error_cb": lambda _error: None}
+KILL_AT = (2, 5)
+"""Lines of the journal at which a replay is killed."""
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state directory of the test's own."""
+    monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+def config(lab: Lab, **more: Any) -> dict[str, Any]:
+    return {"bootstrap.servers": lab.bootstrap_servers, **QUIET, **more}
+
+
+def create(lab: Lab, topic: str, replicas: Sequence[int], **configs: str) -> None:
+    admin = AdminClient(config(lab))
+    admin.create_topics([NewTopic(topic, 1, replica_assignment=[list(replicas)], config=configs)])[topic].result(30)
+    lab.wait_partitions(topic, "all replicas are in sync", lambda one: len(one.isr) == len(replicas))
+
+
+def consume(lab: Lab, topic: str, partition: int, *, start: int, end: int) -> list[Message]:
+    """Every record of these offsets, committed or not."""
+    settings = config(lab, **{"group.id": "test", "isolation.level": "read_uncommitted", "enable.auto.commit": False})
+    consumer = Consumer({**settings, "enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic, partition, start)])
+    found: list[Message] = []
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        message = consumer.poll(1)
+        if message is None:
+            continue
+        if message.error() is not None:  # the end of the partition
+            if consumer.position([TopicPartition(topic, partition)])[0].offset >= end:
+                break
+            continue
+        found.append(message)
+    consumer.close()
+    return found
+
+
+def end_of(lab: Lab, topic: str, partition: int = 0) -> int:
+    consumer = Consumer(config(lab, **{"group.id": "test"}))
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)[1])
+    finally:
+        consumer.close()
+
+
+def origin(message: Message) -> int:
+    """The offset that a replayed record had."""
+    headers = dict(message.headers() or [])
+    return int(headers["kelr-rescue.offset"])
+
+
+def segment_bytes(lab: Lab, broker: int, topic: str, partition: int, offset: int) -> bytes:
+    """A broker's segments, from the batch that begins at this offset on."""
+    directory = lab.data_directory(broker) / f"{topic}-{partition}"
+    content = b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))
+    at = 0
+    while at < len(content):
+        base, length = struct.unpack_from(">qi", content, at)
+        if base >= offset:
+            return content[at:]
+        at += 12 + length
+    return b""
+
+
+def check_disk(lab: Lab, topic: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The disk of broker 1, which is down, gives what nobody else has."""
+    disk = ("--log-dir", str(lab.data_directory(1)), "-b", lab.bootstrap_servers)
+    assert main(["rescue", "dump", topic, "--elect", "2", *disk, "--out", str(file), "-o", "json"]) == 0
+    items = json.loads(capsys.readouterr().out)["items"]
+    assert [(item["replica"], item["how"], item["records"]) for item in items] == [(1, "log directory", 10)] * 2
+    with open_dump(file) as dump:
+        for tail in dump.manifest.tails:
+            found = b"".join(batch.data for batch in dump.batches(tail))
+            assert found == segment_bytes(lab, 1, topic, tail.partition, tail.from_offset)
+
+
+def test_lost_records_are_saved_and_brought_back(
+    lab_43: Lab, state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic = run_incident(lab_43, "needs-unclean-recovery", partitions=2).topic
+    check_disk(lab_43, topic, tmp_path / "disk.kelr-rescue", capsys)
+    file = tmp_path / "lost.kelr-rescue"
+    flags = ("-b", lab_43.bootstrap_servers)
+    # Replica 2 has records that replica 3 lacks; they lie beyond the high watermark that replica 2 knows, or not.
+    assert main(["rescue", "dump", topic, "--elect", "3", "--out", str(file), *flags, "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    ranges = {item["partition"]: (item["from_offset"], item["to_offset"]) for item in document["items"]}
+    assert {item["replica"] for item in document["items"]} == {2}
+    assert all(item["missing"] == [] and item["records"] == 20 for item in document["items"])
+    saved: dict[int, list[tuple[int, bytes | None]]] = {}
+    with zipfile.ZipFile(file) as content, open_dump(file) as dump:
+        for tail in dump.manifest.tails:
+            (segment,) = tail.segments
+            assert content.read(segment.name) == segment_bytes(lab_43, 2, topic, tail.partition, tail.from_offset)
+            saved[tail.partition] = [(one.record.offset, one.record.value) for one in records_of(dump, tail)]
+        content.extractall(tmp_path / "segments")
+    path = next((tmp_path / "segments").glob(f"{topic}-0/*.log"))
+    read = lab_43.stock_tool("kafka-dump-log.sh", "--files", str(path), "--print-data-log").stdout
+    assert all(f"offset: {offset} " in read and value.decode() in read for offset, value in saved[0] if value)
+
+    assert main(["elect", "-e", "designation", "--designate", "3", topic, "--accept-loss", "40", *flags]) == 0
+    lab_43.wait_partitions(topic, "replica 2 follows again", lambda one: {2, 3} <= set(one.isr))
+    capsys.readouterr()
+    replay = ["rescue", "replay", str(file), *flags]
+    assert main([*replay, "--dry-run", "-o", "json"]) == 0
+    assert [item["replay"] for item in json.loads(capsys.readouterr().out)["items"]] == [20, 20]
+    assert end_of(lab_43, topic) == ranges[0][0]
+    assert main([*replay, "-o", "json"]) == 6  # nobody is there to ask
+    assert main([*replay, "--yes", "-o", "json"]) == 0
+    for partition, (start, end) in ranges.items():
+        messages = consume(lab_43, topic, partition, start=start, end=end)
+        assert [(origin(one), one.value()) for one in messages] == saved[partition]
+    capsys.readouterr()
+    assert main([*replay, "--yes", "-o", "json"]) == 0
+    assert [item["already"] for item in json.loads(capsys.readouterr().out)["items"]] == [20, 20]
+    lines = [json.loads(line) for line in (state / "audit.jsonl").read_text().splitlines()]
+    rescued = [(line["partition"], line["result"]) for line in lines if line["what"] == "rescue"]
+    assert rescued == [(0, "begun"), (1, "begun"), (0, "done"), (1, "done")]
+
+
+@pytest.mark.parametrize("version", ["4.3.1", "4.0.0"])
+def test_a_replica_is_read_beyond_its_high_watermark(version: str, request: pytest.FixtureRequest) -> None:
+    lab: Lab = request.getfixturevalue("lab_43" if version == "4.3.1" else "lab_40")
+    lab.restore()
+    topic = f"beyond-{time.time_ns()}"
+    create(lab, topic, (1, 2), **{"min.insync.replicas": "2"})
+    produce(lab.bootstrap_servers, topic, (0,), batches=2, records=5, acks=Acks.ALL, label="seen")
+    lab.kill(2)
+    lab.wait_partitions(topic, "broker 2 left the ISR", lambda one: 2 not in one.isr)
+    produce(lab.bootstrap_servers, topic, (0,), batches=3, records=5, acks=Acks.LEADER, label="tail")
+    with LiveSource(ConnectionSettings.read(lab.bootstrap_servers)) as source:
+        (found,) = (one for page in source.pages(select([topic])) for one in page.partitions)
+        (log, _) = source.replica_logs([found])[found.address]
+        assert ends(source, found, committed=True) == [(0, 4), (5, 9)]
+        everything = [(0, 4), (5, 9), (10, 14), (15, 19), (20, 24)]
+        assert ends(source, found, committed=False) == everything
+        assert getattr(log, "high_watermark", None) == 10
+        lab.kill(1)
+        lab.start(1)
+        lab.wait_partitions(topic, "the partition is described again", lambda _: True)
+        source.forget()
+        (again,) = (one for page in source.pages(select([topic])) for one in page.partitions)
+        assert ends(source, again, committed=False) == everything
+    lab.restore()
+
+
+def ends(source: LiveSource, state: PartitionState, *, committed: bool) -> list[tuple[int, int]]:
+    """First and last offset of each batch of replica 1."""
+    pieces = list(source.tail(state, 1, start=0, committed=committed))
+    assert all(isinstance(piece, RawBatch) for piece in pieces), pieces
+    return [(one.header.base_offset, one.header.last_offset) for one in pieces if isinstance(one, RawBatch)]
+
+
+def transaction(lab: Lab, topic: str, name: str, *, end: str, records: int) -> Producer:
+    producer = Producer(config(lab, **{"transactional.id": name, "compression.codec": "lz4"}))
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for number in range(records):
+        producer.produce(topic, f"{end} {number}".encode(), partition=0)
+    producer.flush(30)
+    if end == "committed":
+        producer.commit_transaction(30)
+    elif end == "aborted":
+        producer.abort_transaction(30)
+    return producer
+
+
+@pytest.mark.usefixtures("state")
+def test_everything_of_a_record_is_kept_and_only_committed_transactions_are(
+    healthy_43: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab = healthy_43
+    topic, other = f"fields-{time.time_ns()}", f"rescued-{time.time_ns()}"
+    create(lab, topic, (1, 2, 3))
+    create(lab, other, (1, 2, 3))
+    fields: list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]] = [
+        (b"key", b"value", []),
+        (None, b"no key", [("h", b"1"), ("h", b"2"), ("ü", b"\x00\xff"), ("null", None), ("empty", b"")]),
+        (b"", b"", []),
+        (b"tombstone", None, [("why", b"gone")]),
+        (b"\xff\xfe", bytes(range(256)) * 40, []),
+    ]
+    for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+        producer = Producer(config(lab, **{"compression.codec": codec}))
+        for number, (key, value, headers) in enumerate(fields):
+            when = 1_600_000_000_000 + number
+            producer.produce(topic, value, key, partition=0, headers=headers, timestamp=when)
+        assert producer.flush(30) == 0
+    plain = end_of(lab, topic)
+    held = [transaction(lab, topic, f"{topic}-{end}", end=end, records=3) for end in ("committed", "aborted", "open")]
+    file = tmp_path / "fields.kelr-rescue"
+    flags = ("-b", lab.bootstrap_servers)
+    assert main(["rescue", "dump", topic, "--from-offset", "0", "--out", str(file), *flags]) == 0
+    with open_dump(file) as dump:
+        (tail,) = dump.manifest.tails
+        outcomes = [one.outcome for one in records_of(dump, tail) if one.outcome is not None]
+    assert outcomes == [Outcome.COMMITTED] * 3 + [Outcome.ABORTED] * 3 + [Outcome.OPEN] * 3
+    capsys.readouterr()
+    assert main(["rescue", "replay", str(file), "--to", other, "--all-records", "--yes", *flags, "-o", "json"]) == 0
+    (item,) = json.loads(capsys.readouterr().out)["items"]
+    assert (item["replay"], item["aborted"], item["open"], item["markers"]) == (plain + 3, 3, 3, 2)
+    messages = consume(lab, other, 0, start=0, end=plain + 3)
+    assert [one.value() for one in messages[plain:]] == [b"committed 0", b"committed 1", b"committed 2"]
+    for message, (key, value, headers) in zip(messages[:plain], fields * 5, strict=True):
+        own = [(name, data) for name, data in message.headers() or [] if not name.startswith("kelr-rescue.")]
+        assert (message.key(), message.value(), own) == (key, value, headers)
+        assert message.timestamp()[1] == 1_600_000_000_000 + fields.index((key, value, headers))
+    held[2].abort_transaction(30)
+
+
+def test_a_replay_that_is_killed_goes_on_and_doubles_nothing(healthy_43: Lab, state: Path, tmp_path: Path) -> None:
+    lab, records = healthy_43, 20_000
+    topic, other = f"killed-{time.time_ns()}", f"revived-{time.time_ns()}"
+    create(lab, topic, (1, 2, 3))
+    create(lab, other, (1, 2, 3))
+    producer = Producer(config(lab, **{"compression.codec": "lz4", "linger.ms": 5}))
+    for number in range(records):
+        producer.produce(topic, b"%d" % number, partition=0)
+    assert producer.flush(60) == 0
+    file = tmp_path / "killed.kelr-rescue"
+    flags = ["-b", lab.bootstrap_servers]
+    assert main(["rescue", "dump", topic, "--from-offset", "0", "--out", str(file), *flags]) == 0
+    arguments = ["rescue", "replay", str(file), "--to", other, "--all-records", "--yes", *flags]
+    command = [sys.executable, "-m", "kelr", *arguments]
+    for lines in KILL_AT:
+        with subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ)
+        ) as run:
+            lab.wait_until("the replay is under way", lambda lines=lines: journal_lines(state) >= lines)  # type: ignore[misc]
+            run.send_signal(signal.SIGKILL)
+        assert run.returncode == -signal.SIGKILL
+    assert end_of(lab, other) < records
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    messages = consume(lab, other, 0, start=0, end=records)
+    assert [origin(one) for one in messages] == list(range(records))
+    assert [one.value() for one in messages] == [b"%d" % number for number in range(records)]
+
+
+def journal_lines(state: Path) -> int:
+    return sum(len(path.read_bytes().splitlines()) for path in state.glob("clusters/*/replays/*.jsonl"))
