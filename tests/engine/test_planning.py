@@ -127,7 +127,7 @@ def test_a_balanced_election_takes_the_best_log_once_the_whole_quorum_was_heard(
     made = election(all_heard(), BALANCED)
     assert (made.elect, made.elected_by, made.consent) == (2, ElectedBy.LONGEST_LOG, Consent.YES)
     assert made.reason == (
-        "Broker 2 has the best log of the recovery quorum [3, 1, 2] (last epoch 4, log end 135, high watermark 120). It"
+        "Broker 2 has the best log of the recovery quorum [1, 2, 3] (last epoch 4, log end 135, high watermark 120). It"
         " loses nothing of any log."
     )
 
@@ -136,7 +136,7 @@ def test_a_balanced_election_names_whom_it_did_not_hear_and_why() -> None:
     left = refusal(incident(), BALANCED)
     assert left.why is Unplanned.REFUSED
     assert left.reason == (
-        "A balanced election hears the whole recovery quorum [3, 1, 2] first, and 1 was not heard (1: connection"
+        "A balanced election hears the whole recovery quorum [1, 2, 3] first, and 1 was not heard (1: connection"
         " refused)."
     )
 
