@@ -31,8 +31,11 @@ class MissingAcl:
         return f"{self.operation} on {self.resource} ({self.needed_for})"
 
 
-def check_authorization(hand: Hand, plan: Plan) -> tuple[MissingAcl, ...]:
+def check_authorization(hand: Hand, plan: Plan, *, elects: bool = True) -> tuple[MissingAcl, ...]:
     """What the principal lacks for this plan; empty where it lacks nothing, or where nobody tells.
+
+    Args:
+        elects: False where orders are restored alone, for which no log is read.
 
     Raises:
         ConnectError, AuthenticationError: the cluster cannot be reached.
@@ -48,14 +51,14 @@ def check_authorization(hand: Hand, plan: Plan) -> tuple[MissingAcl, ...]:
             continue
         if "DESCRIBE" not in granted:
             missing.append(MissingAcl("DESCRIBE", f"topic {topic}", "reading the partitions again"))
-        if "READ" not in granted and any(_reads_logs(one) for one in plan.elections if one.topic == topic):
+        if elects and "READ" not in granted and any(_reads_logs(one) for one in plan.elections if one.topic == topic):
             missing.append(MissingAcl("READ", f"topic {topic}", "reading the replicas' logs again"))
     return tuple(missing)
 
 
-def require_authorization(hand: Hand, plan: Plan) -> None:
+def require_authorization(hand: Hand, plan: Plan, *, elects: bool = True) -> None:
     """Raises NotAuthorizedError, naming every ACL that is missing; then nothing was changed."""
-    refuse(check_authorization(hand, plan))
+    refuse(check_authorization(hand, plan, elects=elects))
 
 
 def refuse(missing: tuple[MissingAcl, ...]) -> None:

@@ -252,10 +252,10 @@ class Run:
         results.extend(new)
         good = sum(result.good for result in results)
         text = f"{len(results)} of {len(elections)} done, {good} of them as planned"
-        self.site.report(ApplyEvent(Stage.DONE, text, len(results), len(elections), new))
+        self.site.tell(ApplyEvent(Stage.DONE, text, len(results), len(elections), new))
 
     def _pause(self, pause_s: float, done: int, total: int) -> str:
-        self.site.report(ApplyEvent(Stage.PAUSE, f"waiting {pause_s:g} s, as asked for", done, total))
+        self.site.tell(ApplyEvent(Stage.PAUSE, f"waiting {pause_s:g} s, as asked for", done, total))
         try:
             self.site.patience.sleep(pause_s)
         except KeyboardInterrupt:

@@ -175,7 +175,7 @@ class Batch:
         """The old orders, whatever came before."""
         moved = [course for course in self._courses.values() if course.moved]
         if self.keep_order:
-            moved = [course for course in moved if not self._led_as_wanted(course)]
+            moved = self._without_kept(moved)
         if not moved:
             return
         self._tell(Stage.RESTORE, f"restoring the order of {_count(len(moved))}")
@@ -189,11 +189,13 @@ class Batch:
         for course in moved:
             course.back = backs[course.address]
 
-    def _led_as_wanted(self, course: Course) -> bool:
+    def _without_kept(self, moved: Sequence[Course]) -> list[Course]:
         """With --keep-order, an order is kept only where its election came to its end."""
+        states = read_states(self.site, [course.address for course in moved]) or {}
+        return [course for course in moved if not self._led_as_wanted(course, states.get(course.address))]
+
+    def _led_as_wanted(self, course: Course, state: PartitionState | None) -> bool:
         late = self._requests.late_until((Step.REORDER, Step.ELECT), (course.address,))
-        states = read_states(self.site, (course.address,))
-        state = None if states is None else states.get(course.address)
         return late is None and state is not None and state.leader == course.planned.elect
 
     def _conclude(self, *, interrupted: bool) -> list[Applied]:
@@ -231,7 +233,7 @@ class Batch:
         return state.leader is not None
 
     def _tell(self, stage: Stage, text: str) -> None:
-        self.site.report(ApplyEvent(stage, text, self.done, self.total))
+        self.site.tell(ApplyEvent(stage, text, self.done, self.total))
 
 
 def _count(number: int) -> str:

@@ -165,7 +165,7 @@ class _Holding:
         audit.append(self.site.state_directory, line)
 
     def _tell(self, stage: Stage, text: str) -> None:
-        self.site.report(ApplyEvent(stage, text, 0, len(self.price.cleared)))
+        self.site.tell(ApplyEvent(stage, text, 0, len(self.price.cleared)))
 
 
 def _refuse(price: HoldPrice, now: HoldPrice, force_reason: str | None) -> None:

@@ -108,7 +108,10 @@ def read_journal(path: Path) -> Journalled:
                 _add(found, line)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = f"lacks {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
-            raise BadInputError(f"{path}, line {number}: garbled journal: {reason}") from error
+            raise BadInputError(
+                f"{path}, line {number}: garbled journal: {reason}",
+                next_step="kelr recover status PLAN finds orders that were left behind; then move the file away",
+            ) from error
     if found is None:
         raise BadInputError(f"{path} holds no journal: nothing was asked of the cluster", next_step="delete the file")
     return found
@@ -139,7 +142,10 @@ def _add(found: Journalled, line: Mapping[str, Any]) -> None:
     kind = Line(line["line"])
     if kind is Line.END:
         found.ending = Ending(line["ending"])
-    elif kind is Line.APPLIED:
+        return
+    if kind is Line.INTENT:
+        found.ending = None  # undo of a closed journal: open until that has ended, too
+    if kind is Line.APPLIED:
         for record in line["results"]:
             result = applied_of_record(record)
             _one(found, result.address).applied = result

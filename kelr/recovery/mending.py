@@ -78,7 +78,7 @@ def refuse_another_cluster(site: Site, journalled: Journalled) -> None:
 
 def requests_of(site: Site, journal: Journal, journalled: Journalled) -> Requests:
     """Requests that know which ones of the run that was cut short may still take effect."""
-    requests = Requests(site, journal, lambda stage, text: site.report(ApplyEvent(stage, text, 0, 0)))
+    requests = Requests(site, journal, lambda stage, text: site.tell(ApplyEvent(stage, text, 0, 0)))
     for at, one in journalled.partitions.items():
         for step in (Step.REORDER, Step.ELECT, Step.RESTORE):
             since_ms = one.loose_since_ms(step)

@@ -11,6 +11,7 @@ from kelr.recovery.journal_reader import Journalled, read_journal
 from kelr.recovery.places import cluster_directory
 
 _SHOWN = 3
+_LONGEST_END = 4096
 
 
 def journal_files(state_directory: Path, cluster_id: str | None) -> tuple[Path, ...]:
@@ -27,7 +28,8 @@ def open_journals(state_directory: Path, cluster_id: str | None) -> tuple[Journa
     Raises:
         BadInputError: a journal is garbled; names file and line.
     """
-    found = (read_journal(path) for path in journal_files(state_directory, cluster_id) if not is_blank(path))
+    files = journal_files(state_directory, cluster_id)
+    found = (read_journal(path) for path in files if not is_blank(path) and not is_ended(path))
     return tuple(journal for journal in found if journal.ending is None)
 
 
@@ -75,6 +77,13 @@ def is_blank(path: Path) -> bool:
     """Whether a crash left the journal without its first whole line: nothing was asked of the cluster."""
     with path.open("rb") as file:
         return not file.readline().endswith(b"\n")
+
+
+def is_ended(path: Path) -> bool:
+    """Whether its last line says that nothing is left: told without reading the plan in it."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _LONGEST_END))
+        return file.read().rpartition(b"\n")[0].rpartition(b"\n")[2].startswith(b'{"line":"end",')
 
 
 def _age(path: Path) -> tuple[int, str]:

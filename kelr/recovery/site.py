@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from kelr.controller import RuleSet
 from kelr.errors import RefusedError
 from kelr.recovery.hand import Hand
-from kelr.recovery.progress import Report, silent
+from kelr.recovery.progress import ApplyEvent, Report, silent
 from kelr.recovery.who import Who
 from kelr.sources.base import Source
 
@@ -47,6 +48,12 @@ class Site:
     rules: RuleSet | None = None
     report: Report = silent
     patience: Patience = field(default_factory=Patience)
+
+    def tell(self, event: ApplyEvent) -> None:
+        """Report a moment. A report that fails, to a pipe that was closed or a terminal that is gone, stops nothing:
+        orders have to be restored all the same."""
+        with suppress(Exception):
+            self.report(event)
 
     def require_live(self) -> None:
         """Raises RefusedError where the source answers from what was saved: nothing is changed on old knowledge."""

@@ -14,7 +14,7 @@ from kelr.recovery.journal_reader import Journalled, read_journal
 from kelr.recovery.places import cluster_directory
 from kelr.recovery.reading import selection_of
 from kelr.recovery.restoring import order_of, same_topic
-from kelr.recovery.shelf import is_blank, journal_files
+from kelr.recovery.shelf import is_blank, is_ended, journal_files
 from kelr.sources.base import Source
 
 
@@ -122,7 +122,7 @@ def status(source: Source, state_directory: Path, *, plan: Plan | None = None) -
         raise RefusedError(f"the plan is of cluster {plan.cluster_id}, and this is cluster {cluster_id or 'unknown'}")
     journals, garbled = [], []
     for path in journal_files(state_directory, cluster_id):
-        if is_blank(path):
+        if is_blank(path) or is_ended(path):
             continue
         try:
             journalled = read_journal(path)

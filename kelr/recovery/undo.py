@@ -115,7 +115,7 @@ def _undone(
 ) -> PutRight:
     wanted = sorted({*journalled.reordered, *also})
     if journalled.plan is not None and wanted:
-        require_authorization(site.hand, journalled.plan)
+        require_authorization(site.hand, journalled.plan, elects=False)
     audit.append(site.state_directory)
     backs, configs = mend(site, requests_of(site, journal, journalled), journalled, wanted, command)
     settled = all(back.settled for back in backs.values()) and all(config.settled for config in configs)

@@ -84,6 +84,8 @@ class World:
     """By request (``reorder``, ``elect``, ``config``): how the next ones go wrong."""
     scheduled: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
     dead: bool = False
+    before_revival: list[str] = field(default_factory=list)
+    """The moments of the process that was killed last."""
 
     def moment(self, name: str) -> None:
         """Something is about to happen, or has."""
@@ -99,6 +101,7 @@ class World:
     def revive(self) -> None:
         """Another process, with nothing known but what is on the disk."""
         self.dead, self.kill_at = False, None
+        self.before_revival = list(self.moments)
         self.moments.clear()
 
     def after(self, *happenings: events.Event) -> None:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from kelr.model import PartitionState, Plan, TopicPartition
+from kelr.controller import Election
+from kelr.controller.events import Event, LeadersElected, Reassigned
+from kelr.model import ElectionType, PartitionState, Plan, TopicPartition, Wish
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Consented
@@ -36,6 +38,7 @@ pytestmark = pytest.mark.usefixtures("quick_disk")
 CONSENT = Consented(accept_loss=1000)
 
 
+AT = TopicPartition(TOPIC, 0)
 FEW = ((3, 1, 2), (2, 3, 1))
 """One partition that is reordered and one that is not."""
 
@@ -192,6 +195,26 @@ def test_resume_of_one_and_undo_of_the_other(monkeypatch: pytest.MonkeyPatch, tm
                 _assert_undone(world, state)
 
 
+@pytest.mark.parametrize("mend", [_resume, _undo])
+@pytest.mark.parametrize(
+    ("moment", "event"), [(0, Reassigned(AT, (2, 3, 1))), (2, LeadersElected(Election.UNCLEAN, (AT,)))]
+)
+def test_what_the_killed_process_sent_comes_late(
+    tmp_path: Path, mend: Callable[[World, Path], PutRight | None], moment: int, event: Event
+) -> None:
+    """A broker passes its last request on 20 s later: no order is left behind by it, and nobody else is elected."""
+    world = leaderless(FEW)
+    world.scheduled.append((20.0, lambda: world.after(event)))
+    plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 2)})
+    assert _killed(world, moment, lambda: _apply(world, plan, tmp_path))
+    assert mend(world, tmp_path) is not None
+    world.sleep(100)
+    assert world.scheduled == []
+    assert world.state().replicas == FEW[0]
+    late_election = moment == 2
+    assert world.state().leader == (2 if late_election or mend is _resume else None)
+
+
 def test_a_closed_journal_is_left_alone(tmp_path: Path) -> None:
     world = leaderless()
     _apply(world, world.plan(), tmp_path)
@@ -226,12 +249,14 @@ def test_undo_of_kept_orders_is_killed_at_any_moment(monkeypatch: pytest.MonkeyP
         _apply(world, world.plan(), state, keep_order=True)
         assert open_journals(state, CLUSTER_ID) == ()
         (path,) = journal_files(state, CLUSTER_ID)
+        world.moments.clear()
         with monkeypatch.context() as patch:
             watch_files(world, patch)
             struck = _killed(world, moment, lambda: undo(path, **world.common(state)))  # noqa: B023
         if not struck:
             break
-        assert bool(open_journals(state, CLUSTER_ID)) is (moment > 0)
+        ended = world.before_revival[-1] == "after line end"
+        assert bool(open_journals(state, CLUSTER_ID)) is (moment > 0 and not ended)
         assert undo(path, **world.common(state)).good
         _assert_in_order(world)
         assert open_journals(state, CLUSTER_ID) == ()
