@@ -15,6 +15,8 @@ from kelr.engine.logs import segments
 from kelr.model import Check, Finding, Passed, ReplicaLog, TopicPartition
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets, Unread
 
+_STOP_FIRST = "its members have to be stopped before it is reset"
+
 
 def group_findings(
     address: TopicPartition, leader_log: ReplicaLog | None, committed: CommittedOffsets | Unread
@@ -46,7 +48,8 @@ def _judged(address: TopicPartition, log: ReplicaLog, one: CommittedOffset) -> I
     if one.offset > log.log_end:
         text = (
             f"group {one.group} has committed {one.offset}, beyond the log's end {log.log_end}: it is sent to where"
-            " auto.offset.reset says, or, once the log has grown, goes on past records that it never read"
+            " auto.offset.reset says, or, once the log has grown, goes on past records that it never read;"
+            f" {_STOP_FIRST}"
         )
         yield _finding(address, Passed.NO, text, _reset(address, one.group, _went_wrong_at(log, one) or log.log_end))
         return
@@ -54,7 +57,8 @@ def _judged(address: TopicPartition, log: ReplicaLog, one: CommittedOffset) -> I
     if lost_from is not None:
         text = (
             f"group {one.group} has committed {one.offset}, of records of leader epoch {one.leader_epoch} that the log"
-            f" holds no further than {lost_from}: what was written since from {lost_from} to {one.offset} it never read"
+            f" holds no further than {lost_from}: what was written since from {lost_from} to {one.offset} it never"
+            f" read; {_STOP_FIRST}"
         )
         yield _finding(address, Passed.NO, text, _reset(address, one.group, lost_from))
 

@@ -1,0 +1,265 @@
+"""What ``kelr recover`` prints: verification, brokers in their order, Markdown, status, hold and the audit log."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+
+import pytest
+
+from kelr.engine.planning.verification import findings
+from kelr.model import AdviceAction, HoldDown, HoldReason, NotPlanned, Plan, Situation, Unplanned
+from kelr.model.afterwards import CommittedOffset, CommittedOffsets
+from kelr.recovery.audit import AuditRecord, AuditWhat
+from kelr.view.audit import audit_view
+from kelr.view.broker_order import broker_order, broker_order_lines, sections
+from kelr.view.formats import OutputFormat
+from kelr.view.layout import Layout
+from kelr.view.output import Output
+from kelr.view.plan_markdown import MOST_ROWS, plan_markdown
+from kelr.view.recovery_status import OpenJournal, Put, Standing, Status, show_put_right, show_status
+from kelr.view.styled import written
+from kelr.view.verification import (
+    Verified,
+    show_verification,
+    verified_in_words,
+    waited_for_in_short,
+    waited_for_in_words,
+)
+from tests.recovery.aftermath import AT, NOW_MS, PLAN, PLANNED, WELL, seen
+from tests.view.test_schema import violations
+
+SECOND = replace(PLANNED, partition=2)
+BOTH = replace(PLAN, elections=(PLANNED, SECOND))
+WRONG = seen(state={"isr": (2,)}, committed=CommittedOffsets({AT: (CommittedOffset("billing", 150, 3),)}, groups=1))
+ONE_WRONG = Verified(BOTH, [*findings(PLANNED, WRONG), *findings(SECOND, WELL)], NOW_MS)
+ALL_WELL = Verified(BOTH, [*findings(PLANNED, WELL), *findings(SECOND, WELL)], NOW_MS)
+
+
+def shown(verified: Verified, *, width: int | None = None, format: OutputFormat = OutputFormat.TABLE) -> str:
+    stdout = io.StringIO()
+    output = Output(stdout, io.StringIO(), format=format, width=width, connection_flags=("-b", "k:1"))
+    show_verification(output, verified, stock_connection="--bootstrap-server k:1", following=("recover", "verify", "p"))
+    return stdout.getvalue()
+
+
+# Verification.
+
+
+def test_people_get_what_is_not_well_and_the_rest_in_short() -> None:
+    assert (
+        shown(ONE_WRONG, width=80)
+        == """\
+ PARTITION  CHECK   RESULT
+ orders:1   isr     not yet   the ISR is [2] of [3, 1, 2], under min ISR 2:
+                              acks=all is refused; broker 1 not live
+ orders:1   groups  NOT WELL  group billing has committed 150, beyond the log's
+                              end 140: it is sent to where auto.offset.reset
+                              says, or, once the log has grown, goes on past
+                              records that it never read; its members have to be
+                              stopped before it is reset
+
+What mends it, or shows more:
+  kafka-consumer-groups.sh --bootstrap-server k:1 --group billing --topic orders:1 \
+--reset-offsets --to-offset 135 --execute
+
+  leader             well: orders:1-2
+  isr                well: orders:2
+  order              well: orders:1-2
+  truncated          well: orders:1-2
+  logs               well: orders:1-2
+  last-stable-offset well: orders:1-2
+  groups             well: orders:2
+In all: 2 partitions, 14 checks: 12 well, 1 not yet, 1 not well.
+"""
+    )
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_no_line_but_a_command_is_wider_than_the_terminal(width: int) -> None:
+    lines = shown(ONE_WRONG, width=width, format=OutputFormat.WIDE).splitlines()
+    assert all(len(line) <= width for line in lines if "kafka-" not in line)
+    assert sum(line.startswith(" orders:") for line in lines) >= 8
+
+
+def test_the_same_words_about_many_partitions_are_said_once() -> None:
+    many = replace(PLAN, elections=tuple(replace(PLANNED, partition=number) for number in range(50)))
+    under = seen(state={"isr": (2,)})
+    text = shown(Verified(many, [one for planned in many.elections for one in findings(planned, under)], NOW_MS))
+    assert text.count("under min ISR 2") == 1
+    assert " orders:0-49  isr    not yet" in text
+
+
+def test_a_command_of_kelr_gets_the_connection_and_one_of_kafka_its_own() -> None:
+    gone = findings(PLANNED, seen(state={"leader": None, "leader_epoch": 9}))
+    text = shown(Verified(PLAN, gone, NOW_MS))
+    assert "  kelr explain orders:1 -b k:1\n" in text
+    assert "{stock}" not in shown(ONE_WRONG)
+
+
+def test_the_document_is_as_its_schema_says_and_counts_every_result() -> None:
+    document = json.loads(shown(ONE_WRONG, format=OutputFormat.JSON))
+    assert violations(document, "verification") == []
+    counts = (document["good"], document["yes"], document["not-yet"], document["no"], document["unknown"])
+    assert counts == (False, 12, 1, 1, 0)
+    assert document["next"] == "kelr recover verify p -b k:1"
+    rows = list(csv.DictReader(io.StringIO(shown(ONE_WRONG, format=OutputFormat.CSV))))
+    assert [row["passed"] for row in rows if row["check"] == "groups"] == ["no", "yes"]
+
+
+def test_what_is_waited_for_is_named_or_counted() -> None:
+    assert waited_for_in_words(ONE_WRONG) == "isr of orders:1"
+    assert waited_for_in_short(ONE_WRONG) == "isr 1"
+    assert (waited_for_in_words(ALL_WELL), waited_for_in_short(ALL_WELL)) == ("", "")
+
+
+def test_all_is_well_only_where_everything_was_looked_at() -> None:
+    assert verified_in_words(ALL_WELL) == "2 partitions, 14 checks: all is well."
+    hidden = Verified(PLAN, findings(PLANNED, seen(min_isr=None)), NOW_MS)
+    assert (hidden.good, "1 could not be looked at" in verified_in_words(hidden)) == (False, True)
+    assert "nothing to look at" in verified_in_words(Verified(replace(PLAN, elections=()), (), 0))
+
+
+# Brokers.
+
+
+def advised(partition: int, action: AdviceAction, *brokers: int) -> NotPlanned:
+    return NotPlanned(
+        "orders", partition, Unplanned.ADVISED, Situation.WAITING_FOR_ELR, "Because.", action=action, brokers=brokers
+    )
+
+
+HELD = replace(PLANNED, hold=(HoldDown(1, HoldReason.LAST_KNOWN_LEADER, "Broker 1 would be elected."),))
+MIXED = replace(
+    PLAN,
+    elections=(HELD,),
+    not_planned=(
+        advised(5, AdviceAction.BRING_BACK, 4),
+        advised(6, AdviceAction.BRING_BACK, 1),
+        advised(7, AdviceAction.WAIT, 4),
+        advised(8, AdviceAction.RESTORE_REPLICATION, 2, 3),
+        advised(9, AdviceAction.HOLD, 5),
+    ),
+)
+
+
+def test_a_broker_that_has_to_stay_down_is_started_after_the_elections() -> None:
+    order = broker_order(MIXED)
+    assert [(step.broker, [at.partition for at in step.partitions]) for step in order.keep_down] == [(1, [1]), (5, [9])]
+    assert [(step.broker, [at.partition for at in step.partitions]) for step in order.bring_back] == [(4, [5, 7])]
+    assert [(step.broker, [at.partition for at in step.partitions]) for step in order.start_after] == [(1, [6])]
+    titles = [title for title, _ in sections(order)]
+    assert titles[0] == "If these elections are carried out, keep brokers 1 and 5 down until they are done"
+    lines = [written(line, color=False) for line in broker_order_lines(Layout(80), order)]
+    assert lines[:2] == ["", "Brokers, in this order:"]
+    assert "     broker 4: these partitions wait for it (orders:5,7)" in lines
+
+
+def test_a_plan_that_says_nothing_of_brokers_has_no_such_section() -> None:
+    assert broker_order(PLAN).is_empty
+    assert list(broker_order_lines(Layout(80), broker_order(PLAN))) == []
+
+
+# Markdown.
+
+
+def test_markdown_shows_text_as_it_is() -> None:
+    hostile = replace(PLANNED, reason="a | b\n# <img src=x> `c` *d* [e](f)")
+    text = plan_markdown(replace(PLAN, elections=(hostile,)))
+    assert r"- why: a \| b \# \<img src=x\> \`c\` \*d\* \[e\](f)" in text.splitlines()
+
+
+def test_markdown_of_many_elections_shows_the_first_and_says_so() -> None:
+    many = replace(PLAN, elections=tuple(replace(PLANNED, partition=number) for number in range(MOST_ROWS + 5)))
+    lines = plan_markdown(many).splitlines()
+    folded = lines.index("<details><summary>Details</summary>")
+    assert sum(line.startswith("| orders:") for line in lines[:folded]) == MOST_ROWS
+    assert "… and 5 more elections, in the details." in lines[:folded]
+    assert sum(line.startswith("| orders:") for line in lines[folded:]) == MOST_ROWS + 5
+
+
+def test_markdown_of_a_plan_without_elections_says_why() -> None:
+    text = plan_markdown(replace(MIXED, elections=()))
+    assert "- orders:5-9 (advised): Because." in text
+    assert "<details>" not in text
+    empty = plan_markdown(Plan(None, 0, 1, "elr-4.3", "kelr/1", ()))
+    assert empty.startswith("**Recovery plan `")
+    assert "cluster `unknown`" in empty
+
+
+# Status, resume and undo.
+
+LEFT = Standing(
+    "j", "orders", 1, "broker 2 leads; it still has the order of its election", True, 2, 2, (2, 3, 1), (3, 1, 2)
+)
+STATUS = Status(
+    "c",
+    False,
+    (OpenJournal("j", "recover apply", "ada@laptop", 1, 2, "p", "cut short: nothing was begun"),),
+    (LEFT,),
+    (),
+    False,
+)
+
+
+def status_of(status: Status, format: OutputFormat = OutputFormat.TABLE) -> str:
+    stdout = io.StringIO()
+    show_status(Output(stdout, io.StringIO(), format=format, width=100), status, following=("recover", "resume", "j"))
+    return stdout.getvalue()
+
+
+def test_what_is_left_is_shown_with_the_order_that_it_should_have() -> None:
+    text = status_of(STATUS)
+    assert text.startswith("journal j, recover apply by ada@laptop: cut short: nothing was begun.\n")
+    assert "orders:1   left        2       2  2,3,1  3,1,2" in text
+    assert "1 partition not as they should be" in text
+    document = json.loads(status_of(STATUS, OutputFormat.JSON))
+    assert violations(document, "recovery-status") == []
+    assert document["items"][0]["order"] == [2, 3, 1]
+
+
+def test_a_garbled_journal_and_another_kelr_are_said() -> None:
+    text = status_of(replace(STATUS, journals=(), standings=(), at_work=True, garbled=("x.jsonl, line 3: garbled",)))
+    assert text == "Another kelr of this machine changes the cluster just now.\ngarbled: x.jsonl, line 3: garbled\n"
+
+
+def test_what_was_put_right_says_whether_the_journal_is_closed() -> None:
+    puts = [Put("order", "orders", 1, "not restored", False, "2,3,1", "3,1,2", "no answer", "NO_ANSWER")]
+    stdout = io.StringIO()
+    output = Output(stdout, io.StringIO(), width=100)
+    show_put_right(output, puts, journal="j", plan_id="p", closed=False, following=("recover", "status"))
+    assert "orders:1  order  not restored  2,3,1  3,1,2      no answer (NO_ANSWER)" in stdout.getvalue()
+    assert stdout.getvalue().endswith("journal j: still open, something is left to put right.\n")
+
+
+# The audit log.
+
+RECORD = AuditRecord(
+    at_ms=NOW_MS,
+    what=AuditWhat.ELECTION,
+    command="recover apply",
+    topic="orders",
+    partition=1,
+    cluster_id="c",
+    user="ada",
+    host="laptop",
+    principal=None,
+    result="other-leader",
+    wanted=2,
+    election="designation",
+    before={"leader": None},
+    force_reason="it burned",
+)
+
+
+@pytest.mark.parametrize("format", list(OutputFormat))
+def test_a_line_of_the_audit_log_in_every_format(format: OutputFormat) -> None:
+    stdout = io.StringIO()
+    with Output(stdout, io.StringIO(), format=format).listing(audit_view(), {"file": "audit.jsonl"}) as listing:
+        listing.add([RECORD])
+    assert "2023-11-14T22:13:20.000Z" in stdout.getvalue()
+    assert "it burned" in stdout.getvalue()
+    if format is OutputFormat.JSON:
+        assert violations(json.loads(stdout.getvalue()), "audit-log") == []
