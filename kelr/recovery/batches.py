@@ -113,6 +113,8 @@ class Batch:
             course.reorder_error = None if answers[course.address] == "NONE" else answers[course.address]
         asked = [course.address for course in moved if course.address not in self._refused(moved)]
         states = wait_until(self.site, asked, self._order_is_seen, patience_s=self.site.patience.settle_s)
+        doubtful = [course.address for course in moved if course.reorder_error == "UNKNOWN_SERVER_ERROR"]
+        states = None if states is None else {**states, **(read_states(self.site, doubtful) or {})}
         for course in moved:
             self._judge(course, None if states is None else states.get(course.address))
 
@@ -125,7 +127,9 @@ class Batch:
         """Whether a reordered partition may be elected now."""
         planned = course.planned
         if course.address in self._refused([course]):
-            course.fit = course.moved = False
+            # An error of the controller's own: it should have written nothing, and is not taken at its word.
+            course.moved = state is not None and order_of(planned, state) == planned.order != planned.restores
+            course.fit = False
         elif state is None:
             course.fit, course.found = False, (_cannot_be_read(planned),)
         elif state.leader == planned.elect and order_of(planned, state) == planned.order:

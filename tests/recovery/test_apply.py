@@ -382,6 +382,15 @@ def test_a_reordering_that_is_refused(tmp_path: Path, error: str) -> None:
     assert open_journals(tmp_path, CLUSTER_ID) == ()
 
 
+def test_a_reordering_that_was_done_although_the_controller_failed(tmp_path: Path) -> None:
+    world = leaderless()
+    world.faults["reorder"] = [Fault("UNKNOWN_SERVER_ERROR", done=True)]
+    (result,) = _apply(world, tmp_path, world.plan(ONE))
+    assert result.ended is Ended.REFUSED
+    assert (world.state().leader, world.state().replicas) == (None, (3, 1, 2))
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
+
+
 @pytest.mark.parametrize("error", _ERRORS)
 def test_an_election_that_is_refused(tmp_path: Path, error: str) -> None:
     world = leaderless()
@@ -539,6 +548,24 @@ def test_a_full_disk_from_any_line_on(monkeypatch: pytest.MonkeyPatch, tmp_path:
             assert resume(journal.path, **world.common(state)).good
         assert {world.state(number).leader for number in range(4)} == ({2} if room else {None})
     assert failed > 10
+
+
+def test_an_audit_log_that_cannot_be_written(tmp_path: Path) -> None:
+    world = leaderless()
+    (tmp_path / "audit.jsonl").mkdir()
+    with pytest.raises(UsageError, match=r"cannot write .*audit\.jsonl"):
+        _apply(world, tmp_path)
+    _assert_untouched(world, tmp_path)
+
+
+def test_a_report_that_fails(tmp_path: Path) -> None:
+    """A terminal that is gone does not keep an order from being restored."""
+    world = leaderless()
+
+    def broken(_event: ApplyEvent) -> None:
+        raise BrokenPipeError
+
+    assert _ends(_apply(world, tmp_path, report=broken)) == ["done"] * 5
 
 
 # Two at once.
