@@ -22,6 +22,7 @@ from kelr.engine.planning import (
 from kelr.engine.planning.subject import rules_of
 from kelr.model import (
     Bounds,
+    DamageKind,
     ElectionType,
     Grade,
     HoldReason,
@@ -196,6 +197,18 @@ def test_a_broker_whose_return_loses_less_is_an_alternative() -> None:
 def test_a_broker_whose_log_is_known_to_be_short_is_none() -> None:
     made = election(all_heard(), designated(2))
     assert not [one for one in made.alternatives if "bring" in one.note]
+
+
+# What a loss means
+
+
+def test_a_marker_that_only_another_election_would_lose_is_not_held_against_this_one() -> None:
+    """Replica 3 ends before the marker that 2 holds."""
+    begun = replace(log_of(3, (4, 116), hw=116), last_stable_offset=100)
+    ended = replace(log_of(2, (4, 135), hw=135), last_stable_offset=135)
+    snapshot = incident(logs=(begun, silent(1), ended))
+    assert DamageKind.LOST_MARKER in [damage.kind for damage in election(snapshot, designated(3)).damage]
+    assert election(snapshot, designated(2)).damage == ()
 
 
 # Identity and parts

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from kelr.engine.advice.damage import damage_of
 from kelr.engine.planning.alternatives import alternatives_of
 from kelr.engine.planning.choice import Choice, choose
 from kelr.engine.planning.consent import consent_of
@@ -14,7 +16,7 @@ from kelr.engine.planning.refusals import refused
 from kelr.engine.planning.rescue import rescue_of
 from kelr.engine.planning.subject import Subject, subject_of
 from kelr.engine.planning.words import reason_of, warnings_of
-from kelr.model import Decision, NotPlanned, Plan, PlannedElection, Snapshot, TopicPartition, Wish
+from kelr.model import Damage, Decision, NotPlanned, Plan, PlannedElection, Snapshot, TopicPartition, Wish
 
 DEFAULT_LIFETIME_MS = 60 * 60 * 1000
 """How long a plan may be carried out: an hour. What it stands on is looked at again in any case."""
@@ -94,6 +96,12 @@ def plan_partition(subject: Subject, wish: Wish) -> PlannedElection | NotPlanned
         alternatives=alternatives_of(subject, choice),
         hold=hold_of(subject, choice, method),
         rescue=() if hands_over else rescue_of(subject, choice.elect),
-        damage=() if hands_over else subject.decision.damage,
+        damage=() if hands_over else _damage_of_electing(subject, choice.elect),
         warnings=warnings_of(subject, choice, method),
     )
+
+
+def _damage_of_electing(subject: Subject, elect: int) -> tuple[Damage, ...]:
+    """What a loss means for this topic when this replica is elected: markers that only others would lose are not."""
+    alone = replace(subject.case, electable=frozenset({elect}))
+    return damage_of(alone, subject.decision.situation)

@@ -7,10 +7,8 @@ from itertools import combinations
 
 from kelr.engine.logs import count_distinct
 from kelr.engine.planning.subject import Subject
-from kelr.model import RescueStep
+from kelr.model import LOG_DIRECTORY, RescueStep
 
-LOG_DIRECTORY = "log directory"
-"""The source of a log that was read from a disk: its broker does not give its records."""
 _TRY_ALL_SETS = 8
 """With more holders than so many the fewest are not looked for: they are taken by what each has."""
 
