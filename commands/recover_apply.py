@@ -9,7 +9,14 @@ from pathlib import Path
 from kelr.commands.changing import applied_failed, hand_of, kept_plan, require_live, who_changes
 from kelr.commands.consent import ask_consent, can_ask
 from kelr.commands.recover_verify import plan_of_topics
-from kelr.commands.recovering import plan_again, plan_for_this_cluster, reporter, source_with
+from kelr.commands.recovering import (
+    plan_again,
+    plan_for_this_cluster,
+    reporter,
+    rescue_commands,
+    say_other_rescues,
+    source_with,
+)
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.engine.planning import only_partitions
@@ -100,9 +107,11 @@ def carry_out(session: Session, wanted: Wanted) -> None:
     if plan.elections:
         # Before the plan is checked: without READ its logs would seem to have changed.
         require_authorization(hand_of(session), plan)
-    context = PlanContext(stock_connection=stock_connection(session), rescue_command=_rescue(plan, wanted.path))
+    rescues = rescue_commands(plan, wanted.path)
+    context = PlanContext(stock_connection=stock_connection(session), rescue_command=rescues[0] if rescues else None)
     if session.output.format.for_people:
         show_plan(session.output, plan, context=context)
+        say_other_rescues(session.output, rescues)
     checked = Checked(plan, _checked(session, source, plan, wanted))
     if session.output.format.for_people and plan.elections:
         for line in checked_lines(Layout(session.output.width), checked):
@@ -279,12 +288,6 @@ def _after(
 def _again(plan: Plan, addresses: Collection[TopicPartition], wanted: Wanted) -> tuple[str, ...]:
     logs = tuple(text for path in wanted.logs for text in ("--logs", str(path)))
     return (*plan_again(plan, addresses, wanted.path), *logs)
-
-
-def _rescue(plan: Plan, path: Path) -> tuple[str, ...] | None:
-    if not any(one.rescue for one in plan.elections):
-        return None
-    return ("rescue", "dump", "--plan", str(path), "--out", f"{path.stem}.kelr-rescue")
 
 
 def _raise_if_nothing_is_left(plan: Plan, path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kelr.commands.recovering import read_duration_ms, source_with
+from kelr.commands.recovering import read_duration_ms, rescue_commands, say_other_rescues, source_with
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.commands.topic_errors import topics_failed
@@ -29,7 +29,6 @@ from kelr.view.streams import write_utf8
 
 STEPS_FILE = "steps.txt"
 PLAN_FILE = "plan.json"
-_RESCUE_FILE = "tail.kelr-rescue"
 _LONGEST_LIFETIME_MS = 7 * 86_400_000
 
 
@@ -127,13 +126,13 @@ def plan_and_show(session: Session, wanted: Wanted) -> None:
 def _show(session: Session, wanted: Wanted, made: Made) -> None:
     output, plan = session.output, made.plan
     following = _following(wanted, plan)
-    rescue = _rescue(wanted, plan)
+    rescues = [] if wanted.out is None else rescue_commands(plan, wanted.out)
     if wanted.markdown:
         write_utf8(output.stdout)
-        commands = [output.next_command(arguments) for arguments in (rescue, following) if arguments is not None]
+        commands = [output.next_command(one) for one in (*rescues, following) if one is not None]
         output.stdout.write(plan_markdown(plan, commands=commands))
         return
-    context = PlanContext(stock_connection=stock_connection(session), rescue_command=rescue)
+    context = PlanContext(stock_connection=stock_connection(session), rescue_command=rescues[0] if rescues else None)
     if not output.format.for_people:
         show_plan(output, plan, context=context, errors=made.errors, following=following)
         return
@@ -142,6 +141,7 @@ def _show(session: Session, wanted: Wanted, made: Made) -> None:
         output.line(line)
     if not plan.elections and not plan.not_planned:
         output.note("every partition that was looked at has its leader and enough replicas in sync")
+    say_other_rescues(output, rescues)
     if wanted.out is not None:
         output.note(f"saved in {wanted.out}; nothing was changed")
     if following is not None:
@@ -156,13 +156,6 @@ def _following(wanted: Wanted, plan: Plan) -> tuple[str, ...] | None:
         return ("recover", "apply", str(wanted.out), *logs)
     left = [one for one in plan.not_planned if one.why is not Unplanned.NOT_NEEDED]
     return left[0].command or None if len(left) == 1 else ("explain",) if left else None
-
-
-def _rescue(wanted: Wanted, plan: Plan) -> tuple[str, ...] | None:
-    """The command that saves what the plan gives up; only a saved plan can be named in one."""
-    if wanted.out is None or not any(one.rescue for one in plan.elections):
-        return None
-    return ("rescue", "dump", "--plan", str(wanted.out), "--out", _RESCUE_FILE)
 
 
 def _election(name: str | None, designate: int | None) -> ElectionType | None:

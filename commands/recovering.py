@@ -13,12 +13,15 @@ from kelr.model.plan import Plan, PlannedElection
 from kelr.recovery.plan_file import SavedPlan, read_plan
 from kelr.recovery.progress import ApplyEvent, Report, Stage
 from kelr.sources.base import Source
+from kelr.view.output import Output
 from kelr.view.plan_words import targets_of
 
 _UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"([0-9]{1,9})\s*([smhd])", re.ASCII)
 _SAID_AT_ONCE = frozenset({Stage.REPEAT, Stage.LATE, Stage.INTERRUPTED})
 _MOST_TARGETS = 20
+DIRECTORY = "DIRECTORY"
+"""Stands in a command for a path that only the host's owner knows."""
 
 
 def read_duration_ms(text: str, flag: str) -> int:
@@ -72,6 +75,33 @@ def plan_again(plan: Plan, addresses: Collection[TopicPartition], path: Path) ->
     targets = targets_of(addresses)
     named = targets if len(targets) <= _MOST_TARGETS else ()
     return ("recover", "plan", *named, *_kind(elections), "--out", str(another_name(path)))
+
+
+def rescue_commands(plan: Plan, path: Path) -> list[tuple[str, ...]]:
+    """The commands that save what the plan gives up, as arguments after ``kelr``: one for what brokers answer for, and
+    one for each broker whose disk alone has it, to be run on that broker's host."""
+    steps = [step for one in plan.elections for step in one.rescue]
+    base = ("rescue", "dump", "--plan", str(path))
+    commands: list[tuple[str, ...]] = []
+    if any(step.reachable for step in steps):
+        commands.append((*base, "--out", f"{path.stem}.kelr-rescue"))
+    for broker in sorted({step.replica for step in steps if not step.reachable}):
+        out = f"{path.stem}-from-{broker}.kelr-rescue"
+        commands.append((*base, "--from-replica", str(broker), "--log-dir", DIRECTORY, "--out", out))
+    return commands
+
+
+def say_other_rescues(output: Output, commands: Sequence[tuple[str, ...]]) -> None:
+    """Name the commands beside the first one, which the plan's own text has, and where they are run."""
+    on_hosts = [command for command in commands if DIRECTORY in command]
+    for command in commands[1:]:
+        output.note(f"rescue, too: {output.next_command(command)}")
+    if on_hosts:
+        brokers = ", ".join(command[command.index("--from-replica") + 1] for command in on_hosts)
+        output.note(
+            f"--log-dir {DIRECTORY} stands for the log directories of broker {brokers}: run that on the broker's host,"
+            " once for each broker, before the elections"
+        )
 
 
 def another_name(path: Path) -> Path:
