@@ -105,7 +105,11 @@ class BatchHeader:
 
     @property
     def timestamp_type(self) -> TimestampType:
-        return TimestampType.LOG_APPEND_TIME if self.attributes & _LOG_APPEND_TIME_BIT else TimestampType.CREATE_TIME
+        return TimestampType.LOG_APPEND_TIME if self.log_append_time else TimestampType.CREATE_TIME
+
+    @property
+    def log_append_time(self) -> bool:
+        return bool(self.attributes & _LOG_APPEND_TIME_BIT)
 
     @property
     def transactional(self) -> bool:

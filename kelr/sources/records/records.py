@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from kelr.sources.records.batches import HEADER_SIZE, BatchHeader, TimestampType
+from kelr.sources.records.batches import HEADER_SIZE, BatchHeader
 from kelr.sources.records.compression import DEFAULT_LIMIT_BYTES, decompress
 from kelr.sources.records.crc32c import Bytes
 from kelr.sources.records.errors import UnreadableBatchError
@@ -106,14 +106,24 @@ def records_in(data: memoryview, header: BatchHeader) -> list[Record]:
 
 def _record(data: memoryview, at: int, end: int, header: BatchHeader) -> tuple[int, Record]:
     """(offset delta, record) out of exactly these bytes."""
-    view = data[:end]
-    timestamp_delta, at = _varint(view, at + 1)  # one byte of attributes, which Kafka does not use
+    view = data[at:end]
+    timestamp_delta, at = _varint(view, 1)  # behind one byte of attributes, which Kafka does not use
     offset_delta, at = _varint(view, at)
     key, at = _sized(view, at)
     value, at = _sized(view, at)
     count, at = _varint(view, at)
-    if not 0 <= count <= end - at:
+    if not 0 <= count <= len(view) - at:
         raise UnreadableBatchError(f"a record would have {count} headers")
+    headers: tuple[Header, ...] = ()
+    if count:
+        headers, at = _headers(view, at, count)
+    if at != len(view):
+        raise UnreadableBatchError("a record is longer than what it holds")
+    offset = header.base_offset + offset_delta
+    return offset_delta, Record(offset, _timestamp(header, timestamp_delta), key, value, headers)
+
+
+def _headers(view: memoryview, at: int, count: int) -> tuple[tuple[Header, ...], int]:
     headers = []
     for _ in range(count):
         name, at = _sized(view, at)
@@ -121,14 +131,11 @@ def _record(data: memoryview, at: int, end: int, header: BatchHeader) -> tuple[i
         if name is None:
             raise UnreadableBatchError("a record has a header without a name")
         headers.append((name.decode("utf-8", "surrogateescape"), content))
-    if at != end:
-        raise UnreadableBatchError("a record is longer than what it holds")
-    offset = header.base_offset + offset_delta
-    return offset_delta, Record(offset, _timestamp(header, timestamp_delta), key, value, tuple(headers))
+    return tuple(headers), at
 
 
 def _timestamp(header: BatchHeader, delta: int) -> int | None:
-    if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
+    if header.log_append_time:
         return header.max_timestamp_ms
     base = _NO_TIMESTAMP if header.base_timestamp_ms is None else header.base_timestamp_ms
     return base + delta if base + delta >= 0 else None
