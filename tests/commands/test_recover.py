@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from kelr.model import TopicPartition
+from kelr.commands.recovering import rescue_commands
+from kelr.model import RescueStep, TopicPartition
 from kelr.recovery.plan_file import read_plan
 from kelr.sources.memory import MemorySource
 from kelr.sources.snapshot_file import read_snapshot, write_snapshot
@@ -504,3 +505,22 @@ def test_options_of_collect_that_contradict_each_other(kelr: Kelr) -> None:
     snapshot = kelr("recover", "collect", "--out", "x", "--merge", "live.kelr")
     assert (snapshot.code, "is a snapshot of a cluster" in snapshot.err) == (2, True)
     assert not Path("x").exists()
+
+
+@pytest.mark.usefixtures("world")
+def test_records_on_a_dead_brokers_disk_come_with_the_command_for_its_host(kelr: Kelr) -> None:
+    """2 is given up for 3: what 2 has is fetched; what a disk of 1 has is read there."""
+    designate_3 = ("--election-type", "designation", "--designate", "3")
+    ran = kelr("recover", "plan", "orders:0", *designate_3, "--out", "p.json", *CONNECTION)
+    assert "kelr rescue dump --plan p.json --out p.kelr-rescue -b kafka-1:9092" in ran.out
+    assert "DIRECTORY" not in ran.out + ran.err
+    steps = (RescueStep(2, 5, 9, reachable=True), RescueStep(1, 9, 12, reachable=False))
+    plan = read_plan(Path("p.json")).plan
+    plan = replace(plan, elections=(replace(plan.elections[0], rescue=steps),))
+    assert rescue_commands(plan, Path("p.json")) == [
+        ("rescue", "dump", "--plan", "p.json", "--out", "p.kelr-rescue"),
+        (
+            *("rescue", "dump", "--plan", "p.json", "--from-replica", "1", "--log-dir", "DIRECTORY"),
+            *("--out", "p-from-1.kelr-rescue"),
+        ),
+    ]
