@@ -60,13 +60,13 @@ def collect(
     """Save what replicas' logs hold: of live brokers, or from a dead broker's disk.
 
     Live, of every leaderless or unsafe partition, or of those that are named. With
-    --log-dir on the host of a dead broker it needs no cluster, reads only, and takes
-    no lock. `kelr recover plan --logs FILE` then counts that broker's log too.
+    --log-dir on the host of a dead broker it needs no cluster, reads only, and
+    takes no lock. `kelr recover plan --logs FILE` then counts that broker's log.
 
     Examples:
       kelr recover collect --out incident.kelr -b kafka-1:9092
       kelr recover collect --log-dir /var/lib/kafka/data --out broker-3.kelr
-      kelr recover collect --merge broker-1.kelr --merge broker-3.kelr --out disks.kelr
+      kelr recover collect --merge one.kelr --merge three.kelr --out disks.kelr
     """
     from kelr.commands.recover_collect import collect_disks, collect_live, merge_files  # noqa: PLC0415 - not for --help
 
@@ -120,9 +120,10 @@ def plan(
     """Plan how every leaderless or unsafe partition comes back; changes nothing.
 
     Says for each partition who should lead and why, what would be lost, what else
-    could be done, which brokers to keep down and which to start. A saved plan carries
-    the cluster's id, an expiry and a hash of its content. People may edit whom it
-    elects, or take elections out: it is then worked out again before it is applied.
+    could be done, which brokers to keep down and which to start. A saved plan
+    carries the cluster's id, an expiry and a hash of its content. People may edit
+    whom it elects, or take elections out: it is then worked out again when it is
+    applied.
 
     Examples:
       kelr recover plan -b kafka-1:9092
@@ -199,12 +200,12 @@ def apply(
 
     What has changed since is named field by field, and those elections are refused;
     the rest goes on. Every request is journalled before it is sent, so that a kelr
-    that is killed is resumed or undone. Without a terminal and without --yes this is
-    a dry run.
+    that is killed is resumed or undone. Without a terminal and without --yes this
+    is a dry run.
 
     Examples:
       kelr recover apply plan.json -b kafka-1:9092
-      kelr recover apply plan.json --topic orders --batch 10 --pause 30 -b kafka-1:9092
+      kelr recover apply plan.json --batch 10 --pause 30 -b kafka-1:9092
       kelr recover apply plan.json --yes --accept-loss 19 -b kafka-1:9092
     """
     from kelr.commands.recover_apply import carry_out, read_options  # noqa: PLC0415 - not for --help
@@ -243,9 +244,9 @@ def verify(
 ) -> None:
     """Look past the elections of a plan: is everything as it should be?
 
-    Leader, ISR and replica order; replicas' logs, cut where they were to be; the last
-    stable offset, and transactions that nobody will end; consumer groups that stand
-    beyond the new end, or have read what is gone. Each with what mends it.
+    Leader, ISR and replica order; replicas' logs, cut where they were to be; the
+    last stable offset, and transactions that nobody will end; consumer groups that
+    stand beyond the new end, or have read what is gone. Each with what mends it.
 
     Examples:
       kelr recover verify plan.json -b kafka-1:9092
