@@ -208,6 +208,11 @@ def test_an_elected_elr_member_needs_no_other_log() -> None:
     snapshot = incident(leaderless((3, 1, 2), isr=(1,), elr=(3,)), logs=(log_of(3, (4, 9)), silent(1), silent(2)))
     assert changed(snapshot, logs(silent(3)), designated(3)) == ()
     assert fields(changed(snapshot, logs(log_of(3, (4, 8))), designated(3))) == ["log_end of 3"]
+    beyond = logs(log_of(2, (4, 30), hw=9))  # nothing committed, yet records that the plain yes did not cover
+    assert fields(changed(snapshot, beyond, designated(3))) == ["loss"]
+    assert fields(changed(with_logs(snapshot, silent(3)), both(beyond, logs(log_of(3, (4, 9)))), designated(3))) == [
+        "consent"
+    ]
     contradiction = logs(log_of(2, (4, 30), hw=20))
     assert fields(changed(snapshot, contradiction, designated(3))) == ["loss"]
 

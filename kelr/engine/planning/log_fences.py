@@ -125,8 +125,6 @@ def _loss(planned: PlannedElection, subject: Subject) -> Iterator[Difference]:
     if planned.elect not in subject.case.electable:
         return  # said already
     now = loss_of_electing(subject.case, planned.elect)
-    if planned.loss.grade is Grade.PROVEN_NONE and now.grade is Grade.PROVEN_NONE:
-        return
     worse = _lost_now(planned, subject, now)
     if worse is not None:
         yield worse
@@ -139,7 +137,7 @@ def _loss(planned: PlannedElection, subject: Subject) -> Iterator[Difference]:
             "consent",
             planned.consent.value,
             consent.value,
-            f"What electing {planned.elect} loses is less certain now: {now.reason}.",
+            f"What electing {planned.elect} loses takes more consent now: {now.reason}.",
         )
 
 
