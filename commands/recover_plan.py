@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kelr.commands.recovering import read_duration_ms, rescue_commands, say_other_rescues, source_with
+from kelr.commands.recovering import DIRECTORY, read_duration_ms, rescue_commands, say_other_rescues, source_with
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.commands.topic_errors import topics_failed
@@ -142,6 +142,8 @@ def _show(session: Session, wanted: Wanted, made: Made) -> None:
     if not plan.elections and not plan.not_planned:
         output.note("every partition that was looked at has its leader and enough replicas in sync")
     say_other_rescues(output, rescues)
+    for command in _collecting(wanted, plan):
+        output.note(f"to count the log of a broker that is down, on its host: {shlex.join(['kelr', *command])}")
     if wanted.out is not None:
         output.note(f"saved in {wanted.out}; nothing was changed")
     if following is not None:
@@ -156,6 +158,22 @@ def _following(wanted: Wanted, plan: Plan) -> tuple[str, ...] | None:
         return ("recover", "apply", str(wanted.out), *logs)
     left = [one for one in plan.not_planned if one.why is not Unplanned.NOT_NEEDED]
     return left[0].command or None if len(left) == 1 else ("explain",) if left else None
+
+
+def _collecting(wanted: Wanted, plan: Plan) -> list[tuple[str, ...]]:
+    """For each broker whose log nobody heard because it is down: the command that reads its disk.
+
+    What it holds decides whether its return, or its absence, loses anything; where it may be elected by itself, it has
+    to be read before it starts.
+    """
+    if wanted.logs:
+        return []
+    unheard = {
+        replica for one in plan.elections for replica in one.loss.unheard if replica not in one.evidence.live
+    } | {step.broker for step in broker_order(plan).bring_back}
+    return [
+        ("recover", "collect", "--log-dir", DIRECTORY, "--out", f"broker-{broker}.kelr") for broker in sorted(unheard)
+    ]
 
 
 def _election(name: str | None, designate: int | None) -> ElectionType | None:

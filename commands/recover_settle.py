@@ -296,7 +296,8 @@ def _held_in_words(held: Held) -> str:
     cleared = f"ELR and LastKnownELR of {len(held.cleared)} partitions are empty"
     left = f"; those of {', '.join(map(str, held.left))} are not" if held.left else ""
     restored = "has its old value" if held.config.restored else f"was not restored ({held.config.text})"
-    return f"{cleared}{left}; min.insync.replicas {restored}"
+    start = "" if held.left else "; brokers may be started now, none of them is elected by itself"
+    return f"{cleared}{left}; min.insync.replicas {restored}{start}"
 
 
 def _hold_again(price: HoldPrice) -> tuple[str, ...] | None:
