@@ -7,12 +7,12 @@ import os
 import shlex
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.incidents.advice import Advised, Do, next_step
 from benchmarks.incidents.site import Site
 
 MOST_TURNS = 20
@@ -50,24 +50,19 @@ class Engineer:
         if plan.elections:
             self._apply(plan, collections)
             return True
-        wanted = [broker for broker in plan.wanted if broker in self.site.startable() and broker not in plan.held]
-        if wanted:
-            self._start_all(wanted[:1])
-            return True
-        if not self.site.leaderless():
+        step = next_step(plan.advised, self.site.startable())
+        if step.do is Do.FINISH:
             return False
-        # What is asked for cannot be had: the others come back, held ones last, and then the best log there is.
-        rest = [broker for broker in self.site.startable() if broker not in plan.held]
-        if rest:
-            self._start_all(rest[:1])
+        if step.broker is not None:
+            self._start_all((step.broker,))
             return True
-        last_resort = self._plan(collections, "--election-type", "longest_log_aggressive")
+        last_resort = self._plan(collections, step.partitions)
         if last_resort.elections:
             self._apply(last_resort, collections)
-            return True
-        if not self.site.startable():
+        elif self.site.startable():
+            self._start_all(self.site.startable()[:1])
+        else:
             raise KelrFailedError(f"nobody to start and nothing to elect: {last_resort.document}")
-        self._start_all(self.site.startable()[:1])
         return True
 
     def _collect(self) -> list[Path]:
@@ -79,14 +74,15 @@ class Engineer:
             files.append(file)
         return files
 
-    def _plan(self, collections: Sequence[Path], *options: str) -> PlanRead:
+    def _plan(self, collections: Sequence[Path], best_log_of: Collection[int] = ()) -> PlanRead:
+        """What kelr recommends; or the election of the best log that is left, for these partitions."""
         self._plans += 1
         file = self.site.work / f"plan-{self._plans}.json"
         logs = [part for path in collections for part in ("--logs", str(path))]
-        leaderless = [f"{self.site.topic}:{partition}" for partition in self.site.leaderless()]
-        targets = leaderless if options else [self.site.topic]
-        text = self._kelr("recover", "plan", *targets, *options, *logs, "--out", str(file), "-o", "json")
-        return PlanRead(file, json.loads(text))
+        targets = [f"{self.site.topic}:{partition}" for partition in best_log_of] or [self.site.topic]
+        kind = ("--election-type", "longest_log_aggressive") if best_log_of else ()
+        text = self._kelr("recover", "plan", *targets, *kind, *logs, "--out", str(file), "-o", "json")
+        return PlanRead(file, json.loads(text), frozenset(self.site.leaderless()))
 
     def _apply(self, plan: PlanRead, collections: Sequence[Path]) -> None:
         if self.rescue and plan.gives_up:
@@ -150,6 +146,7 @@ class PlanRead:
 
     file: Path
     document: Mapping[str, Any]
+    leaderless: frozenset[int]
 
     @property
     def elections(self) -> Sequence[Mapping[str, Any]]:
@@ -160,25 +157,12 @@ class PlanRead:
         return any(one["rescue"] for one in self.elections)
 
     @property
-    def left(self) -> Sequence[Mapping[str, Any]]:
-        return [item["not_planned"] for item in self.document["items"] if item["not_planned"] is not None]
-
-    @property
-    def wanted(self) -> tuple[int, ...]:
-        """Brokers whose return is advised, the one that most partitions ask for first."""
-        asked = Counter(
-            broker
-            for one in self.left
-            if one["action"] in {"bring-back", "wait", "restore-replication"}
-            for broker in one["brokers"]
-        )
-        return tuple(broker for broker, _ in sorted(asked.items(), key=lambda item: (-item[1], item[0])))
-
-    @property
-    def held(self) -> frozenset[int]:
-        """Brokers that are to stay down until the elections are done."""
-        advised = {broker for one in self.left if one["action"] == "hold" for broker in one["brokers"]}
-        return frozenset(advised | {hold["broker"] for one in self.elections for hold in one["hold"]})
+    def advised(self) -> Sequence[Advised]:
+        return [
+            Advised(number, number in self.leaderless, left["action"], tuple(left["brokers"]), left["reason"])
+            for item in self.document["items"]
+            if (left := item["not_planned"]) is not None and (number := item["partition"]) is not None
+        ]
 
 
 def _shown(arguments: Sequence[str], work: Path) -> str:

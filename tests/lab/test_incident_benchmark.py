@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+
+import pytest
 
 from benchmarks.incidents.__main__ import findings
+from benchmarks.incidents.advice import Advised, Do, Step, next_step
 from benchmarks.incidents.count import Lost, lost, total, worse
 from benchmarks.incidents.disks import read_dump
 from benchmarks.incidents.engineer import PlanRead
@@ -76,24 +78,47 @@ def test_the_table_adds_up() -> None:
     assert "| 966-1 | 3 | 3 (disk) | 1 of 1 | 1200 + 1 | 0 + 1 | 0 + 1 |" in lines
 
 
-def item(**fields: Any) -> dict[str, Any]:
-    return {"planned": None, "not_planned": None, **fields}
+def advised(partition: int, action: str, brokers: tuple[int, ...], reason: str) -> Advised:
+    return Advised(partition, True, action, brokers, reason)
 
 
-def test_whom_a_plan_asks_for_and_whom_it_holds() -> None:
-    plan = PlanRead(
-        Path("plan.json"),
-        {
-            "items": [
-                item(not_planned={"action": "bring-back", "brokers": [2, 1]}),
-                item(not_planned={"action": "wait", "brokers": [1]}),
-                item(not_planned={"action": "hold", "brokers": [4]}),
-                item(planned={"hold": [{"broker": 5}], "rescue": []}),
-            ]
-        },
-    )
-    assert plan.wanted == (1, 2)
-    assert plan.held == {4, 5}
+BACK_1 = advised(
+    0, "bring-back", (1,), "Bring broker 1 back first: it is in the ELR. If 1 cannot come back: designate 2."
+)
+HOLD_1 = advised(
+    1,
+    "hold",
+    (1,),
+    "Keep broker 1 down: its log lacks 10 offsets that 3 holds. Bring 3 back first: nobody is elected by its return, so"
+    " then designate 3. If 3 cannot come back: bring 1 back, whose log is better than that of any live replica.",
+)
+
+
+@pytest.mark.parametrize(
+    ("plan", "startable", "step"),
+    [
+        ([BACK_1], (1, 4), Step(Do.START, 1)),
+        # 1 can be started, and is not while 3 is the better one for partition 1 and can be had.
+        ([BACK_1, HOLD_1], (1, 3), Step(Do.START, 3)),
+        # 3 is gone, so that nothing speaks against 1 any more.
+        ([BACK_1, HOLD_1], (1,), Step(Do.START, 1)),
+        ([BACK_1, HOLD_1], (), Step(Do.ELECT, partitions=(0, 1))),
+        ([], (1,), Step(Do.FINISH)),
+    ],
+)
+def test_what_is_done_next(plan: list[Advised], startable: tuple[int, ...], step: Step) -> None:
+    assert next_step(plan, startable) == step
+
+
+def test_a_plan_as_kelr_prints_it() -> None:
+    left = {"action": "bring-back", "brokers": [1], "reason": BACK_1.reason}
+    items = [
+        {"partition": 0, "planned": None, "not_planned": left},
+        {"partition": 1, "planned": {"rescue": []}, "not_planned": None},
+    ]
+    plan = PlanRead(Path("plan.json"), {"items": items}, frozenset({0}))
+    assert plan.advised == [BACK_1]
+    assert len(plan.elections) == 1
     assert not plan.gives_up
 
 
