@@ -300,10 +300,13 @@ def _show_dump(
         listing.finish({"notes": said, "next": None if following is None else _local(following)})
     if output.format.is_document:
         return
-    for address, text, failed in notes[:_MOST_NOTES]:
-        output.note(styled(f"{address}: {text}", Style.NOTICE if failed else Style.PLAIN))
-    if len(notes) > _MOST_NOTES:
-        output.note(f"and {len(notes) - _MOST_NOTES} more such partitions; -o json names all")
+    together: dict[tuple[str, bool], list[str]] = {}
+    for address, text, failed in notes:
+        together.setdefault((text, failed), []).append(str(address))
+    for (text, failed), names in list(together.items())[:_MOST_NOTES]:
+        output.note(styled(f"{_some(names)}: {text}", Style.NOTICE if failed else Style.PLAIN))
+    if len(together) > _MOST_NOTES:
+        output.note(f"and {len(together) - _MOST_NOTES} more such notes; -o json has them all")
     if manifest is None:
         output.note("nothing was saved: there is no file")
     if following is not None:

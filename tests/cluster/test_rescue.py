@@ -117,9 +117,12 @@ def test_lost_records_are_saved_and_brought_back(
     check_disk(lab_43, topic, tmp_path / "disk.kelr-rescue", capsys)
     file = tmp_path / "lost.kelr-rescue"
     flags = ("-b", lab_43.bootstrap_servers)
-    # Replica 2 has records that replica 3 lacks; they lie beyond the high watermark that replica 2 knows, or not.
-    assert main(["rescue", "dump", topic, "--elect", "3", "--out", str(file), *flags, "-o", "json"]) == 0
+    plan = str(tmp_path / "plan.json")
+    assert main(["recover", "plan", topic, "-e", "designation", "--designate", "3", "--out", plan, *flags]) == 0
+    capsys.readouterr()
+    assert main(["rescue", "dump", "--plan", plan, "--out", str(file), *flags, "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
+    assert document["plan_id"] == json.loads(Path(plan).read_text())["plan_id"]
     ranges = {item["partition"]: (item["from_offset"], item["to_offset"]) for item in document["items"]}
     assert {item["replica"] for item in document["items"]} == {2}
     assert all(item["missing"] == [] and item["records"] == 20 for item in document["items"])
@@ -146,6 +149,7 @@ def test_lost_records_are_saved_and_brought_back(
     for partition, (start, end) in ranges.items():
         messages = consume(lab_43, topic, partition, start=start, end=end)
         assert [(origin(one), one.value()) for one in messages] == saved[partition]
+        assert {dict(one.headers() or [])["kelr-rescue.plan"] for one in messages} == {document["plan_id"].encode()}
     capsys.readouterr()
     assert main([*replay, "--yes", "-o", "json"]) == 0
     assert [item["already"] for item in json.loads(capsys.readouterr().out)["items"]] == [20, 20]
