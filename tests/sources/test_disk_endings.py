@@ -261,6 +261,40 @@ def test_epochs_that_do_not_fit_are_read_from_the_batches(disk: Disk, entries: l
     assert found.answer.last_epoch == 2
 
 
+def test_epochs_of_a_log_with_a_hole_are_not_made_up(disk: Disk) -> None:
+    """After a clean shutdown nobody looks at older segments, unless their epochs are asked of them."""
+    replica = disk.replica("orders-0")
+    _torn(replica.segment(0, batches(0, [Run(0, 2), Run(1, 2)])))
+    replica.segment(20, batches(20, [Run(4, 2)]))
+    replica.epochs((0, 0))
+    disk.clean()
+    found = read(disk)
+    assert isinstance(found.answer, ReplicaLog)
+    assert (found.answer.log_end, found.answer.last_epoch, found.answer.lineage) == (30, 4, None)
+    assert any("its leader epochs are not all known" in note for note in found.notes)
+
+
+def test_a_checkpoint_that_begins_after_the_log_does_not_fit(disk: Disk) -> None:
+    replica = disk.filled(runs=[Run(0, 4), Run(2, 2)])
+    replica.epochs((2, 20))
+    disk.clean()
+    assert heard(disk).lineage == (EpochEnd(0, 20), EpochEnd(2, 30))
+
+
+@pytest.mark.parametrize("without", [0, 30])
+def test_damage_beside_a_missing_index_makes_the_end_unknown(disk: Disk, without: int) -> None:
+    """Kafka then leaves a hole, or does not start (seen with the classes of 4.3.1)."""
+    replica = disk.replica("orders-0")
+    log = replica.segment(0, batches(0, [Run(0, 6)]), index="none" if without == 0 else "last")
+    replica.segment(30, batches(30, [Run(1, 2)]), index="none" if without == 30 else "last")
+    replica.epochs((0, 0), (1, 30))
+    assert heard(disk).log_end == 40
+    _flipped_in_batch_3(log)
+    answer = read(disk).answer
+    assert isinstance(answer, NotHeard)
+    assert f"{without:020d}.index is missing" in answer.detail
+
+
 def test_a_missing_epoch_checkpoint_is_made_up_for(disk: Disk) -> None:
     replica = disk.filled()
     (replica.path / "leader-epoch-checkpoint").unlink()

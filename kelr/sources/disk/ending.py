@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kelr.sources.disk.epochs import EpochCache
-from kelr.sources.disk.segments import Segment, SegmentFile, fits_index, last_index_position
+from kelr.sources.disk.segments import Segment, SegmentFile, fits_index, has_index, last_index_position
 from kelr.sources.records.batches import BatchHeader, Stop, StopKind
 
 
@@ -77,6 +77,13 @@ def _cut(segment: Segment, end: int, last: BatchHeader | None, later: Sequence[S
     if segment.disordered:
         # The checksum covers neither offset nor epoch, so Kafka might keep such a batch.
         raise UnreadableError(f"{segment.file.path}, byte {stop.at}: {stop.text}")
+    without = [file for file in (segment.file, *later) if later and not has_index(file)]
+    if without:
+        # Kafka recovers segments without an index before all others, each for itself (`LogLoader.loadSegmentFiles`).
+        raise UnreadableError(
+            f"{segment.file.path}, byte {stop.at}: {stop.text}; {without[0].index} is missing, so that Kafka leaves a"
+            " hole in the log there, or does not start"
+        )
     behind = f"{segment.file.path}, byte {stop.at}: {stop.text}"
     if later:
         behind += f"; {len(later)} later segment{'s' if len(later) > 1 else ''} from offset {later[0].base} on"
@@ -177,18 +184,23 @@ def _size(file: SegmentFile) -> int:
         return segment.size_bytes
 
 
-def epochs_of(segments: Sequence[SegmentFile], log_end: int) -> EpochCache:
+def epochs_of(segments: Sequence[SegmentFile], log_end: int) -> EpochCache | None:
     """The leader epochs as the batches below the log end tell them: for a log whose checkpoint does not fit.
+
+    None: a segment before the last one is torn or holds what is no batch, so that some may be missing.
 
     Raises:
         OSError.
     """
     epochs = EpochCache()
-    for file in segments:
+    for number, file in enumerate(segments, 1):
         with Segment(file) as segment:
             for _, header in segment.batches(0, check_crc=False):
                 if header.base_offset >= log_end:
                     return epochs
                 if header.partition_leader_epoch is not None:
                     epochs.saw(header.partition_leader_epoch, header.base_offset)
+            goes_on = number < len(segments) and segments[number].base < log_end
+            if goes_on and _stop_of(segment).kind is not StopKind.END:
+                return None
     return epochs

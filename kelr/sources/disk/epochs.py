@@ -15,6 +15,8 @@ class EpochCache:
 
     def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
         self._entries: list[tuple[int, int]] = []
+        self.grew = False
+        """Whether a batch told of an epoch that was not there: others before it may be missing, too."""
         for epoch, start in entries:
             self.assign(epoch, start)
 
@@ -40,6 +42,7 @@ class EpochCache:
         """A batch of this epoch, met while a segment is recovered (`LogSegment.recover`)."""
         if not self._entries or epoch > self._entries[-1][0]:
             self.assign(epoch, base_offset)
+            self.grew = True
 
     def clip(self, log_start: int, log_end: int) -> None:
         """Forget what lies outside the log; the epoch that the log starts in begins at its start."""

@@ -175,7 +175,7 @@ class PartitionDirectory:
         if self.swapped:
             notes.append("a compaction was interrupted while it put segments in place; Kafka finishes it at its start")
         notes.extend(text for text in (ending.behind, ending.damage) if text)
-        log_end, log_start = ending.log_end, max(checkpointed_start, self.log_start or 0)
+        log_end, log_start, told = ending.log_end, max(checkpointed_start, self.log_start or 0), True
         last_epoch = ending.last_epoch
         if log_end < checkpointed_start:
             notes.append(
@@ -183,9 +183,15 @@ class PartitionDirectory:
                 " of it"
             )
             log_end, log_start, last_epoch, epochs = checkpointed_start, checkpointed_start, None, EpochCache()
-        elif ending.has_batches and not (fits and _agree(epochs, ending, log_end)):
-            epochs = epochs_of(self.segments, log_end)
-            notes.append(f"{LEADER_EPOCHS} does not fit the log: leader epochs were read from its batches")
+        elif ending.has_batches:
+            fits = fits and _agree(epochs, ending, log_start, log_end)
+            if not fits:
+                notes.append(f"{LEADER_EPOCHS} does not fit the log: leader epochs were read from its batches")
+            if not fits or epochs.grew:
+                found = epochs_of(self.segments, log_end)
+                if found is None:
+                    notes.append("a segment before the last one is damaged: its leader epochs are not all known")
+                told, epochs = found is not None, found or EpochCache()
         epochs.clip(checkpointed_start, log_end)
         log = ReplicaLog(
             replica=around.broker,
@@ -193,7 +199,7 @@ class PartitionDirectory:
             last_epoch=last_epoch if last_epoch is not None else epochs.latest,
             high_watermark=self._high_watermark(checkpoints, log_start, log_end, notes),
             log_start=log_start,
-            lineage=epochs.lineage(log_end) if around.lineage else None,
+            lineage=epochs.lineage(log_end) if around.lineage and told else None,
             broker_epoch=around.broker_epoch,
             source=SOURCE,
             read_at_ms=read_at_ms,
@@ -234,10 +240,12 @@ class PartitionDirectory:
         return min(max(saved, log_start), log_end)
 
 
-def _agree(epochs: EpochCache, ending: Ending, log_end: int) -> bool:
-    """Whether the epochs and the log's last batch tell of the same last epoch."""
-    below = [epoch for epoch, start in epochs.entries if start < log_end]
-    return ending.last_epoch is None or (bool(below) and below[-1] == ending.last_epoch)
+def _agree(epochs: EpochCache, ending: Ending, log_start: int, log_end: int) -> bool:
+    """Whether the epochs begin with the log, and end with its last batch's epoch."""
+    if ending.last_epoch is None:
+        return True
+    below = [entry for entry in epochs.entries if entry[1] < log_end]
+    return bool(below) and below[0][1] <= log_start and below[-1][0] == ending.last_epoch
 
 
 def open_partition(paths: Sequence[Path], address: TopicPartition) -> PartitionDirectory:

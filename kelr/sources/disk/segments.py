@@ -236,6 +236,11 @@ def last_index_position(segment: Segment) -> tuple[int, int] | None:
     return segment.file.base + relative, position
 
 
+def has_index(file: SegmentFile) -> bool:
+    """Whether the segment has an offset index, of whatever content."""
+    return os.path.exists(file.index)
+
+
 def fits_index(segment: Segment, offset: int, position: int) -> bool:
     """Whether a batch starts at this position that is not beyond this offset: a follower's index entry names the last
     offset of all that it appended at once, and the position of the first batch of that."""

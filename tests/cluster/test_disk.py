@@ -1,0 +1,245 @@
+"""A stopped broker's disk against what it answers once it has started: every kind of damage, both shutdowns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from kelr.engine import decide
+from kelr.lab import Lab, run_incident
+from kelr.lab.produce import Acks, produce
+from kelr.lab.story import create_topic
+from kelr.lab.tail import read_batches
+from kelr.model import (
+    Bounds,
+    Decision,
+    ElectionType,
+    Grade,
+    LogAnswer,
+    NotHeard,
+    PartitionState,
+    ReplicaLog,
+    Snapshot,
+    TopicPartition,
+    select,
+)
+from kelr.sources.base import take_snapshot
+from kelr.sources.collected import CollectedSource, read_collection, save_collection
+from kelr.sources.connection import ConnectionSettings
+from kelr.sources.disk import DiskCollection, DiskLog, open_partition, read_log_directories
+from kelr.sources.live import LiveSource
+
+BROKER = 1
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+def live(lab: Lab) -> LiveSource:
+    return LiveSource(ConnectionSettings.read(lab.bootstrap_servers, timeout_s=10))
+
+
+def disk_of(lab: Lab, broker: int, topic: str) -> DiskCollection:
+    return read_log_directories([lab.data_directory(broker)], selection=select([topic]), clock_ms=now_ms)
+
+
+def answers(lab: Lab, topic: str, broker: int) -> Mapping[int, LogAnswer]:
+    """What the broker answers of each partition."""
+    with live(lab) as source:
+        states = [state for page in source.pages(select([topic])) for state in page.partitions]
+        logs = source.replica_logs(states, lineage=True)
+    return {at.partition: log for at, found in logs.items() for log in found if log.replica == broker}
+
+
+def assert_came_true(read: Mapping[TopicPartition, DiskLog], answered: Mapping[int, LogAnswer]) -> int:
+    """Every log that the disk told is what its broker answers; gives how many logs that were."""
+    compared = 0
+    for address, log in read.items():
+        said, now = log.answer, answered[address.partition]
+        assert isinstance(now, ReplicaLog), (address, now)
+        if isinstance(said, NotHeard):
+            continue
+        told = (said.log_end, said.log_start, said.last_epoch, said.lineage)
+        assert told == (now.log_end, now.log_start, now.last_epoch, now.lineage), (address, log.notes)
+        assert said.high_watermark is not None
+        assert now.high_watermark is not None
+        assert said.high_watermark <= now.high_watermark
+        compared += 1
+    return compared
+
+
+def segment(lab: Lab, topic: str, partition: int) -> Path:
+    return max((lab.data_directory(BROKER) / f"{topic}-{partition}").glob("*.log"))
+
+
+def change(path: Path, how: Callable[[bytes], bytes]) -> None:
+    path.write_bytes(how(path.read_bytes()))
+
+
+def flip_in_the_middle(file: Path) -> int:
+    """Change a byte of the records of a batch in the middle, which its checksum covers; gives the batch's offset."""
+    batches = list(read_batches(file))
+    damaged = batches[len(batches) // 2]
+    at = damaged.position + 64
+    change(file, lambda content: content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :])
+    return damaged.base_offset
+
+
+def fill(lab: Lab, topic: str, partitions: int, label: str) -> None:
+    produce(lab.bootstrap_servers, topic, list(range(partitions)), batches=6, records=5, acks=Acks.ALL, label=label)
+
+
+def fill_segments(lab: Lab, topic: str, partition: int) -> None:
+    """More than one segment of a MiB, with index entries."""
+    producer = Producer({"bootstrap.servers": lab.bootstrap_servers, "log_level": 0, "linger.ms": 0})
+    for _ in range(8):
+        producer.produce(topic, b"v" * 300_000, partition=partition)
+        producer.flush(20)
+
+
+def led(lab: Lab, topic: str) -> None:
+    lab.wait_partitions(topic, "all are led", lambda state: state.leader is not None)
+
+
+def test_a_broker_answers_after_its_start_what_its_disk_told_before(healthy_43: Lab) -> None:
+    lab, topic, partitions = healthy_43, "told-by-the-disk", 9
+    create_topic(lab, topic, [[BROKER]] * partitions, {"segment.bytes": "1048576", "min.insync.replicas": "1"})
+    led(lab, topic)
+    fill(lab, topic, partitions, "a")
+    fill_segments(lab, topic, 8)
+
+    lab.stop(BROKER)
+    change(segment(lab, topic, 1), lambda content: content + content[:40])
+    flip_in_the_middle(segment(lab, topic, 2))
+    segment(lab, topic, 3).with_suffix(".index").unlink()
+    cut_at = flip_in_the_middle(segment(lab, topic, 3))
+    (lab.data_directory(BROKER) / f"{topic}-4" / "leader-epoch-checkpoint").unlink()
+    clean = disk_of(lab, BROKER, topic)
+    assert (clean.clean_shutdown, clean.running) == (True, False)
+    assert clean.broker_epoch is not None
+    assert clean.counts.read == partitions
+    assert any("does not match its checksum" in note for note in log_of(clean, topic, 2).notes)
+    assert end_of(clean, topic, 1) == end_of(clean, topic, 2) == end_of(clean, topic, 0) == 30
+    assert 0 < end_of(clean, topic, 3) == cut_at < 30
+    lab.start(BROKER)
+    led(lab, topic)
+    answered = dict(answers(lab, topic, BROKER))
+    # Kafka takes a log without a checkpoint of its epochs for one without epochs; the batches tell them all the same.
+    without = answered.pop(4)
+    assert isinstance(without, ReplicaLog)
+    assert (without.log_end, without.last_epoch) == (30, None)
+    rest = {at: log for at, log in clean.logs.items() if at.partition != 4}
+    assert assert_came_true(rest, answered) == partitions - 1
+
+    fill(lab, topic, partitions, "b")
+    lab.kill(BROKER)
+    change(segment(lab, topic, 0), lambda content: content[:-9])
+    change(segment(lab, topic, 1), lambda content: content + bytes(5000))
+    cut_at = flip_in_the_middle(segment(lab, topic, 5))
+    change(segment(lab, topic, 6), lambda content: content + b"\x7f" * 500)
+    lab.cut_tail(BROKER, topic, 7, batches=2)
+    (lab.data_directory(BROKER) / f"{topic}-7" / "leader-epoch-checkpoint").unlink()
+    unclean = disk_of(lab, BROKER, topic)
+    assert (unclean.clean_shutdown, unclean.broker_epoch, unclean.running) == (False, None, False)
+    assert unclean.counts.read == partitions
+    assert 0 < end_of(unclean, topic, 5) == cut_at < 60
+    assert end_of(unclean, topic, 6) == 60
+    assert_kafka_finds_the_same_batches(lab, topic, 5, unclean)
+    lab.start(BROKER)
+    led(lab, topic)
+    assert assert_came_true(unclean.logs, answers(lab, topic, BROKER)) == partitions
+
+
+def log_of(disk: DiskCollection, topic: str, partition: int) -> DiskLog:
+    return disk.logs[TopicPartition(topic, partition)]
+
+
+def end_of(disk: DiskCollection, topic: str, partition: int) -> int:
+    answer = log_of(disk, topic, partition).answer
+    assert isinstance(answer, ReplicaLog), answer
+    return answer.log_end
+
+
+def assert_kafka_finds_the_same_batches(lab: Lab, topic: str, partition: int, disk: DiskCollection) -> None:
+    """kafka-dump-log.sh names the same batches, and the same one as the first that is not valid."""
+    file = segment(lab, topic, partition)
+    dumped = lab.stock_tool("kafka-dump-log.sh", "--files", str(file)).stdout
+    lines = [line.split() for line in dumped.splitlines() if line.startswith("baseOffset: ")]
+    valid = [int(line[1]) for line in lines if line[line.index("isvalid:") + 1] == "true"]
+    found = open_partition([lab.data_directory(BROKER)], TopicPartition(topic, partition)).batches_from(0)
+    mine = [header.base_offset for header, _ in found]
+    assert mine == valid[: len(mine)]
+    assert found.stopped is not None
+    assert found.stopped.next_offset == end_of(disk, topic, partition)
+    assert f"offset {found.stopped.next_offset} does not match" in found.stopped.text
+    assert found.stopped.next_offset not in valid
+
+
+def test_a_dead_brokers_disk_settles_what_was_not_known(lab_43: Lab, tmp_path: Path) -> None:
+    report = run_incident(lab_43, "needs-unclean-recovery", partitions=3)
+    lab, topic = lab_43, report.topic
+    assert report.absent == (BROKER,)
+    disk = disk_of(lab, BROKER, topic)
+    file = tmp_path / "broker-1.kelr"
+    assert save_collection(disk, file) == 3
+
+    with live(lab) as source:
+        alone = take_snapshot(source, select([topic]), now_ms=0, with_logs=_any, lineage=True)
+    with CollectedSource(live(lab), [read_collection(file)]) as source:
+        together = take_snapshot(source, select([topic]), now_ms=0, with_logs=_any, lineage=True)
+        assert source.warnings == ()
+    for state in together.partitions:
+        assert _heard(alone, state) == {2, 3}
+        assert _heard(together, state) == {1, 2, 3}
+        blind, seeing = decide(alone, state), decide(together, state)
+        assert next(c for c in seeing.candidates if c.replica == BROKER).source == "log directory"
+        assert _loss_of(blind).at_most is None
+        # 10 records were acknowledged with acks=1 by broker 1 alone; whoever is elected among 2 and 3 lacks them.
+        assert _loss_of(seeing).exact
+        assert _loss_of(seeing).at_least >= 10
+
+    # The disks of brokers that run tell what the brokers answer.
+    for broker in (2, 3):
+        assert disk_of(lab, broker, topic).running is True
+        assert assert_came_true(disk_of(lab, broker, topic).logs, answers(lab, topic, broker)) == 3
+
+    # With ELR and LastKnownElr cleared nobody is elected on broker 1's return, so its log stays as it was.
+    admin = AdminClient({"bootstrap.servers": lab.bootstrap_servers, "log_level": 0})
+    entry = ConfigEntry("min.insync.replicas", "1", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(20)
+    lab.wait_partitions(
+        topic, "ELR and LastKnownElr are empty", lambda state: not state.elr and not state.last_known_elr
+    )
+    lab.start(BROKER)
+    assert assert_came_true(disk.logs, answers(lab, topic, BROKER)) == 3
+    # It runs again, and what it answers counts.
+    with CollectedSource(live(lab), [read_collection(file)]) as source:
+        again = take_snapshot(source, select([topic]), now_ms=0, with_logs=_any, lineage=True)
+    for state in again.partitions:
+        assert state.leader is None
+        (own,) = (log for log in again.logs[state.address] if log.replica == BROKER)
+        assert isinstance(own, ReplicaLog)
+        assert own.source != "log directory"
+
+
+def _any(_state: PartitionState) -> bool:
+    return True
+
+
+def _heard(snapshot: Snapshot, state: PartitionState) -> set[int]:
+    return {log.replica for log in snapshot.logs[state.address] if isinstance(log, ReplicaLog)}
+
+
+def _loss_of(decision: Decision) -> Bounds:
+    """Offsets that the best live log would lose."""
+    (outcome,) = (one for one in decision.elections if one.election is ElectionType.LONGEST_LOG_AGGRESSIVE)
+    assert outcome.loss is not None
+    assert outcome.loss.grade is Grade.BOUNDED
+    assert outcome.loss.total is not None
+    return outcome.loss.total
