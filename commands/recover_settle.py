@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +27,8 @@ from kelr.view.hold import Loses, Price, hold_view, price_head, price_lines
 from kelr.view.output import Output
 from kelr.view.recovery_status import OpenJournal, Put, Standing, Status, show_put_right, show_status
 
+_LINES_AT_ONCE = 1000
+"""As many lines of the audit log decide how wide its columns are."""
 _RESTORED, _CHANGED, _NOT_RESTORED = "restored", "changed by somebody else", "not restored"
 
 
@@ -354,8 +357,9 @@ def show_log(output: Output, *, since: str | None, topics: Sequence[str]) -> Non
     state = state_directory()
     since_ms = None if since is None else _moment_ms(since)
     with output.listing(audit_view(), {"file": str(audit_file(state))}) as listing:
-        for record in audit.read(state, since_ms=since_ms, topics=topics or None):
-            listing.add([record])
+        records = audit.read(state, since_ms=since_ms, topics=topics or None)
+        while batch := list(itertools.islice(records, _LINES_AT_ONCE)):
+            listing.add(batch)
     if output.format.for_people and not listing.rows:
         output.note(f"nothing in {audit_file(state)}" + (" since then" if since_ms is not None else ""))
 

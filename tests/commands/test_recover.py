@@ -514,7 +514,7 @@ def test_records_on_a_dead_brokers_disk_come_with_the_command_for_its_host(kelr:
     designate_3 = ("--election-type", "designation", "--designate", "3")
     ran = kelr("recover", "plan", "orders:0", *designate_3, "--out", "p.json", *CONNECTION)
     assert "kelr rescue dump --plan p.json --out p.kelr-rescue -b kafka-1:9092" in ran.out
-    assert "DIRECTORY" not in ran.out + ran.err
+    assert ("--from-replica" in ran.out, "rescue, too" in ran.err) == (False, False)
     steps = (RescueStep(2, 5, 9, reachable=True), RescueStep(1, 9, 12, reachable=False))
     plan = read_plan(Path("p.json")).plan
     plan = replace(plan, elections=(replace(plan.elections[0], rescue=steps),))
