@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from kelr.commands.changing import require_live, who_changes
-from kelr.commands.rescuing import file_head, selected
+from kelr.commands.changing import who_changes
+from kelr.commands.rescue_show import file_head, selected
 from kelr.commands.session import Session, now_ms
 from kelr.commands.targets import read_selection
 from kelr.errors import NotAuthorizedError, PartlyDoneError, RefusedError, UsageError
@@ -17,13 +17,14 @@ from kelr.recovery.places import cluster_directory, state_directory
 from kelr.rescue.archive import Dump, open_dump
 from kelr.rescue.journal import ReplayJournal, journal_file
 from kelr.rescue.judge import Verdict
-from kelr.rescue.preparing import PartitionReplay, Preparing, ReplayOptions, ReplayPlan
+from kelr.rescue.preparing import Preparing
 from kelr.rescue.producing import Produced, Replay
+from kelr.rescue.replay_plan import PartitionReplay, ReplayOptions, ReplayPlan
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
 from kelr.view.columns import Json
 from kelr.view.output import Output
-from kelr.view.rescue import ReplayRow, replay_view
+from kelr.view.replay import ReplayRow, replay_view
 from kelr.view.styled import Style, styled
 
 SETTLE_S = 5.0
@@ -40,7 +41,11 @@ def replay_records(
     Raises:
         KelrError: with the exit code that says how it ended.
     """
-    require_live(session)
+    if session.settings.snapshot is not None:
+        raise UsageError(
+            f"{session.settings.snapshot} is a saved snapshot: records are produced to a live cluster",
+            next_step="give --bootstrap-server or --context",
+        )
     selection = read_selection(targets)
     with open_dump(file) as dump:
         tails = selected(dump, selection)

@@ -67,7 +67,8 @@ def dump(
       kelr rescue dump --plan plan.json --out lost.kelr-rescue -b kafka-1:9092
       kelr rescue dump orders:1 --log-dir /mnt/broker-1/kafka --out one.kelr-rescue
     """
-    from kelr.commands.rescuing import DumpOptions, dump_records  # noqa: PLC0415 - not for --help
+    from kelr.commands.rescue_find import DumpOptions  # noqa: PLC0415 - not for --help
+    from kelr.commands.rescuing import dump_records  # noqa: PLC0415
 
     selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
     options = DumpOptions(
@@ -104,7 +105,7 @@ def show(
       kelr rescue show orders.kelr-rescue
       kelr rescue show orders.kelr-rescue orders:1 --records -o ndjson
     """
-    from kelr.commands.rescuing import show_file  # noqa: PLC0415 - not for --help
+    from kelr.commands.rescue_show import show_file  # noqa: PLC0415 - not for --help
 
     show_file(output, file, targets or (), records=records, full=full)
 
@@ -163,7 +164,7 @@ def replay(
       kelr rescue replay orders.kelr-rescue orders:1 --to rescued -b kafka-1:9092
     """
     from kelr.commands.replaying import replay_records  # noqa: PLC0415 - not for --help
-    from kelr.rescue.preparing import ReplayOptions  # noqa: PLC0415
+    from kelr.rescue.replay_plan import ReplayOptions  # noqa: PLC0415
 
     options = ReplayOptions(
         to=to,

@@ -12,7 +12,8 @@ from kelr.rescue.archive import Dump
 from kelr.rescue.journal import ReplayJournal
 from kelr.rescue.judge import Judged, Verdict
 from kelr.rescue.origin import Origin, origin_headers
-from kelr.rescue.preparing import PartitionReplay, Preparing, ReplayPlan, judge_tails
+from kelr.rescue.preparing import Preparing, judge_tails
+from kelr.rescue.replay_plan import PartitionReplay, ReplayPlan
 from kelr.rescue.target import require_led
 from kelr.sources.base import Progress
 from kelr.sources.connection import ConnectionSettings

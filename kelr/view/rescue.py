@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -58,39 +58,6 @@ class RecordRow:
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
     control: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayRow:
-    """What a replay does, or did, with the records of one partition."""
-
-    topic: str
-    partition: int
-    to_topic: str
-    replay: int
-    """Records that are to be produced, or that were."""
-    survive: int
-    already: int
-    overwritten: int
-    aborted: int
-    open: int
-    markers: int
-    outside: int
-    error: str = ""
-
-    @property
-    def skipped(self) -> tuple[tuple[int, str], ...]:
-        """(how many, why) of all that is left out."""
-        reasons = (
-            (self.survive, "survived the election"),
-            (self.already, "replayed already"),
-            (self.overwritten, "overwritten since"),
-            (self.aborted, "of aborted transactions"),
-            (self.open, "of transactions without an end"),
-            (self.markers, "markers"),
-            (self.outside, "beyond the offsets asked for"),
-        )
-        return tuple(reason for reason in reasons if reason[0])
 
 
 def time_text(milliseconds: int | None) -> str:
@@ -262,29 +229,29 @@ TAIL_COLUMNS: tuple[Column[TailRow], ...] = (
     Column("why", "WHY", value=lambda row: row.why, shown=Shown.WIDE, prose=True, type="string", about="Why these."),
 )
 
-_FILE_HEAD = (
+FILE_HEAD = (
     Fact("file", "string?", "The rescue file; null where nothing was there to save."),
     Fact("cluster_id", "string?", "The cluster that the records come from."),
     Fact("taken_at_ms", "integer", "When they were read, in milliseconds since 1970 UTC."),
     Fact("plan_id", "string?", "The plan whose elections give them up."),
 )
-_NEXT = Fact("next", "string?", "The command to type next.")
+NEXT = Fact("next", "string?", "The command to type next.")
 
 
 def dump_view() -> View[TailRow]:
     """The output of `rescue dump`."""
     notes = Fact("notes", "object[]", "What to know of partitions beside that: {partition, text}.")
-    return View("kelr/rescue-dump", TAIL_COLUMNS, head=_FILE_HEAD, tail=(notes, _NEXT))
+    return View("kelr/rescue-dump", TAIL_COLUMNS, head=FILE_HEAD, tail=(notes, NEXT))
 
 
 def show_view() -> View[TailRow]:
     """The output of `rescue show`."""
-    return View("kelr/rescue", TAIL_COLUMNS, head=_FILE_HEAD, tail=(_NEXT,))
+    return View("kelr/rescue", TAIL_COLUMNS, head=FILE_HEAD, tail=(NEXT,))
 
 
 def records_view(*, full: bool) -> View[RecordRow]:
     """The output of `rescue show --records`; `full` shows people keys and values to their end."""
-    return View("kelr/rescue-records", _record_columns(full), head=_FILE_HEAD)
+    return View("kelr/rescue-records", _record_columns(full), head=FILE_HEAD)
 
 
 def _record_columns(full: bool) -> tuple[Column[RecordRow], ...]:
@@ -367,69 +334,3 @@ def _record_columns(full: bool) -> tuple[Column[RecordRow], ...]:
 
 def _header_document(name: str, value: bytes | None) -> Mapping[str, Json]:
     return {"key": name.encode("utf-8", "backslashreplace").decode(), "value": bytes_document(value)}
-
-
-def replay_view(*, done: bool) -> View[ReplayRow]:
-    """The output of `rescue replay`: what it does, or with `done` what it did."""
-    title = "REPLAYED" if done else "REPLAY"
-    columns: tuple[Column[ReplayRow], ...] = (
-        Column("topic", "TOPIC", value=lambda row: row.topic, shown=Shown.MACHINE, type="string", about="The topic."),
-        Column(
-            "partition",
-            "PARTITION",
-            value=lambda row: row.partition,
-            text=lambda row: plain(f"{row.topic}:{row.partition}"),
-            type="integer",
-            about="The partition's number, there and in the topic that gets the records.",
-        ),
-        Column("to_topic", "TO", value=lambda row: row.to_topic, type="string", about="The topic that gets them."),
-        Column(
-            "replay",
-            title,
-            value=lambda row: row.replay,
-            right=True,
-            type="integer",
-            about="Records that are produced again; once it is done, those that the cluster has confirmed.",
-        ),
-        *(_skipped_column(key, about) for key, about in _SKIPPED),
-        Column("skipped", "LEFT OUT", text=_skipped_text, shown=Shown.PEOPLE, prose=True),
-        Column(
-            "error",
-            "ERROR",
-            value=lambda row: row.error or None,
-            text=lambda row: styled(row.error, Style.BAD) if row.error else plain(""),
-            shown=Shown.EVERYWHERE if done else Shown.MACHINE,
-            prose=True,
-            type="string?",
-            about="Why not all of them were produced.",
-        ),
-    )
-    head = (
-        *_FILE_HEAD,
-        Fact("dry_run", "boolean", "Whether nothing was to be produced."),
-        Fact("warnings", "string[]", "What to know before it is done."),
-    )
-    return View("kelr/rescue-replay", columns, head=head, tail=(_NEXT,))
-
-
-_SKIPPED: Sequence[tuple[str, str]] = (
-    ("survive", "Records that the surviving log holds."),
-    ("already", "Records that an earlier replay has produced."),
-    ("overwritten", "Records whose key was written again since, in a compacted topic."),
-    ("aborted", "Records of aborted transactions."),
-    ("open", "Records of transactions of which no end is known."),
-    ("markers", "Control records, which are never replayed."),
-    ("outside", "Records of the first and last batch beyond the offsets that were asked for."),
-)
-
-
-def _skipped_column(key: str, about: str) -> Column[ReplayRow]:
-    def value(row: ReplayRow) -> Json:
-        count: int = getattr(row, key)
-        return count
-
-    return Column(key, key.upper(), value=value, shown=Shown.MACHINE, right=True, type="integer", about=about)
-
-
-def _skipped_text(row: ReplayRow) -> Text:
-    return plain(", ".join(f"{count} {why}" for count, why in row.skipped) or "nothing")

@@ -179,13 +179,13 @@ def _recover(name: str) -> Callable[[], Mapping[str, Json]]:
 
 def _rescue(name: str) -> Callable[[], Mapping[str, Json]]:
     def schema() -> Mapping[str, Json]:
-        from kelr.view import rescue  # noqa: PLC0415
+        from kelr.view import replay, rescue  # noqa: PLC0415
 
         views: dict[str, View[Any]] = {
             "dump": rescue.dump_view(),
             "show": rescue.show_view(),
             "records": rescue.records_view(full=False),
-            "replay": rescue.replay_view(done=True),
+            "replay": replay.replay_view(done=True),
         }
         return document_schema(views[name])
 

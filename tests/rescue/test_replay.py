@@ -20,8 +20,9 @@ from kelr.rescue.archive import open_dump
 from kelr.rescue.journal import ReplayJournal
 from kelr.rescue.judge import Verdict
 from kelr.rescue.origin import read_origin
-from kelr.rescue.preparing import Preparing, ReplayOptions, ReplayPlan
+from kelr.rescue.preparing import Preparing
 from kelr.rescue.producing import Produced, Replay
+from kelr.rescue.replay_plan import ReplayOptions, ReplayPlan
 from kelr.sources.base import Progress
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.records.stream import RawBatch

@@ -1,0 +1,94 @@
+"""What a replay is to do, and what becomes of each partition's records: the value that is shown, then carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kelr.model import TopicPartition
+from kelr.rescue.journal import Checkpoint
+from kelr.rescue.judge import Survivors, Verdict
+from kelr.rescue.manifest import SavedTail
+from kelr.rescue.scan import Scan
+from kelr.rescue.target import Led
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """What somebody asked for.
+
+    Args:
+        to: the topic that gets the records; None: the one that they come from.
+        other_cluster: whether the file may be another cluster's.
+        all_records: with `to`: also the records that survived.
+        skip_overwritten: None: in compacted topics.
+        look: read the target's log for records that were replayed already.
+    """
+
+    to: str | None = None
+    other_cluster: bool = False
+    all_records: bool = False
+    include_aborted: bool = False
+    include_open: bool = False
+    skip_overwritten: bool | None = None
+    look: bool = True
+
+    def as_record(self) -> dict[str, object]:
+        """Which records go where: what makes it another replay."""
+        return {
+            "to": self.to,
+            "all_records": self.all_records,
+            "include_aborted": self.include_aborted,
+            "include_open": self.include_open,
+            "skip_overwritten": self.skip_overwritten,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReplay:
+    """One partition's tails, and what becomes of their records."""
+
+    source: TopicPartition
+    target: Led
+    tails: tuple[SavedTail, ...]
+    survivors: Survivors | None
+    scan: Scan
+    scanned_from: int
+    counts: Mapping[Verdict, int]
+    done_through: tuple[int, int] | None = None
+    reads_keys: bool = False
+    looked: bool = True
+    """Whether the target's log was looked through for records that were replayed already."""
+
+    @property
+    def to_replay(self) -> int:
+        return self.counts.get(Verdict.REPLAY, 0)
+
+    @property
+    def first_checkpoint(self) -> Checkpoint:
+        """What the journal says before the first record: nothing of it stands behind the log's present end, unless
+        some was found before that."""
+        found = self.scan.replayed.count > 0
+        start = self.scanned_from if found else self.scan.end
+        return Checkpoint(start, self.target.state.leader_epoch, self.done_through, full=self.looked)
+
+    def checkpoint(self, done_through: tuple[int, int], target_end: int) -> Checkpoint:
+        """What the journal says when all up to here is confirmed, and `target_end` is the offset behind the last."""
+        start = self.scanned_from if self.scan.replayed.count else max(target_end, self.scan.end)
+        return Checkpoint(start, self.target.state.leader_epoch, done_through, full=self.looked)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayPlan:
+    """What a replay would do, partition by partition."""
+
+    partitions: tuple[PartitionReplay, ...]
+    options: ReplayOptions
+    plan_id: str | None
+    cluster_id: str | None
+    """The cluster that the records come from."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def to_replay(self) -> int:
+        return sum(one.to_replay for one in self.partitions)

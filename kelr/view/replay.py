@@ -1,0 +1,109 @@
+"""What ``kelr rescue replay`` shows: what becomes of the records in a rescue file, partition by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kelr.view.columns import Column, Fact, Json, Shown, View
+from kelr.view.rescue import FILE_HEAD, NEXT
+from kelr.view.styled import Style, Text, plain, styled
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRow:
+    """What a replay does, or did, with the records of one partition."""
+
+    topic: str
+    partition: int
+    to_topic: str
+    replay: int
+    """Records that are to be produced, or that were."""
+    survive: int
+    already: int
+    overwritten: int
+    aborted: int
+    open: int
+    markers: int
+    outside: int
+    error: str = ""
+
+    @property
+    def skipped(self) -> tuple[tuple[int, str], ...]:
+        """(how many, why) of all that is left out."""
+        reasons = (
+            (self.survive, "survived the election"),
+            (self.already, "replayed already"),
+            (self.overwritten, "overwritten since"),
+            (self.aborted, "of aborted transactions"),
+            (self.open, "of transactions without an end"),
+            (self.markers, "markers"),
+            (self.outside, "beyond the offsets asked for"),
+        )
+        return tuple(reason for reason in reasons if reason[0])
+
+
+def replay_view(*, done: bool) -> View[ReplayRow]:
+    """The output of `rescue replay`: what it does, or with `done` what it did."""
+    title = "REPLAYED" if done else "REPLAY"
+    columns: tuple[Column[ReplayRow], ...] = (
+        Column("topic", "TOPIC", value=lambda row: row.topic, shown=Shown.MACHINE, type="string", about="The topic."),
+        Column(
+            "partition",
+            "PARTITION",
+            value=lambda row: row.partition,
+            text=lambda row: plain(f"{row.topic}:{row.partition}"),
+            type="integer",
+            about="The partition's number, there and in the topic that gets the records.",
+        ),
+        Column("to_topic", "TO", value=lambda row: row.to_topic, type="string", about="The topic that gets them."),
+        Column(
+            "replay",
+            title,
+            value=lambda row: row.replay,
+            right=True,
+            type="integer",
+            about="Records that are produced again; once it is done, those that the cluster has confirmed.",
+        ),
+        *(_skipped_column(key, about) for key, about in _SKIPPED),
+        Column("skipped", "LEFT OUT", text=_skipped_text, shown=Shown.PEOPLE, prose=True),
+        Column(
+            "error",
+            "ERROR",
+            value=lambda row: row.error or None,
+            text=lambda row: styled(row.error, Style.BAD) if row.error else plain(""),
+            shown=Shown.EVERYWHERE if done else Shown.MACHINE,
+            prose=True,
+            type="string?",
+            about="Why not all of them were produced.",
+        ),
+    )
+    head = (
+        *FILE_HEAD,
+        Fact("dry_run", "boolean", "Whether nothing was to be produced."),
+        Fact("warnings", "string[]", "What to know before it is done."),
+    )
+    return View("kelr/rescue-replay", columns, head=head, tail=(NEXT,))
+
+
+_SKIPPED: Sequence[tuple[str, str]] = (
+    ("survive", "Records that the surviving log holds."),
+    ("already", "Records that an earlier replay has produced."),
+    ("overwritten", "Records whose key was written again since, in a compacted topic."),
+    ("aborted", "Records of aborted transactions."),
+    ("open", "Records of transactions of which no end is known."),
+    ("markers", "Control records, which are never replayed."),
+    ("outside", "Records of the first and last batch beyond the offsets that were asked for."),
+)
+
+
+def _skipped_column(key: str, about: str) -> Column[ReplayRow]:
+    def value(row: ReplayRow) -> Json:
+        count: int = getattr(row, key)
+        return count
+
+    return Column(key, key.upper(), value=value, shown=Shown.MACHINE, right=True, type="integer", about=about)
+
+
+def _skipped_text(row: ReplayRow) -> Text:
+    return plain(", ".join(f"{count} {why}" for count, why in row.skipped) or "nothing")
