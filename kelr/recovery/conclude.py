@@ -17,6 +17,11 @@ _REORDERING = {
     NO_ANSWER: "the reordering went without an answer and was not done",
 }
 
+_ELECTING = {
+    NOT_SENT: "no broker could be reached for the election",
+    NO_ANSWER: "the election went without an answer, and nobody leads",
+}
+
 
 @dataclass(slots=True)
 class Course:
@@ -83,12 +88,15 @@ def _outcome(course: Course, state: PartitionState, error: str | None, *, interr
     if state.leader is not None and (course.asked or course.moved or state.leader != course.before.leader):
         if course.asked and state.leader == course.before.leader and error is not None:
             return Ended.REFUSED, f"Kafka answers {error}; broker {state.leader} still leads"
+        if course.asked and state.leader == course.before.leader:
+            return Ended.OTHER_LEADER, f"broker {state.leader} still leads, and not {planned.elect}"
         how = "was elected" if course.asked else "became the leader by itself meanwhile"
         return Ended.OTHER_LEADER, f"broker {state.leader} {how}, and not {planned.elect}"
     if course.found:
         return Ended.REFUSED, "what the plan stood on changed while it was carried out: " + course.found[0].text
     if course.asked:
-        return Ended.NO_LEADER, f"Kafka answers {error}" if error else "the election was done, and nobody leads"
+        done = "the election was done, and nobody leads"
+        return Ended.NO_LEADER, done if error is None else _ELECTING.get(error, f"Kafka answers {error}")
     if course.reorder_error is not None:
         return Ended.REFUSED, _REORDERING.get(
             course.reorder_error, f"Kafka refused the reordering: {course.reorder_error}"

@@ -93,42 +93,14 @@ def _designate(broker: int, *partitions: int) -> dict[int, Wish]:
     return dict.fromkeys(partitions, Wish(ElectionType.DESIGNATION, broker))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def leaderless(lab_43: Lab) -> tuple[Lab, str]:
-    """Six partitions, one for each order of 1, 2 and 3; 2 and 3 live, 2 holds more, nobody leads."""
-    report = run_incident(lab_43, "needs-unclean-recovery")
+    """24 partitions, six in a row for each order of 1, 2 and 3; 2 and 3 live, 2 holds more, nobody leads.
+
+    The tests share them, each with six of its own; the one that brings broker 1 back is the last but one.
+    """
+    report = run_incident(lab_43, "needs-unclean-recovery", partitions=24)
     return lab_43, report.topic
-
-
-def test_designations_and_unclean_elections(leaderless: tuple[Lab, str], tmp_path: Path) -> None:
-    """Every partition is led by 2, most of which an unclean election alone would have given to 3."""
-    lab, topic = leaderless
-    before = _states(lab, topic)
-    plan = _plan(lab, topic, {**_designate(2, 0, 1, 2, 4, 5), 3: Wish(ElectionType.UNCLEAN)})
-    methods = [one.method for one in plan.elections]
-    assert methods.count(Method.REORDER) >= 3
-    assert Method.UNCLEAN in methods
-    with _source(lab) as source:
-        checked = check_plan(plan, source=source, clock_ms=_now_ms)
-        assert [result.ended for result in checked] == [Ended.NOT_TRIED] * 6, checked
-        results = apply_plan(plan, **_common(source, tmp_path), consented=CONSENT)
-    assert [result.ended for result in results] == [Ended.DONE] * 6, results
-    after = _states(lab, topic)
-    assert {number: state.replicas for number, state in after.items()} == {
-        number: state.replicas for number, state in before.items()
-    }
-    wanted = {one.partition: one.elect for one in plan.elections}
-    assert {number: state.leader for number, state in after.items()} == wanted
-    assert [wanted[number] for number in (0, 1, 2, 4, 5)] == [2] * 5
-    assert [line.result for line in audit.read(tmp_path)] == ["done"] * 6
-    # Again: nothing to do. Then the way back to the preferred leaders, once they are in sync.
-    assert [result.ended for result in _apply(lab, plan, tmp_path)] == [Ended.NOT_NEEDED] * 6
-    lab.restore()
-    lab.wait_partitions(topic, "all are in sync", lambda state: len(state.isr) == 3)
-    plan = _plan(lab, topic, dict.fromkeys(range(6), Wish(ElectionType.PREFERRED)))
-    assert {one.method for one in plan.elections} == {Method.PREFERRED}
-    assert {result.ended for result in _apply(lab, plan, tmp_path)} == {Ended.DONE}
-    assert all(state.leader == state.replicas[0] for state in _states(lab, topic).values())
 
 
 def _driver(lab: Lab, plan: Plan, state: Path, *where: str) -> list[str]:
@@ -174,7 +146,7 @@ def test_two_processes_at_once(leaderless: tuple[Lab, str], tmp_path: Path) -> N
     """With one state directory, one of them is refused; with two (as on two hosts), what they say is true."""
     lab, topic = leaderless
     before = _states(lab, topic)
-    plans = _plan(lab, topic, _designate(2, *range(6))), _plan(lab, topic, _designate(3, *range(6)))
+    plans = _plan(lab, topic, _designate(2, *range(6, 12))), _plan(lab, topic, _designate(3, *range(6, 12)))
     states = tmp_path / "one", tmp_path / "other"
     running = [
         subprocess.Popen(_driver(lab, plan, state), stdout=subprocess.PIPE, text=True, cwd=ROOT)
@@ -191,7 +163,7 @@ def test_two_processes_at_once(leaderless: tuple[Lab, str], tmp_path: Path) -> N
             assert name == str(planned.address)
             if ended == "done":
                 assert after[planned.partition].leader == planned.elect, said
-    assert all(state.leader is not None for state in after.values()), said
+    assert all(after[number].leader is not None for number in range(6, 12)), said
     for state in states:
         with _source(lab) as source:
             assert status(source, state).clean
@@ -201,7 +173,7 @@ def test_the_controller_goes_away_in_the_middle(leaderless: tuple[Lab, str], tmp
     """It is killed right before the election is asked for, and back some seconds later: the answer never comes."""
     lab, topic = leaderless
     before = _states(lab, topic)
-    number = next(number for number, state in before.items() if state.replicas[:2] == (3, 2))
+    number = next(number for number in range(12, 18) if before[number].replicas[:2] == (3, 2))
     plan = _plan(lab, topic, _designate(2, number))
     told: list[ApplyEvent] = []
     back = threading.Timer(6, lambda: lab._spawn(CONTROLLER_ID))
@@ -226,10 +198,43 @@ def test_the_controller_goes_away_in_the_middle(leaderless: tuple[Lab, str], tmp
     assert open_journals(tmp_path, plan.cluster_id) == ()
 
 
-def test_a_hold(leaderless: tuple[Lab, str], tmp_path: Path) -> None:
+def test_designations_and_unclean_elections(leaderless: tuple[Lab, str], tmp_path: Path) -> None:
+    """Every partition is led by 2, most of which an unclean election alone would have given to 3."""
+    lab, topic = leaderless
+    before = _states(lab, topic)
+    plan = _plan(lab, topic, {**_designate(2, 18, 19, 20, 22, 23), 21: Wish(ElectionType.UNCLEAN)})
+    methods = [one.method for one in plan.elections]
+    assert methods.count(Method.REORDER) >= 3
+    assert Method.UNCLEAN in methods
+    with _source(lab) as source:
+        checked = check_plan(plan, source=source, clock_ms=_now_ms)
+        assert [result.ended for result in checked] == [Ended.NOT_TRIED] * 6, checked
+        results = apply_plan(plan, **_common(source, tmp_path), consented=CONSENT)
+    assert [result.ended for result in results] == [Ended.DONE] * 6, results
+    after = _states(lab, topic)
+    assert {number: state.replicas for number, state in after.items()} == {
+        number: state.replicas for number, state in before.items()
+    }
+    wanted = {one.partition: one.elect for one in plan.elections}
+    assert {number: after[number].leader for number in wanted} == wanted
+    assert wanted == dict.fromkeys(range(18, 24), 2)
+    assert [line.result for line in audit.read(tmp_path)] == ["done"] * 6
+    # Again: nothing to do. Then the way back to the preferred leaders, once they are in sync.
+    assert [result.ended for result in _apply(lab, plan, tmp_path)] == [Ended.NOT_NEEDED] * 6
+    lab.restore()
+    lab.wait_partitions(topic, "all are in sync", lambda state: len(state.isr) == 3)
+    plan = _plan(lab, topic, dict.fromkeys(range(18, 24), Wish(ElectionType.PREFERRED)))
+    assert {one.method for one in plan.elections} == {Method.PREFERRED}
+    assert {result.ended for result in _apply(lab, plan, tmp_path)} == {Ended.DONE}
+    after = _states(lab, topic)
+    assert all(after[number].leader == after[number].replicas[0] for number in wanted)
+
+
+def test_a_hold(lab_43: Lab, tmp_path: Path) -> None:
     """Broker 1 is the ELR and the last known leader of every partition; after the hold its return elects nobody, and
     all three logs can be looked at before one is designated."""
-    lab, topic = leaderless
+    lab = lab_43
+    topic = run_incident(lab, "needs-unclean-recovery").topic
     assert all((state.elr, state.last_known_elr) == ((1,), (1,)) for state in _states(lab, topic).values())
     with _source(lab) as source:
         price = price_of_hold(topic, source=source, clock_ms=_now_ms)

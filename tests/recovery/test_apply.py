@@ -355,6 +355,27 @@ def test_an_election_that_comes_late_elects_nobody_else(tmp_path: Path) -> None:
     assert world.state().replicas == (3, 1, 2)
 
 
+def test_an_election_that_never_comes(tmp_path: Path) -> None:
+    world = leaderless()
+    world.faults["elect"] = [silence(done=False)] * 100
+    (result,) = _apply(world, tmp_path, world.plan(ONE))
+    assert (result.ended, result.error) == (Ended.NO_LEADER, "NO_ANSWER")
+    assert result.text == "the election went without an answer, and nobody leads"
+    assert (world.state().leader, world.state().replicas) == (None, (3, 1, 2))
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
+    assert world.now_s > 75, "an election that may still come finds the planned order"
+
+
+def test_a_preferred_replica_that_fell_out_of_the_isr(tmp_path: Path) -> None:
+    """Kafka answers that it cannot lead; the one that led leads on."""
+    world = leaderless()
+    plan = world.plan({STEADY: Wish(ElectionType.PREFERRED)})
+    world.happens[0] = dies(world, 3)  # right before the election
+    (result,) = _apply(world, tmp_path, plan)
+    assert (result.ended, result.error, result.leader) == (Ended.REFUSED, "PREFERRED_LEADER_NOT_AVAILABLE", 2)
+    assert result.text == "Kafka answers PREFERRED_LEADER_NOT_AVAILABLE; broker 2 still leads"
+
+
 _ERRORS = (
     "CLUSTER_AUTHORIZATION_FAILED",
     "INVALID_REPLICA_ASSIGNMENT",
