@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kelr.commands.changing import who_changes
-from kelr.commands.rescue_show import file_head, selected
+from kelr.commands.rescue_show import file_head, selected, some_names
 from kelr.commands.session import Session, now_ms
 from kelr.commands.targets import read_selection
 from kelr.errors import NotAuthorizedError, PartlyDoneError, RefusedError, UsageError
@@ -104,10 +104,22 @@ def _go_on(
     )
     with session.progress("records produced") as progress:
         replay = Replay(plan, dump, preparing, settings=connection, journal=journal, progress=progress)
-        produced = replay.run()
+        produced = _run(output, replay)
     _audit(session, dump, produced, journal)
     _show_done(output, dump, plan, produced)
+    if replay.moved:
+        names = some_names([str(address) for address in replay.moved])
+        text = f"{names} had an election while records were produced: run the same command again, which looks again"
+        output.note(styled(text, Style.NOTICE))
     _end(produced)
+
+
+def _run(output: Output, replay: Replay) -> list[Produced]:
+    try:
+        return replay.run()
+    except KeyboardInterrupt:
+        output.note("interrupted: the same command goes on where this one ended, and produces no record twice")
+        raise
 
 
 def _ask(output: Output, plan: ReplayPlan, *, yes: bool) -> None:

@@ -18,9 +18,7 @@ from kelr.commands.rescue_show import local_command, say_next, some_names, tail_
 from kelr.commands.session import Session, now_ms
 from kelr.commands.topic_errors import topics_failed
 from kelr.errors import NotAuthorizedError, PartlyDoneError, UsageError
-from kelr.model import (
-    TopicPartition,
-)
+from kelr.model import TopicPartition
 from kelr.rescue.archive import open_dump
 from kelr.rescue.choose import Wanted
 from kelr.rescue.dump import FETCH, TailSource, disk_source, dump

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kelr.errors import RefusedError
+from kelr.errors import KelrError, RefusedError
+from kelr.model import TopicPartition
 from kelr.rescue.archive import Dump
 from kelr.rescue.journal import ReplayJournal
 from kelr.rescue.judge import Judged, Verdict
@@ -86,6 +87,8 @@ class Replay:
         self._journal = journal
         self._progress = progress
         self._confirmed = 0
+        self.moved: tuple[TopicPartition, ...] = ()
+        """After `run`: partitions that had an election meanwhile, or whose leader could not be read again."""
 
     def run(self) -> list[Produced]:
         """Produce all that is to be replayed. A partition that fails ends, and the others go on.
@@ -95,7 +98,8 @@ class Replay:
         """
         self._check_leaders()
         produced = [self._partition(one) for one in self._plan.partitions]
-        if not any(one.error for one in produced):
+        self.moved = tuple(self._moved(produced))
+        if not self.moved and not any(one.error for one in produced):
             self._journal.finish()
         return produced
 
@@ -111,6 +115,21 @@ class Replay:
                     f" {one.target.state.leader_epoch}, now {state.leader_epoch}): what survives may be another",
                     next_step="run it again, and look again",
                 )
+
+    def _moved(self, produced: Sequence[Produced]) -> Iterator[TopicPartition]:
+        """Where an unclean election may have taken records away again that were confirmed."""
+        self._preparing.source.forget()
+        for one in produced:
+            if not one.confirmed:
+                continue
+            state = one.partition.target.state
+            try:
+                now = require_led(self._preparing.source, [state.address])[state.address].state
+            except KelrError:
+                yield state.address
+                continue
+            if now.leader_epoch != state.leader_epoch:
+                yield state.address
 
     def _partition(self, one: PartitionReplay) -> Produced:
         if not one.to_replay:

@@ -153,7 +153,7 @@ def test_a_journal_from_before_another_election_is_not_trusted(
     assert origins(cluster) == list(range(10, 20))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=80, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
 @given(st.data())
 def test_killed_at_any_moment_and_run_again_it_is_exactly_once(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -217,6 +217,24 @@ def test_an_election_between_the_look_and_the_first_record_is_refused(
     with pytest.raises(RefusedError, match="has had an election since"):
         replayed(cluster, file, tmp_path, monkeypatch, before=elect)
     assert origins(cluster) == []
+
+
+def test_an_election_meanwhile_is_told_and_the_next_run_looks_again(
+    cluster: FakeCluster, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def elect(_moment: str) -> str:
+        cluster.states[ORDERS] = orders(leader_epoch=6)
+        return "ok"
+
+    monkeypatch.setattr("confluent_kafka.Producer", lambda config: FakeProducer(cluster, config, elect))
+    with open_dump(file) as dump, ReplayJournal(tmp_path / "journal.jsonl", {}) as journal:
+        preparing = Preparing(dump, cluster, ReplayOptions())  # type: ignore[arg-type]
+        plan = preparing.prepare(dump.manifest.tails, nothing_shown)
+        replay = Replay(plan, dump, preparing, settings=SETTINGS, journal=journal)
+        replay.run()
+        assert replay.moved == (ORDERS,)
+    with ReplayJournal(tmp_path / "journal.jsonl", {}) as journal:
+        assert journal.resumed
 
 
 def test_records_that_were_found_have_to_be_committed(
