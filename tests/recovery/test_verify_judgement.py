@@ -235,11 +235,23 @@ def committed(*offsets: CommittedOffset, **changed: Any) -> CommittedOffsets:
         (CommittedOffset("g", 138, 5), YES, "none beyond"),
         (CommittedOffset("g", 138, None), YES, "none beyond"),
         (CommittedOffset("g", 138, 9), YES, "none beyond"),
+        # Epoch 2 ends at 110, below the high watermark that the elected log had: what was committed there is all there.
+        (CommittedOffset("g", 138, 2), YES, "none beyond"),
+        (CommittedOffset("g", 115, 2), YES, "none beyond"),
     ],
 )
 def test_what_a_group_has_committed(offset: CommittedOffset, passed: Passed, words: str) -> None:
     came_out, text = result(seen(committed=committed(offset)), Check.GROUPS)
     assert (came_out, words in text) == (passed, True), text
+
+
+def test_where_no_high_watermark_was_known_every_committed_epoch_counts() -> None:
+    (first, second, third) = PLANNED.evidence.logs
+    logs = (first, second, replace(third, high_watermark=None))
+    planned = replace(PLANNED, evidence=replace(PLANNED.evidence, logs=logs))
+    found = seen(committed=committed(CommittedOffset("g", 115, 2)))
+    assert "from 110 to 115 it never read" in result(found, Check.GROUPS, planned=planned)[1]
+    assert result(found, Check.GROUPS)[0] is YES
 
 
 def test_each_group_that_goes_wrong_is_a_finding_with_the_offset_to_go_back_to() -> None:

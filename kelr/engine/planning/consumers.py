@@ -19,9 +19,15 @@ _STOP_FIRST = "its members have to be stopped before it is reset"
 
 
 def group_findings(
-    address: TopicPartition, leader_log: ReplicaLog | None, committed: CommittedOffsets | Unread
+    address: TopicPartition, leader_log: ReplicaLog | None, committed: CommittedOffsets | Unread, *, kept: int
 ) -> Iterator[Finding]:
-    """One finding for each group that goes wrong, else one that says that none does, or what could not be read."""
+    """One finding for each group that goes wrong, else one that says that none does, or what could not be read.
+
+    Args:
+        kept: the elected replica's high watermark from before its election. Consumers get what is committed, and below
+            this the elected log holds all of that: there no group has read what is gone. (Some clients commit the same
+            leader epoch always; this tells most of them from groups that went wrong.)
+    """
     if leader_log is None:
         yield _finding(address, Passed.UNKNOWN, "the log's end is not known, so that no offset can be held against it")
         return
@@ -29,7 +35,7 @@ def group_findings(
         yield _unread(address, "consumer groups could not be read", committed)
         return
     offsets = committed.offsets.get(address, ())
-    wrong = [finding for one in offsets for finding in _judged(address, leader_log, one)]
+    wrong = [finding for one in offsets for finding in _judged(address, leader_log, one, kept)]
     yield from wrong
     unread = list(_silent(address, committed))
     yield from unread
@@ -44,16 +50,18 @@ def group_findings(
         yield _finding(address, Passed.YES, text)
 
 
-def _judged(address: TopicPartition, log: ReplicaLog, one: CommittedOffset) -> Iterator[Finding]:
+def _judged(address: TopicPartition, log: ReplicaLog, one: CommittedOffset, kept: int) -> Iterator[Finding]:
+    lost_from = _went_wrong_at(log, one, kept)
     if one.offset > log.log_end:
         text = (
             f"group {one.group} has committed {one.offset}, beyond the log's end {log.log_end}: it is sent to where"
             " auto.offset.reset says, or, once the log has grown, goes on past records that it never read;"
             f" {_STOP_FIRST}"
         )
-        yield _finding(address, Passed.NO, text, _reset(address, one.group, _went_wrong_at(log, one) or log.log_end))
+        yield _finding(
+            address, Passed.NO, text, _reset(address, one.group, log.log_end if lost_from is None else lost_from)
+        )
         return
-    lost_from = _went_wrong_at(log, one)
     if lost_from is not None:
         text = (
             f"group {one.group} has committed {one.offset}, of records of leader epoch {one.leader_epoch} that the log"
@@ -63,7 +71,7 @@ def _judged(address: TopicPartition, log: ReplicaLog, one: CommittedOffset) -> I
         yield _finding(address, Passed.NO, text, _reset(address, one.group, lost_from))
 
 
-def _went_wrong_at(log: ReplicaLog, one: CommittedOffset) -> int | None:
+def _went_wrong_at(log: ReplicaLog, one: CommittedOffset, kept: int) -> int | None:
     """The offset below the committed one from which on the group read records that this log does not hold; None where
     it holds them all, or where that is not known."""
     parts = segments(log)
@@ -71,7 +79,7 @@ def _went_wrong_at(log: ReplicaLog, one: CommittedOffset) -> int | None:
         return None
     older = [part for part in parts if part.epoch <= one.leader_epoch]
     end = older[-1].end if older else parts[0].start
-    return end if end < one.offset else None
+    return end if kept <= end < one.offset else None
 
 
 def _silent(address: TopicPartition, committed: CommittedOffsets) -> Iterator[Finding]:

@@ -17,6 +17,7 @@ from kelr.model import (
     Check,
     Finding,
     LogAnswer,
+    LogEvidence,
     NotHeard,
     PartitionState,
     Passed,
@@ -85,7 +86,9 @@ def _findings(planned: PlannedElection, seen: Seen) -> Iterator[Finding]:
     yield _truncated(planned, state, seen, logs)
     yield _logs_agree(planned, state, seen, logs)
     yield transaction_finding(planned.address, state, leader_log, seen.transactions, now_ms=seen.now_ms)
-    yield from group_findings(planned.address, leader_log, seen.committed)
+    evidence = _elected_log(planned)
+    kept = 0 if evidence is None else evidence.high_watermark or 0
+    yield from group_findings(planned.address, leader_log, seen.committed, kept=kept)
 
 
 def _finding(planned: PlannedElection, check: Check, passed: Passed, text: str, command: str = "") -> Finding:
@@ -134,7 +137,13 @@ def _other_leader(planned: PlannedElection, state: PartitionState, logs: KnownLo
 
 
 def _planned_log_end(planned: PlannedElection) -> int | None:
-    return next((log.log_end for log in planned.evidence.logs if log.replica == planned.elect), None)
+    evidence = _elected_log(planned)
+    return None if evidence is None else evidence.log_end
+
+
+def _elected_log(planned: PlannedElection) -> LogEvidence | None:
+    """What the plan knew of the log of the replica that is to lead."""
+    return next((log for log in planned.evidence.logs if log.replica == planned.elect), None)
 
 
 def _kept(planned: PlannedElection, log: ReplicaLog | None) -> int | None:
@@ -143,7 +152,7 @@ def _kept(planned: PlannedElection, log: ReplicaLog | None) -> int | None:
     Only one leader writes in an epoch, so a log that holds the planned log's last epoch up to its end holds all of it.
     What retention has taken since counts as held. None where it is not known.
     """
-    evidence = next((one for one in planned.evidence.logs if one.replica == planned.elect), None)
+    evidence = _elected_log(planned)
     if log is None or evidence is None or evidence.log_end is None:
         return None
     held = evidence.log_end
