@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from kelr.lab.tail import read_batches
 from kelr.model import PartitionState
 
 Report = Callable[[str], None]
+CLOSING_KEY = b"closing"
+"""Of records that are in nobody's ledger."""
 
 
 @dataclass(frozen=True)
@@ -79,18 +81,37 @@ class Site:
         )
 
     def let_marks_rise(self) -> None:
-        """Where a partition has fewer than min ISR replicas left, let one replica do, so that its high watermark can
-        reach the end of its log; then wait until every one has."""
-        if any(len(set(state.replicas) - set(self.chaos.gone)) < MIN_ISR for state in self.states().values()):
+        """Wait until every partition's high watermark is at the end of its log.
+
+        Where a partition has fewer than min ISR replicas left, one is let do. A leader without followers looks at its
+        high watermark again only when something is written, so that a further record, which counts for nothing, is.
+        """
+        alone = [
+            partition
+            for partition, state in self.states().items()
+            if len(set(state.replicas) - set(self.chaos.gone)) < MIN_ISR
+        ]
+        if alone:
             one = ("--entity-type", "topics", "--entity-name", self.topic, "--add-config", "min.insync.replicas=1")
             done = self.stock("kafka-configs.sh", "--alter", *one)
             if done.returncode != 0:
                 raise RuntimeError(f"kafka-configs.sh failed: {done.stderr or done.stdout}")
+            self._write_to(alone)
         deadline = time.monotonic() + 30
         while behind := self._marks_behind():
             if time.monotonic() > deadline:
                 raise RuntimeError(f"high watermarks stay behind the logs' ends: {behind}")
             time.sleep(0.2)
+
+    def _write_to(self, partitions: Sequence[int]) -> None:
+        from confluent_kafka import Producer  # noqa: PLC0415
+
+        servers = {"bootstrap.servers": self.lab.bootstrap_servers, "acks": "1", "log_level": 0}
+        producer = Producer({**servers, "error_cb": lambda _error: None})
+        for partition in partitions:
+            producer.produce(self.topic, b"", CLOSING_KEY, partition=partition)
+        if producer.flush(30):
+            raise RuntimeError("a leader took no further record")
 
     def _marks_behind(self) -> Mapping[int, tuple[int, int]]:
         """Partition to high watermark and log end, where they differ."""
@@ -103,10 +124,10 @@ class Site:
             for partition, state in self.states().items():
                 assert state.leader is not None
                 try:
-                    _, mark = consumer.get_watermark_offsets(TopicPartition(self.topic, partition), timeout=20)
+                    _, mark = consumer.get_watermark_offsets(TopicPartition(self.topic, partition), timeout=2)
                 except KafkaException as error:
                     # A leader that has just been elected does not tell until its epoch has a committed offset.
-                    if error.args[0].name() != "OFFSET_NOT_AVAILABLE":
+                    if error.args[0].name() not in {"OFFSET_NOT_AVAILABLE", "_TIMED_OUT"}:
                         raise
                     mark = -1
                 end = log_end(self.lab.data_directory(state.leader) / f"{self.topic}-{partition}")
