@@ -164,7 +164,7 @@ class CollectedSource:
             detail = f"{heard}; {unreadable[0].path} could not be read ({unreadable[0].error}): its log may be there"
             failed = any(one.failed for one in unreadable)
             return replace(answer, detail=detail, reason=Unheard.STORAGE_ERROR if failed else answer.reason)
-        if not any(disk.looked_for(state.address) for disk in disks):
+        if not all(disk.looked_for(state.address) for disk in disks):
             return answer
         places = ", ".join(one.path for disk in disks for one in disk.directories)
         # What its place in ISR or ELR stands for is gone, as with a directory that has failed.

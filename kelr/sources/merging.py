@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kelr.engine.words import plural
-from kelr.errors import RefusedError
 from kelr.model import BrokerStatus, NotHeard, Snapshot, TopicPartition
-from kelr.sources.snapshot_collection import CollectedDisk, CollectedLog, Collection
+from kelr.sources.snapshot_collection import CollectedDisk, CollectedLog, Collection, one_cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ def merge(collections: Sequence[Collection]) -> Merged:
     Raises:
         RefusedError: they are of different clusters.
     """
-    cluster_id = _one_cluster(collections)
+    cluster_id = one_cluster(collections)
     conflicts: list[str] = []
     snapshots = [one.snapshot for one in collections if one.snapshot is not None]
     disks = _disks(collections, snapshots, conflicts)
@@ -51,19 +50,6 @@ def merge(collections: Sequence[Collection]) -> Merged:
     logs = _newest(entries, conflicts)
     conflicts.extend(_topics_made_again(logs))
     return Merged(cluster_id, logs, disks, tuple(conflicts))
-
-
-def _one_cluster(collections: Sequence[Collection]) -> str | None:
-    by_id: dict[str, str] = {}
-    for one in collections:
-        if one.cluster_id is not None:
-            by_id.setdefault(one.cluster_id, one.name)
-    if len(by_id) > 1:
-        said = " and ".join(f"{name} of {cluster}" for cluster, name in sorted(by_id.items()))
-        raise RefusedError(
-            f"the collections are of different clusters: {said}", next_step="merge files of one cluster only"
-        )
-    return next(iter(by_id), None)
 
 
 def _disks(
@@ -187,6 +173,7 @@ def _one_disk(readings: Sequence[CollectedDisk]) -> CollectedDisk:
         selection=newest.selection,
         warnings=tuple(dict.fromkeys(warning for disk in readings for warning in disk.warnings)),
         name=newest.name,
+        whole=all(disk.whole and disk.selection == newest.selection for disk in readings),
     )
 
 

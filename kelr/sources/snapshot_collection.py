@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kelr import __version__
-from kelr.errors import BadInputError
+from kelr.errors import BadInputError, RefusedError, UsageError
 from kelr.model import Cluster, LogAnswer, Selection, Snapshot, TopicPartition, parse_target
 from kelr.sources.disk.collection import SOURCE, DiskCollection, LogDirectory
 from kelr.sources.snapshot_file import read_snapshot, write_lines
@@ -53,6 +53,8 @@ class CollectedDisk:
     warnings: tuple[str, ...] = ()
     name: str = ""
     """The collection it is from."""
+    whole: bool = True
+    """False: made of several readings that looked for different partitions, so that what is missing proves nothing."""
 
     @property
     def running(self) -> bool:
@@ -71,7 +73,7 @@ class CollectedDisk:
 
     def looked_for(self, address: TopicPartition) -> bool:
         """Whether this partition would have been found, had it been in a directory that was read."""
-        whole = not any(directory.single_replica for directory in self.directories)
+        whole = self.whole and not any(directory.single_replica for directory in self.directories)
         return whole and (self.selection is None or self.selection.matches(address.topic, address.partition))
 
 
@@ -143,20 +145,43 @@ def save_collection(
     Returns: how many replicas were saved.
 
     Raises:
-        UsageError: the file exists and `overwrite` is not set, or it cannot be written.
+        RefusedError: they are of different clusters.
+        UsageError: a broker's disk is in two of them; the file exists and `overwrite` is not set, or it cannot be
+            written.
     """
     if isinstance(collected, DiskCollection):
         collected = collection_of_disk(collected)
     several = (collected,) if isinstance(collected, Collection) else tuple(collected)
+    one_cluster(several)
+    brokers = [disk.broker for one in several for disk in one.disks]
+    if len(set(brokers)) != len(brokers) or not brokers:
+        raise UsageError("a file holds one reading of each broker's disk", next_step="merge the readings first")
     write_lines(_lines(several), path, overwrite=overwrite)
     return sum(len(logs) for one in several for logs in one.logs.values())
+
+
+def one_cluster(collections: Sequence[Collection]) -> str | None:
+    """The id of the cluster that all of these are of; None where none of them tells.
+
+    Raises:
+        RefusedError: they are of different ones.
+    """
+    by_id: dict[str, str] = {}
+    for one in collections:
+        if one.cluster_id is not None:
+            by_id.setdefault(one.cluster_id, one.name)
+    if len(by_id) > 1:
+        said = " and ".join(f"{name} of {cluster}" for cluster, name in sorted(by_id.items()))
+        raise RefusedError(
+            f"the collections are of different clusters: {said}", next_step="merge files of one cluster only"
+        )
+    return next(iter(by_id), None)
 
 
 def _lines(collections: Sequence[Collection]) -> Iterator[BaseModel]:
     from kelr.sources.snapshot_lines import BodyLine, ClusterLine, HeaderLine  # noqa: PLC0415
 
-    cluster_id = next((one.cluster_id for one in collections if one.cluster_id is not None), None)
-    cluster = Cluster(cluster_id, (), brokers_source=SOURCE, partitions_source=SOURCE)
+    cluster = Cluster(one_cluster(collections), (), brokers_source=SOURCE, partitions_source=SOURCE)
     disks = sorted((disk for one in collections for disk in one.disks), key=lambda disk: disk.broker)
     yield HeaderLine(
         kelr=__version__,
@@ -197,6 +222,7 @@ def _disk_line(disk: CollectedDisk) -> DiskLine:
             for one in disk.directories
         ),
         selected=None if disk.selection is None else tuple(str(target) for target in disk.selection.targets),
+        whole=disk.whole,
         warnings=disk.warnings,
     )
 
@@ -266,6 +292,7 @@ def _disk(line: DiskLine, cluster_id: str | None, path: Path) -> CollectedDisk:
         selection=selection,
         warnings=line.warnings,
         name=str(path),
+        whole=line.whole,
     )
 
 

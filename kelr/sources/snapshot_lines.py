@@ -130,6 +130,8 @@ class DiskLine(_Line):
     directories: Annotated[tuple[DirectoryLine, ...], Field(min_length=1, max_length=10_000)]
     selected: tuple[Text, ...] | None = None
     """Targets of the partitions that were looked for; left out for all."""
+    whole: bool = True
+    """False: made of several readings that looked for different partitions, so that what is missing proves nothing."""
     warnings: Annotated[tuple[Text, ...], Field(max_length=100_000)] = ()
 
 

@@ -138,6 +138,8 @@ def test_a_broker_answers_after_its_start_what_its_disk_told_before(healthy_43: 
 
     fill(lab, topic, partitions, "b")
     lab.kill(BROKER)
+    # The kernel takes the lock from the last thread of a killed process, a moment after its first one is gone.
+    lab.wait_until("the lock is free", lambda: disk_of(lab, BROKER, topic).running is False)
     change(segment(lab, topic, 0), lambda content: content[:-9])
     change(segment(lab, topic, 1), lambda content: content + bytes(5000))
     cut_at = flip_in_the_middle(segment(lab, topic, 5))

@@ -33,7 +33,7 @@ NEEDED = (
     "metrics-core",
 )
 SHIPPED_BY = "17."
-DISKS = 60
+DISKS = 30
 """Log directories in a run, half of them after a clean shutdown."""
 REPLICAS = 10
 FLIPPABLE = (*range(8, 12), *range(16, 17), *range(17, 61))

@@ -228,6 +228,34 @@ def test_hosts_merge_into_one_file(tmp_path: Path) -> None:
     assert merge([found]).logs.keys() == merged.logs.keys()
 
 
+def test_what_only_one_of_several_readings_looked_for_is_not_taken_for_gone(tmp_path: Path) -> None:
+    everything = collection_of_disk(read(disk_at(tmp_path / "1", 1, "orders-0"), at_ms=LATER_MS), "everything")
+    a_part = collection_of_disk(read(disk_at(tmp_path / "2", 1, "orders-2"), targets=("orders:2",)), "a-part")
+    with asked(everything) as source:
+        assert "no such replica in" in detail_of(source)
+    merged = merge([everything, a_part])
+    save_collection(merged.as_collection("both", NOW_MS), tmp_path / "both")
+    for collections in ([everything, a_part], [read_collection(tmp_path / "both")]):
+        with asked(*collections) as source:
+            assert detail_of(source) == "connection refused"
+
+
+def detail_of(source: CollectedSource) -> str:
+    answer = answer_of(source, 1)
+    assert isinstance(answer, NotHeard)
+    return answer.detail
+
+
+def test_readings_that_do_not_belong_into_one_file_are_not_saved(dead: DiskCollection, tmp_path: Path) -> None:
+    one = collection_of_disk(dead)
+    with pytest.raises(UsageError, match="one reading of each broker's disk"):
+        save_collection([one, one], tmp_path / "file")
+    other = replace(one, cluster_id="another", disks=(replace(one.disks[0], broker=2),))
+    with pytest.raises(RefusedError, match="different clusters"):
+        save_collection([one, other], tmp_path / "file")
+    assert not (tmp_path / "file").exists()
+
+
 def test_a_disk_that_was_read_before_its_broker_was_seen_live_is_not_used(dead: DiskCollection) -> None:
     brokers = tuple(replace(broker, status=BrokerStatus.LIVE) for broker in CLUSTER.brokers)
     seen = replace(SNAPSHOT, cluster=replace(CLUSTER, brokers=brokers), taken_at_ms=LATER_MS, source="later")
