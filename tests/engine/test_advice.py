@@ -90,6 +90,16 @@ def test_logs_that_were_not_read_are_no_lack_of_alternatives() -> None:
             "If 1 cannot come back: bring 2 back, which has the best log of those that were heard. If neither can be"
             " done: designate 3, which loses 19 known offsets,",
         ),
+        # The log of 1 was read from its disk: 2 has the best of the others.
+        (
+            (log_of(3, (0, 116)), log_of(1, (0, 150)), log_of(2, (0, 135))),
+            "If 1 cannot come back: bring 2 back, which has the best log of the others that were heard. If neither can"
+            " be done: designate 3, which loses 34 known offsets",
+        ),
+        (
+            (log_of(3, (0, 135)), log_of(1, (0, 150)), log_of(2, (0, 135))),
+            "If 1 cannot come back: designate 3, which loses 15 known offsets",
+        ),
         ((log_of(3, (0, 135)), silent(1), log_of(2, (0, 116))), "If 1 cannot come back: designate 3, which loses"),
     ],
 )
@@ -101,6 +111,16 @@ def test_an_absent_replica_with_the_best_log_is_an_alternative(
     advice = advised(state, cluster_of(live=(3,), fenced=(1, 2)), logs, ("delete",))
     said = advice.alternative.replace(", or its log was cut", "")
     assert said.startswith(alternative)
+
+
+def test_where_nobody_is_waited_for_the_next_best_absent_log_is_an_alternative_too() -> None:
+    logs = (log_of(3, (0, 116)), log_of(1, (0, 150)), log_of(2, (0, 135)))
+    advice = advised(leaderless((3, 1, 2)), cluster_of(live=(3,), fenced=(1, 2)), logs, ("delete",))
+    assert (advice.action, advice.replica, advice.designate) == (AdviceAction.BRING_BACK, 1, 3)
+    assert advice.alternative.startswith(
+        "If 1 cannot come back: bring 2 back, which has the best log of the others that were heard. If neither can be"
+        " done: designate 3, which loses 34 known offsets"
+    )
 
 
 def test_a_dead_broker_that_is_about_to_be_elected_may_have_lost_its_log() -> None:

@@ -7,7 +7,7 @@ to have a worse one.
 from __future__ import annotations
 
 from kelr.engine.advice.findings import Findings
-from kelr.engine.advice.words import or_designate
+from kelr.engine.advice.words import or_bring_back_the_best, or_designate
 from kelr.engine.case import Case
 from kelr.engine.logs import count_distinct
 from kelr.engine.words import agree, brokers, joined, plural
@@ -62,7 +62,10 @@ def bring_the_best_back(case: Case, found: Findings) -> Advice | None:
     text = f"{first}; {_on_return(found, best)}."
     if unheard:
         text += f" Read the {agree(len(unheard), 'log', 'logs')} of {joined(unheard)}, too, before you choose."
-    alternative, designate = or_designate(case, found, f"If {best} cannot come back")
+    next_best = or_bring_back_the_best(case, (best,))
+    condition = "If neither can be done" if next_best else f"If {best} cannot come back"
+    otherwise, designate = or_designate(case, found, condition)
+    alternative = " ".join(filter(None, (next_best, otherwise)))
     command = ("explain", case.name)
     return Advice(AdviceAction.BRING_BACK, text, best, alternative, command=command, designate=designate)
 

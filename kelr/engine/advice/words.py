@@ -87,13 +87,16 @@ def _no_alternative(case: Case) -> str:
 
 
 def or_bring_back_the_best(case: Case, awaited: tuple[int, ...]) -> str:
-    """The alternative of an absent replica that has the best log of all that were heard; empty where there is none."""
-    best = case.logs.best
-    if best is None or best.replica in awaited or best.replica in case.live:
+    """The alternative of an absent replica that has a better log than all that are live, and than all absent ones but
+    those that are waited for; empty where there is none."""
+    others = [replica for replica in (*case.live, *case.absent) if replica not in awaited]
+    best = case.logs.best_of(others)  # of equals the first, so one that is live
+    if best is None or best.replica in case.live:
         return ""
+    among = "those" if case.logs.is_best(best.replica) else "the others"
     return (
-        f"If {joined(awaited, 'and')} cannot come back: bring {best.replica} back, which has the best log of those that"
-        " were heard."
+        f"If {joined(awaited, 'and')} cannot come back: bring {best.replica} back, which has the best log of {among}"
+        " that were heard."
     )
 
 
