@@ -34,7 +34,8 @@ def test_what_is_well_passes_every_check_once() -> None:
         # The preferred leader took over afterwards, with everything that the plan was to keep.
         (seen(state={"leader": 3}), YES, "3 leads (leader epoch 5), and 2 was to lead: its log holds all of 2's"),
         (seen(state={"leader": 3}, logs=(log(3, (2, 116), (5, 140)), log(2, *LINEAGE))), NO, "goes on from 116"),
-        (seen(state={"leader": 3, "isr": (3,)}), NO, "2 is not in the ISR"),
+        (seen(state={"leader": 3, "isr": (3,)}), NOT_YET, "nothing that 2 held is missing, but 2 is not in the ISR"),
+        (seen(state={"leader": 3, "isr": (3,)}, live=frozenset({3})), NOT_YET, "in the ISR: its broker is not live"),
         (seen(state={"leader": 3}, logs=(NotHeard(3, Unheard.TIMED_OUT),)), NOT_YET, "cannot be told"),
         (seen(state={"leader": 3}, logs=(NotHeard(3, Unheard.NOT_AUTHORIZED),)), UNKNOWN, "cannot be told"),
         (seen(state={"leader": 3}, logs=(log(3, *LINEAGE, lineage=None),)), NO, "cannot be told"),

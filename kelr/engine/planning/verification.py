@@ -114,11 +114,13 @@ def _leader(planned: PlannedElection, state: PartitionState, seen: Seen, logs: K
         return _finding(planned, Check.LEADER, Passed.NOT_YET, text, f"kelr explain {planned.address}")
     if leader == planned.elect:
         return _finding(planned, Check.LEADER, Passed.YES, f"{leader} leads, in leader epoch {epoch}")
-    return _other_leader(planned, state, logs, leader)
+    return _other_leader(planned, state, seen, logs)
 
 
-def _other_leader(planned: PlannedElection, state: PartitionState, logs: KnownLogs, leader: int) -> Finding:
+def _other_leader(planned: PlannedElection, state: PartitionState, seen: Seen, logs: KnownLogs) -> Finding:
     """Leadership may move on after an election (auto.leader.rebalance.enable); what counts is whose log goes on."""
+    leader = state.leader
+    assert leader is not None
     kept, held = _kept(planned, logs.heard.get(leader)), _planned_log_end(planned)
     words = f"{leader} leads (leader epoch {state.leader_epoch}), and {planned.elect} was to lead"
     if kept is None or held is None:
@@ -130,8 +132,9 @@ def _other_leader(planned: PlannedElection, state: PartitionState, logs: KnownLo
         text = f"{words}: of the {held} offsets that the plan was to keep, its log goes on from {kept}"
         return _finding(planned, Check.LEADER, Passed.NO, text, f"kelr log-info --lineage {planned.address}")
     if planned.elect not in state.isr:
-        text = f"{words}; nothing that {planned.elect} held is missing, but {planned.elect} is not in the ISR"
-        return _finding(planned, Check.LEADER, Passed.NO, text)
+        down = "" if planned.elect in seen.live else ": its broker is not live"
+        text = f"{words}; nothing that {planned.elect} held is missing, but {planned.elect} is not in the ISR{down}"
+        return _finding(planned, Check.LEADER, Passed.NOT_YET, text)
     text = f"{words}: its log holds all of {planned.elect}'s, up to offset {held}; leadership moved after the election"
     return _finding(planned, Check.LEADER, Passed.YES, text)
 
