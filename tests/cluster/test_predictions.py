@@ -1,8 +1,8 @@
 """What `explain` says would happen is made to happen, and Kafka does just that: same leader, same truncated offsets.
 
 Each incident leaves six partitions, one for each order of three replicas. A third of them gets a stock unclean
-election, a third the designation that kelr recommends, by Kafka's own tools and the lines that kelr printed, and a
-third waits until the absent brokers are back.
+election, a third the designation of the best live log, by public tools with the files and lines that a plan becomes for
+them, and a third waits until the absent brokers are back.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from confluent_kafka import TopicPartition as WirePartition
 from confluent_kafka.admin import AdminClient
 
 from kelr.engine import agreement, rank_logs
+from kelr.engine.advice.by_hand import STOCK_CONNECTION
+from kelr.engine.planning import KAFKA_PYTHON_CONNECTION, StockFiles, plan_of, stock_files
 from kelr.lab import INCIDENTS, Action, IncidentReport, Lab, LabSpec, run_incident
 from kelr.model import (
     AdviceAction,
@@ -34,6 +36,7 @@ from kelr.model import (
     Situation,
     Snapshot,
     TopicPartition,
+    Wish,
     select,
 )
 from kelr.sources.connection import ConnectionSettings
@@ -84,7 +87,7 @@ def _check_predictions(lab: Lab, incident: str, *, rules: str) -> None:
     by_return = [decision for decision in decisions if decision.partition % 3 == 2]
     with _truncations(lab) as truncations:
         _elect_uncleanly(lab, by_election)
-        _designate_as_advised(lab, by_hand)
+        _designate_with_other_tools(lab, snapshot, by_hand)
         _check_truncations(
             snapshot, [_outcome(decision, ElectionType.UNCLEAN) for decision in by_election], by_election, truncations
         )
@@ -134,37 +137,48 @@ def _elect_uncleanly(lab: Lab, decisions: Sequence[Decision]) -> None:
     _wait_for_leaders(lab, decisions, predicted)
 
 
-def _designate_as_advised(lab: Lab, decisions: Sequence[Decision]) -> None:
-    """The advice's lines for Kafka's own tools, run as they stand, make the designated replica the leader."""
-    predicted = {}
-    for decision in decisions:
-        best = _best(decision)
-        predicted[decision.partition] = decision.leader if decision.leader is not None else best.elected
-        if decision.leader is None and best.elected is not None:
-            assert best.elected == best.designate
-            _run_lines(lab, decision.advice.by_hand)
-    _wait_for_leaders(lab, decisions, predicted)
+def _designate_with_other_tools(lab: Lab, snapshot: Snapshot, decisions: Sequence[Decision]) -> None:
+    """A plan's lines for public tools, run as they stand, make the designated replicas the leaders."""
+    best = {TopicPartition(decision.topic, decision.partition): _best(decision) for decision in decisions}
+    plan = plan_of(
+        snapshot,
+        [d for d in decisions if d.leader is None and _best(d).elected is not None],
+        lambda address: Wish(ElectionType.DESIGNATION, best[address].designate),
+        now_ms=0,
+        made_by="kelr/test",
+    )
+    assert plan.not_planned == ()
+    _run_steps(lab, stock_files(plan))
+    wanted = {one.partition: one.elect for one in plan.elections}
+    _wait_for_leaders(lab, decisions, {decision.partition: decision.leader for decision in decisions} | wanted)
     states = lab.partitions(decisions[0].topic)
     for decision in decisions:
         assert states[TopicPartition(decision.topic, decision.partition)].replicas == decision.replicas
 
 
-def _run_lines(lab: Lab, lines: Sequence[str]) -> None:
-    assert lines, "a leaderless partition with a best live log has commands to designate it"
-    for line in lines:
-        placed = line.removesuffix(" &&").replace("{stock}", f"--bootstrap-server {lab.bootstrap_servers}")
-        placed = placed.replace("{kafka-python}", f"-b {lab.bootstrap_servers}")
-        tool, *arguments = shlex.split(placed)
-        if tool == "kafka-python":
-            # In a shell: the line looks at the tool's answer, because its status is 0 even where Kafka refuses.
-            path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-            shell = ["sh", "-c", placed]
-            done = subprocess.run(
-                shell, capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "PATH": path}
-            )
-        else:
-            done = lab.stock_tool(tool, *arguments)
-        assert done.returncode == 0, done.stdout + done.stderr
+def _run_steps(lab: Lab, files: StockFiles) -> None:
+    for step in files.steps:
+        if step.file is not None:
+            Path(lab.directory, step.file).write_text(step.text)
+        for line in step.lines:
+            placed = line.removesuffix(" &&").replace(STOCK_CONNECTION, f"--bootstrap-server {lab.bootstrap_servers}")
+            placed = placed.replace(KAFKA_PYTHON_CONNECTION, f"-b {lab.bootstrap_servers}")
+            _run_line(lab, placed if step.file is None else placed.replace(step.file, str(lab.directory / step.file)))
+
+
+def _run_line(lab: Lab, line: str) -> None:
+    tool, *arguments = shlex.split(line)
+    if tool == "kafka-python":
+        # In a shell: the line looks at the tool's answer, because its status is 0 even where Kafka refuses.
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        shell = ["sh", "-c", line]
+        done = subprocess.run(
+            shell, capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "PATH": path}
+        )
+    else:
+        done = lab.stock_tool(tool, *arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "NOT REORDERED" not in done.stdout, done.stdout + done.stderr
 
 
 def _wait_for_leaders(lab: Lab, decisions: Sequence[Decision], predicted: Mapping[int, int | None]) -> None:
