@@ -7,14 +7,15 @@ each replica. Ordinary snapshot files are read as collections, too: then their l
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kelr import __version__
 from kelr.errors import BadInputError, RefusedError, UsageError
-from kelr.model import Cluster, LogAnswer, Selection, Snapshot, TopicPartition, parse_target
+from kelr.model import Cluster, LogAnswer, NotHeard, Selection, Snapshot, TopicPartition, parse_target
 from kelr.sources.disk.collection import SOURCE, DiskCollection, LogDirectory
+from kelr.sources.disk.names import printable
 from kelr.sources.snapshot_file import read_snapshot, write_lines
 from kelr.sources.snapshot_reader import SnapshotReader
 
@@ -211,7 +212,7 @@ def _disk_line(disk: CollectedDisk) -> DiskLine:
         read_at_ms=disk.read_at_ms,
         directories=tuple(
             DirectoryLine(
-                path=one.path,
+                path=printable(one.path),
                 directory_id=one.directory_id,
                 clean_shutdown=one.clean_shutdown,
                 broker_epoch=one.broker_epoch,
@@ -223,7 +224,7 @@ def _disk_line(disk: CollectedDisk) -> DiskLine:
         ),
         selected=None if disk.selection is None else tuple(str(target) for target in disk.selection.targets),
         whole=disk.whole,
-        warnings=disk.warnings,
+        warnings=tuple(map(printable, disk.warnings)),
     )
 
 
@@ -234,11 +235,15 @@ def _replica_line(address: TopicPartition, log: CollectedLog) -> ReplicaLine:
         topic=address.topic,
         partition=address.partition,
         topic_id=log.topic_id,
-        log=LogLine.of(log.answer),
-        directory=log.directory,
-        notes=log.notes,
+        log=LogLine.of(_printable(log.answer)),
+        directory=printable(log.directory),
+        notes=tuple(map(printable, log.notes)),
         bytes_behind=log.bytes_behind,
     )
+
+
+def _printable(answer: LogAnswer) -> LogAnswer:
+    return replace(answer, detail=printable(answer.detail)) if isinstance(answer, NotHeard) else answer
 
 
 def read_collection(path: Path) -> Collection:

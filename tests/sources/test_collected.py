@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,6 +107,21 @@ def test_the_same_collection_makes_the_same_bytes(dead: DiskCollection, tmp_path
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
     with pytest.raises(UsageError, match="exists already"):
         save_collection(dead, tmp_path / "one")
+
+
+def test_names_of_any_bytes_are_saved_as_text(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\x1b[31m"))
+    disk_at(tmp_path / "data", 1, "orders-0", "orders-1").path.rename(path)
+    (path / os.fsdecode(b"odd\xfe\x07")).mkdir()
+    (path / "orders-0" / f"{0:020d}.log").write_bytes(bytes(100))
+    (path / "orders-1" / f"{0:020d}.log").unlink()
+    os.mkfifo(path / "orders-1" / f"{0:020d}.log")
+    save_collection(read_log_directories([path], clock_ms=lambda: NOW_MS), tmp_path / "file")
+    found = read_collection(tmp_path / "file")
+    assert found.disks[0].directories[0].path == f"{tmp_path}/??[31m"
+    assert "odd??" in found.disks[0].warnings[0]
+    text = b"".join(_lines(tmp_path / "file")).decode()
+    assert text.replace("\n", "").isprintable()
 
 
 def test_an_ordinary_snapshot_is_a_collection_of_its_logs(tmp_path: Path) -> None:

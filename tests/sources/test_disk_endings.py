@@ -343,6 +343,17 @@ def test_offsets_and_epochs_that_run_backwards_are_never_trusted(disk: Disk, sec
     assert words in answer.detail
 
 
+def test_what_a_torn_batch_left_in_the_middle_is_cut_off_after_a_crash(disk: Disk) -> None:
+    """After a clean shutdown Kafka appends behind a torn batch, so that its head stands before the next one (seen on
+    4.3.1): old offsets, and no checksum that fits."""
+    replica = disk.replica("orders-0")
+    first, second = batches(0, [Run(0, 3)]), batches(15, [Run(1, 3)])
+    replica.segment(0, [*first, first[0][:40], *second], index="empty")
+    replica.epochs((0, 0), (1, 15))
+    log = heard(disk)
+    assert (log.log_end, log.last_epoch, log.lineage) == (15, 0, (EpochEnd(0, 15),))
+
+
 def test_a_compaction_that_was_interrupted_is_finished_as_kafka_would(disk: Disk) -> None:
     replica = disk.replica("orders-0")
     replica.segment(0, batches(0, [Run(0, 2)]))

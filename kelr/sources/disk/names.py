@@ -74,6 +74,11 @@ def stops_kafka(name: str) -> bool:
     return name not in _NOT_LOGS and replica_name(name) is None
 
 
+def printable(text: str) -> str:
+    """The text for a terminal or a file: a name on a disk may hold any bytes but two."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
 def segment_base(name: str) -> int | None:
     """The base offset that the name of a segment file gives; None where it is no segment."""
     match = _SEGMENT.fullmatch(name)

@@ -20,6 +20,7 @@ from kelr.sources.disk.names import (
     METADATA_TOPIC,
     RECOVERY_POINTS,
     Kind,
+    printable,
     replica_name,
     stops_kafka,
 )
@@ -245,7 +246,7 @@ def _replica_directories(place: Path, directory: LogDirectory, warnings: list[st
         return [(place.name, directory.path)]
     with os.scandir(place) as entries:
         inside = sorted(entry.name for entry in entries if entry.is_dir())
-    odd = [name for name in inside if stops_kafka(name)]
+    odd = [printable(name) for name in inside if stops_kafka(name)]
     if odd:
         warnings.append(
             f"{directory.path} holds {_some(odd)}, which is no replica's directory: Kafka does not start while that is"

@@ -167,22 +167,24 @@ class Segment:
         if header.size_bytes > left:
             text = f"the batch at offset {header.base_offset} has {header.size_bytes} bytes, and {left} are there"
             return Stop(StopKind.TORN, at, text)
-        wrong = _disorder(self.file.base, before, header)
-        if wrong is not None:
+        if header.size_bytes > MAX_BATCH_BYTES:
             self.disordered = True
-            return Stop(StopKind.GARBAGE, at, wrong)
+            text = f"a batch would be {header.size_bytes} bytes long; kelr reads up to {MAX_BATCH_BYTES}"
+            return Stop(StopKind.GARBAGE, at, text)
         view = window.at(at, header.size_bytes) if content else head
         if content and len(view) < header.size_bytes:
             return Stop(StopKind.TORN, at, "the file became shorter while it was read")
         if check_crc and not crc_matches(view, 0, header):
             return Stop(StopKind.CRC, at, f"the batch at offset {header.base_offset} does not match its checksum")
+        wrong = _disorder(self.file.base, before, header)
+        if wrong is not None:
+            self.disordered = True
+            return Stop(StopKind.GARBAGE, at, wrong)
         return header, view[: header.size_bytes]
 
 
 def _disorder(base: int, before: BatchHeader | None, header: BatchHeader) -> str | None:
     """Why a batch cannot stand where it stands; None where it can."""
-    if header.size_bytes > MAX_BATCH_BYTES:
-        return f"a batch would be {header.size_bytes} bytes long; kelr reads up to {MAX_BATCH_BYTES}"
     if header.base_offset < base or header.last_offset_delta < 0:
         return f"a batch of offsets {header.base_offset} to {header.last_offset} in a segment that begins at {base}"
     if before is None:
