@@ -1,0 +1,34 @@
+"""What a cluster shows of one planned partition after its election, and how a finding about it is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kelr.model import Check, Finding, LogAnswer, PartitionState, Passed, PlannedElection
+from kelr.model.afterwards import CommittedOffsets, Transactions, Unread
+
+NOT_ASKED = Unread("nobody asked")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a cluster shows of one planned partition."""
+
+    state: PartitionState | None
+    """None: the partition could not be described; `error` says why."""
+    live: frozenset[int] = frozenset()
+    """Brokers that are registered and not fenced."""
+    min_isr: int | None = None
+    """Effective min ISR; None where it is not known."""
+    logs: tuple[LogAnswer, ...] = ()
+    earlier_high_watermark: int | None = None
+    """The leader's high watermark from before `logs` were read, so that a replica in sync holds everything below it."""
+    transactions: Transactions = NOT_ASKED
+    committed: CommittedOffsets | Unread = NOT_ASKED
+    now_ms: int = 0
+    error: str = ""
+
+
+def finding_of(planned: PlannedElection, check: Check, passed: Passed, text: str, command: str = "") -> Finding:
+    """One check of the planned partition."""
+    return Finding(planned.topic, planned.partition, check, passed, text, command)

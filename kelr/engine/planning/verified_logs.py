@@ -1,0 +1,168 @@
+"""Judges the logs after an election: is all there that was to be kept, and is all gone that was to be given up?"""
+
+from __future__ import annotations
+
+from kelr.engine.logs import KnownLogs, segments
+from kelr.engine.planning.seen import Seen, finding_of
+from kelr.engine.words import joined, plural
+from kelr.model import (
+    Check,
+    Finding,
+    LogEvidence,
+    NotHeard,
+    PartitionState,
+    Passed,
+    PlannedElection,
+    ReplicaLog,
+    Truncation,
+    Unheard,
+)
+
+_PASSING = frozenset(
+    {Unheard.STALE, Unheard.TIMED_OUT, Unheard.UNREACHABLE, Unheard.NOT_A_REPLICA, Unheard.NO_ADDRESS, Unheard.ERROR}
+)
+"""Silences that may end by themselves."""
+
+
+def planned_log_end(planned: PlannedElection) -> int | None:
+    """Where the log of the replica that is to lead ended, in the plan; None where that was not known."""
+    evidence = elected_log(planned)
+    return None if evidence is None else evidence.log_end
+
+
+def elected_log(planned: PlannedElection) -> LogEvidence | None:
+    """What the plan knew of the log of the replica that is to lead."""
+    return next((log for log in planned.evidence.logs if log.replica == planned.elect), None)
+
+
+def kept_up_to(planned: PlannedElection, log: ReplicaLog | None) -> int | None:
+    """The offset (exclusive) up to which a log holds the records that the planned replica's log held.
+
+    Only one leader writes in an epoch, so a log that holds the planned log's last epoch up to its end holds all of it.
+    What retention has taken since counts as held. None where it is not known.
+    """
+    evidence = elected_log(planned)
+    if log is None or evidence is None or evidence.log_end is None:
+        return None
+    held = evidence.log_end
+    if evidence.last_epoch is None:
+        return held if held == (evidence.log_start or 0) else None
+    parts = segments(log)
+    if parts is None or log.lineage is None:
+        return None
+    if (log.log_start or 0) >= held:
+        return held  # retention has taken all of it since
+    older = [part for part in parts if part.epoch <= evidence.last_epoch]
+    end = older[-1].end if older else log.log_start or 0
+    # Without that epoch, at least its last record is gone.
+    return min(end, held if older and older[-1].epoch == evidence.last_epoch else held - 1)
+
+
+def truncated(planned: PlannedElection, state: PartitionState, seen: Seen, logs: KnownLogs) -> Finding:
+    """The replicas whose logs were to be cut: a log that agrees with the leader's was."""
+    predicted = [one for one in planned.loss.truncations if one.replica != state.leader]
+    if not predicted:
+        return finding_of(planned, Check.TRUNCATED, Passed.YES, "no replica had anything to give up")
+    later = [one for one in predicted if one.replica not in seen.live or one.replica not in state.replicas]
+    now = [one for one in predicted if one not in later]
+    assert state.leader is not None
+    worst, texts = Passed.YES, []
+    for truncation in now:
+        passed, text = _cut(truncation, state.leader, logs)
+        worst = max(worst, passed, key=_WORSE.index)
+        texts.append(text)
+    texts += [f"{one.replica} is not live: {_gives_up(one)} when it returns" for one in later]
+    if not now:
+        texts.insert(0, "no live replica had anything to give up")
+    command = "" if worst is Passed.YES else f"kelr log-info --lineage {planned.address}"
+    return finding_of(planned, Check.TRUNCATED, worst, "; ".join(texts), command)
+
+
+def _gives_up(truncation: Truncation) -> str:
+    return f"{plural(truncation.offsets, 'offset')} from {truncation.from_offset} on go"
+
+
+def _cut(truncation: Truncation, leader: int, logs: KnownLogs) -> tuple[Passed, str]:
+    replica = truncation.replica
+    silence = silence_of(logs, leader) or silence_of(logs, replica)
+    if silence is not None:
+        return silence
+    agreed = logs.agreement(replica, leader)
+    if agreed is None:
+        return Passed.UNKNOWN, f"{replica}'s log and the leader's cannot be compared"
+    if agreed < logs.ranked[replica].log_end:
+        return (
+            Passed.NOT_YET,
+            f"{replica} still holds what it is to give up: its log parts from the leader's at {agreed}",
+        )
+    return Passed.YES, f"{replica} gave up its log from {truncation.from_offset} on"
+
+
+def logs_agree(planned: PlannedElection, state: PartitionState, seen: Seen, logs: KnownLogs) -> Finding:
+    leader = state.leader
+    assert leader is not None
+    silence = silence_of(logs, leader)
+    command = f"kelr log-info --lineage {planned.address}"
+    if silence is not None:
+        return finding_of(planned, Check.LOGS, silence[0], silence[1], command)
+    kept, held = kept_up_to(planned, logs.heard[leader]), planned_log_end(planned)
+    if kept is not None and held is not None and kept < held and leader == planned.elect:
+        text = (
+            f"{leader}'s log ended at {held} in the plan, and of that only what is below {kept} is in the log now:"
+            " more was lost than planned"
+        )
+        return finding_of(planned, Check.LOGS, Passed.NO, text, command)
+    worst, texts = Passed.YES, []
+    for replica in state.isr:
+        if replica == leader:
+            continue
+        passed, text = _agrees(replica, leader, seen, logs)
+        worst = max(worst, passed, key=_WORSE.index)
+        if passed is not Passed.YES:
+            texts.append(text)
+    others = [replica for replica in state.isr if replica != leader]
+    if worst is Passed.YES:
+        end = logs.heard[leader].log_end
+        text = f"the leader's log ends at {end}"
+        text += f", and {_logs_of(others)} with it" if others else "; no other replica is in sync to compare it with"
+        return finding_of(planned, Check.LOGS, worst, text)
+    return finding_of(planned, Check.LOGS, worst, "; ".join(texts), command)
+
+
+def _logs_of(replicas: list[int]) -> str:
+    return f"{joined(replicas)} {'agrees' if len(replicas) == 1 else 'agree'}"
+
+
+def _agrees(replica: int, leader: int, seen: Seen, logs: KnownLogs) -> tuple[Passed, str]:
+    silence = silence_of(logs, replica)
+    if silence is not None:
+        return silence
+    agreed = logs.agreement(replica, leader)
+    if agreed is None:
+        return Passed.UNKNOWN, f"{replica}'s log and the leader's cannot be compared"
+    follower = logs.ranked[replica]
+    if agreed < min(follower.log_end, logs.ranked[leader].log_end):
+        return Passed.NO, f"{replica} is in the ISR, and its log parts from the leader's at {agreed}"
+    if seen.earlier_high_watermark is not None and follower.log_end < seen.earlier_high_watermark:
+        text = f"{replica} is in the ISR, and its log ends at {follower.log_end}, below the high watermark"
+        return Passed.NOT_YET, f"{text} {seen.earlier_high_watermark}"
+    return Passed.YES, ""
+
+
+def silence_of(logs: KnownLogs, replica: int) -> tuple[Passed, str] | None:
+    """Why nothing can be said of a replica's log; None where something can."""
+    if replica in logs.ranked:
+        return None
+    heard, unheard = logs.heard.get(replica), logs.unheard.get(replica)
+    if heard is not None:
+        return Passed.UNKNOWN, f"the epochs of {replica}'s log are not known: {heard.last_epoch_error or 'no epochs'}"
+    passed = Passed.NOT_YET if unheard is not None and unheard.reason in _PASSING else Passed.UNKNOWN
+    return passed, f"{replica}'s log was not heard: {_why(unheard)}"
+
+
+def _why(unheard: NotHeard | None) -> str:
+    return "it was not asked for" if unheard is None else unheard.detail or str(unheard.reason)
+
+
+_WORSE = (Passed.YES, Passed.UNKNOWN, Passed.NOT_YET, Passed.NO)
+"""Which result stands for several; NOT_YET before UNKNOWN, so that what comes true is waited for."""
