@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -59,13 +60,11 @@ class Site:
         return disks | gone
 
     def lose_unreadable_disks(self) -> None:
-        """Put the disks of brokers that are gone without one out of everybody's reach."""
+        """Delete the disks of brokers that are gone without one; the next way gets them back to be lost again."""
         for broker, readable in self.chaos.gone.items():
             if not readable:
-                data = self.lab.data_directory(broker)
-                for entry in data.iterdir():
-                    if entry.is_dir():
-                        entry.rename(data.with_name("out-of-reach-" + entry.name))
+                shutil.rmtree(self.lab.data_directory(broker))
+                self.lab.data_directory(broker).mkdir()
 
     def stock(self, tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         return self.lab.stock_tool(tool, "--bootstrap-server", self.lab.bootstrap_servers, *arguments, timeout_s=120)
