@@ -366,7 +366,7 @@ def hold(
       kelr recover hold --topic orders --dry-run -b kafka-1:9092
       kelr recover hold --topic orders --yes-clear-elr-of orders -b kafka-1:9092
     """
-    from kelr.commands.recover_settle import hold as hold_it  # noqa: PLC0415 - not for --help
+    from kelr.commands.recover_hold import hold as hold_it  # noqa: PLC0415 - not for --help
 
     hold_it(session, topic, yes_clear=yes_clear_elr_of, force=force, dry_run=dry_run)
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from kelr.commands.changing import hand_of, require_live, who_changes
 from kelr.commands.recovering import read_duration_ms, reporter
 from kelr.commands.session import Session, now_ms
-from kelr.errors import BadInputError, PartlyDoneError, RefusedError, UsageError
-from kelr.model import Plan, TopicPartition
+from kelr.errors import BadInputError, PartlyDoneError, UsageError
+from kelr.model import Plan
 from kelr.recovery import audit
-from kelr.recovery.hold import Held, HoldPrice, hold_topic, price_of_hold
 from kelr.recovery.mending import PutRight
 from kelr.recovery.places import audit_file, state_directory
 from kelr.recovery.plan_file import read_plan
@@ -23,7 +21,6 @@ from kelr.recovery.status import PartitionStatus, RecoveryStatus, status
 from kelr.recovery.times import from_iso
 from kelr.recovery.undo import undo, undo_plan
 from kelr.view.audit import audit_view
-from kelr.view.hold import Loses, Price, hold_view, price_head, price_lines
 from kelr.view.output import Output
 from kelr.view.recovery_status import OpenJournal, Put, Standing, Status, show_put_right, show_status
 
@@ -199,149 +196,6 @@ def _puts(done: PutRight, *, undone: bool) -> list[Put]:
 
 def _how(*, restored: bool, settled: bool) -> str:
     return _RESTORED if restored else _CHANGED if settled else _NOT_RESTORED
-
-
-# Hold.
-
-
-def hold(session: Session, topic: str, *, yes_clear: str | None, force: str | None, dry_run: bool) -> None:
-    """Show the price, ask for the topic's name, and clear its ELR and LastKnownELR.
-
-    Raises:
-        RefusedError: it cannot be held, nobody agreed, or it takes a reason.
-    """
-    require_live(session)
-    if yes_clear is not None and yes_clear != topic:
-        raise UsageError(
-            f"--yes-clear-elr-of names topic {yes_clear}, and --topic {topic}", next_step="name the same topic twice"
-        )
-    price = price_of_hold(topic, source=session.source(), clock_ms=now_ms)
-    output = session.output
-    if output.format.for_people:
-        for line in price_lines(output, _price(price), _loses(price, None)):
-            output.line(line)
-    try:
-        _agree(output, price, yes_clear=yes_clear, force=force, dry_run=dry_run)
-    except RefusedError as error:
-        _show_hold(output, price, None, error.message, following=_hold_again(price))
-        raise
-    if dry_run:
-        _show_hold(output, price, None, "nothing was changed", following=_hold_again(price))
-        return
-    held = hold_topic(
-        price,
-        source=session.source(),
-        hand=hand_of(session),
-        state_directory=state_directory(),
-        clock_ms=now_ms,
-        who=who_changes(session),
-        force_reason=force,
-        report=reporter(session),
-    )
-    output.end_progress()
-    _show_hold(output, price, held, _held_in_words(held), following=_after_hold(held))
-    if not held.good:
-        raise PartlyDoneError(
-            f"topic {topic} is not held as it should be: {_held_in_words(held)}", next_step="kelr recover status"
-        )
-
-
-def _agree(output: Output, price: HoldPrice, *, yes_clear: str | None, force: str | None, dry_run: bool) -> None:
-    if price.refusal is not None:
-        raise RefusedError(f"nothing was changed: {price.refusal}")
-    if price.needs_force is not None and not (force or "").strip() and not dry_run:
-        raise RefusedError(
-            f"nothing was changed: {price.needs_force}",
-            next_step="bring that broker back instead, or add --force 'why it has to be'",
-        )
-    if dry_run or yes_clear is not None:
-        return
-    if not sys.stdin.isatty():
-        raise RefusedError(
-            "nothing was changed: there is no terminal to ask on", next_step=f"add --yes-clear-elr-of {price.topic}"
-        )
-    output.stdout.flush()
-    output.stderr.write(f"Type the topic's name to clear its ELR and LastKnownELR ({price.topic}): ")
-    output.stderr.flush()
-    answer = sys.stdin.readline().strip()
-    if answer != price.topic:
-        raise RefusedError(
-            f"nothing was changed: the answer was {answer!r}, not {price.topic}", next_step="type the topic's name"
-        )
-
-
-def _show_hold(
-    output: Output, price: HoldPrice, held: Held | None, text: str, *, following: Sequence[str] | None
-) -> None:
-    if output.format.for_people:
-        if held is not None:
-            output.line(text)
-        elif not price.refusal:
-            output.note(text)
-        if following is not None:
-            output.next(following)
-        return
-    with output.listing(hold_view(), price_head(_price(price))) as listing:
-        listing.add(_loses(price, held))
-        listing.finish(
-            {
-                "done": held is not None and held.good,
-                "restored": None if held is None else held.config.restored,
-                "text": text,
-                "next": None if following is None else output.next_command(following),
-            }
-        )
-
-
-def _held_in_words(held: Held) -> str:
-    if held.error is not None:
-        return f"min.insync.replicas could not be written: {held.error}"
-    cleared = f"ELR and LastKnownELR of {len(held.cleared)} partitions are empty"
-    left = f"; those of {', '.join(map(str, held.left))} are not" if held.left else ""
-    restored = "has its old value" if held.config.restored else f"was not restored ({held.config.text})"
-    start = "" if held.left else "; brokers may be started now, none of them is elected by itself"
-    return f"{cleared}{left}; min.insync.replicas {restored}{start}"
-
-
-def _hold_again(price: HoldPrice) -> tuple[str, ...] | None:
-    if price.refusal is not None:
-        return None
-    force = ("--force", "REASON") if price.needs_force else ()
-    return ("recover", "hold", "--topic", price.topic, "--yes-clear-elr-of", price.topic, *force)
-
-
-def _after_hold(held: Held) -> tuple[str, ...]:
-    return ("recover", "plan", held.topic, "--out", "plan.json") if held.good else ("recover", "status")
-
-
-def _price(price: HoldPrice) -> Price:
-    return Price(
-        price.topic,
-        price.cluster_id,
-        price.own_value,
-        price.writes,
-        price.leaderless,
-        price.producers,
-        price.defect,
-        price.refusal,
-        price.needs_force,
-    )
-
-
-def _loses(price: HoldPrice, held: Held | None) -> list[Loses]:
-    cleared: set[TopicPartition] = set() if held is None else set(held.cleared)
-    return [
-        Loses(
-            one.topic,
-            one.partition,
-            one.leader,
-            one.elr,
-            one.last_known_elr,
-            one.clean,
-            None if held is None else one.address in cleared,
-        )
-        for one in price.cleared
-    ]
 
 
 # The audit log.

@@ -15,6 +15,7 @@ import pytest
 from kelr.commands.recovering import rescue_commands
 from kelr.model import RescueStep, TopicPartition
 from kelr.recovery.plan_file import read_plan
+from kelr.recovery.verify import Waiting
 from kelr.sources.memory import MemorySource
 from kelr.sources.snapshot_file import read_snapshot, write_snapshot
 from tests.commands.conftest import Kelr, Ran
@@ -23,7 +24,7 @@ from tests.recovery.simulated import WHO, Killed, SimulatedHand, SimulatedSource
 from tests.view.test_schema import violations
 
 CONNECTION = ("-b", "kafka-1:9092")
-MODULES = ("recover_plan", "recover_apply", "recover_verify", "recover_settle", "recover_collect")
+MODULES = ("recover_plan", "recover_apply", "recover_verify", "recover_settle", "recover_hold", "recover_collect")
 DESIGNATE_2 = ("--election-type", "designation", "--designate", "2")
 
 
@@ -37,7 +38,7 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
         monkeypatch.setattr(f"kelr.commands.{module}.now_ms", world.clock_ms)
     for module in ("apply", "resume", "undo", "hold"):
         monkeypatch.setattr(f"kelr.recovery.{module}.Patience", world.patience)
-    for module in ("recover_apply", "recover_settle"):
+    for module in ("recover_apply", "recover_settle", "recover_hold"):
         monkeypatch.setattr(f"kelr.commands.{module}.hand_of", lambda _: SimulatedHand(world))
         monkeypatch.setattr(f"kelr.commands.{module}.who_changes", lambda _: WHO)
     monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
@@ -366,11 +367,15 @@ def test_verify_after_the_plan_was_applied_says_what_only_a_live_cluster_tells(k
 
 
 @pytest.mark.usefixtures("planned")
-def test_verify_takes_a_part_and_a_time_to_wait(kelr: Kelr) -> None:
+def test_verify_takes_a_part_and_a_time_to_wait(kelr: Kelr, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def waiting(seconds: float) -> Waiting:
+        return Waiting(seconds, sleep=world.sleep, now_s=lambda: world.now_s)
+
+    monkeypatch.setattr("kelr.commands.recover_verify.Waiting", waiting)
     assert kelr("recover", "verify", "plan.json", "--wait-for", "0", *CONNECTION).code == 2
     assert kelr("recover", "verify", "plan.json", "--topic", "none", *CONNECTION).code == 2
-    ran = kelr("recover", "verify", "plan.json", "--wait-for", "0.01", *CONNECTION)
-    assert (ran.code, "waiting for leader of orders:0-3\n" in ran.err) == (1, True)
+    ran = kelr("recover", "verify", "plan.json", "--wait-for", "5", *CONNECTION)
+    assert (ran.code, ran.err.count("waiting for leader of orders:0-3\n")) == (1, 1)
 
 
 # Status, resume, undo, log.
