@@ -231,6 +231,14 @@ def test_more_that_is_known_to_be_committed_is_a_greater_loss() -> None:
     seen = changed(snapshot, logs(log_of(2, (4, 135), hw=130)), designated(3))
     assert fields(seen) == ["loss"]
     assert (seen[0].planned, seen[0].now) == ("4", "14")
+    assert seen[0].text.startswith("Electing 3 would lose more offsets known to be committed now")
+
+
+def test_where_more_is_lost_altogether_the_whole_is_named() -> None:
+    snapshot = incident(NOBODY_LED)
+    seen = changed(snapshot, logs(log_of(2, (4, 150), hw=130)), designated(3))
+    assert fields(seen) == ["loss"]
+    assert (seen[0].planned, seen[0].now) == ("at least 19", "at least 34")
 
 
 def test_a_growing_loss_is_seen_although_a_log_that_was_counted_cannot_be_read_any_more() -> None:
