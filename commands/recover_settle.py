@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from kelr.commands.changing import hand_of, require_live, who_changes
 from kelr.commands.recovering import read_duration_ms, reporter
@@ -16,7 +17,7 @@ from kelr.recovery.mending import PutRight
 from kelr.recovery.places import audit_file, state_directory
 from kelr.recovery.plan_file import read_plan
 from kelr.recovery.resume import resume
-from kelr.recovery.shelf import find_journal
+from kelr.recovery.shelf import find_journal, open_journals
 from kelr.recovery.status import PartitionStatus, RecoveryStatus, status
 from kelr.recovery.times import from_iso
 from kelr.recovery.undo import undo, undo_plan
@@ -100,31 +101,30 @@ def go_on(session: Session, name: str | None) -> None:
 
 
 def take_back(session: Session, name: str | None) -> None:
-    """Put orders and configs of a journal, or of a plan whose journal is lost, back. Raises KelrError where something
-    is left."""
+    """Put orders and configs of a journal back, or of a plan: by its open journal, or, where that is lost, by the order
+    that each of its partitions has now. Raises KelrError where something is left."""
     require_live(session)
-    state = state_directory()
+    state, cluster_id = state_directory(), session.source().cluster().cluster_id
+    common: dict[str, Any] = {
+        "source": session.source(),
+        "hand": hand_of(session),
+        "state_directory": state,
+        "clock_ms": now_ms,
+        "who": who_changes(session),
+        "report": reporter(session),
+    }
     plan = _plan_named(name)
-    if plan is not None:
-        done = undo_plan(
-            plan,
-            source=session.source(),
-            hand=hand_of(session),
-            state_directory=state,
-            clock_ms=now_ms,
-            who=who_changes(session),
-            report=reporter(session),
+    if plan is None:
+        _show_put_right(session, undo(find_journal(state, cluster_id, name), **common), undone=True)
+        return
+    wanted = {one.address for one in plan.elections}
+    paths = [journal.path for journal in open_journals(state, cluster_id) if wanted & set(journal.planned)]
+    if len(paths) > 1:
+        raise UsageError(
+            f"{len(paths)} open journals are about partitions of {name}: {', '.join(path.stem for path in paths)}",
+            next_step="undo them one by one, the newest first",
         )
-    else:
-        done = undo(
-            find_journal(state, session.source().cluster().cluster_id, name),
-            source=session.source(),
-            hand=hand_of(session),
-            state_directory=state,
-            clock_ms=now_ms,
-            who=who_changes(session),
-            report=reporter(session),
-        )
+    done = undo(paths[0], **common) if paths else undo_plan(plan, **common)
     _show_put_right(session, done, undone=True)
 
 

@@ -408,6 +408,15 @@ def test_a_run_that_was_cut_short_is_shown_and_settled(kelr: Kelr, world: World,
     assert kelr("recover", "status", "plan.json", *CONNECTION).code == 0
 
 
+@pytest.mark.usefixtures("planned")
+def test_to_undo_a_plan_closes_the_journal_of_its_run(kelr: Kelr, world: World) -> None:
+    before = orders(world)
+    kill_at(kelr, world, 1)
+    assert kelr("recover", "undo", "plan.json", *CONNECTION).code == 0
+    assert (orders(world), leaders(world)) == (before, [None] * 4)
+    assert kelr("recover", "status", *CONNECTION).code == 0
+
+
 @pytest.mark.usefixtures("world")
 def test_there_is_nothing_to_settle_where_nothing_was_begun(kelr: Kelr) -> None:
     ran = kelr("recover", "status", *CONNECTION)
