@@ -1,0 +1,147 @@
+"""``kelr recover status``, ``resume``, ``undo``, ``hold`` and ``log``: what is done beside and after a plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kelr.commands.options import with_output, with_session
+from kelr.commands.session import Session
+from kelr.errors import ExitCode
+from kelr.view.output import Output
+
+CONSENT = "Consent"
+_SETTLED = {
+    ExitCode.REFUSED: "refused for safety, or not agreed to; nothing was changed",
+    ExitCode.PARTLY_DONE: "something is left to put right, and is named",
+}
+
+
+@with_session(
+    exits={ExitCode.FOUND: "something is left to put right", ExitCode.REFUSED: "the plan is of another cluster"}
+)
+def status(
+    session: Session,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[PLAN]", help="Look at this plan's partitions, too, journal or not.")
+    ] = None,
+) -> None:
+    """Show what earlier runs left behind: open journals, replica orders, configs.
+
+    With a plan, partitions that still have the order of an election are found even
+    where the journal is lost, or is on another machine.
+
+    Examples:
+      kelr recover status -b kafka-1:9092
+      kelr recover status plan.json -b kafka-1:9092
+    """
+    from kelr.commands.recover_settle import show_what_is_left  # noqa: PLC0415 - not for --help
+
+    if not show_what_is_left(session, file):
+        raise typer.Exit(ExitCode.FOUND)
+
+
+@with_session(exits=_SETTLED)
+def resume(
+    session: Session,
+    journal: Annotated[
+        str | None,
+        typer.Argument(metavar="[JOURNAL]", help="Its name, file or plan; the newest open one if not given."),
+    ] = None,
+) -> None:
+    """Finish what a run began that was cut short.
+
+    Orders and configs are put back first; then the elections that are not done go
+    through the same checks as ever, under the consent that was given.
+
+    Examples:
+      kelr recover resume -b kafka-1:9092
+    """
+    from kelr.commands.recover_settle import go_on  # noqa: PLC0415 - not for --help
+
+    go_on(session, journal)
+
+
+@with_session(exits=_SETTLED)
+def undo(
+    session: Session,
+    journal: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[JOURNAL|PLAN]", help="A journal's name or file, or a plan; the newest open journal if not given."
+        ),
+    ] = None,
+) -> None:
+    """Put replica orders and configs back as they were before a run.
+
+    Elections cannot be undone, and are named. What somebody else has changed since
+    is left alone, and named too.
+
+    Examples:
+      kelr recover undo -b kafka-1:9092
+      kelr recover undo plan.json -b kafka-1:9092
+    """
+    from kelr.commands.recover_settle import take_back  # noqa: PLC0415 - not for --help
+
+    take_back(session, journal)
+
+
+@with_session(exits=_SETTLED)
+def hold(
+    session: Session,
+    *,
+    topic: Annotated[str, typer.Option("--topic", metavar="TOPIC", help="The one topic to hold.")],
+    yes_clear_elr_of: Annotated[
+        str | None,
+        typer.Option(
+            "--yes-clear-elr-of", metavar="TOPIC", help="Do not ask; names the topic again.", rich_help_panel=CONSENT
+        ),
+    ] = None,
+    force: Annotated[
+        str | None,
+        typer.Option(
+            "--force",
+            metavar="REASON",
+            help="Although a clean candidate is thrown away; the reason goes into the audit log.",
+            rich_help_panel=CONSENT,
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the price; change nothing.")] = False,
+) -> None:
+    """Keep returning brokers from being elected: clear a topic's ELR and LastKnownELR.
+
+    For a last known leader that cannot be kept down, and whose log is the shorter
+    one. A write of the topic's min.insync.replicas clears both sets of ALL its
+    partitions; the old value is restored. The price is shown first.
+
+    Examples:
+      kelr recover hold --topic orders --dry-run -b kafka-1:9092
+      kelr recover hold --topic orders --yes-clear-elr-of orders -b kafka-1:9092
+    """
+    from kelr.commands.recover_hold import hold as hold_it  # noqa: PLC0415 - not for --help
+
+    hold_it(session, topic, yes_clear=yes_clear_elr_of, force=force, dry_run=dry_run)
+
+
+@with_output()
+def log(
+    output: Output,
+    *,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="Only what is newer: 2h, or 2026-08-20T03:12:00Z.")
+    ] = None,
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this topic. Can be repeated.")
+    ] = None,
+) -> None:
+    """Show who changed what: the audit log of this user on this machine.
+
+    Examples:
+      kelr recover log --since 24h
+      kelr recover log --topic orders -o json
+    """
+    from kelr.commands.recover_settle import show_log  # noqa: PLC0415 - not for --help
+
+    show_log(output, since=since, topics=topic or ())
