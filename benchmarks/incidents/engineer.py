@@ -89,7 +89,7 @@ class Engineer:
             disks = [part for disk in self.site.readable_disks().values() for part in ("--log-dir", str(disk))]
             self._dump("--plan", str(plan.file), *disks)
         consent = ["--yes"]
-        if plan.document["accept_loss"]:
+        if plan.document["accept_loss"] is not None:
             consent += ["--accept-loss", str(plan.document["accept_loss"])]
         if plan.document["consent"] == "force":
             consent += ["--force", REASON]
