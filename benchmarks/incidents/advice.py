@@ -52,7 +52,7 @@ def next_step(advised: Sequence[Advised], startable: Collection[int]) -> Step:
     """
     leaderless = [one for one in advised if one.leaderless]
     wishes = {one.partition: _wish(one, startable) for one in leaderless}
-    held = {one.brokers[0] for one in leaderless if one.action == "hold" and wishes[one.partition] != one.brokers[0]}
+    held = {broker for one in leaderless for broker in _unwelcome(one) if wishes[one.partition] != broker}
     wanted = Counter(broker for broker in wishes.values() if broker is not None)
     harmless = [broker for broker in wanted if broker not in held]
     lost_hope = tuple(sorted(partition for partition, broker in wishes.items() if broker is None))
@@ -73,6 +73,11 @@ def _wish(one: Advised, startable: Collection[int]) -> int | None:
     otherwise = _OTHERWISE.search(one.reason)
     instead = [int(otherwise[2])] if otherwise is not None and otherwise[2] else []
     return next((broker for broker in (*named, *others, *instead) if broker in startable), None)
+
+
+def _unwelcome(one: Advised) -> tuple[int, ...]:
+    """Brokers that Kafka would elect on their return, and that this partition wants later than another."""
+    return one.brokers if one.action in {"hold", "bring-back"} else ()
 
 
 def _most(wanted: Counter[int], among: Collection[int]) -> int:
