@@ -123,6 +123,23 @@ def test_where_nobody_is_waited_for_the_next_best_absent_log_is_an_alternative_t
     )
 
 
+@pytest.mark.parametrize(("live", "opening"), [((3,), "Bring broker 2 back first"), ((), "Start broker 2 first")])
+def test_of_those_whom_kafka_would_elect_the_best_log_comes_first(live: tuple[int, ...], opening: str) -> None:
+    """The first one back leads, and the other truncates to it; here they stand in the other order in the assignment."""
+    state, down = leaderless((1, 2, 3), elr=(1, 2), last_known=(2,)), tuple({1, 2, 3} - set(live))
+    logs = (log_of(1, (0, 35)), log_of(2, (0, 50)), log_of(3, (0, 20)))
+    advice = advised(state, cluster_of(live=live, fenced=down), logs, ("delete",))
+    assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 2)
+    assert advice.text.startswith(opening)
+
+
+def test_where_a_log_is_not_known_any_of_those_whom_kafka_would_elect_may_come_first() -> None:
+    state = leaderless((1, 2, 3), elr=(1, 2), last_known=(2,))
+    logs = (silent(1), log_of(2, (0, 50)), log_of(3, (0, 20)))
+    advice = advised(state, cluster_of(live=(3,), fenced=(1, 2)), logs, ("delete",))
+    assert advice.text.startswith("Bring one of brokers 1 and 2 back first")
+
+
 def test_a_dead_broker_that_is_about_to_be_elected_may_have_lost_its_log() -> None:
     dead = decision(leaderless(last_known=(1,)), cluster_of(live=(2, 3), fenced=(1,)), rules=ELR_4_0).advice
     assert (dead.action, dead.replica) == (AdviceAction.BRING_BACK, 1)

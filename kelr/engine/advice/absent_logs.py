@@ -22,6 +22,15 @@ def best_absent(case: Case) -> int | None:
     return best.replica
 
 
+def with_the_best_log(case: Case, replicas: tuple[int, ...]) -> tuple[int, ...]:
+    """Of several whom Kafka would elect on their return, those with the best log: the first one back leads, and the
+    others truncate to it. All of them where a log was not heard."""
+    best = case.logs.best_of(replicas)
+    if best is None or not case.logs.ranked.keys() >= set(replicas):
+        return replicas
+    return tuple(one for one in replicas if case.logs.best_of((one, best.replica)) is case.logs.ranked[one])
+
+
 def its_log_was_read(case: Case, replica: int) -> str:
     """The end of a sentence about a replica whose log was read from its disk."""
     log = case.logs.ranked[replica]

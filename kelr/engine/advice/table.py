@@ -11,6 +11,7 @@ from kelr.engine.advice.absent_logs import (
     bring_the_best_back,
     its_log_was_read,
     keep_down,
+    with_the_best_log,
 )
 from kelr.engine.advice.by_hand import designation, left_out, needs_reordering
 from kelr.engine.advice.findings import Findings
@@ -137,7 +138,7 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
     held_back = keep_down(case, found, lacking[0]) if len(lacking) == len(awaited) else None
     if held_back is not None:
         return held_back
-    awaited = tuple(replica for replica in awaited if replica not in lacking) or awaited
+    awaited = with_the_best_log(case, tuple(replica for replica in awaited if replica not in lacking) or awaited)
     first = awaited[0]
     where = "ISR" if case.state.isr else "ELR"
     any_of = brokers(awaited) if len(awaited) == 1 else f"one of {brokers(awaited)}"
@@ -292,7 +293,7 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
     whole = with_their_logs(case, found.waits_for)
     if not whole:
         return _without_their_logs(case, found, found.waits_for)
-    first = whole[0]
+    first = with_the_best_log(case, whole)[0]
     by_place = first in case.state.isr or first in case.elr
     held_back = None if by_place and not _lacks_committed(found, first) else keep_down(case, found, first)
     if held_back is not None:
