@@ -223,7 +223,18 @@ def test_a_log_that_was_chosen_blindly_and_is_read_now_is_shown_first() -> None:
     seen = changed(snapshot, logs(log_of(2, (4, 135), hw=120)), designated(2))
     assert fields(seen) == ["log_end of 2"]
     assert (seen[0].planned, seen[0].now) == ("unknown", "135")
+    assert (
+        seen[0].text == "The log of 2 was not read when the plan was made, and is now: plan again to see what is lost."
+    )
     assert changed(snapshot, logs(NotHeard(2, Unheard.TIMED_OUT)), designated(2)) == ()
+
+
+def test_a_log_that_cannot_be_read_any_more_is_named_with_the_reason() -> None:
+    mute, *_ = changed(incident(), logs(NotHeard(2, Unheard.TIMED_OUT, "no answer in 5 s")), designated(2))
+    assert (mute.planned, mute.now) == ("135", "unknown")
+    assert mute.text == "The log of 2, which is to lead, cannot be read now: no answer in 5 s."
+    mute, *_ = changed(incident(), logs(NotHeard(2, Unheard.TIMED_OUT)), designated(2))
+    assert mute.text.endswith("cannot be read now: timed-out.")
 
 
 def test_more_that_is_known_to_be_committed_is_a_greater_loss() -> None:
@@ -246,8 +257,11 @@ def test_a_growing_loss_is_seen_although_a_log_that_was_counted_cannot_be_read_a
     replicas = leaderless((2, 1, 3))
     snapshot = incident(replicas, logs=(log_of(2, (2, 100)), silent(1), log_of(3, (2, 100), (3, 150))))
     now = both(logs(silent(3), log_of(1, (2, 100), (4, 120))))
-    assert fields(changed(snapshot, now, designated(2))) == ["loss"]
+    (more,) = changed(snapshot, now, designated(2))
+    assert (more.field, more.planned, more.now) == ("loss", "0 of 1", "20 of 1")
     assert changed(snapshot, logs(silent(3)), designated(2)) == ()
+    both_known = with_logs(snapshot, log_of(1, (2, 100), (4, 120)))
+    assert changed(both_known, logs(silent(3)), designated(2)) == ()
 
 
 def test_what_was_bounded_may_not_become_unknown() -> None:

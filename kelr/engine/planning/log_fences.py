@@ -143,32 +143,32 @@ def _loss(planned: PlannedElection, subject: Subject) -> Iterator[Difference]:
 
 def _lost_now(planned: PlannedElection, subject: Subject, now: Loss) -> Difference | None:
     """The loss, where more is lost now by what was heard now."""
-    before = planned.loss
+    before, elect = planned.loss, planned.elect
     if before.total is None or now.total is None:
         return None
-    more = now.total.at_least > before.total.at_least
+    why = "now: a better log was heard than when the plan was made"
+    if now.total.at_least > before.total.at_least:
+        text = f"Electing {elect} would lose more offsets {why}."
+        return Difference("loss", str(before.total), str(now.total), text)
     known_then, known_now = _committed(before), _committed(now)
-    if not more and known_now <= known_then and not _hidden_growth(planned, subject, now):
-        return None
-    if more or known_now <= known_then:
-        planned_text, now_text, noun = str(before.total), str(now.total), "offsets"
-    else:
-        planned_text, now_text, noun = str(known_then), str(known_now), "offsets known to be committed"
-    return Difference(
-        "loss",
-        planned_text,
-        now_text,
-        f"Electing {planned.elect} would lose more {noun} now: a better log was heard than when the plan was made.",
-    )
+    if known_now > known_then:
+        text = f"Electing {elect} would lose more offsets known to be committed {why}."
+        return Difference("loss", str(known_then), str(known_now), text)
+    return _share_that_grew(planned, now) if _out_of_sight(planned, subject) else None
 
 
-def _hidden_growth(planned: PlannedElection, subject: Subject, now: Loss) -> bool:
-    """Whether some replica holds more that would be lost than it was known to, while another one that was counted then
-    is not heard now: the sums cannot be compared, so each replica's own share is."""
-    if not _out_of_sight(planned, subject):
-        return False
+def _share_that_grew(planned: PlannedElection, now: Loss) -> Difference | None:
+    """A replica that holds more that would be lost than it was known to.
+
+    Asked where another one that was counted then is not heard now, so that the sums cannot be compared.
+    """
     then = {cut.replica: cut.offsets for cut in planned.loss.truncations}
-    return any(cut.offsets > then.get(cut.replica, 0) for cut in now.truncations)
+    for cut in now.truncations:
+        known = then.get(cut.replica, 0)
+        if cut.offsets > known:
+            text = f"Electing {planned.elect} would lose offsets that {cut.replica} was not known to hold."
+            return Difference("loss", f"{known} of {cut.replica}", f"{cut.offsets} of {cut.replica}", text)
+    return None
 
 
 def _out_of_sight(planned: PlannedElection, subject: Subject) -> bool:
