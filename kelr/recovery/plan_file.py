@@ -20,7 +20,7 @@ from kelr.recovery.plan_checks import problems
 from kelr.recovery.pretty import pretty
 
 MAX_PLAN_BYTES = 64 * 1024 * 1024
-"""A longer plan is neither written nor read: it would be some 10,000 elections, which nobody reviews."""
+"""A longer plan is neither written nor read: it would be some 20,000 elections, which nobody reviews."""
 _DIGITS = 12
 _PLAN_AGAIN = "make the plan again with kelr recover plan; what is left of this one is not used"
 
