@@ -154,7 +154,16 @@ def test_a_broker_answers_after_its_start_what_its_disk_told_before(healthy_43: 
     assert_kafka_finds_the_same_batches(lab, topic, 5, unclean)
     lab.start(BROKER)
     led(lab, topic)
-    assert assert_came_true(unclean.logs, answers(lab, topic, BROKER)) == partitions
+    answered = dict(answers(lab, topic, BROKER))
+    # It still has no epochs from before its checkpoint was lost, and the batches tell them.
+    told, since = log_of(unclean, topic, 4).answer, answered.pop(4)
+    assert isinstance(told, ReplicaLog)
+    assert isinstance(since, ReplicaLog)
+    assert told.lineage is not None
+    assert since.lineage == told.lineage[1:]
+    assert (since.log_end, since.last_epoch) == (told.log_end, told.last_epoch) == (60, told.lineage[1].epoch)
+    rest = {at: log for at, log in unclean.logs.items() if at.partition != 4}
+    assert assert_came_true(rest, answered) == partitions - 1
 
 
 def log_of(disk: DiskCollection, topic: str, partition: int) -> DiskLog:
