@@ -87,11 +87,15 @@ def audit_view() -> View[AuditRow]:
         (
             fact("when", "string", "The time in ISO 8601, UTC."),
             fact("at_ms", "integer", "The same in milliseconds since 1970 UTC."),
-            fact("what", "string", "election, restore, hold or config."),
+            fact("what", "string", "election, restore, hold, config or rescue."),
             fact("command", "string", "The command, such as recover apply."),
             fact("topic", "string", "Topic name."),
             fact("partition", "integer?", "Partition number; null where a whole topic was changed."),
-            fact("result", "string", "How it ended: that of an election, or done, refused or failed."),
+            fact(
+                "result",
+                "string",
+                "How it ended: that of an election, or done, refused or failed; begun: a later line has its end.",
+            ),
             fact("wanted", "integer?", "The replica that was to lead."),
             fact("election", "string?", "The kind of election."),
             fact("method", "string?", "The requests by which it was carried out."),
@@ -104,11 +108,11 @@ def audit_view() -> View[AuditRow]:
             fact("cluster_id", "string?", "The cluster."),
             fact("plan_id", "string?", "The plan that was carried out."),
             fact("journal", "string?", "The journal's file name."),
-            fact("before", "object", "State or config from before."),
-            fact("after", "object", "State or config after."),
+            fact("before", "object?", "State or config from before; null: not recorded."),
+            fact("after", "object?", "State or config after; null: not recorded."),
             fact("evidence", "object[]", "What each replica's log was known to hold."),
             fact("loss", "object?", "The loss that was shown."),
-            fact("consent", "object", "What was needed, and what was given."),
+            fact("consent", "object?", "What was needed, and what was given; null: not recorded."),
             fact("force_reason", "string?", "The reason given with --force."),
             *people,
         ),
@@ -118,7 +122,8 @@ def audit_view() -> View[AuditRow]:
 
 def _value(row: AuditRow, key: str) -> Json:
     value: Json = getattr(row, key)
-    return value
+    # Lines that have nothing to say of these are written with empty objects: not recorded is not "known to be none".
+    return None if value == {} else value
 
 
 def _who(row: AuditRow) -> Text:
@@ -135,6 +140,8 @@ def _where(row: AuditRow) -> str:
 
 
 def _result(row: AuditRow) -> Text:
+    if row.result == "begun":
+        return styled(row.result, Style.NOTICE)
     return styled(row.result, Style.GOOD if row.result in {"done", "not-needed"} else Style.BAD)
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from kelr.view.columns import Column, Fact, View
 from kelr.view.output import Output
-from kelr.view.styled import Style, plain, styled
+from kelr.view.replicas import UNKNOWN
+from kelr.view.styled import Style, Text, plain, styled
 
 KIND = "kelr/collection"
 
@@ -67,8 +68,9 @@ def collection_view() -> View[Collected]:
                 "running",
                 "RUNNING",
                 value=lambda row: row.running,
+                text=_running,
                 type="boolean?",
-                about="Whether a broker held the directories' lock; null: not known.",
+                about="Whether a broker held the directories' lock; null: not known, or not a disk.",
             ),
             Column(
                 "warnings",
@@ -86,6 +88,12 @@ def collection_view() -> View[Collected]:
             Fact("next", "string", "The command to type next."),
         ),
     )
+
+
+def _running(row: Collected) -> Text:
+    if row.running is None:
+        return plain("-") if row.broker is None else UNKNOWN
+    return styled("yes", Style.BAD) if row.running else plain("no")
 
 
 def show_collection(

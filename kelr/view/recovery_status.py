@@ -102,7 +102,7 @@ def status_view() -> View[Standing]:
             fact("partition", "integer?", "Partition number; null for a topic's config."),
             fact("left", "boolean", "Whether something is left to put right."),
             fact("wanted", "integer?", "The replica that was to lead."),
-            fact("leader", "integer?", "Who leads; null: nobody."),
+            fact("leader", "integer?", "Who leads; null: nobody, or there is no such partition."),
             fact("order", "integer[]?", "Its replicas now; null where there is no such partition."),
             fact("restores", "integer[]?", "The order that it should have."),
             fact("result", "string?", "What the journal has as its result; null: none yet."),
@@ -216,8 +216,16 @@ def _status_lines(layout: Layout, status: Status) -> Iterator[Text]:
     if status.clean:
         yield styled("Nothing is left to put right.", Style.GOOD)
     elif left:
-        count = partitions_in_words(len({one.name for one in left}))
-        yield styled(f"{count} not as they should be after what was begun.", Style.BAD)
+        yield styled(f"{_counted(left)} not as they should be after what was begun.", Style.BAD)
+
+
+def _counted(left: Sequence[Standing]) -> str:
+    """How many partitions, and how many configs."""
+    partitions = len({one.name for one in left if one.partition is not None})
+    configs = len({(one.topic, one.text) for one in left if one.partition is None})
+    words = [partitions_in_words(partitions)] if partitions else []
+    words += [f"{configs} config{'' if configs == 1 else 's'}"] if configs else []
+    return " and ".join(words)
 
 
 def _journal(one: OpenJournal) -> dict[str, Json]:
@@ -237,6 +245,13 @@ def _json(value: object) -> Json:
     return found
 
 
+def _leader(row: Standing) -> str:
+    """A partition without a leader is not the same as one that is not there."""
+    if row.leader is None:
+        return "-" if row.order is None else "none"
+    return str(row.leader)
+
+
 def _order(order: tuple[int, ...] | None) -> Text:
     return plain("-" if order is None else ",".join(map(str, order)))
 
@@ -245,7 +260,7 @@ STANDING_COLUMNS: tuple[Column[Standing], ...] = (
     Column("name", "PARTITION", text=lambda row: plain(row.name)),
     Column("left", "STATE", text=lambda row: styled("left", Style.BAD) if row.left else styled("well", Style.GOOD)),
     Column("wanted", "WANTED", text=lambda row: plain("-" if row.wanted is None else str(row.wanted)), right=True),
-    Column("leader", "LEADER", text=lambda row: plain("-" if row.leader is None else str(row.leader)), right=True),
+    Column("leader", "LEADER", text=lambda row: plain(_leader(row)), right=True),
     Column("order", "ORDER", text=lambda row: _order(row.order)),
     Column("restores", "SHOULD BE", text=lambda row: _order(row.restores)),
     Column("result", "RESULT", text=lambda row: plain(row.result or "-")),

@@ -149,11 +149,19 @@ TAIL_COLUMNS: tuple[Column[TailRow], ...] = (
     Column(
         "epochs",
         "EPOCHS",
-        value=lambda row: list(row.epochs),
+        value=lambda row: [epoch for epoch in row.epochs if epoch is not None],
         text=lambda row: plain(" ".join("?" if epoch is None else str(epoch) for epoch in row.epochs) or "-"),
         yields=2,
         type="integer[]",
-        about="The leader epochs in which the records were written.",
+        about="The leader epochs in which the records were written, as their batches carry them.",
+    ),
+    Column(
+        "without_epoch",
+        "WITHOUT EPOCH",
+        value=lambda row: None in row.epochs,
+        shown=Shown.MACHINE,
+        type="boolean",
+        about="Whether there are batches that carry no leader epoch.",
     ),
     Column(
         "records",

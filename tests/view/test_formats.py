@@ -30,6 +30,7 @@ from kelr.view.plan import show_plan
 from kelr.view.schema import SCHEMAS
 from tests.incident import INCIDENT
 from tests.view.plans import MIXED, RESULTS
+from tests.view.samples import SAMPLES
 from tests.view.test_schema import COMMANDS, violations
 
 STEPS = (
@@ -61,6 +62,7 @@ PLANS: Mapping[str, Callable[[Output], None]] = {
     "plan": lambda output: show_plan(output, MIXED),
     "applied": lambda output: show_applied(output, MIXED, RESULTS),
 }
+PRINTED: Mapping[str, Callable[[Output], None]] = {**PLANS, **SAMPLES}
 
 
 @pytest.fixture
@@ -77,8 +79,8 @@ def written(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
             assert code == 0, captured.err
             return captured.out
         stdout = io.StringIO(newline="")
-        if name in PLANS:
-            PLANS[name](Output(stdout, io.StringIO(), format=format))
+        if name in PRINTED:
+            PRINTED[name](Output(stdout, io.StringIO(), format=format))
             return stdout.getvalue()
         view, rows, head = VIEWS[name]
         with Output(stdout, io.StringIO(), format=format).listing(view, head) as listing:
@@ -89,7 +91,7 @@ def written(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 
 
 def test_every_output_is_here() -> None:
-    assert {*COMMANDS, *VIEWS, *PLANS} == set(SCHEMAS)
+    assert {*COMMANDS, *VIEWS, *PRINTED} == set(SCHEMAS)
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
@@ -97,6 +99,7 @@ def test_all_formats_say_the_same(name: str, written: Any) -> None:
     document = json.loads(written(name, OutputFormat.JSON))
     assert document["items"]
     assert violations(document, name) == []
+    assert set(document) <= set(SCHEMAS[name]()["properties"])
     assert yaml.safe_load(written(name, OutputFormat.YAML)) == document
     assert list(map(json.loads, written(name, OutputFormat.NDJSON).splitlines())) == document["items"]
     header, *lines = csv.reader(io.StringIO(written(name, OutputFormat.CSV), newline=""))
@@ -125,7 +128,12 @@ def as_field(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def test_all_but_csv_is_ascii(written: Any) -> None:
-    for format in (OutputFormat.JSON, OutputFormat.YAML, OutputFormat.NDJSON):
-        assert written("lab-status", format).isascii()
+@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.parametrize("format", [OutputFormat.JSON, OutputFormat.YAML, OutputFormat.NDJSON])
+def test_all_but_csv_is_ascii(name: str, format: OutputFormat, written: Any) -> None:
+    assert written(name, format).isascii()
+
+
+def test_csv_has_the_characters_themselves(written: Any) -> None:
     assert "azé" in written("lab-status", OutputFormat.CSV)
+    assert "abrechnung-köln" in written("verification", OutputFormat.CSV)

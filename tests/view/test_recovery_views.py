@@ -1,4 +1,4 @@
-"""What ``kelr recover`` prints: verification, brokers in their order, Markdown, status, hold and the audit log."""
+"""What ``kelr recover`` and ``rescue`` print: verification, brokers in order, Markdown, what is left, the audit log."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from kelr.model.afterwards import CommittedOffset, CommittedOffsets
 from kelr.recovery.audit import AuditRecord, AuditWhat
 from kelr.view.audit import audit_view
 from kelr.view.broker_order import broker_order, broker_order_lines, sections
+from kelr.view.collection import Collected, show_collection
 from kelr.view.formats import OutputFormat
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.plan_markdown import MOST_ROWS, plan_markdown
 from kelr.view.recovery_status import OpenJournal, Put, Standing, Status, show_put_right, show_status
+from kelr.view.rescue import dump_view
 from kelr.view.styled import written
 from kelr.view.verification import (
     Verified,
@@ -29,6 +31,7 @@ from kelr.view.verification import (
     waited_for_in_words,
 )
 from tests.recovery.aftermath import AT, NOW_MS, PLAN, PLANNED, WELL, seen
+from tests.view.samples import SAVED
 from tests.view.test_schema import violations
 
 SECOND = replace(PLANNED, partition=2)
@@ -225,6 +228,23 @@ def test_a_garbled_journal_and_another_kelr_are_said() -> None:
     assert text == "Another kelr of this machine changes the cluster just now.\ngarbled: x.jsonl, line 3: garbled\n"
 
 
+def test_nobody_who_leads_is_not_the_same_as_no_such_partition() -> None:
+    nobody = replace(LEFT, leader=None)
+    gone = Standing("j", "orders", 2, "there is no such partition any more", False, 2, None, None, (3, 1))
+    lines = status_of(replace(STATUS, standings=(nobody, gone))).splitlines()
+    assert [line.split()[:5] for line in lines if line.startswith(" orders:")] == [
+        ["orders:1", "left", "2", "none", "2,3,1"],
+        ["orders:2", "well", "2", "-", "-"],
+    ]
+
+
+def test_a_config_is_no_partition() -> None:
+    config = Standing("j", "orders", None, "min.insync.replicas=3: not restored yet", True)
+    text = status_of(replace(STATUS, standings=(LEFT, config, replace(config, journal="k"))))
+    assert "1 partition and 1 config not as they should be" in text
+    assert "\n1 config not as they should be" in status_of(replace(STATUS, standings=(config,)))
+
+
 def test_what_was_put_right_says_whether_the_journal_is_closed() -> None:
     puts = [Put("order", "orders", 1, "not restored", False, "2,3,1", "3,1,2", "no answer", "NO_ANSWER")]
     stdout = io.StringIO()
@@ -263,3 +283,41 @@ def test_a_line_of_the_audit_log_in_every_format(format: OutputFormat) -> None:
     assert "it burned" in stdout.getvalue()
     if format is OutputFormat.JSON:
         assert violations(json.loads(stdout.getvalue()), "audit-log") == []
+
+
+def test_what_the_audit_log_did_not_record_is_not_known() -> None:
+    stdout = io.StringIO()
+    with Output(stdout, io.StringIO(), format=OutputFormat.NDJSON).listing(audit_view()) as listing:
+        listing.add([RECORD])
+    item = json.loads(stdout.getvalue())
+    assert (item["before"], item["after"], item["consent"]) == ({"leader": None}, None, None)
+
+
+# Collections.
+
+
+def test_a_broker_of_which_nobody_knows_whether_it_runs() -> None:
+    parts = [Collected(None, 2, 0), Collected(1, 2, 0, clean_shutdown=False), Collected(2, 2, 1, running=True)]
+    stdout = io.StringIO()
+    output = Output(stdout, io.StringIO(), format=OutputFormat.TABLE)
+    show_collection(output, "f", parts, notes=(), following=("explain",))
+    assert (
+        stdout.getvalue()
+        == """\
+BROKER       LOGS  UNREADABLE  CLEAN SHUTDOWN  RUNNING
+the cluster     2           0  -               -        -
+1               2           0  no              ?        -
+2               2           1  -               yes      -
+"""
+    )
+
+
+# Rescue files.
+
+
+def test_batches_without_an_epoch_are_told_beside_the_epochs() -> None:
+    stdout = io.StringIO()
+    with Output(stdout, io.StringIO(), format=OutputFormat.NDJSON).listing(dump_view()) as listing:
+        listing.add([SAVED, replace(SAVED, epochs=(6, 7))])
+    items = [json.loads(line) for line in stdout.getvalue().splitlines()]
+    assert [(item["epochs"], item["without_epoch"]) for item in items] == [([6], True), ([6, 7], False)]

@@ -1,0 +1,296 @@
+"""What ``kelr recover`` and ``kelr rescue`` print, with everything that is rare in it: nobody, nothing, and not known.
+
+Where a command's own function prints an output, that is what is called here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kelr.commands.rescue_show import show_file
+from kelr.engine.planning.verification import findings
+from kelr.errors import PartlyDoneError
+from kelr.model import Passed
+from kelr.model.afterwards import CommittedOffset, CommittedOffsets
+from kelr.recovery.audit import AuditRecord, AuditWhat
+from kelr.sources.records.records import Record
+from kelr.sources.records.stream import Unread, UnreadKind
+from kelr.view.audit import audit_view
+from kelr.view.collection import Collected, show_collection
+from kelr.view.columns import RowT, View
+from kelr.view.hold import Loses, Price, hold_view, price_head, price_lines
+from kelr.view.output import Output
+from kelr.view.recovery_status import OpenJournal, Put, Standing, Status, show_put_right, show_status
+from kelr.view.replay import ReplayRow, replay_view
+from kelr.view.rescue import TailRow, dump_view
+from kelr.view.verification import Verified, show_verification
+from tests.recovery.aftermath import AT, NOW_MS, PLAN, PLANNED, WELL, seen
+from tests.rescue.batches import batch, batch_bytes, log, marker, partition, raw
+from tests.rescue.files import save, tail
+
+STRAY = "/srv/caf\udce9"
+"""A directory whose name is not UTF-8, as Python reads it."""
+FILE_HEAD = {"file": "lost.kelr-rescue", "cluster_id": None, "taken_at_ms": NOW_MS, "plan_id": None}
+
+
+Printed = Callable[[Output], None]
+
+
+def listed(view: View[RowT], rows: Sequence[RowT], head: Mapping[str, Any], tail: Mapping[str, Any]) -> Printed:
+    """What prints a view that no function of its own prints."""
+
+    def show(output: Output) -> None:
+        with output.listing(view, head) as listing:
+            listing.add(rows)
+            listing.finish(tail)
+
+    return show
+
+
+# Verification: well, not yet, not well, and not looked at.
+
+SECOND = replace(PLANNED, partition=2)
+LEADERLESS = replace(PLANNED, partition=3)
+HIDDEN = replace(PLANNED, topic="payments", partition=0)
+BEYOND = CommittedOffsets({AT: (CommittedOffset("abrechnung-köln", 150, 3),)}, groups=1)
+VERIFIED = Verified(
+    replace(PLAN, cluster_id=None, elections=(PLANNED, SECOND, LEADERLESS, HIDDEN)),
+    [
+        *findings(PLANNED, seen(state={"isr": (2,)}, committed=BEYOND)),
+        *findings(SECOND, WELL),
+        *findings(LEADERLESS, seen(state={"leader": None, "leader_epoch": 9})),
+        *findings(HIDDEN, seen(min_isr=None)),
+    ],
+    NOW_MS,
+)
+assert {one.passed for one in VERIFIED.findings} == set(Passed)
+
+
+def verification(output: Output) -> None:
+    show_verification(
+        output, VERIFIED, stock_connection="--bootstrap-server k:1", following=("recover", "verify", "plan é.json")
+    )
+
+
+# Status, resume and undo.
+
+JOURNAL = "20231114-221320-1f"
+STATUS = Status(
+    cluster_id=None,
+    at_work=True,
+    journals=(
+        OpenJournal(JOURNAL, "recover apply", "žofie@laptop", NOW_MS, NOW_MS + 1, "0123456789ab", "cut short"),
+        OpenJournal("20231114-221321-20", "recover hold", "ada@laptop", NOW_MS, NOW_MS, None, "cut short"),
+    ),
+    standings=(
+        Standing(None, "orders", 0, "broker 2 leads", False, 2, 2, (2, 3, 1), (2, 3, 1)),
+        Standing(JOURNAL, "orders", 1, "nobody leads; it still has the order", True, 2, None, (2, 3, 1), (3, 1, 2)),
+        Standing(
+            JOURNAL, "orders", 2, "there is no such partition any more", False, 2, None, None, (3, 1), "no-leader"
+        ),
+        Standing(JOURNAL, "orders", None, "min.insync.replicas=not set: not restored yet", True),
+    ),
+    garbled=(f"{STRAY}/x.jsonl, line 3: garbled journal",),
+    clean=False,
+)
+
+
+def recovery_status(output: Output) -> None:
+    show_status(output, STATUS, following=("recover", "resume", JOURNAL))
+
+
+PUTS = (
+    Put("order", "orders", 0, "restored", True, "3,1,2", "3,1,2"),
+    Put("order", "orders", 1, "not restored", False, "2,3,1", "3,1,2", "no answer — né", "REQUEST_TIMED_OUT"),
+    Put("order", "orders", 2, "changed by somebody else", False, None, "3,1,2", "there is no such partition"),
+    Put("config", "orders", None, "restored", True, "", None),
+    Put("election", "orders", 1, "no-leader", False, None, "2", "", "ELIGIBLE_LEADERS_NOT_AVAILABLE"),
+)
+
+
+def put_right(output: Output) -> None:
+    show_put_right(output, PUTS, journal=JOURNAL, plan_id=None, closed=False, following=("recover", "status"))
+
+
+# Hold.
+
+PRICE = Price(
+    topic="orders",
+    cluster_id=None,
+    own_value=None,
+    writes="2",
+    leaderless=(1, 2),
+    producers="Producers see nothing: the value in force stays the same.",
+    defect="Kafka's controller keeps the cleared entries in its index.",
+    refusal=None,
+    needs_force="broker 1 would lead orders:1 without any loss",
+)
+HELD = (
+    Loses("orders", 0, 3, (), (2,), ()),
+    Loses("orders", 1, None, (1,), (1,), (1,), True),
+    Loses("orders", 2, None, (2, 3), (), (), False),
+)
+
+
+def hold(output: Output) -> None:
+    """As ``kelr recover hold`` has it: people get sentences and a table, machines a listing."""
+    if output.format.for_people:
+        for line in price_lines(output, PRICE, HELD):
+            output.line(line)
+        return
+    outcome = {"done": False, "restored": None, "text": "ELR of 1 partition is empty", "next": "kelr recover status"}
+    listed(hold_view(), HELD, price_head(PRICE), outcome)(output)
+
+
+# The audit log.
+
+AUDITED = (
+    AuditRecord(
+        at_ms=NOW_MS,
+        what=AuditWhat.ELECTION,
+        command="recover apply",
+        topic="orders",
+        partition=1,
+        cluster_id="4L6g3nShT-eMCtK--X86sw",
+        user="žofie",
+        host="laptop",
+        principal="User:CN=Žofie,OU=On call",
+        result="other-leader",
+        plan_id="0123456789ab",
+        journal=f"{JOURNAL}.jsonl",
+        election="designation",
+        method="reorder",
+        wanted=2,
+        before={"leader": None, "isr": [], "elr": [1], "rack": "az\u00e9"},
+        after={"leader": 3, "leader_epoch": 9},
+        evidence=({"replica": 2, "log_end": 135}, {"replica": 1, "unheard": "unreachable, \u00e9"}),
+        loss={"grade": "bounded", "total": [0, None]},
+        consent={"needed": "loss", "yes": True, "accept_loss": ["orders:1=19"]},
+        force_reason='rack "é" burned;\r\nbrokers 1, 2',
+        error="ELECTION_NOT_NEEDED",
+        text="broker 3 leads, and not 2",
+    ),
+    AuditRecord(NOW_MS + 1, AuditWhat.HOLD, "recover hold", "orders", None, None, "ada", "h", None, "done"),
+    AuditRecord(NOW_MS + 2, AuditWhat.RESCUE, "rescue replay", "orders", 0, None, "ada", "h", None, "begun"),
+)
+audit_log = listed(audit_view(), AUDITED, {"file": f"{STRAY}/audit.jsonl"}, {})
+
+
+# Collection.
+
+COLLECTED = (
+    Collected(None, 12, 0),
+    Collected(1, 3, 1, clean_shutdown=False, running=True, warnings=("the broker ran", f"{STRAY}: is garbled")),
+    Collected(2, 0, 0, clean_shutdown=True, running=None),
+)
+
+
+def collection(output: Output) -> None:
+    following = ("recover", "plan", "--logs", STRAY, "--out", "plan.json")
+    show_collection(output, STRAY, COLLECTED, notes=("orders:1: files disagree; é",), following=following)
+
+
+# Rescue files.
+
+
+def saved_file() -> Path:
+    """A rescue file in the working directory: text and bytes, a transaction of each end, a record without an epoch, a
+    record without a time, a marker, and a tail of which the end is missing."""
+    path = Path("lost.kelr-rescue")
+    if path.exists():
+        return path
+    timeless = Record(42, None, b"", None, (("\u00e9", "k\u00f8benhavn".encode()), ("n", None)))
+    pieces = [
+        batch(40, 2, epoch=-1, keys=["k\u00f8benhavn".encode(), b"a\r\nb"]),
+        raw(batch_bytes([timeless], epoch=7)),
+        batch(43, epoch=7, producer=9, transactional=True, keys=[b"\xff\x00", None]),
+        marker(45, 9, commit=True, epoch=7),
+        batch(46, 1, epoch=7, producer=10, transactional=True, headers=(("h", b"1"), ("h", b"\xff"))),
+        marker(47, 10, commit=False, epoch=7),
+        batch(48, 1, epoch=8, producer=2**62, transactional=True),
+    ]
+    broken = [batch(5, 2), Unread(7, None, UnreadKind.NO_ANSWER, "connection refused")]
+    nothing = [Unread(0, None, UnreadKind.NO_ANSWER, "connection refused \u2014 no route")]
+    tails = [
+        tail(pieces, 40, 49, held=log(3, (7, 48), (8, 49))),
+        tail(broken, 5, 9, state=partition("payments", 2)),
+        tail(nothing, 0, 9, state=partition("payments", 3)),
+    ]
+    save(path, tails, cluster_id=None)
+    return path
+
+
+def shown(*, records: bool) -> Printed:
+    def show(output: Output) -> None:
+        with suppress(PartlyDoneError):  # That a tail is not whole is told by the exit code, after all was shown.
+            show_file(output, saved_file(), (), records=records, full=False)
+
+    return show
+
+
+SAVED = TailRow(
+    topic="orders",
+    partition=0,
+    replica=3,
+    how="log directory",
+    why="replica 2, which leads, lacks these",
+    from_offset=40,
+    to_offset=47,
+    records=6,
+    batches=4,
+    size_bytes=337,
+    epochs=(6, None),
+    first_timestamp_ms=NOW_MS,
+    last_timestamp_ms=2**62,
+    committed=1,
+    aborted=0,
+    open=1,
+    producers=1,
+    missing=(f"offsets 40 to 41: {STRAY}: no such file", "the batch at offset 44: é"),
+)
+NOTHING_SAVED = replace(
+    SAVED,
+    partition=1,
+    records=0,
+    batches=0,
+    size_bytes=0,
+    epochs=(),
+    first_timestamp_ms=None,
+    last_timestamp_ms=None,
+    committed=0,
+    open=0,
+    producers=0,
+    missing=("offsets 40 to 46: connection refused",),
+)
+NOTES = [{"partition": "orders:2", "text": "nobody can tell what replica 1 has: é"}]
+rescue_dump = listed(
+    dump_view(),
+    (SAVED, NOTHING_SAVED),
+    {**FILE_HEAD, "file": None},
+    {"notes": NOTES, "next": None},
+)
+REPLAYED = (
+    ReplayRow("orders", 0, "orders", 6, 1, 2, 3, 4, 5, 6, 7),
+    ReplayRow("orders", 1, "orders-rescued", 0, 0, 0, 0, 0, 0, 0, 0, "TOPIC_AUTHORIZATION_FAILED: é, denied"),
+)
+rescue_replay = listed(
+    replay_view(done=True), REPLAYED, {**FILE_HEAD, "dry_run": False, "warnings": ["keys are é"]}, {"next": None}
+)
+
+SAMPLES: Mapping[str, Printed] = {
+    "verification": verification,
+    "recovery-status": recovery_status,
+    "put-right": put_right,
+    "hold": hold,
+    "audit-log": audit_log,
+    "collection": collection,
+    "rescue": shown(records=False),
+    "rescue-records": shown(records=True),
+    "rescue-dump": rescue_dump,
+    "rescue-replay": rescue_replay,
+}
+"""Prints each output that needs what no incident of `tests.incident` has."""
