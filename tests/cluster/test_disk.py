@@ -106,64 +106,74 @@ def led(lab: Lab, topic: str) -> None:
     lab.wait_partitions(topic, "all are led", lambda state: state.leader is not None)
 
 
-def test_a_broker_answers_after_its_start_what_its_disk_told_before(healthy_43: Lab) -> None:
-    lab, topic, partitions = healthy_43, "told-by-the-disk", 9
-    create_topic(lab, topic, [[BROKER]] * partitions, {"segment.bytes": "1048576", "min.insync.replicas": "1"})
-    led(lab, topic)
-    fill(lab, topic, partitions, "a")
-    fill_segments(lab, topic, 8)
+TOPIC = "told-by-the-disk"
+PARTITIONS = 9
 
+
+def test_a_broker_answers_after_its_start_what_its_disk_told_before(healthy_43: Lab) -> None:
+    lab = healthy_43
+    create_topic(lab, TOPIC, [[BROKER]] * PARTITIONS, {"segment.bytes": "1048576", "min.insync.replicas": "1"})
+    led(lab, TOPIC)
+    fill(lab, TOPIC, PARTITIONS, "a")
+    fill_segments(lab, TOPIC, 8)
+    after_a_clean_shutdown(lab)
+    fill(lab, TOPIC, PARTITIONS, "b")
+    after_a_crash(lab)
+
+
+def after_a_clean_shutdown(lab: Lab) -> None:
     lab.stop(BROKER)
-    change(segment(lab, topic, 1), lambda content: content + content[:40])
-    flip_in_the_middle(segment(lab, topic, 2))
-    segment(lab, topic, 3).with_suffix(".index").unlink()
-    cut_at = flip_in_the_middle(segment(lab, topic, 3))
-    (lab.data_directory(BROKER) / f"{topic}-4" / "leader-epoch-checkpoint").unlink()
-    clean = disk_of(lab, BROKER, topic)
-    assert (clean.clean_shutdown, clean.running) == (True, False)
-    assert clean.broker_epoch is not None
-    assert clean.counts.read == partitions
-    assert any("does not match its checksum" in note for note in log_of(clean, topic, 2).notes)
-    assert end_of(clean, topic, 1) == end_of(clean, topic, 2) == end_of(clean, topic, 0) == 30
-    assert 0 < end_of(clean, topic, 3) == cut_at < 30
+    change(segment(lab, TOPIC, 1), lambda content: content + content[:40])
+    flip_in_the_middle(segment(lab, TOPIC, 2))
+    segment(lab, TOPIC, 3).with_suffix(".index").unlink()
+    cut_at = flip_in_the_middle(segment(lab, TOPIC, 3))
+    (lab.data_directory(BROKER) / f"{TOPIC}-4" / "leader-epoch-checkpoint").unlink()
+    disk = disk_of(lab, BROKER, TOPIC)
+    assert (disk.clean_shutdown, disk.running, disk.counts.read) == (True, False, PARTITIONS)
+    assert disk.broker_epoch is not None
+    assert any("does not match its checksum" in note for note in log_of(disk, TOPIC, 2).notes)
+    assert end_of(disk, TOPIC, 0) == end_of(disk, TOPIC, 1) == end_of(disk, TOPIC, 2) == 30
+    assert 0 < end_of(disk, TOPIC, 3) == cut_at < 30
     lab.start(BROKER)
-    led(lab, topic)
-    answered = dict(answers(lab, topic, BROKER))
+    led(lab, TOPIC)
+    answered = dict(answers(lab, TOPIC, BROKER))
     # Kafka takes a log without a checkpoint of its epochs for one without epochs; the batches tell them all the same.
     without = answered.pop(4)
     assert isinstance(without, ReplicaLog)
     assert (without.log_end, without.last_epoch) == (30, None)
-    rest = {at: log for at, log in clean.logs.items() if at.partition != 4}
-    assert assert_came_true(rest, answered) == partitions - 1
+    assert assert_came_true(all_but_4(disk), answered) == PARTITIONS - 1
 
-    fill(lab, topic, partitions, "b")
+
+def after_a_crash(lab: Lab) -> None:
     lab.kill(BROKER)
     # The kernel takes the lock from the last thread of a killed process, a moment after its first one is gone.
-    lab.wait_until("the lock is free", lambda: disk_of(lab, BROKER, topic).running is False)
-    change(segment(lab, topic, 0), lambda content: content[:-9])
-    change(segment(lab, topic, 1), lambda content: content + bytes(5000))
-    cut_at = flip_in_the_middle(segment(lab, topic, 5))
-    change(segment(lab, topic, 6), lambda content: content + b"\x7f" * 500)
-    lab.cut_tail(BROKER, topic, 7, batches=2)
-    (lab.data_directory(BROKER) / f"{topic}-7" / "leader-epoch-checkpoint").unlink()
-    unclean = disk_of(lab, BROKER, topic)
-    assert (unclean.clean_shutdown, unclean.broker_epoch, unclean.running) == (False, None, False)
-    assert unclean.counts.read == partitions
-    assert 0 < end_of(unclean, topic, 5) == cut_at < 60
-    assert end_of(unclean, topic, 6) == 60
-    assert_kafka_finds_the_same_batches(lab, topic, 5, unclean)
+    lab.wait_until("the lock is free", lambda: disk_of(lab, BROKER, TOPIC).running is False)
+    change(segment(lab, TOPIC, 0), lambda content: content[:-9])
+    change(segment(lab, TOPIC, 1), lambda content: content + bytes(5000))
+    cut_at = flip_in_the_middle(segment(lab, TOPIC, 5))
+    change(segment(lab, TOPIC, 6), lambda content: content + b"\x7f" * 500)
+    lab.cut_tail(BROKER, TOPIC, 7, batches=2)
+    (lab.data_directory(BROKER) / f"{TOPIC}-7" / "leader-epoch-checkpoint").unlink()
+    disk = disk_of(lab, BROKER, TOPIC)
+    assert (disk.clean_shutdown, disk.broker_epoch, disk.counts.read) == (False, None, PARTITIONS)
+    assert 0 < end_of(disk, TOPIC, 5) == cut_at < 60
+    assert end_of(disk, TOPIC, 6) == 60
+    assert_kafka_finds_the_same_batches(lab, TOPIC, 5, disk)
     lab.start(BROKER)
-    led(lab, topic)
-    answered = dict(answers(lab, topic, BROKER))
+    led(lab, TOPIC)
+    answered = dict(answers(lab, TOPIC, BROKER))
     # It still has no epochs from before its checkpoint was lost, and the batches tell them.
-    told, since = log_of(unclean, topic, 4).answer, answered.pop(4)
+    told, since = log_of(disk, TOPIC, 4).answer, answered.pop(4)
     assert isinstance(told, ReplicaLog)
     assert isinstance(since, ReplicaLog)
     assert told.lineage is not None
     assert since.lineage == told.lineage[1:]
     assert (since.log_end, since.last_epoch) == (told.log_end, told.last_epoch) == (60, told.lineage[1].epoch)
-    rest = {at: log for at, log in unclean.logs.items() if at.partition != 4}
-    assert assert_came_true(rest, answered) == partitions - 1
+    assert assert_came_true(all_but_4(disk), answered) == PARTITIONS - 1
+
+
+def all_but_4(disk: DiskCollection) -> Mapping[TopicPartition, DiskLog]:
+    return {at: log for at, log in disk.logs.items() if at.partition != 4}
 
 
 def log_of(disk: DiskCollection, topic: str, partition: int) -> DiskLog:
