@@ -94,7 +94,8 @@ def audit_view() -> View[AuditRow]:
             fact(
                 "result",
                 "string",
-                "How it ended: that of an election, or done, refused or failed; begun: a later line has its end.",
+                "How it ended: that of an election, or done, refused or failed; begun: not yet, and a later line tells"
+                " the end unless kelr was killed.",
             ),
             fact("wanted", "integer?", "The replica that was to lead."),
             fact("election", "string?", "The kind of election."),
