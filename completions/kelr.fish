@@ -225,7 +225,7 @@ complete -c kelr -n '__fish_seen_subcommand_from recover; and __fish_seen_subcom
 complete -c kelr -n '__fish_seen_subcommand_from recover; and __fish_seen_subcommand_from log' -l debug -d 'Show the traceback of an error.'
 complete -c kelr -n '__fish_seen_subcommand_from recover; and __fish_seen_subcommand_from log' -l help -d 'Show this message and exit.'
 complete -c kelr -n '__fish_seen_subcommand_from rescue; and not __fish_seen_subcommand_from dump show replay' -a dump -d 'Save the records that an election would truncate'
-complete -c kelr -n '__fish_seen_subcommand_from rescue; and not __fish_seen_subcommand_from dump show replay' -a show -d 'Show what a rescue file holds: ranges, records, transactions, and what is missing'
+complete -c kelr -n '__fish_seen_subcommand_from rescue; and not __fish_seen_subcommand_from dump show replay' -a show -d 'Show what a rescue file holds: ranges, records, transactions, what is missing'
 complete -c kelr -n '__fish_seen_subcommand_from rescue; and not __fish_seen_subcommand_from dump show replay' -a replay -d 'Produce the saved records that the election lost, to where they were'
 complete -c kelr -n '__fish_seen_subcommand_from rescue; and not __fish_seen_subcommand_from dump show replay' -l help -d 'Show this message and exit.'
 complete -c kelr -n '__fish_seen_subcommand_from rescue; and __fish_seen_subcommand_from dump' -l out -r -F -d 'Where to save them; ends in .kelr-rescue.'
