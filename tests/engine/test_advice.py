@@ -366,3 +366,31 @@ def test_with_nobody_live_a_broker_without_its_log_directory_does_not_start_firs
     found = decision(leaderless(elr=elr), cluster_of(live=(), fenced=(1, 2, 3)), logs)
     assert found.situation is Situation.NO_LIVE_REPLICA
     assert (found.advice.action, found.advice.replica) == advised
+
+
+def test_a_newer_epoch_that_began_below_committed_records_is_not_advised() -> None:
+    """A last known leader whose log was cut led again: 1 lacks ten committed offsets, 2 lacks five."""
+    logs = [log_of(1, (0, 10), (4, 15)), log_of(2, (0, 25), hw=20), log_of(3, (0, 5))]
+    found = decision(leaderless((1, 2, 3)), cluster_of(live=(1, 2, 3)), logs)
+    newest = next(o for o in found.elections if o.election is ElectionType.LONGEST_LOG_AGGRESSIVE)
+    assert newest.elected == 1
+    assert newest.loss is not None
+    assert newest.loss.committed is not None
+    assert newest.loss.committed.at_least == 10
+    assert (found.advice.action, found.advice.designate) == (AdviceAction.DESIGNATE, 2)
+    assert found.advice.text == (
+        "Designate 2: it loses 5 known offsets, 5 of them known to be committed. 1 has the newest leader epoch, which"
+        " began below committed records: electing it loses 15 known offsets, 10 of them known to be committed."
+    )
+    as_good = decision(
+        leaderless((1, 2, 3)), cluster_of(live=(1, 2, 3)), [logs[0], replace(logs[1], high_watermark=15), logs[2]]
+    )
+    assert as_good.advice.designate == 1
+
+
+def test_the_alternative_says_so_too_where_a_log_is_missing() -> None:
+    logs = [log_of(1, (0, 10), (4, 15)), log_of(2, (0, 25), hw=20), silent(3)]
+    found = decision(leaderless((1, 2, 3)), cluster_of(live=(1, 2), fenced=(3,)), logs)
+    assert found.advice.designate == 2
+    assert "designate 2, which loses 5 known offsets" in found.advice.alternative
+    assert "1 has the newest leader epoch" in found.advice.alternative

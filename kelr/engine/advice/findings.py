@@ -26,7 +26,38 @@ class Findings:
 
     @property
     def best_designation(self) -> Outcome | None:
-        """Designating the live replica with the best heard log, where logs could be ranked and Kafka would obey."""
+        """Designating the live replica that is known to lose the fewest committed offsets; of equals the one with the
+        best heard log. None where logs could not be ranked, or Kafka would not obey.
+
+        Mostly that is the best log. But where a last known leader whose log was cut has led again, a new epoch begins
+        below records that were committed, and the log with the newest epoch lacks them (docs/incidents.md).
+        """
+        best = self.best_log_designation
+        if best is None or best.loss is None or best.loss.committed is None:
+            return best
+        counted = [
+            (one.loss.committed.at_least, one)
+            for one in self.outcomes
+            if one.election is ElectionType.DESIGNATION
+            and one.designate is not None
+            and one.elected == one.designate
+            and one.loss is not None
+            and one.loss.committed is not None
+        ]
+        least = min((committed for committed, _ in counted), default=best.loss.committed.at_least)
+        if least >= best.loss.committed.at_least:
+            return best
+        return next(one for committed, one in counted if committed == least)
+
+    @property
+    def passed_over(self) -> Outcome | None:
+        """Designating the best log, where `best_designation` is another one's."""
+        newest, best = self.best_log_designation, self.best_designation
+        return None if newest is None or best is None or newest.designate == best.designate else newest
+
+    @property
+    def best_log_designation(self) -> Outcome | None:
+        """Designating the live replica with the best heard log, as KIP-966 ranks logs, where Kafka would obey."""
         aggressive = self.outcome(ElectionType.LONGEST_LOG_AGGRESSIVE)
         if aggressive is None or aggressive.designate is None:
             return None

@@ -21,6 +21,7 @@ from kelr.engine.advice.words import (
     cost_in_words,
     or_bring_back_the_best,
     or_designate,
+    passed_over,
     silent_leader,
     until_the_outage_costs_more,
 )
@@ -231,6 +232,9 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
     if best is None or best.designate is None:
         return _blocked(case)
     designate = best.designate
+    if found.passed_over is not None and not missing:
+        text = f"Designate {designate}: it {cost_in_words(best.loss)}.{passed_over(found)}"
+        return Advice(AdviceAction.DESIGNATE, text, designate, designate=designate)
     if not missing:
         text = (
             f"Designate {designate}, as a balanced recovery would: of all replicas it has the best log, and it"

@@ -26,12 +26,23 @@ def cost_in_words(loss: Loss | None) -> str:
     return f"loses {loss.total.at_least} known offsets{committed}{unheard}"
 
 
+def passed_over(found: Findings) -> str:
+    """Why the replica with the newest log is not the one to designate; empty where it is."""
+    newest = found.passed_over
+    if newest is None:
+        return ""
+    return (
+        f" {newest.designate} has the newest leader epoch, which began below committed records: electing it"
+        f" {cost_in_words(newest.loss)}."
+    )
+
+
 def or_designate(case: Case, found: Findings, condition: str) -> tuple[str, int | None]:
     """The alternative of designating the best live log, and that replica; empty where nobody can be designated."""
     best = found.best_designation
     if best is None or best.designate is None:
         return "", None
-    text = f"{condition}: designate {best.designate}, which {cost_in_words(best.loss)}."
+    text = f"{condition}: designate {best.designate}, which {cost_in_words(best.loss)}.{passed_over(found)}"
     text += _hold_down(case, best.designate, best.loss)
     return text, best.designate
 
