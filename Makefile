@@ -28,7 +28,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 # Tests are not to depend on the settings of whoever runs them.
 UNSET := env -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_COMMAND_CONFIG -u KELR_CONTEXT -u KELR_OUTPUT -u KELR_TIMEOUT -u KELR_STATE_DIR
 
-.PHONY: help test lint typecheck imports pytest differential properties mutation format demo bench completions docs lock clean
+.PHONY: help test lint typecheck imports pytest differential properties mutation format demo bench incidents completions docs lock clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -76,6 +76,12 @@ bench: $(READY)  ## Measure; needs a few minutes and a quiet machine
 	$(UNSET) $(BIN)/python benchmarks/snapshots.py
 	$(UNSET) $(BIN)/python benchmarks/decisions.py
 	$(UNSET) $(BIN)/python benchmarks/run.py
+
+# Real clusters, several minutes: what is lost for ever under the stock tool, under kelr, and under kelr with rescue.
+incidents: SEED ?= 966
+incidents: ROUNDS ?= 6
+incidents: $(READY)  ## Recover random incidents on real clusters in several ways, and count what is lost for ever
+	$(UNSET) $(BIN)/python -m benchmarks.incidents --seed $(SEED) --rounds $(ROUNDS)
 
 completions: $(READY)  ## Generate the shell completions again
 	$(BIN)/python -m kelr.commands.generate completions completions
