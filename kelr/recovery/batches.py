@@ -12,7 +12,7 @@ from kelr.model import BrokerStatus, Method, PartitionState, PlannedElection, To
 from kelr.model.plan import Applied, Difference
 from kelr.recovery.conclude import Course, conclude
 from kelr.recovery.fences import verdict
-from kelr.recovery.journal import Journal, Step
+from kelr.recovery.journal import Journal, JournalStep
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.reading import States, read_decided, read_states, wait_until
 from kelr.recovery.requests import Requests
@@ -108,7 +108,7 @@ class Batch:
         for course in moved:
             course.moved = True
         orders = {course.address: course.planned.order for course in moved}
-        answers = self._requests.orders(Step.REORDER, orders, self._still_as_before)
+        answers = self._requests.orders(JournalStep.REORDER, orders, self._still_as_before)
         for course in moved:
             course.reorder_error = None if answers[course.address] == "NONE" else answers[course.address]
         asked = [course.address for course in moved if course.address not in self._refused(moved)]
@@ -121,7 +121,9 @@ class Batch:
     def _refused(self, moved: Sequence[Course]) -> set[TopicPartition]:
         """Kafka refused these, so that nothing has changed and nothing will."""
         late = self._requests.late
-        return {c.address for c in moved if c.reorder_error is not None and (Step.REORDER, c.address) not in late}
+        return {
+            c.address for c in moved if c.reorder_error is not None and (JournalStep.REORDER, c.address) not in late
+        }
 
     def _judge(self, course: Course, state: PartitionState | None) -> None:
         """Whether a reordered partition may be elected now."""
@@ -199,7 +201,7 @@ class Batch:
         return [course for course in moved if not self._led_as_wanted(course, states.get(course.address))]
 
     def _led_as_wanted(self, course: Course, state: PartitionState | None) -> bool:
-        late = self._requests.late_until((Step.REORDER, Step.ELECT), (course.address,))
+        late = self._requests.late_until((JournalStep.REORDER, JournalStep.ELECT), (course.address,))
         return late is None and state is not None and state.leader == course.planned.elect
 
     def _conclude(self, *, interrupted: bool) -> list[Applied]:

@@ -28,7 +28,7 @@ JOURNAL_DIRECTORY = "journals"
 LOCK_FILE = "lock"
 
 
-class Step(StrEnum):
+class JournalStep(StrEnum):
     """Which request a line tells of."""
 
     REORDER = "reorder"
@@ -122,7 +122,7 @@ class Journal:
         """An earlier journal, to go on with. Raises RefusedError where another process holds it."""
         return cls(AppendOnlyFile(path), clock_ms)
 
-    def intend_orders(self, step: Step, orders: Orders) -> None:
+    def intend_orders(self, step: JournalStep, orders: Orders) -> None:
         """AlterPartitionReassignments is about to be sent: to reorder, or to restore."""
         changes = [{**_names(at), "replicas": list(order)} for at, order in sorted(orders.items())]
         self._write(Line.INTENT, step=step, changes=changes)
@@ -130,18 +130,18 @@ class Journal:
     def intend_election(self, election: Election, partitions: Iterable[TopicPartition]) -> None:
         """ElectLeaders is about to be sent."""
         changes = [_names(at) for at in sorted(partitions)]
-        self._write(Line.INTENT, step=Step.ELECT, election=election, changes=changes)
+        self._write(Line.INTENT, step=JournalStep.ELECT, election=election, changes=changes)
 
     def intend_config(self, topic: str, name: str, *, old: str | None, new: str | None, restores: bool) -> None:
         """IncrementalAlterConfigs is about to be sent; None is the lack of a value of the topic's own."""
-        self._write(Line.INTENT, step=Step.CONFIG, topic=topic, name=name, old=old, new=new, restores=restores)
+        self._write(Line.INTENT, step=JournalStep.CONFIG, topic=topic, name=name, old=old, new=new, restores=restores)
 
-    def answer(self, step: Step, answers: Mapping[TopicPartition, str]) -> None:
+    def answer(self, step: JournalStep, answers: Mapping[TopicPartition, str]) -> None:
         """What Kafka answered, partition by partition."""
         self._write(Line.ANSWER, step=step, answers=[{**_names(at), "error": e} for at, e in sorted(answers.items())])
 
     def answer_config(self, topic: str, name: str, error: str) -> None:
-        self._write(Line.ANSWER, step=Step.CONFIG, topic=topic, name=name, error=error)
+        self._write(Line.ANSWER, step=JournalStep.CONFIG, topic=topic, name=name, error=error)
 
     def restored(self, partitions: Iterable[TopicPartition]) -> None:
         """These were read and are in order, so that none of their requests can take effect any more."""

@@ -13,7 +13,7 @@ from kelr.model import TopicPartition
 from kelr.model.plan import Applied, Plan, PlannedElection
 from kelr.recovery.consent import Consented
 from kelr.recovery.hand import NO_ANSWER
-from kelr.recovery.journal import VERSION, Ending, Line, Step
+from kelr.recovery.journal import VERSION, Ending, JournalStep, Line
 from kelr.recovery.plan_record import applied_of_record, plan_of_record
 from kelr.recovery.who import Who
 
@@ -27,9 +27,9 @@ class OnePartition:
 
     order: tuple[int, ...] | None = None
     """The order that was asked for to elect; None where none was."""
-    sent: dict[Step, int] = field(default_factory=dict)
+    sent: dict[JournalStep, int] = field(default_factory=dict)
     """Requests without any answer, and when they were sent, in milliseconds."""
-    uncertain: dict[Step, int] = field(default_factory=dict)
+    uncertain: dict[JournalStep, int] = field(default_factory=dict)
     """Requests that may take effect after the answer, and when that came; a later one's answer says nothing of them."""
     elected: bool = False
     """An election was asked for."""
@@ -37,7 +37,7 @@ class OnePartition:
     """It was read with the order that it should have, after everything else."""
     applied: Applied | None = None
 
-    def loose_since_ms(self, step: Step) -> int | None:
+    def loose_since_ms(self, step: JournalStep) -> int | None:
         """When the last request of this kind was sent, or went wrong, whose fate is not known."""
         return max((times[step] for times in (self.sent, self.uncertain) if step in times), default=None)
 
@@ -163,19 +163,19 @@ def _add(found: Journalled, line: Mapping[str, Any]) -> None:
 
 
 def _intent(found: Journalled, line: Mapping[str, Any]) -> None:
-    step = Step(line["step"])
+    step = JournalStep(line["step"])
     for change in line["changes"]:
         one = _one(found, _address(change))
         one.sent[step] = int(line["at_ms"])
-        if step is Step.REORDER:
+        if step is JournalStep.REORDER:
             one.order = tuple(int(replica) for replica in change["replicas"])
             one.in_order = False
-        if step is Step.ELECT:
+        if step is JournalStep.ELECT:
             one.elected = True
 
 
 def _answer(found: Journalled, line: Mapping[str, Any]) -> None:
-    step = Step(line["step"])
+    step = JournalStep(line["step"])
     for names in line["answers"]:
         one = _one(found, _address(names))
         one.sent.pop(step, None)

@@ -12,7 +12,7 @@ from kelr.recovery import audit
 from kelr.recovery.audit import AuditWhat
 from kelr.recovery.audited import config_line, restore_line
 from kelr.recovery.configs import ConfigBack, ConfigWriter
-from kelr.recovery.journal import Journal, Step
+from kelr.recovery.journal import Journal, JournalStep
 from kelr.recovery.journal_reader import Journalled
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.requests import Requests
@@ -80,7 +80,7 @@ def requests_of(site: Site, journal: Journal, journalled: Journalled) -> Request
     """Requests that know which ones of the run that was cut short may still take effect."""
     requests = Requests(site, journal, lambda stage, text: site.tell(ApplyEvent(stage, text, 0, 0)))
     for at, one in journalled.partitions.items():
-        for step in (Step.REORDER, Step.ELECT, Step.RESTORE):
+        for step in (JournalStep.REORDER, JournalStep.ELECT, JournalStep.RESTORE):
             since_ms = one.loose_since_ms(step)
             if since_ms is not None and not one.in_order:
                 age_s = max(0.0, (site.clock_ms() - since_ms) / 1000)

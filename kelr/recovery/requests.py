@@ -14,7 +14,7 @@ from kelr.controller import Election
 from kelr.errors import ConnectError, UsageError
 from kelr.model import PartitionState, TopicPartition
 from kelr.recovery.hand import NO_ANSWER
-from kelr.recovery.journal import Journal, Orders, Step
+from kelr.recovery.journal import Journal, JournalStep, Orders
 from kelr.recovery.journal_reader import UNCERTAIN
 from kelr.recovery.progress import Stage
 from kelr.recovery.reading import read_states
@@ -36,14 +36,14 @@ class Requests:
     site: Site
     journal: Journal
     tell: Callable[[Stage, str], None]
-    late: dict[tuple[Step, TopicPartition], float] = field(default_factory=dict)
+    late: dict[tuple[JournalStep, TopicPartition], float] = field(default_factory=dict)
     """Until when (`Patience.now_s`) a request may still take effect whose answer never came."""
     must_write: bool = True
     """False where an order is restored: the line of its reordering is there, and resume needs no other."""
     write_failure: UsageError | None = None
     """Why a line is missing that did not have to be written."""
 
-    def orders(self, step: Step, orders: Orders, again: Again) -> Mapping[TopicPartition, str]:
+    def orders(self, step: JournalStep, orders: Orders, again: Again) -> Mapping[TopicPartition, str]:
         """Give partitions an order of their replicas; Kafka's name of an error for each.
 
         Raises:
@@ -69,11 +69,11 @@ class Requests:
         def send(wanted: Collection[TopicPartition]) -> Mapping[TopicPartition, str]:
             asked = sorted(wanted)
             self.note(lambda: self.journal.intend_election(election, asked))
-            return self._sent(Step.ELECT, asked, lambda: self.site.hand.elect(election, asked))
+            return self._sent(JournalStep.ELECT, asked, lambda: self.site.hand.elect(election, asked))
 
-        return self._repeated(Step.ELECT, tuple(partitions), send, again)
+        return self._repeated(JournalStep.ELECT, tuple(partitions), send, again)
 
-    def late_until(self, steps: Collection[Step], addresses: Collection[TopicPartition]) -> float | None:
+    def late_until(self, steps: Collection[JournalStep], addresses: Collection[TopicPartition]) -> float | None:
         """Until when one of these requests may still take effect; None where none may."""
         now = self.site.patience.now_s()
         times = [until for (step, at), until in self.late.items() if step in steps and at in addresses]
@@ -90,7 +90,7 @@ class Requests:
 
     def _sent(
         self,
-        step: Step,
+        step: JournalStep,
         asked: Collection[TopicPartition],
         send: Callable[[], Mapping[TopicPartition, str]],
     ) -> Mapping[TopicPartition, str]:
@@ -112,13 +112,13 @@ class Requests:
         self.note(lambda: self.journal.answer(step, answers))
         return answers
 
-    def _mark(self, step: Step, asked: Iterable[TopicPartition]) -> None:
+    def _mark(self, step: JournalStep, asked: Iterable[TopicPartition]) -> None:
         until = self.site.patience.now_s() + self.site.patience.late_s
         self.late.update({(step, at): until for at in asked})
 
     def _repeated(
         self,
-        step: Step,
+        step: JournalStep,
         wanted: Iterable[TopicPartition],
         send: Callable[[Collection[TopicPartition]], Mapping[TopicPartition, str]],
         again: Again,

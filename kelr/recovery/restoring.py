@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kelr.model import PartitionState, PlannedElection, TopicPartition
-from kelr.recovery.journal import Step
+from kelr.recovery.journal import JournalStep
 from kelr.recovery.progress import Stage
 from kelr.recovery.reading import read_states, wait_until
 from kelr.recovery.requests import Requests
 
-_ORDERING = (Step.REORDER, Step.RESTORE)
+_ORDERING = (JournalStep.REORDER, JournalStep.RESTORE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +66,10 @@ def put_back(requests: Requests, elections: Sequence[PlannedElection]) -> Mappin
 def _outlast_elections(requests: Requests, addresses: Sequence[TopicPartition]) -> None:
     """Wait while an election may still come: with the old order it would elect another replica."""
     site = requests.site
-    until = requests.late_until((Step.ELECT,), addresses)
+    until = requests.late_until((JournalStep.ELECT,), addresses)
     if until is None:
         return
-    waiting = {at for step, at in requests.late if step is Step.ELECT and at in addresses}
+    waiting = {at for step, at in requests.late if step is JournalStep.ELECT and at in addresses}
     requests.tell(Stage.LATE, f"an election of {len(waiting)} may still come: waiting before orders are restored")
     wait_until(site, waiting, lambda state: state.leader is not None, patience_s=until - site.patience.now_s())
 
@@ -91,7 +91,7 @@ def _restore(
     def again(at: TopicPartition, state: PartitionState) -> bool:
         return _is_ours(own[at], state, also_old=False)
 
-    answers = requests.orders(Step.RESTORE, {at: one.restores for at, one in own.items()}, again)
+    answers = requests.orders(JournalStep.RESTORE, {at: one.restores for at, one in own.items()}, again)
     sent = [at for at, error in answers.items() if error == "NONE"]
     wait_until(site, sent, lambda state: not again(state.address, state), patience_s=site.patience.settle_s)
     return dict(answers)
