@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,19 +52,11 @@ class Engineer:
             self._apply(plan, collections)
             return True
         step = next_step(plan.advised, self.site.startable())
-        if step.do is Do.FINISH:
-            return False
         if step.broker is not None:
             self._start_all((step.broker,))
-            return True
-        last_resort = self._plan(collections, step.partitions)
-        if last_resort.elections:
-            self._apply(last_resort, collections)
-        elif self.site.startable():
-            self._start_all(self.site.startable()[:1])
-        else:
-            raise KelrFailedError(f"nobody to start and nothing to elect: {last_resort.document}")
-        return True
+        elif step.do is Do.LOOK_AGAIN:
+            time.sleep(1)
+        return step.do is not Do.FINISH
 
     def _collect(self) -> list[Path]:
         """Read the disks of brokers that are down: on each one's host, in life."""
@@ -74,14 +67,13 @@ class Engineer:
             files.append(file)
         return files
 
-    def _plan(self, collections: Sequence[Path], best_log_of: Collection[int] = ()) -> PlanRead:
-        """What kelr recommends; or the election of the best log that is left, for these partitions."""
+    def _plan(self, collections: Sequence[Path]) -> PlanRead:
+        """What kelr recommends, now that these brokers are gone for good."""
         self._plans += 1
         file = self.site.work / f"plan-{self._plans}.json"
         logs = [part for path in collections for part in ("--logs", str(path))]
-        targets = [f"{self.site.topic}:{partition}" for partition in best_log_of] or [self.site.topic]
-        kind = ("--election-type", "longest_log_aggressive") if best_log_of else ()
-        text = self._kelr("recover", "plan", *targets, *kind, *logs, "--out", str(file), "-o", "json")
+        gone = [part for broker in self.site.chaos.gone for part in ("--gone", str(broker))]
+        text = self._kelr("recover", "plan", self.site.topic, *gone, *logs, "--out", str(file), "-o", "json")
         return PlanRead(file, json.loads(text), frozenset(self.site.leaderless()))
 
     def _apply(self, plan: PlanRead, collections: Sequence[Path]) -> None:

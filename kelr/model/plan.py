@@ -23,6 +23,9 @@ class Wish:
     """The replica to elect; set for a designation and for nothing else."""
     minimal_replicas: int | None = None
     """Elect only where at least so many replicas' logs were heard; None asks for no number."""
+    gone: frozenset[int] = frozenset()
+    """Brokers that will not come back, as somebody says who knows: kelr's recommendation waits for none of them. Empty
+    where an election is asked for."""
 
 
 class Method(StrEnum):

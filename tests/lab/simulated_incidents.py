@@ -6,7 +6,7 @@ simulated. What is left is counted in the logs themselves.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from benchmarks.incidents.advice import Advised, Do, next_step
@@ -17,7 +17,7 @@ from kelr.engine import decide
 from kelr.engine.planning import plan_of
 from kelr.lab.chaos import MIN_ISR, Chaos, ChaosStep, Deed
 from kelr.lab.produce import Acks as Wanted
-from kelr.model import ElectionType, Method, Plan, PlannedElection, Snapshot, TopicPartition, Wish
+from kelr.model import Method, Plan, PlannedElection, Snapshot, TopicPartition, Wish
 from kelr.simulation import Acks, SimulatedCluster, started
 from kelr.simulation.replication import caught_up
 
@@ -205,13 +205,9 @@ def by_plans(incident: Incident) -> None:
             step = next_step(_advised(plan, incident), incident.startable)
             if step.do is Do.FINISH:
                 break
-            if step.broker is not None:
-                incident.start(step.broker)
-                continue
-            plan = _plan(incident, step.partitions)
-            assert plan.elections or incident.startable, f"nobody to start, nothing to elect: {plan.not_planned}"
-            if not plan.elections:
-                incident.start(incident.startable[0])
+            assert step.broker is not None, f"nobody to start, nothing to elect: {plan.not_planned}"
+            incident.start(step.broker)
+            continue
         for one in plan.elections:
             incident.designate(one)
         incident.settle()
@@ -221,11 +217,9 @@ def by_plans(incident: Incident) -> None:
         incident.start(broker)
 
 
-def _plan(incident: Incident, best_log_of: Collection[int] = ()) -> Plan:
-    snapshot = incident.snapshot()
-    wish = Wish(ElectionType.LONGEST_LOG_AGGRESSIVE) if best_log_of else Wish()
-    wanted = [one for one in snapshot.partitions if not best_log_of or one.partition in best_log_of]
-    decisions = [decide(snapshot, state) for state in wanted]
+def _plan(incident: Incident) -> Plan:
+    snapshot, wish = incident.snapshot(), Wish(gone=frozenset(incident.chaos.gone))
+    decisions = [decide(snapshot, state) for state in snapshot.partitions]
     return plan_of(snapshot, decisions, lambda _at: wish, now_ms=0, lifetime_ms=60_000, made_by="kelr/test")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kelr.engine.advice.purpose import METADATA_TOPIC
+from kelr.engine.planning.gone import not_gone, without_the_gone
 from kelr.engine.planning.refusals import advised, kind_in_words, not_needed, refused
 from kelr.engine.planning.subject import Subject
 from kelr.engine.words import ids, joined, plural
@@ -18,6 +19,7 @@ from kelr.model import (
     NotPlanned,
     Outcome,
     Situation,
+    Unplanned,
     Wish,
 )
 
@@ -46,7 +48,7 @@ def choose(subject: Subject, wish: Wish) -> Choice | NotPlanned | None:
     if groundless is not None:
         found = refused(subject, groundless)
     elif wish.election is None:
-        found = _recommended(subject)
+        found = not_gone(subject, wish.gone) or _recommended_without(subject, wish.gone)
     elif subject.state.topic == METADATA_TOPIC:
         found = refused(subject, f"{subject.decision.summary} No election that is asked for changes that.")
     else:
@@ -68,6 +70,22 @@ def _no_ground(subject: Subject) -> str | None:
             f" {subject.state.leader_epoch}. Read the partition again."
         )
     return None
+
+
+def _recommended_without(subject: Subject, gone: frozenset[int]) -> Choice | NotPlanned:
+    """The decision's advice where that is an election; else what it is for those who are not gone."""
+    found = _recommended(subject)
+    if isinstance(found, Choice) or found.why is not Unplanned.ADVISED:
+        return found
+    rest = without_the_gone(subject, gone)
+    if isinstance(rest, NotPlanned):
+        return rest
+    outcome = subject.designation(rest.replica)
+    if outcome is None or outcome.elected is None or outcome.elected_by is None or outcome.loss is None:
+        return advised(subject)
+    if outcome.elected != rest.replica:
+        return refused(subject, f"{rest.replica} is to be designated, but {outcome.note}.")
+    return Choice(ElectionType.DESIGNATION, outcome.elected, outcome.elected_by, outcome.loss, advice=rest.text)
 
 
 def _recommended(subject: Subject) -> Choice | NotPlanned:
