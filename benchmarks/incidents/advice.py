@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-_FIRST = re.compile(r"Bring (?:broker )?(\d+) back")
+_FIRST = re.compile(r"Bring (?:broker |one of brokers )?([\d, and]+) back")
 
 
 class Do(StrEnum):
@@ -44,31 +44,28 @@ class Step:
 def next_step(advised: Sequence[Advised], startable: Collection[int]) -> Step:
     """The next thing to do; every election that the plan itself has is done by now.
 
-    Whom most partitions want back comes first, unless another partition wants that broker down for the sake of one that
-    can still be had.
+    Whom the fewest partitions want later than another comes first; of those, whom most want back.
     """
     leaderless = [one for one in advised if one.leaderless]
     wishes = {one.partition: _wish(one, startable) for one in leaderless}
-    held = {broker for one in leaderless for broker in _unwelcome(one) if wishes[one.partition] != broker}
-    wanted = Counter(broker for broker in wishes.values() if broker is not None)
-    harmless = [broker for broker in wanted if broker not in held]
+    wanted = Counter(broker for brokers in wishes.values() for broker in brokers)
+    held = Counter(broker for one in leaderless for broker in set(_unwelcome(one)) - set(wishes[one.partition]))
     if wanted:
-        return Step(Do.START, _most(wanted, harmless or wanted))
+        return Step(Do.START, min(wanted, key=lambda broker: (held[broker], -wanted[broker], broker)))
     return Step(Do.LOOK_AGAIN if leaderless else Do.FINISH)
 
 
-def _wish(one: Advised, startable: Collection[int]) -> int | None:
-    """The broker that this partition wants started now; None where it asks for nobody who can be."""
-    first = _FIRST.search(one.reason)
-    named = [int(first[1])] if first is not None and one.action in {"hold", "bring-back"} else []
+def _wish(one: Advised, startable: Collection[int]) -> tuple[int, ...]:
+    """The broker that this partition wants started now, or several of which any will do; nobody where it asks for none
+    that can be."""
+    first = _FIRST.search(one.reason) if one.action in {"hold", "bring-back"} else None
+    named = [int(number) for number in re.findall(r"\d+", first[1])] if first is not None else []
+    if any(broker in startable for broker in named):
+        return tuple(broker for broker in named if broker in startable)
     others = one.brokers if one.action in {"bring-back", "wait", "get-more-information"} else ()
-    return next((broker for broker in (*named, *others) if broker in startable), None)
+    return tuple(broker for broker in others if broker in startable)[:1]
 
 
 def _unwelcome(one: Advised) -> tuple[int, ...]:
     """Brokers that Kafka would elect on their return, and that this partition wants later than another."""
     return one.brokers if one.action in {"hold", "bring-back"} else ()
-
-
-def _most(wanted: Counter[int], among: Collection[int]) -> int:
-    return min(among, key=lambda broker: (-wanted[broker], broker))
