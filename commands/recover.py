@@ -78,7 +78,12 @@ def collect(
 
 
 @app.command()
-@with_session(exits={ExitCode.PARTLY_DONE: "some topics could not be described"})
+@with_session(
+    exits={
+        ExitCode.REFUSED: "a file or a broker is not what the options say; nothing was planned",
+        ExitCode.PARTLY_DONE: "some topics could not be described",
+    }
+)
 def plan(
     session: Session,
     targets: Targets = None,
@@ -92,6 +97,14 @@ def plan(
     ] = None,
     designate: Annotated[
         int | None, typer.Option("--designate", metavar="BROKER", help="Whom a designation elects.")
+    ] = None,
+    gone: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--gone",
+            metavar="BROKERS",
+            help="These brokers will not come back: plan without them. Ids with commas between; can be repeated.",
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="PLAN", help="Save the plan, to apply it.")] = None,
     expires_in: Annotated[
@@ -119,8 +132,13 @@ def plan(
     whom it elects, or take elections out: it is then worked out again when it is
     applied.
 
+    The plan waits for whoever may come back. With --gone it does not wait for those
+    brokers, and says what is lost without them; what their disks still hold counts
+    all the same (--logs), and can be rescued.
+
     Examples:
       kelr recover plan -b kafka-1:9092
+      kelr recover plan --gone 1 --logs broker-1.kelr -b kafka-1:9092
       kelr recover plan --logs broker-3.kelr --out plan.json -b kafka-1:9092
       kelr recover plan 'orders-*' --markdown --snapshot incident.kelr
       kelr recover plan --export by-hand/ --out plan.json -b kafka-1:9092
@@ -135,6 +153,7 @@ def plan(
         targets=[str(target) for target in selection.targets],
         election_type=election_type,
         designate=designate,
+        gone=gone or (),
         expires_in=expires_in,
         logs=logs or (),
         out=out,

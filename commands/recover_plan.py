@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kelr.commands.gone import check_they_hold_replicas, gone_flags, read_gone, refuse_the_live
 from kelr.commands.recovering import DIRECTORY, read_duration_ms, rescue_commands, say_other_rescues, source_with
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
@@ -58,6 +59,7 @@ def read_options(
     targets: Sequence[str],
     election_type: str | None,
     designate: int | None,
+    gone: Sequence[str],
     expires_in: str | None,
     logs: Sequence[Path],
     out: Path | None,
@@ -67,7 +69,12 @@ def read_options(
     full: bool | None,
 ) -> Wanted:
     """Read the options. Raises UsageError where they say nothing that there is, or contradict each other."""
-    election = _election(election_type, designate)
+    election, lost = _election(election_type, designate), read_gone(gone)
+    if lost and election is not None:
+        raise UsageError(
+            "--gone asks what kelr recommends for the brokers that are left, and --election-type for one election",
+            next_step="leave one of them out",
+        )
     if markdown and not session.output.format.for_people:
         raise UsageError(
             f"--markdown is a format of its own; it does not go with -o {session.output.format}",
@@ -82,7 +89,7 @@ def read_options(
     return Wanted(
         selection=selection,
         only_unsafe=selection.is_everything and not everything,
-        wish=Wish(election, desired_leader=designate),
+        wish=Wish(election, desired_leader=designate, gone=lost),
         lifetime_ms=lifetime_ms,
         logs=logs,
         out=out,
@@ -90,7 +97,7 @@ def read_options(
         overwrite=overwrite,
         markdown=markdown,
         full=full,
-        repeat=("recover", "plan", *targets, *kind, *whom, *given),
+        repeat=("recover", "plan", *targets, *kind, *whom, *gone_flags(lost), *given),
     )
 
 
@@ -98,12 +105,14 @@ def plan_and_show(session: Session, wanted: Wanted) -> None:
     """Make the plan, save it where that is asked for, and show it.
 
     Raises:
+        RefusedError: a broker that was said to be gone is live.
         KelrError: topics could not be described, after the rest was shown; or nothing could be read at all.
     """
     if wanted.out is not None and wanted.out.exists() and not wanted.overwrite:
         # Before minutes are spent on reading logs.
         raise UsageError(f"{wanted.out} exists already", next_step="give another name, or --overwrite to replace it")
     source = source_with(session, wanted.logs)
+    refuse_the_live(wanted.wish.gone, source.cluster())
     with session.progress("partitions whose logs were asked for") as progress:
         made = make_plan(
             source,
@@ -114,6 +123,7 @@ def plan_and_show(session: Session, wanted: Wanted) -> None:
             only_unsafe=wanted.only_unsafe,
             progress=progress,
         )
+    check_they_hold_replicas(session, wanted.wish.gone, source.cluster(), made.replicas)
     if wanted.out is not None:
         write_plan(made.plan, wanted.out, overwrite=wanted.overwrite)
     if wanted.export is not None:
@@ -157,6 +167,9 @@ def _following(wanted: Wanted, plan: Plan) -> tuple[str, ...] | None:
         logs = tuple(part for path in wanted.logs for part in ("--logs", str(path)))
         return ("recover", "apply", str(wanted.out), *logs)
     left = [one for one in plan.not_planned if one.why is not Unplanned.NOT_NEEDED]
+    if left and wanted.wish.gone:
+        # No other command knows who is gone: plan again when whom the advice asks for is back.
+        return wanted.repeat
     return left[0].command or None if len(left) == 1 else ("explain",) if left else None
 
 

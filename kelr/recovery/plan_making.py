@@ -21,6 +21,8 @@ class Made:
     errors: tuple[TopicError, ...]
     decided: int
     """How many partitions were looked at with their logs."""
+    replicas: frozenset[int] = frozenset()
+    """Brokers that hold a replica of one of these."""
 
 
 def make_plan(
@@ -58,7 +60,8 @@ def make_plan(
     if not plan.rules:
         own = rules or choose_rules(source.cluster().features).rules
         plan = replace(plan, rules=own.name)
-    return Made(plan, snapshot.topic_errors, len(decisions))
+    replicas = frozenset(replica for decision in decisions for replica in decision.replicas)
+    return Made(plan, snapshot.topic_errors, len(decisions), replicas)
 
 
 def _joined(before: Snapshot, page: Snapshot, decisions: Sequence[Decision]) -> Snapshot:
