@@ -162,7 +162,8 @@ def in_the_cluster(
     if disks:
         from kelr.sources.collected import CollectedSource, collection_of_disk  # noqa: PLC0415
 
-        asked = CollectedSource(source, [collection_of_disk(disk) for disk in disks])
+        # Saving more than is lost harms nobody: what is on the disk counts, whatever contradicts it.
+        asked = CollectedSource(source, [collection_of_disk(disk) for disk in disks], believing=True)
     choices: list[Choice] = []
     errors: list[TopicError] = []
     with session.progress("replicas' logs read") as progress:

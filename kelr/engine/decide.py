@@ -214,6 +214,8 @@ def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules) -> Iterator[str]
             f"a broker already knows leader epoch {case.logs.newer_leader_epoch}; this state is of epoch"
             f" {case.state.leader_epoch}: read again"
         )
+    for replica in filter(case.logs.doubtful, case.state.replicas):
+        yield f"the log of broker {replica} counts as not read: {case.logs.unheard[replica].detail}"
     best, longest = case.logs.best, case.logs.longest
     if best and longest and longest.log_end > best.log_end:
         yield (

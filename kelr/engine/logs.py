@@ -152,6 +152,11 @@ class KnownLogs:
         answer = self.unheard.get(replica)
         return answer is not None and answer.reason is Unheard.STORAGE_ERROR
 
+    def doubtful(self, replica: int) -> bool:
+        """Whether the replica's disk was read and contradicts its place in ISR or ELR, or as last known leader."""
+        answer = self.unheard.get(replica)
+        return answer is not None and answer.reason is Unheard.DOUBTFUL
+
     def best_of(self, replicas: Iterable[int]) -> ReplicaLog | None:
         """The best ranked log of these replicas; the first one of equals."""
         return max((self.ranked[replica] for replica in replicas if replica in self.ranked), key=_rank, default=None)

@@ -44,7 +44,8 @@ def loss_of_electing(case: Case, replica: int, *, holds_all_committed: bool | No
     """
     guaranteed = _guaranteed(case, replica) if holds_all_committed is None else holds_all_committed
     # Its failure moves a replica from the ISR to the ELR although its log is gone (docs/invariants.md).
-    guaranteed = guaranteed and not case.logs.lost_directory(replica)
+    # A disk that contradicts that place may have lost what it stands for.
+    guaranteed = guaranteed and not case.logs.lost_directory(replica) and not case.logs.doubtful(replica)
     # Several kinds of election elect the same replica.
     known = case.losses.get((replica, guaranteed))
     if known is None:
@@ -103,6 +104,9 @@ def _loss_unheard(case: Case, replica: int, guaranteed: bool, unheard: tuple[int
         reason = (
             f"the log directory of {replica} has failed: its place in ISR or ELR says nothing of what it holds since"
         )
+        return Loss(Grade.UNKNOWN, unheard=unheard, best=None if best is None else best.replica, reason=reason)
+    if case.logs.doubtful(replica):
+        reason = f"what {replica} holds is not known: {case.logs.unheard[replica].detail}"
         return Loss(Grade.UNKNOWN, unheard=unheard, best=None if best is None else best.replica, reason=reason)
     why = case.logs.heard[replica].last_epoch_error if blind else None
     no_epochs = f"tells no epochs{f' ({why})' if why else ''}, so it cannot be compared"

@@ -36,3 +36,19 @@ def plural(count: int, noun: str) -> str:
 def agree(count: int, singular: str, many: str) -> str:
     """The form of a verb for a number of subjects."""
     return singular if count == 1 else many
+
+
+def time_of_day(at_ms: int) -> str:
+    """``14:03:10 UTC`` for milliseconds since 1970 UTC."""
+    second = at_ms // 1000 % 86_400
+    return f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02} UTC"
+
+
+def length_of_time(length_ms: int) -> str:
+    """``40 seconds``, ``12 minutes``, ``5 hours``, ``3 days``: rounded down, of the largest unit of which there are two
+    or more."""
+    seconds = max(0, length_ms) // 1000
+    for unit, size in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds >= 2 * size:
+            return plural(seconds // size, unit)
+    return plural(seconds, "second")

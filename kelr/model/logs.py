@@ -69,6 +69,9 @@ class Unheard(StrEnum):
     STALE = "stale"
     """It answered with an older leader epoch than the controller's each time it was asked, or from another incarnation
     than the registered one."""
+    DOUBTFUL = "doubtful"
+    """Its disk was read, and what was read contradicts what the controller records of the replica: the disk was read
+    before the broker last ran, or its log was cut. What it holds is not known."""
     NO_ADDRESS = "no-address"
     """The cluster does not tell where this broker is."""
     UNSUPPORTED = "unsupported"

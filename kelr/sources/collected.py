@@ -22,6 +22,7 @@ from kelr.model import (
     Unheard,
 )
 from kelr.sources.base import Page, Progress, Source
+from kelr.sources.doubt import doubted
 from kelr.sources.merging import Merged, merge
 from kelr.sources.snapshot_collection import (
     CollectedDisk,
@@ -57,17 +58,22 @@ class CollectedSource:
     A live answer always wins. A collected log is used where it is of this very topic, and its broker is down and has
     not registered since it was read, as far as that can be told; where it is not used, the answer says why.
 
+    Args:
+        believing: take what a disk holds also where that contradicts the controller's record or other replicas
+            (`kelr.sources.doubt`): right for saving records, and never for judging what would be lost.
+
     Raises:
         RefusedError: the collections are of different clusters; when first asked, also where they are not of the
             source's.
     """
 
-    def __init__(self, source: Source, collections: Sequence[Collection]) -> None:
+    def __init__(self, source: Source, collections: Sequence[Collection], *, believing: bool = False) -> None:
         self._source = source
         self._names = tuple(dict.fromkeys(one.name for one in collections))
         self.merged = merge(collections)
         """What the collections know together."""
         self._checked = False
+        self._believing = believing
 
     @property
     def name(self) -> str:
@@ -111,7 +117,7 @@ class CollectedSource:
         cluster = self.cluster()
         answers = self._source.replica_logs(partitions, lineage=lineage, progress=progress)
         return {
-            state.address: tuple(self._best(state, answer, cluster) for answer in answers[state.address])
+            state.address: self._of_partition(state, answers[state.address], cluster)
             for state in partitions
             if state.address in answers
         }
@@ -136,22 +142,42 @@ class CollectedSource:
     ) -> None:
         self._source.__exit__(kind, error, trace)
 
-    def _best(self, state: PartitionState, answer: LogAnswer, cluster: Cluster) -> LogAnswer:
-        """The answer, or what is collected of this replica where that may stand for it."""
+    def _of_partition(
+        self, state: PartitionState, answers: Sequence[LogAnswer], cluster: Cluster
+    ) -> tuple[LogAnswer, ...]:
+        """The best answer of each replica; readings of disks that others contradict are not believed."""
+        found = [(answer, *self._best(state, answer, cluster)) for answer in answers]
+        heard = [best for _, best, _ in found if isinstance(best, ReplicaLog)]
+        told: list[LogAnswer] = []
+        for answer, best, log in found:
+            doubt = None
+            if log is not None and not self._believing:
+                running = any(disk.running for disk in self.merged.disks.get(best.replica, ()))
+                doubt = doubted(state, log, heard, running=running)
+            if doubt is not None and isinstance(answer, NotHeard):
+                silence = answer.detail or answer.reason.value
+                doubt = replace(doubt, detail=f"{silence}; {doubt.detail}")
+            told.append(best if doubt is None else doubt)
+        return tuple(told)
+
+    def _best(
+        self, state: PartitionState, answer: LogAnswer, cluster: Cluster
+    ) -> tuple[LogAnswer, CollectedLog | None]:
+        """The answer, or what is collected of this replica where that may stand for it, and then that."""
         if not isinstance(answer, NotHeard):
-            return answer
+            return answer, None
         logs = [log for log in self.merged.logs.get(state.address, ()) if log.answer.replica == answer.replica]
         if not logs:
-            return self._not_on_disk(state, answer, cluster)
+            return self._not_on_disk(state, answer, cluster), None
         own = [log for log in logs if log.topic_id is not None and log.topic_id == state.topic_id]
         log = own[0] if own else logs[0]
         why_not = _why_not(state, answer, log, cluster)
         if why_not is None:
-            return _as_answer(log)
+            return _as_answer(log), log
         if isinstance(log.answer, NotHeard):
-            return answer
+            return answer, None
         end = f"its log in {log.name} (end {log.answer.log_end}) is not used: {why_not}"
-        return replace(answer, detail=f"{answer.detail or answer.reason.value}; {end}")
+        return replace(answer, detail=f"{answer.detail or answer.reason.value}; {end}"), None
 
     def _not_on_disk(self, state: PartitionState, answer: NotHeard, cluster: Cluster) -> NotHeard:
         """What a disk tells that was read, and on which the replica was not found."""

@@ -40,6 +40,10 @@ class CollectedLog:
     directory: str = ""
     notes: tuple[str, ...] = ()
     bytes_behind: int = 0
+    newest_epoch: int | None = None
+    """As `DiskLog.newest_epoch`."""
+    saved_high_watermark: int | None = None
+    """As `DiskLog.saved_high_watermark`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,16 @@ def collection_of_disk(disk: DiskCollection, name: str = "") -> Collection:
         logs={
             address: (
                 CollectedLog(
-                    log.topic_id, log.answer, True, disk.read_at_ms, name, log.directory, log.notes, log.bytes_behind
+                    topic_id=log.topic_id,
+                    answer=log.answer,
+                    of_disk=True,
+                    read_at_ms=disk.read_at_ms,
+                    name=name,
+                    directory=log.directory,
+                    notes=log.notes,
+                    bytes_behind=log.bytes_behind,
+                    newest_epoch=log.newest_epoch,
+                    saved_high_watermark=log.saved_high_watermark,
                 ),
             )
             for address, log in disk.logs.items()
@@ -239,6 +252,8 @@ def _replica_line(address: TopicPartition, log: CollectedLog) -> ReplicaLine:
         directory=printable(log.directory),
         notes=tuple(map(printable, log.notes)),
         bytes_behind=log.bytes_behind,
+        newest_epoch=log.newest_epoch,
+        saved_high_watermark=log.saved_high_watermark,
     )
 
 
@@ -277,6 +292,8 @@ def read_collection(path: Path) -> Collection:
                 directory=replica.directory,
                 notes=replica.notes,
                 bytes_behind=replica.bytes_behind,
+                newest_epoch=replica.newest_epoch,
+                saved_high_watermark=replica.saved_high_watermark,
             )
         )
     kept = {address: tuple(found) for address, found in logs.items()}

@@ -323,6 +323,8 @@ class ReplicaLine(_Line):
     directory: Text = ""
     notes: tuple[Text, ...] = ()
     bytes_behind: Offset = 0
+    newest_epoch: Int32 | None = None
+    saved_high_watermark: Offset | None = None
 
 
 class ErrorLine(_Line):

@@ -46,7 +46,8 @@ def disk_at(path: Path, broker: int = 1, *names: str, topic_id: str | None = Non
     """A log directory of the sample cluster with replicas of these names."""
     disk = Disk(path, broker, cluster_id=CLUSTER.cluster_id or "", directory_id=f"directory-{path.name}")
     for name in names:
-        replica = disk.filled(name, [Run(0, 2), Run(3, 2, records)])
+        newest = 6 if name == "orders-1" else 3  # where broker 1 was the last to lead
+        replica = disk.filled(name, [Run(0, 2), Run(newest, 2, records)])
         of_orders = "AAAAAAAAAAAAAAAAAAAAAQ" if name.startswith("orders") else "AAAAAAAAAAAAAAAAAAAAAg"
         (replica.path / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id or of_orders}\n")
     return disk

@@ -17,6 +17,8 @@ class Subject:
 
     decision: Decision
     case: Case
+    read_at_ms: int | None = None
+    """When the state was read, in milliseconds since 1970 UTC."""
 
     @property
     def state(self) -> PartitionState:
@@ -52,7 +54,9 @@ class Subject:
 def subject_of(snapshot: Snapshot, decision: Decision) -> Subject | None:
     """The decision with its case; None where the snapshot does not have its partition."""
     state = state_of(snapshot, TopicPartition(decision.topic, decision.partition))
-    return None if state is None else Subject(decision, case_of(snapshot, state, rules_of(snapshot, decision)))
+    if state is None:
+        return None
+    return Subject(decision, case_of(snapshot, state, rules_of(snapshot, decision)), snapshot.taken_at_ms)
 
 
 def state_of(snapshot: Snapshot, address: TopicPartition) -> PartitionState | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kelr.engine.advice.words import cost_in_words
 from kelr.engine.planning.choice import Choice
 from kelr.engine.planning.subject import Subject
-from kelr.engine.words import agree, brokers, ids, joined, plural
+from kelr.engine.words import agree, brokers, ids, joined, length_of_time, plural, time_of_day
 from kelr.model import BrokerStatus, ElectedBy, ElectionType, Grade, Method, ReplicaLog, Truncation
 
 
@@ -71,7 +71,17 @@ def warnings_of(subject: Subject, choice: Choice, method: Method) -> tuple[str, 
     """What else to know of an election, a sentence each."""
     return tuple(
         warning
-        for find in (_order, _leaving, _dead_leader, _truncating, _coming_back, _uncompared, _nameless, _unsure)
+        for find in (
+            _disks,
+            _order,
+            _leaving,
+            _dead_leader,
+            _truncating,
+            _coming_back,
+            _uncompared,
+            _nameless,
+            _unsure,
+        )
         for warning in find(subject, choice, method)
     )
 
@@ -83,6 +93,24 @@ def _order(subject: Subject, choice: Choice, method: Method) -> Iterator[str]:
         yield (
             "unclean.leader.election.enable is true: Kafka's periodic task may elect the first live replica at any"
             " moment before this election."
+        )
+
+
+def _disks(subject: Subject, _choice: Choice, _method: Method) -> Iterator[str]:
+    """Readings of disks that the election stands on: they hold for the moment of the reading, and for no later one."""
+    if subject.live_leader is not None:
+        return
+    case = subject.case
+    for replica in filter(case.read_from_disk, case.absent):
+        read_at_ms = case.logs.ranked[replica].read_at_ms
+        when = ""
+        if read_at_ms is not None:
+            when = f" at {time_of_day(read_at_ms)}"
+            if subject.read_at_ms is not None and read_at_ms < subject.read_at_ms:
+                when += f", {length_of_time(subject.read_at_ms - read_at_ms)} before the plan"
+        yield (
+            f"This stands on the disk of broker {replica} as it was{when}: if broker {replica} has run since, read its"
+            " disk again and plan again."
         )
 
 

@@ -147,7 +147,9 @@ class PartitionDirectory:
         notes: list[str] = []
         topic_id = self._topic_id_or_note(notes)
         try:
-            log, behind = self._log(around, read_at_ms, notes)
+            epochs, fits = self._checkpointed_epochs(notes)
+            newest = epochs.latest  # before the log's batches and its end change them
+            log, behind = self._log(around, read_at_ms, notes, epochs, fits=fits)
         except UnreadableError as error:
             unread = NotHeard(around.broker, Unheard.ERROR, f"{SOURCE}: {error}", read_at_ms)
         except OSError as error:
@@ -155,7 +157,8 @@ class PartitionDirectory:
             why = Unheard.ERROR if isinstance(error, PermissionError) else Unheard.STORAGE_ERROR
             unread = NotHeard(around.broker, why, detail, read_at_ms)
         else:
-            return DiskLog(self.address, topic_id, log, self.path, tuple(notes), behind)
+            saved = _not_negative((around.checkpoints.high_watermarks or {}).get(self.address))
+            return DiskLog(self.address, topic_id, log, self.path, tuple(notes), behind, _not_negative(newest), saved)
         return DiskLog(self.address, topic_id, unread, self.path, tuple(notes))
 
     def _topic_id_or_note(self, notes: list[str]) -> str | None:
@@ -166,11 +169,16 @@ class PartitionDirectory:
             notes.append(f"{self.path}/{PARTITION_METADATA} gives no topic id: {why or error}")
             return None
 
-    def _log(self, around: Circumstances, read_at_ms: int, notes: list[str]) -> tuple[ReplicaLog, int]:
-        """(the log, bytes behind its end). Raises UnreadableError, OSError."""
+    def _log(
+        self, around: Circumstances, read_at_ms: int, notes: list[str], epochs: EpochCache, *, fits: bool
+    ) -> tuple[ReplicaLog, int]:
+        """(the log, bytes behind its end). Raises UnreadableError, OSError.
+
+        Args:
+            epochs, fits: `_checkpointed_epochs`.
+        """
         checkpoints = around.checkpoints
         checkpointed_start = (checkpoints.log_starts or {}).get(self.address, 0)
-        epochs, fits = self._checkpointed_epochs(notes)
         ending = self._ending(around, epochs)
         if self.swapped:
             notes.append("a compaction was interrupted while it put segments in place; Kafka finishes it at its start")
@@ -238,6 +246,10 @@ class PartitionDirectory:
                 " gone from this disk"
             )
         return min(max(saved, log_start), log_end)
+
+
+def _not_negative(value: int | None) -> int | None:
+    return None if value is None or value < 0 else value
 
 
 def _agree(epochs: EpochCache, ending: Ending, log_start: int, log_end: int) -> bool:
