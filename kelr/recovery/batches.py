@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kelr.controller import Election
-from kelr.engine.planning import after_reordering
+from kelr.engine.planning import moved_on, moved_on_reordered
 from kelr.errors import ConnectError, PartlyDoneError
-from kelr.model import BrokerStatus, Method, PartitionState, PlannedElection, TopicPartition
+from kelr.model import Method, PartitionState, PlannedElection, TopicPartition
 from kelr.model.plan import Applied, Difference
 from kelr.recovery.conclude import Course, conclude
 from kelr.recovery.fences import verdict
@@ -16,7 +16,7 @@ from kelr.recovery.journal import Journal, JournalStep
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.reading import States, read_decided, read_states, wait_until
 from kelr.recovery.requests import Requests
-from kelr.recovery.restoring import order_of, put_back
+from kelr.recovery.restoring import order_of, outlast_elections, put_back
 from kelr.recovery.site import Site
 
 
@@ -84,23 +84,29 @@ class Batch:
         for planned in self.elections:
             why_not = verdict(planned, reading)
             if why_not is None:
-                self._courses[planned.address] = Course(planned, reading.states[planned.address])
+                self._courses[planned.address] = Course(
+                    planned, reading.states[planned.address], reading.snapshots[planned.address]
+                )
             else:
                 refused.append(why_not)
         return refused
 
     def _change(self) -> None:
-        courses = self._courses.values()
-        moved = [course for course in courses if course.planned.method is Method.REORDER]
+        self._look_again(list(self._courses.values()))
+        moved = [course for course in self._fit() if course.planned.method is Method.REORDER]
         if moved:
             self._reorder(moved)
-        self._look_again([course for course in courses if not course.moved and course.fit])
-        ready = [course for course in courses if course.fit]
-        preferred = [course for course in ready if course.planned.method is Method.PREFERRED]
-        others = [course for course in ready if course.planned.method is not Method.PREFERRED]
-        for election, of in ((Election.UNCLEAN, others), (Election.PREFERRED, preferred)):
-            if of:
-                self._elect(election, of)
+            self._look_again([course for course in self._fit() if not course.moved])
+        others = [course for course in self._fit() if course.planned.method is not Method.PREFERRED]
+        if others:
+            self._elect(Election.UNCLEAN, others)
+            self._look_again([course for course in self._fit() if not course.asked])
+        preferred = [course for course in self._fit() if not course.asked]
+        if preferred:
+            self._elect(Election.PREFERRED, preferred)
+
+    def _fit(self) -> list[Course]:
+        return [course for course in self._courses.values() if course.fit]
 
     def _reorder(self, moved: Sequence[Course]) -> None:
         """Put the wanted replicas first, and see which partitions are as expected then."""
@@ -139,32 +145,27 @@ class Batch:
         elif course.reorder_error is not None and order_of(planned, state) != planned.order:
             course.fit = False
         else:
-            course.found = (*after_reordering(planned, state), *self._not_live(planned))
+            course.found = self._moved_on(course, state)
             course.fit = not course.found
 
-    def _look_again(self, plain: Sequence[Course]) -> None:
-        """Whether partitions that need no reordering are as the fences saw them, where time has gone by since."""
-        if not any(course.moved for course in self._courses.values()):
-            return
-        states = read_states(self.site, [course.address for course in plain])
-        for course in plain:
+    def _look_again(self, courses: Sequence[Course]) -> None:
+        """Whether partitions, and the brokers, are still as the fences saw them: reading the logs took its time."""
+        states = read_states(self.site, [course.address for course in courses])
+        for course in courses:
             state = None if states is None else states.get(course.address)
-            if state is None:
-                course.found = (_cannot_be_read(course.planned),)
-            else:
-                course.found = (*_moved_on(course.before, state), *self._not_live(course.planned))
+            course.found = (_cannot_be_read(course.planned),) if state is None else self._moved_on(course, state)
             course.fit = not course.found
 
-    def _not_live(self, planned: PlannedElection) -> tuple[Difference, ...]:
-        """The wanted replica's broker, as the cluster was last read."""
+    def _moved_on(self, course: Course, state: PartitionState) -> tuple[Difference, ...]:
+        """What forbids the next request of this election, by the partition and the brokers as they were last read."""
         try:
-            status = self.site.source.cluster().status(planned.elect)
+            cluster = self.site.source.cluster()
         except ConnectError:
-            return (_cannot_be_read(planned),)
-        if status is BrokerStatus.LIVE:
-            return ()
-        text = f"broker {planned.elect}, which is to lead, is {status} now"
-        return (Difference("live", BrokerStatus.LIVE, status, text),)
+            return (_cannot_be_read(course.planned),)
+        planned, rules = course.planned, self.site.rules
+        if course.moved:
+            return moved_on_reordered(planned, course.judged, cluster, state, rules=rules)
+        return moved_on(planned, course.judged, course.before, cluster, state, rules=rules)
 
     def _elect(self, election: Election, courses: Sequence[Course]) -> None:
         self._tell(Stage.ELECT, f"electing leaders of {_count(len(courses))} ({election})")
@@ -178,20 +179,22 @@ class Batch:
         wait_until(self.site, elected, self._is_elected, patience_s=self.site.patience.settle_s)
 
     def _restore(self) -> None:
-        """The old orders, whatever came before."""
+        """The old orders, whatever came before; and no election is left on its way."""
         moved = [course for course in self._courses.values() if course.moved]
-        if self.keep_order:
-            moved = self._without_kept(moved)
-        if not moved:
-            return
-        self._tell(Stage.RESTORE, f"restoring the order of {_count(len(moved))}")
+        plain = [course.address for course in self._courses.values() if course.asked and not course.moved]
         try:
+            outlast_elections(self._requests, plain)
+            if self.keep_order:
+                moved = self._without_kept(moved)
+            if not moved:
+                return
+            self._tell(Stage.RESTORE, f"restoring the order of {_count(len(moved))}")
             backs = put_back(self._requests, [course.planned for course in moved])
         except KeyboardInterrupt:
-            raise PartlyDoneError(
-                f"interrupted while the replicas' order of {_count(len(moved))} was being restored",
-                next_step="kelr recover resume",
-            ) from None
+            what = (
+                f"the replicas' order of {_count(len(moved))} was being restored" if moved else "an election may come"
+            )
+            raise PartlyDoneError(f"interrupted while {what}", next_step="kelr recover resume") from None
         for course in moved:
             course.back = backs[course.address]
 
@@ -213,20 +216,21 @@ class Batch:
         ]
 
     def _still_as_before(self, at: TopicPartition, state: PartitionState) -> bool:
-        """A reordering that may be repeated: the partition is as the fences saw it."""
-        before = self._courses[at].before
-        return (state.leader, state.leader_epoch, state.replicas) == (
-            before.leader,
-            before.leader_epoch,
-            before.replicas,
-        )
+        """A reordering that may be repeated: the partition and the brokers are as the fences saw them."""
+        course = self._courses[at]
+        cluster = self.site.source.cluster()
+        return not moved_on(course.planned, course.judged, course.before, cluster, state, rules=self.site.rules)
 
     def _still_without(self, at: TopicPartition, state: PartitionState) -> bool:
-        """An election that may be repeated: nothing has come of it yet, and it would elect the wanted replica."""
+        """An election that may be repeated: nothing has come of it yet, and it would elect the wanted replica.
+
+        It waited for an answer, or for a controller; what has changed in that time forbids it as it does the first one.
+        """
         course = self._courses[at]
-        if course.planned.method is Method.PREFERRED:
-            return state.leader != course.planned.elect and state.replicas == course.before.replicas
-        return state.leader is None and order_of(course.planned, state) == course.planned.order
+        if state.leader != course.before.leader and (state.leader is not None or not course.moved):
+            return False
+        course.found = self._moved_on(course, state)
+        return not course.found
 
     def _order_is_seen(self, state: PartitionState) -> bool:
         course = self._courses[state.address]
@@ -248,12 +252,3 @@ def _count(number: int) -> str:
 
 def _cannot_be_read(planned: PlannedElection) -> Difference:
     return Difference("partition", str(planned.address), "unknown", "it could not be read just before the election")
-
-
-def _moved_on(before: PartitionState, now: PartitionState) -> tuple[Difference, ...]:
-    """What of a partition has changed between the fences and the election."""
-    return tuple(
-        Difference(name, str(getattr(before, name)), str(getattr(now, name)), f"its {name} changed meanwhile")
-        for name in ("topic_id", "leader", "leader_epoch", "replicas", "isr", "elr", "last_known_elr")
-        if getattr(before, name) != getattr(now, name)
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kelr.model import PartitionState, PlannedElection, TopicPartition
+from kelr.model import PartitionState, PlannedElection, Snapshot, TopicPartition
 from kelr.model.plan import Applied, Difference, Ended
 from kelr.recovery.fences import result_of
 from kelr.recovery.hand import NO_ANSWER
@@ -30,6 +30,8 @@ class Course:
     planned: PlannedElection
     before: PartitionState
     """As the fences saw it."""
+    judged: Snapshot
+    """What the fences judged it by."""
     fit: bool = True
     """It may be elected, as far as is known."""
     moved: bool = False
@@ -39,7 +41,7 @@ class Course:
     reorder_error: str | None = None
     elect_error: str | None = None
     found: tuple[Difference, ...] = ()
-    """What was otherwise after the reordering."""
+    """What was otherwise when it was looked at once more."""
     back: Back | None = None
     """How its order was restored; None where there was nothing to restore."""
 

@@ -34,7 +34,7 @@ class OnePartition:
     elected: bool = False
     """An election was asked for."""
     in_order: bool = False
-    """It was read with the order that it should have, after everything else."""
+    """It was read with the order that it should have, after everything else, and nothing can change it any more."""
     applied: Applied | None = None
 
     def loose_since_ms(self, step: JournalStep) -> int | None:
@@ -86,6 +86,15 @@ class Journalled:
     def reordered(self) -> tuple[TopicPartition, ...]:
         """Partitions that may still have the order that they got for their election."""
         return tuple(at for at, one in sorted(self.partitions.items()) if one.order is not None and not one.in_order)
+
+    @property
+    def on_their_way(self) -> tuple[TopicPartition, ...]:
+        """Partitions in their own order whose election was asked for without an answer: it may come yet."""
+        return tuple(
+            at
+            for at, one in sorted(self.partitions.items())
+            if one.order is None and not one.in_order and one.loose_since_ms(JournalStep.ELECT) is not None
+        )
 
     @property
     def configs_left(self) -> tuple[OneConfig, ...]:
@@ -171,7 +180,7 @@ def _intent(found: Journalled, line: Mapping[str, Any]) -> None:
             one.order = tuple(int(replica) for replica in change["replicas"])
             one.in_order = False
         if step is JournalStep.ELECT:
-            one.elected = True
+            one.elected, one.in_order = True, False
 
 
 def _answer(found: Journalled, line: Mapping[str, Any]) -> None:

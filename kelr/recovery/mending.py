@@ -16,7 +16,7 @@ from kelr.recovery.journal import Journal, JournalStep
 from kelr.recovery.journal_reader import Journalled
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.requests import Requests
-from kelr.recovery.restoring import Back, put_back
+from kelr.recovery.restoring import Back, outlast_elections, put_back
 from kelr.recovery.site import Site
 
 
@@ -98,6 +98,10 @@ def mend(
     """
     planned = journalled.planned
     backs: Mapping[TopicPartition, Back] = {}
+    on_their_way = journalled.on_their_way
+    if requests.late_until((JournalStep.ELECT,), on_their_way) is not None:
+        outlast_elections(requests, on_their_way)
+        requests.journal.restored(on_their_way)
     if wanted:
         requests.tell(Stage.RESTORE, f"restoring the order of {len(wanted)} partitions")
         backs = put_back(requests, [planned[at] for at in sorted(wanted)])

@@ -50,11 +50,15 @@ def read_decided(site: Site, addresses: Collection[TopicPartition]) -> Reading:
 
 
 def read_states(site: Site, addresses: Collection[TopicPartition]) -> States | None:
-    """The partitions alone, read now; None where no broker answers. One that there is not is left out."""
+    """The partitions alone, read now; None where no broker answers. One that there is not is left out.
+
+    The brokers are read with them: `Source.cluster` is as new.
+    """
     if not addresses:
         return {}
     try:
         site.source.forget()
+        site.source.cluster()
         pages = site.source.pages(selection_of(addresses))
         return {state.address: state for page in pages for state in page.partitions}
     except ConnectError:

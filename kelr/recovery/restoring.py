@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from kelr.model import PartitionState, PlannedElection, TopicPartition
@@ -52,7 +52,7 @@ def put_back(requests: Requests, elections: Sequence[PlannedElection]) -> Mappin
     requests.must_write = False
     wanted = {one.address: one for one in elections}
     moved = {at: one for at, one in wanted.items() if one.order != one.restores}
-    _outlast_elections(requests, tuple(wanted))
+    outlast_elections(requests, tuple(wanted))
     answers = _restore(requests, moved, first=True)
     _keep(requests, moved, answers)
     states = read_states(requests.site, tuple(wanted))
@@ -63,14 +63,17 @@ def put_back(requests: Requests, elections: Sequence[PlannedElection]) -> Mappin
     return backs
 
 
-def _outlast_elections(requests: Requests, addresses: Sequence[TopicPartition]) -> None:
-    """Wait while an election may still come: with the old order it would elect another replica."""
+def outlast_elections(requests: Requests, addresses: Collection[TopicPartition]) -> None:
+    """Wait while an election of these may still come that went without an answer, until somebody leads.
+
+    With another order it would elect another replica; and what comes after the result was told would be told nobody.
+    """
     site = requests.site
     until = requests.late_until((JournalStep.ELECT,), addresses)
     if until is None:
         return
     waiting = {at for step, at in requests.late if step is JournalStep.ELECT and at in addresses}
-    requests.tell(Stage.LATE, f"an election of {len(waiting)} may still come: waiting before orders are restored")
+    requests.tell(Stage.LATE, f"an election of {len(waiting)} may still come: waiting until it can come no more")
     wait_until(site, waiting, lambda state: state.leader is not None, patience_s=until - site.patience.now_s())
 
 

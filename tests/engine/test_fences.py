@@ -188,7 +188,7 @@ def test_a_broker_with_a_worse_log_may_come_back_where_the_reordering_still_elec
 
 def test_an_unclean_election_is_lost_to_whoever_comes_back_before_the_wanted_replica() -> None:
     snapshot = incident(leaderless((1, 3, 2)), logs=(log_of(1, (4, 100)), log_of(3, (4, 116)), log_of(2, (4, 116))))
-    seen = changed(snapshot, broker(1, LIVE), designated(3))
+    seen = changed(snapshot, broker(1, LIVE), asked(ElectionType.UNCLEAN))
     assert fields(seen) == ["elects"]
     assert (seen[0].planned, seen[0].now) == ("3", "1")
     assert seen[0].text == "The planned requests would make 1 the leader now."

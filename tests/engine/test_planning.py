@@ -167,6 +167,18 @@ def test_a_designation_needs_a_reordering_where_another_replica_comes_first() ->
     assert (made.method, made.order, made.restores) == (Method.REORDER, (2, 3, 1), (3, 1, 2))
 
 
+@pytest.mark.parametrize(("live", "fenced", "method"), [((2,), (1,), Method.UNCLEAN), ((2,), (1, 3), Method.REORDER)])
+def test_kafka_is_left_to_find_the_wanted_replica_only_where_nobody_can_come_before_it(
+    live: tuple[int, ...], fenced: tuple[int, ...], method: Method
+) -> None:
+    """[3,2,1]: 3 and 1 are down, and an unclean election takes 2, unless one of them is back by then. Brokers that are
+    not registered do not come back of themselves, and a reordering would take them out of the assignment."""
+    state = leaderless((3, 2, 1))
+    snapshot = incident(state, live=live, fenced=fenced, logs=(log_of(2, (4, 135), hw=120), silent(1), silent(3)))
+    assert election(snapshot, designated(2)).method is method
+    assert election(snapshot, asked(ElectionType.UNCLEAN)).method is Method.UNCLEAN
+
+
 def test_a_designation_of_whom_kafka_elects_anyway_is_one_request() -> None:
     made = election(incident(), designated(3))
     assert (made.method, made.order) == (Method.UNCLEAN, (3, 1, 2))

@@ -7,6 +7,7 @@ Kafka's own tools.
 from kelr.engine.planning.consent import consent_of, needs_more
 from kelr.engine.planning.fences import after_reordering, differences, hands_over, leads_already
 from kelr.engine.planning.identity import content_of, digest_of, election_digest, plan_digest, plan_id
+from kelr.engine.planning.last_look import moved_on, moved_on_reordered
 from kelr.engine.planning.parts import first, only_partitions, only_topics
 from kelr.engine.planning.plan import DEFAULT_LIFETIME_MS, plan_of
 from kelr.engine.planning.stock import KAFKA_PYTHON_CONNECTION, StockFiles, StockStep, stock_files
@@ -25,6 +26,8 @@ __all__ = [
     "first",
     "hands_over",
     "leads_already",
+    "moved_on",
+    "moved_on_reordered",
     "needs_more",
     "only_partitions",
     "only_topics",

@@ -33,12 +33,12 @@ def _hold(subject: Subject, choice: Choice, method: Method, replica: int) -> Hol
     forecast = next(_that_elects_another(subject, choice, replica), None)
     if forecast is not None and forecast.elected_by in _REASONS:
         return HoldDown(replica, _REASONS[forecast.elected_by], _text(choice, forecast))
-    if method is not Method.UNCLEAN:
+    if method is Method.PREFERRED:
         return None
     if replica in (subject.state.isr or subject.case.elr):
         text = f"If broker {replica} is back when the election runs, that elects it: it is in the ISR or ELR."
         return HoldDown(replica, HoldReason.ISR_OR_ELR, text)
-    if _comes_first(subject, choice, replica):
+    if method is Method.UNCLEAN and _comes_first(subject, choice, replica):
         text = (
             f"Broker {replica} stands before {choice.elect} in the assignment: if it is back when the unclean election"
             " runs, that elects it, whatever its log holds."

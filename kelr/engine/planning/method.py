@@ -12,12 +12,27 @@ from kelr.model import ElectedBy, ElectionType, Method, Situation
 
 
 def method_of(subject: Subject, choice: Choice) -> Method:
-    """The requests that make the chosen replica the leader: the fewest that do."""
+    """The requests that make the chosen replica the leader: the fewest that surely do.
+
+    A plain unclean election takes the first live replica of the assignment. One that stands before the wanted replica
+    and comes back at the last moment would be elected, whatever its log holds: so it is left to Kafka only where nobody
+    stands before it, where logs decide (KIP-966's manager), or where somebody asked for that very election.
+    """
     if choice.kind is ElectionType.PREFERRED:
         return Method.PREFERRED
     unclean = subject.outcome(ElectionType.UNCLEAN)
     by_itself = subject.state.leader is None and unclean is not None and unclean.elected == choice.elect
-    return Method.UNCLEAN if by_itself else Method.REORDER
+    surely = choice.kind is ElectionType.UNCLEAN or subject.case.rules.kip966 or not _before(subject, choice.elect)
+    return Method.UNCLEAN if by_itself and surely else Method.REORDER
+
+
+def _before(subject: Subject, elect: int) -> tuple[int, ...]:
+    """The replicas before this one in the assignment whose brokers may come back.
+
+    Brokers that are not registered are left out: a reordering would take them out of the assignment for good.
+    """
+    replicas = subject.state.replicas
+    return tuple(one for one in replicas[: replicas.index(elect)] if one not in subject.unregistered)
 
 
 def order_of(subject: Subject, elect: int, method: Method) -> tuple[int, ...]:
