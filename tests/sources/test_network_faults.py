@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import socket
@@ -11,7 +12,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,8 @@ from kelr.errors import AuthenticationError, ConnectError
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.jaas import Credentials
 from kelr.sources.live import LiveSource, network
-from kelr.sources.live.network import look_up_all
+from kelr.sources.live.network import KafkaTransport, look_up_all
+from kelr.sources.live.requests import api_versions
 from kelr.sources.live.transport import Failure, FailureKind
 from kelr.sources.tls import TlsFiles
 
@@ -31,9 +33,9 @@ SLACK_S = 1.5
 
 
 @contextmanager
-def _server(behave: Behaviour) -> Iterator[int]:
-    """A port of this machine that treats every connection so; gives its number."""
-    listener = socket.create_server(("127.0.0.1", 0))
+def _server(behave: Behaviour, *, port: int = 0) -> Iterator[int]:
+    """A port of this machine that treats every connection so; gives its number, which is a free one unless told."""
+    listener = socket.create_server(("127.0.0.1", port))
     held: list[socket.socket] = []
 
     def serve() -> None:
@@ -192,6 +194,35 @@ def test_nobody_listens() -> None:
     error, took_s = _connect(_settings(_free_port()))
     assert "nobody accepts connections" in str(error)
     assert "connection refused" in str(error)
+    assert took_s < SLACK_S
+
+
+def test_a_dead_node_is_not_waited_for_longer_each_time() -> None:
+    """kafka-python's reconnect backoff doubles with each failure, up to half a minute."""
+    settings = dataclasses.replace(_settings(_free_port()), timeout_s=30.0)
+    with closing(KafkaTransport(settings)) as transport:
+        (node,) = transport.bootstrap_nodes()
+        transport.resolve(transport.bootstrap_nodes().items(), timeout_s=1)
+        started = time.monotonic()
+        answers = [transport.exchange(node, api_versions()) for _ in range(20)]
+        took_s = time.monotonic() - started
+    assert answers == 20 * [Failure(FailureKind.UNREACHABLE, "connection refused")]
+    assert took_s < SLACK_S
+
+
+def test_a_node_that_has_come_back_answers_the_next_question() -> None:
+    port = _free_port()
+    settings = dataclasses.replace(_settings(port), timeout_s=30.0)
+    with closing(KafkaTransport(settings)) as transport:
+        (node,) = transport.bootstrap_nodes()
+        transport.resolve(transport.bootstrap_nodes().items(), timeout_s=1)
+        for _ in range(12):
+            assert isinstance(transport.exchange(node, api_versions()), Failure)
+        started = time.monotonic()
+        with _server(greets_then_falls_silent, port=port):
+            answer = transport.exchange(node, api_versions())
+        took_s = time.monotonic() - started
+    assert not isinstance(answer, Failure), answer
     assert took_s < SLACK_S
 
 

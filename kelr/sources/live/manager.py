@@ -1,8 +1,8 @@
 """kafka-python's connection manager, with kelr's own way of opening a connection.
 
-kafka-python's own looks names up inside the event loop, bounds no TLS handshake, and leaves the socket of an attempt
-that failed to the garbage collector. All of kafka-python is imported here at the top: import this module where it is
-used.
+kafka-python's own looks names up inside the event loop, bounds no TLS handshake, leaves the socket of an attempt that
+failed to the garbage collector, and shuts a node out that failed, for up to half a minute. All of kafka-python is
+imported here at the top: import this module where it is used.
 """
 
 from __future__ import annotations
@@ -34,6 +34,16 @@ class ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]  # kafka-
     def __init__(self, net: NetworkSelector, addresses: Mapping[str, Sequence[AddressInfo]], **config: Any) -> None:
         self._addresses = addresses
         super().__init__(net, **config)
+
+    def update_backoff(self, node_id: Any) -> float:  # noqa: ARG002 - kafka-python's signature
+        """No wait, in milliseconds: a node that failed is tried again as soon as it is asked again.
+
+        kafka-python waits twice as long after each failure, up to 30 s (reconnect.backoff.max.ms), for a client that
+        asks for ever. kelr asks a few times, with pauses of its own where it repeats a question, and each reading is
+        to tell how the node is at that moment: a dead one must not hold up the next reading, and one that has come
+        back must not be taken for dead.
+        """
+        return 0.0
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
         """A connected transport, its TLS handshake done, by `timeout_at` (monotonic seconds)."""

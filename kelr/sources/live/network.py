@@ -122,9 +122,6 @@ class KafkaTransport:
         deadline = time.monotonic() + timeout_s
         connection = None
         try:
-            delay = self._manager.connection_delay(node)
-            if delay > 0:
-                await self._sleep(min(delay, timeout_s))
             # Each node settles its own versions: brokers of a cluster that is being upgraded differ.
             self._manager.broker_version_data = None
             connection = self._manager.get_connection(
