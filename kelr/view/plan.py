@@ -24,6 +24,8 @@ from kelr.view.plan_words import (
     named,
     partitions_in_words,
     rescue_arguments,
+    rescues_of_many,
+    saves,
     targets_of,
     totals_in_words,
 )
@@ -151,7 +153,8 @@ class _PlanText:
             records = f"offsets {step.from_offset}..{step.to_offset - 1} of broker {step.replica}'s log"
             where = "" if step.reachable else f", on the host of broker {step.replica}, which does not answer"
             yield from self._told("rescue", f"Save {records} before the election{where}:")
-            command = self.context.rescue_command or rescue_arguments(one.address, step)
+            whole = self.context.rescue_command
+            command = whole if whole is not None and saves(whole, step) else rescue_arguments(one.address, step)
             yield plain(f"            {self.output.next_command(command)}")
 
     def _rescue_of_many(self, elections: Sequence[PlannedElection]) -> Iterator[Text]:
@@ -162,15 +165,16 @@ class _PlanText:
             for one in lossy:
                 yield from self._rescue_of_one(one)
             return
-        where = named(one.address for one in lossy)
-        yield from self._told("rescue", f"Records of {where} can be saved before the election:")
         if self.context.rescue_command is not None:
+            where = named(one.address for one in lossy)
+            yield from self._told("rescue", f"Records of {where} can be saved before the election:")
             yield plain(f"            {self.output.next_command(self.context.rescue_command)}")
             return
-        plan = ("recover", "plan", *targets_of(one.address for one in lossy), "--out", "plan.json")
-        yield plain(f"            {self.output.next_command(plan)}")
-        dump = ("rescue", "dump", "--plan", "plan.json", "--out", "tail.kelr-rescue")
-        yield plain(f"            {self.output.next_command(dump)}")
+        for one in rescues_of_many(lossy):
+            host = "" if one.host is None else f", on the host of broker {one.host}, which does not answer"
+            text = f"Records of {named(one.addresses)} can be saved before the election{host}:"
+            yield from self._told("rescue", text)
+            yield plain(f"            {self.output.next_command(one.command)}")
 
     def _told(self, head: str, text: str, style: Style = Style.HEADING) -> Iterator[Text]:
         return self.layout.paragraph(f"  {head:<10}", text, style)

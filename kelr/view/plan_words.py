@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from kelr.engine.words import brokers, joined, plural
 from kelr.model import Bounds, Grade, Loss, Target, TopicPartition
@@ -132,7 +133,9 @@ def consent_needed(plan: Plan) -> tuple[str, ...]:
     kinds = {one.consent for one in plan.elections}
     needed = []
     if Consent.LOSS in kinds:
-        needed.append(f"with --accept-loss {plan.loss_to_accept} (or that number typed)")
+        accepted = plan.loss_to_accept
+        plus = "; the plus is for what replicas that were not heard may hold" if accepted.unbounded else ""
+        needed.append(f"with --accept-loss {accepted} (or that typed{plus})")
     if Consent.FORCE in kinds:
         needed.append("with --force REASON, because what is lost cannot be counted")
     return tuple(needed) or ("after a yes, or with --yes",)
@@ -145,3 +148,38 @@ def rescue_arguments(at: TopicPartition, step: RescueStep) -> tuple[str, ...]:
     disk = () if step.reachable else ("--log-dir", "DIRECTORY")
     out = f"{at.topic}-{at.partition}-from-{step.replica}.kelr-rescue"
     return ("rescue", "dump", target, "--from-replica", str(step.replica), *offsets, *disk, "--out", out)
+
+
+def saves(command: Sequence[str], step: RescueStep) -> bool:
+    """Whether a command that saves all that a plan gives up, from the brokers that answer or from one broker's disk,
+    saves this."""
+    disk = command[command.index("--from-replica") + 1] if "--log-dir" in command else None
+    return disk == (None if step.reachable else str(step.replica))
+
+
+@dataclass(frozen=True, slots=True)
+class Rescue:
+    """A command that saves records of several partitions."""
+
+    addresses: tuple[TopicPartition, ...]
+    host: int | None
+    """The broker on whose host it is run; None: it is run anywhere."""
+    command: tuple[str, ...]
+    """Arguments after ``kelr``."""
+
+
+def rescues_of_many(elections: Iterable[PlannedElection]) -> Iterator[Rescue]:
+    """What saves what these elections give up: one
+    command for each replica that is elected and each disk, without a plan's file."""
+    groups: dict[tuple[int, int], list[TopicPartition]] = {}
+    for one in elections:
+        for disk in dict.fromkeys(-1 if step.reachable else step.replica for step in one.rescue):
+            groups.setdefault((one.elect, disk), []).append(one.address)
+    for (elect, disk), addresses in sorted(groups.items()):
+        base = ("rescue", "dump", *targets_of(addresses), "--elect", str(elect))
+        if disk < 0:
+            yield Rescue(tuple(addresses), None, (*base, "--out", f"lost-to-{elect}.kelr-rescue"))
+        else:
+            out = f"lost-to-{elect}-from-{disk}.kelr-rescue"
+            command = (*base, "--from-replica", str(disk), "--log-dir", "DIRECTORY", "--out", out)
+            yield Rescue(tuple(addresses), disk, command)

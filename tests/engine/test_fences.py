@@ -13,6 +13,7 @@ from kelr.controller import ELR_4_0
 from kelr.engine import decide
 from kelr.engine.planning import after_reordering, differences, hands_over, leads_already
 from kelr.model import (
+    LOG_DIRECTORY,
     Broker,
     BrokerStatus,
     Consent,
@@ -466,3 +467,35 @@ def test_addresses_are_told_apart() -> None:
     assert snapshot.partitions == (known(leaderless((3, 1, 2), last_known=(1,))),)
     assert snapshot.partitions[0].address == TopicPartition("orders", 0)
     assert snapshot.configs["orders"] != TopicConfig()
+
+
+# Disks that the plan stands on, read again.
+
+
+def with_disk(*ends: tuple[int, int]) -> Snapshot:
+    """The incident with broker 1's log as its disk has it."""
+    disk = replace(log_of(1, *ends, hw=120), source=LOG_DIRECTORY, current_leader_epoch=None)
+    return incident(logs=(log_of(3, (4, 116), hw=116), disk, log_of(2, (4, 135), hw=120)))
+
+
+@pytest.mark.parametrize("ends", [((4, 131),), ((4, 129),), ((3, 130),)])
+def test_a_disk_that_holds_something_else_than_when_the_plan_was_made_refuses(
+    ends: tuple[tuple[int, int], ...],
+) -> None:
+    planned = election(with_disk((4, 130)), designated(2))
+    said = {one.field: one.text for one in found(planned, with_disk(*ends))}
+    assert said["log_end of 1"] == (
+        "The disk of broker 1 holds another log than the plan stands on: plan again with the newer reading."
+    )
+
+
+def test_the_same_disk_read_again_is_let_pass() -> None:
+    assert found(election(with_disk((4, 130)), designated(2)), with_disk((4, 130))) == ()
+
+
+def test_a_disk_that_is_not_believed_any_more_refuses() -> None:
+    doubt = NotHeard(1, Unheard.DOUBTFUL, "its disk is not believed: why")
+    logs = (log_of(3, (4, 116), hw=116), doubt, log_of(2, (4, 135), hw=120))
+    (difference,) = found(election(with_disk((4, 130)), designated(2)), incident(logs=logs))
+    assert (difference.field, difference.now) == ("log_end of 1", "unknown")
+    assert "its disk is not believed: why" in difference.text

@@ -21,6 +21,7 @@ from kelr.model import (
     NotPlanned,
     Plan,
     PlannedElection,
+    RescueStep,
     Situation,
     Target,
     TopicPartition,
@@ -77,7 +78,7 @@ def test_one_election_is_told_in_sentences() -> None:
         " no election             nobody  0                0            bring broker 1 back",
         "",
         "In all: 1 election; at least 19 offsets lost, 4 of them known to be committed; broker 1 not heard.",
-        "        Carried out with --accept-loss 19 (or that number typed).",
+        "        Carried out with --accept-loss 19+ (or that typed; the plus is for what replicas that were not heard may hold).",
     ]
 
 
@@ -111,7 +112,7 @@ def test_many_elections_are_a_table_and_nothing_a_line_has_no_room_for_is_lost()
         "refused: 2 partitions, orders:3-4: no replica is live\n  kelr explain orders:3-4 -b kafka-1:9092",
         "In all: 3 elections; at least 19 offsets lost, 4 of them known to be committed; brokers 1 and 3 not heard;"
         " what is lost of payments:0 cannot be counted.",
-        "with --accept-loss 19 (or that number typed) and with --force REASON, because what is lost cannot be counted.",
+        "with --accept-loss 19+ (or that typed; the plus is for what replicas that were not heard may hold) and with --force REASON, because what is lost cannot be counted.",
     ):
         assert told in text
 
@@ -151,11 +152,36 @@ def test_with_a_plan_file_one_command_rescues_everything() -> None:
     assert "--from-replica" not in text
 
 
-def test_where_many_partitions_lose_records_a_plan_file_is_offered_for_the_rescue() -> None:
-    many = [replace(LOSSY, partition=number) for number in range(10, 15)]
+def rescues_in(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip().startswith("kelr rescue dump")]
+
+
+def test_where_many_partitions_lose_records_one_command_for_each_leader_rescues_them_without_a_plan() -> None:
+    answered = RescueStep(1, 116, 135, reachable=True)
+    many = [replace(LOSSY, partition=number, elect=2 + number % 2, rescue=(answered,)) for number in range(10, 15)]
+    assert rescues_in(shown(plan(*many))) == [
+        "kelr rescue dump orders:10,12,14 --elect 2 --out lost-to-2.kelr-rescue -b kafka-1:9092",
+        "kelr rescue dump orders:11,13 --elect 3 --out lost-to-3.kelr-rescue -b kafka-1:9092",
+    ]
+
+
+def test_what_only_a_dead_brokers_disk_holds_is_rescued_on_its_host() -> None:
+    dead = RescueStep(1, 116, 135, reachable=False)
+    many = [replace(LOSSY, partition=number, elect=2, rescue=(dead,)) for number in range(10, 15)]
     text = shown(plan(*many))
-    assert "kelr recover plan orders:10-14 --out plan.json -b kafka-1:9092" in text
-    assert "kelr rescue dump --plan plan.json --out tail.kelr-rescue" in text
+    assert rescues_in(text) == [
+        "kelr rescue dump orders:10-14 --elect 2 --from-replica 1 --log-dir DIRECTORY"
+        " --out lost-to-2-from-1.kelr-rescue -b kafka-1:9092"
+    ]
+    assert "on the host of broker 1, which does not answer" in " ".join(text.split())
+
+
+def test_a_command_for_what_brokers_answer_for_is_not_shown_for_what_a_disk_holds() -> None:
+    both = replace(LOSSY, rescue=(RescueStep(1, 116, 130, reachable=False), RescueStep(3, 130, 135, reachable=True)))
+    context = PlanContext(rescue_command=("rescue", "dump", "--plan", "plan.json", "--out", "tail.kelr-rescue"))
+    disk, answered = rescues_in(shown(plan(both), context=context))
+    assert "--from-replica 1 --from-offset 116 --to-offset 130 --log-dir DIRECTORY" in disk
+    assert answered.startswith("kelr rescue dump --plan plan.json")
 
 
 @pytest.mark.parametrize("what", [MIXED, plan(LOSSY), plan(NOT_NEEDED), plan(*REFUSED)])
@@ -174,7 +200,7 @@ def test_the_document_holds_the_plan_and_what_it_takes() -> None:
         ("orders", 4, "refused"),
         ("payments", 0, "elect"),
     ]
-    assert (document["consent"], document["accept_loss"], document["lost_at_least"]) == ("force", 19, 19)
+    assert (document["consent"], document["accept_loss"], document["lost_at_least"]) == ("force", "19+", 19)
     assert document["lost_at_most"] is None
     lossy = document["items"][1]["planned"]
     assert (lossy["elect"], lossy["order"], lossy["restores"]) == (3, [3, 1, 2], [1, 2, 3])

@@ -10,6 +10,7 @@ from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.words import or_bring_back_the_best, or_designate
 from kelr.engine.case import Case
 from kelr.engine.logs import count_distinct
+from kelr.engine.loss import loss_of_electing
 from kelr.engine.words import agree, brokers, joined, plural
 from kelr.model import Advice, AdviceAction
 
@@ -60,6 +61,20 @@ def _the_best(case: Case) -> str:
     return f"the best of those that were heard ({brokers(unheard)} {agree(len(unheard), 'was', 'were')} not)"
 
 
+def disks_to_read_again(case: Case) -> str:
+    """A sentence about readings of disks that are not believed; empty where there are none, or somebody leads."""
+    if case.state.leader in case.electable:
+        return ""
+    doubtful = tuple(filter(case.logs.doubtful, case.state.replicas))
+    if not doubtful:
+        return ""
+    disks = agree(len(doubtful), "disk", "disks")
+    return (
+        f" Read the {disks} of {brokers(doubtful)} again first: what was read contradicts what the controller records,"
+        " so that it is from before the broker last ran, or the log was cut."
+    )
+
+
 def bring_the_best_back(case: Case, found: Findings) -> Advice | None:
     """The advice where an absent replica has the best log and nobody else is waited for; None where it does not."""
     best = best_absent(case)
@@ -90,19 +105,29 @@ def _on_return(found: Findings, replica: int) -> str:
 
 
 def keep_down(case: Case, found: Findings, replica: int) -> Advice | None:
-    """Keep a broker down that Kafka would elect with a log that is known to be worse; None where it is not."""
-    best = case.logs.best
-    if best is None or replica not in case.logs.ranked or case.logs.is_best(replica):
+    """Keep a broker down that Kafka would elect with a log that is known to be worse; None where it is not.
+
+    Worse is the log of which more committed records are known to be missing; of equals the one that ranks lower
+    (`Findings.best_designation`).
+    """
+    if replica not in case.logs.ranked:
         return None
-    elsewhere = best_absent(case)
-    designation = found.best_designation
-    if elsewhere is not None:
-        return _keep_down_for(case, found, replica, elsewhere)
-    if designation is None or designation.designate is None:
+    elsewhere, designation = best_absent(case), found.best_designation
+    live = None if designation is None else designation.designate
+    is_best = case.logs.is_best(replica)
+    if elsewhere is not None and not is_best:
+        return None if _lacks_less(case, replica, elsewhere) else _keep_down_for(case, found, replica, elsewhere)
+    if live is None or _lacks_less(case, replica, live) or (is_best and not _lacks_less(case, live, replica)):
         return None
-    holder = designation.designate
-    text = f"{_keep(case, replica, holder)} Designate {holder} first."
-    return Advice(AdviceAction.HOLD, text, replica, designate=holder)
+    text = f"{_keep(case, replica, live)} Designate {live} first."
+    return Advice(AdviceAction.HOLD, text, replica, designate=live)
+
+
+def _lacks_less(case: Case, one: int, other: int) -> bool:
+    """Whether fewer committed records are known that the first log lacks than that the second does."""
+    lacking = [loss_of_electing(case, replica, holds_all_committed=False).committed for replica in (one, other)]
+    first, second = (None if bounds is None else bounds.at_least for bounds in lacking)
+    return first is not None and second is not None and first < second
 
 
 def _keep_down_for(case: Case, found: Findings, replica: int, best: int) -> Advice:

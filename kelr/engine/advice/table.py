@@ -9,6 +9,7 @@ from kelr.controller.handlers import without
 from kelr.engine.advice.absent_logs import (
     best_absent,
     bring_the_best_back,
+    disks_to_read_again,
     its_log_was_read,
     keep_down,
     with_the_best_log,
@@ -41,6 +42,7 @@ from kelr.model import (
 def advise(case: Case, found: Findings) -> Advice:
     """The advice for one partition."""
     advice = _with_its_command(case, _TABLE[found.situation](case, found))
+    advice = replace(advice, text=advice.text + disks_to_read_again(case))
     # A broker is waited for where the partition stands still; the other advice to wait says itself for how long.
     awaited = advice.action is AdviceAction.BRING_BACK and found.elected is None and not advice.until
     return replace(advice, until=until_the_outage_costs_more(case, found.best_designation)) if awaited else advice
@@ -146,6 +148,11 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
     text = f"Bring {any_of} back first: in the {where}, so after a clean shutdown nothing committed is lost."
     if case.cluster.status(first) is BrokerStatus.UNREGISTERED:
         text = f"Start {any_of}: not registered, so the return counts as unclean and ends the place in the ELR."
+    if first in lacking:
+        text = (
+            f"Bring {any_of} back first: committed records are known that {first} lacks, although it is in the {where};"
+            " designating a live replica is not known to lose fewer."
+        )
     unclean = found.forecast(first, clean=False)
     if case.read_from_disk(first):
         text += f" {its_log_was_read(case, first).capitalize()}."

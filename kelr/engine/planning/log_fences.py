@@ -9,7 +9,7 @@ from kelr.engine.planning.consent import consent_of, needs_more
 from kelr.engine.planning.evidence import logs_of
 from kelr.engine.planning.subject import Subject
 from kelr.engine.words import plural
-from kelr.model import Difference, Grade, LogEvidence, Loss, PlannedElection, ReplicaLog
+from kelr.model import LOG_DIRECTORY, Difference, Grade, LogEvidence, Loss, PlannedElection, ReplicaLog
 
 
 def log_differences(planned: PlannedElection, subject: Subject, *, hands_over: bool) -> Iterator[Difference]:
@@ -30,6 +30,7 @@ def log_differences(planned: PlannedElection, subject: Subject, *, hands_over: b
             f"A broker already knows leader epoch {newer}: the state that was read is older than the logs.",
         )
     yield from _wanted_log(planned, subject)
+    yield from _disks_read_again(planned, subject)
     yield from _better_replicas(planned, subject)
     yield from _loss(planned, subject)
     yield from _too_few_heard(planned, subject)
@@ -78,6 +79,38 @@ def _wanted_log(planned: PlannedElection, subject: Subject) -> Iterator[Differen
             _known(now.last_epoch),
             f"The log of {elect} ends in another leader epoch than when the plan was made.",
         )
+
+
+def _disks_read_again(planned: PlannedElection, subject: Subject) -> Iterator[Difference]:
+    """Disks that the plan stands on, read again: what another reading holds is another ground, more or less of it."""
+    for before in planned.evidence.logs:
+        replica = before.replica
+        if before.source != LOG_DIRECTORY or before.log_end is None or replica == planned.elect:
+            continue
+        now, silence = subject.case.logs.heard.get(replica), subject.case.logs.unheard.get(replica)
+        if silence is not None and subject.case.logs.doubtful(replica):
+            yield Difference(
+                f"log_end of {replica}",
+                str(before.log_end),
+                "unknown",
+                f"The disk of broker {replica}, on which the plan stands, is not believed now: {silence.detail}.",
+            )
+        elif now is not None and now.source == LOG_DIRECTORY and _held_otherwise(before, now):
+            yield Difference(
+                f"log_end of {replica}",
+                _in_epoch(before.log_end, before.last_epoch),
+                _in_epoch(now.log_end, now.last_epoch),
+                f"The disk of broker {replica} holds another log than the plan stands on: plan again with the newer"
+                " reading.",
+            )
+
+
+def _held_otherwise(before: LogEvidence, now: ReplicaLog) -> bool:
+    return (before.log_end, before.last_epoch) != (now.log_end, now.last_epoch)
+
+
+def _in_epoch(log_end: int, last_epoch: int | None) -> str:
+    return f"{log_end} in epoch {_known(last_epoch)}"
 
 
 def _moved(before: LogEvidence, now: ReplicaLog) -> str:

@@ -1,0 +1,187 @@
+"""Readings of dead brokers' disks that contradict what the controller records: stale, or of a log that was cut."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kelr.engine.planning import plan_of
+from kelr.model import (
+    LOG_DIRECTORY,
+    Consent,
+    ElectionType,
+    Grade,
+    LogAnswer,
+    NotHeard,
+    PartitionState,
+    Plan,
+    ReplicaLog,
+    Selection,
+    Snapshot,
+    Unheard,
+    Wish,
+)
+from kelr.sources.collected import CollectedDisk, CollectedLog, CollectedSource, Collection
+from kelr.sources.decisions import decide_partitions
+from kelr.sources.disk.collection import LogDirectory
+from kelr.sources.doubt import doubted
+from kelr.sources.memory import MemorySource
+from tests.engine.cases import cluster_of, leaderless, log_of, silent, snapshot_of
+
+READ_AT_MS = 14 * 3_600_000 + 3 * 60_000 + 10_000
+PLAN_AT_MS = READ_AT_MS + 12 * 60_000
+TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+WAITS_FOR_ONE = replace(
+    leaderless(elr=(1,), last_known=(1,)), leader_epoch=3, topic_id=TOPIC_ID, adding=(), removing=()
+)
+"""Broker 1 led last, in epoch 2."""
+TWO = replace(log_of(2, (0, 20), (2, 60), hw=40), current_leader_epoch=3)
+THREE = replace(log_of(3, (0, 20), (2, 40), hw=20), current_leader_epoch=3)
+OLD = log_of(1, (0, 20), hw=5)
+
+
+def on_disk(log: ReplicaLog, newest: int | None = None, saved: int | None = None) -> CollectedLog:
+    """A reading of this log, with what lies beside it."""
+    held = replace(log, source=LOG_DIRECTORY, current_leader_epoch=None, broker_epoch=None, read_at_ms=READ_AT_MS)
+    return CollectedLog(
+        TOPIC_ID,
+        held,
+        of_disk=True,
+        read_at_ms=READ_AT_MS,
+        name="b1.kelr",
+        newest_epoch=newest,
+        saved_high_watermark=saved,
+    )
+
+
+def doubt(
+    log: CollectedLog, *others: ReplicaLog, state: PartitionState = WAITS_FOR_ONE, running: bool = False
+) -> str | None:
+    found = doubted(state, log, others, running=running)
+    assert found is None or found.reason is Unheard.DOUBTFUL
+    return None if found is None else found.detail
+
+
+def beside_the_cluster(log: CollectedLog, *, believing: bool = False) -> CollectedSource:
+    """A source of the leaderless partition, brokers 2 and 3 live, with a reading of broker 1's disk."""
+    snapshot = snapshot_of(WAITS_FOR_ONE, cluster_of(live=(2, 3), fenced=(1,)), (silent(1), TWO, THREE))
+    disk = CollectedDisk(1, READ_AT_MS, (LogDirectory("/data", broker=1, running=False),), name="b1.kelr")
+    collection = Collection("b1.kelr", None, READ_AT_MS, (disk,), {WAITS_FOR_ONE.address: (log,)})
+    source = MemorySource(replace(snapshot, taken_at_ms=PLAN_AT_MS))
+    return CollectedSource(source, [collection], believing=believing)
+
+
+def planned(source: CollectedSource, wish: Wish) -> Plan:
+    (page,) = decide_partitions(source, Selection(), clock_ms=lambda: PLAN_AT_MS)
+    snapshot: Snapshot = page.snapshot
+    return plan_of(snapshot, page.decisions, lambda _: wish, now_ms=PLAN_AT_MS, made_by="kelr/test")
+
+
+DESIGNATE_2 = Wish(ElectionType.DESIGNATION, desired_leader=2)
+
+
+def test_a_disk_from_before_its_brokers_last_leadership_is_not_believed() -> None:
+    assert doubt(on_disk(OLD, newest=0)) == (
+        "its disk, read at 14:03:10 UTC, is not believed: its log ends at 20 there, and it knows leader epochs up to 0,"
+        " though its broker led in epoch 2; if the broker has run since, read its disk again; if it has not, its log"
+        " was cut"
+    )
+
+
+def test_a_disk_without_what_others_know_to_be_committed_is_not_believed() -> None:
+    found = doubt(on_disk(OLD), TWO, THREE)
+    assert found is not None
+    assert "and lacks 20 offsets that 2 knows to be committed (high watermark 40), though it is in the ELR" in found
+
+
+def test_a_disk_of_the_last_leadership_is_a_true_reading_of_a_log_that_was_cut() -> None:
+    assert doubt(on_disk(OLD, newest=2), TWO, THREE) is None
+
+
+def test_a_disk_that_was_read_while_its_broker_ran_is_not_taken_for_one_that_was_cut() -> None:
+    assert doubt(on_disk(OLD, newest=2), TWO, running=True) is not None
+
+
+def test_a_disk_that_saved_the_high_watermark_held_what_it_lacks_now() -> None:
+    follower = replace(WAITS_FOR_ONE, last_known_elr=())
+    assert doubt(on_disk(OLD, saved=39), TWO, state=follower) is not None
+    assert doubt(on_disk(OLD, saved=40), TWO, state=follower) is None
+
+
+def test_a_replica_that_nobody_records_as_in_sync_may_lag() -> None:
+    lagging = replace(WAITS_FOR_ONE, elr=(2,), last_known_elr=())
+    assert doubt(on_disk(OLD, newest=0), TWO, THREE, state=lagging) is None
+
+
+def test_what_an_unclean_election_took_back_contradicts_nobody() -> None:
+    newer = log_of(1, (0, 20), (4, 25), hw=25)
+    assert doubt(on_disk(newer), TWO, state=replace(WAITS_FOR_ONE, last_known_elr=())) is None
+
+
+def test_a_leader_that_is_still_recorded_has_the_epoch_that_it_leads_in() -> None:
+    recorded = replace(WAITS_FOR_ONE, leader=1, isr=(1,), elr=(), last_known_elr=())
+    assert doubt(on_disk(OLD, newest=2), state=recorded) is not None
+    assert doubt(on_disk(OLD, newest=3), TWO, state=recorded) is None
+
+
+@pytest.mark.parametrize("of_disk", [True, False])
+def test_only_what_a_disk_holds_is_doubted(of_disk: bool) -> None:
+    log = replace(on_disk(OLD, newest=0), of_disk=of_disk)
+    assert (doubt(log) is None) is not of_disk
+    assert doubt(replace(log, answer=silent(1))) is None
+
+
+@given(end=st.integers(0, 80), known=st.integers(0, 60))
+def test_a_disk_that_reaches_what_is_known_to_be_committed_is_believed(end: int, known: int) -> None:
+    held = log_of(1, (0, min(end, 20)), (2, end)) if end > 20 else log_of(1, (0, end))
+    other = replace(TWO, high_watermark=known)
+    follower = replace(WAITS_FOR_ONE, last_known_elr=())
+    assert (doubt(on_disk(held), other, state=follower) is None) is (end >= known)
+
+
+# What a plan makes of it.
+
+
+def test_no_plan_says_that_nothing_is_lost_beside_a_disk_that_is_not_believed() -> None:
+    source = beside_the_cluster(on_disk(OLD, newest=0))
+    recommended = planned(source, Wish())
+    assert recommended.elections == ()
+    assert "Read the disk of broker 1 again first" in recommended.not_planned[0].reason
+    (election,) = planned(source, DESIGNATE_2).elections
+    assert election.consent is not Consent.YES
+    assert election.loss.total is not None
+    assert (election.loss.total.at_most, election.loss.unheard) == (None, (1,))
+    (said,) = (warning for warning in election.warnings if "counts as not read" in warning)
+    assert "read at 14:03:10 UTC" in said
+    assert "read its disk again" in said
+
+
+def test_bringing_back_whom_its_disk_contradicts_is_no_proven_thing() -> None:
+    source = beside_the_cluster(on_disk(OLD, newest=0))
+    (page,) = decide_partitions(source, Selection(), clock_ms=lambda: PLAN_AT_MS)
+    (decision,) = page.decisions
+    clean = next(one for one in decision.forecasts if one.replica == 1 and one.clean)
+    assert clean.elected == 1
+    assert clean.loss is not None
+    assert clean.loss.grade is Grade.UNKNOWN
+    assert any("is not believed" in note for note in decision.notes)
+
+
+def test_a_plan_that_stands_on_a_disk_says_so_with_the_time() -> None:
+    source = beside_the_cluster(on_disk(OLD, newest=2))
+    (election,) = planned(source, DESIGNATE_2).elections
+    assert election.loss.unheard == ()
+    assert (
+        "This stands on the disk of broker 1 as it was at 14:03:10 UTC, 12 minutes before the plan: if broker 1 has run"
+        " since, read its disk again and plan again."
+    ) in election.warnings
+
+
+@pytest.mark.parametrize(("believing", "kind"), [(False, NotHeard), (True, ReplicaLog)])
+def test_records_are_saved_from_a_disk_whatever_contradicts_it(believing: bool, kind: type[LogAnswer]) -> None:
+    source = beside_the_cluster(on_disk(OLD, newest=0), believing=believing)
+    (answer, *_) = source.replica_logs([WAITS_FOR_ONE])[WAITS_FOR_ONE.address]
+    assert isinstance(answer, kind)
