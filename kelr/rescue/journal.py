@@ -35,6 +35,8 @@ class Checkpoint:
     """(number of the tail, offset) up to which every record is confirmed; None: none yet."""
     full: bool = True
     """Whether `done_through` and what stands behind `scan_from` tell of every record that was ever replayed."""
+    topic_id: str | None = None
+    """The target's: a topic that was deleted and made again holds nothing of what was replayed. None: not known."""
 
 
 def journal_file(directory: Path, dump_sha256: str, target: Mapping[str, Any]) -> Path:
@@ -84,6 +86,7 @@ class ReplayJournal:
                 "leader_epoch": checkpoint.leader_epoch,
                 "done_through": checkpoint.done_through,
                 "full": checkpoint.full,
+                "topic_id": checkpoint.topic_id,
             }
         )
         self.checkpoints[target] = checkpoint
@@ -129,8 +132,11 @@ def _checkpoint(line: Mapping[str, Any], path: Path, number: int) -> tuple[Topic
     through = done if isinstance(done, list) and len(done) == 2 else (0, 0)
     values = [line.get("partition"), line.get("scan_from"), line.get("leader_epoch"), *through]
     is_number = all(type(value) is int and value >= 0 for value in values)
-    if not is_number or not isinstance(topic, str) or not (done is None or through is done):
+    topic_id = line.get("topic_id")
+    names = isinstance(topic, str) and (topic_id is None or isinstance(topic_id, str))
+    if not is_number or not names or not (done is None or through is done):
         raise BadInputError(f"{path}, line {number}: garbled {_WHAT}", next_step="move the file away")
     partition, scan_from, leader_epoch, tail, offset = values
-    checkpoint = Checkpoint(scan_from, leader_epoch, None if done is None else (tail, offset), line.get("full") is True)
+    up_to = None if done is None else (tail, offset)
+    checkpoint = Checkpoint(scan_from, leader_epoch, up_to, line.get("full") is True, topic_id)
     return TopicPartition(topic, partition), checkpoint

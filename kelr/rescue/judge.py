@@ -8,10 +8,10 @@ from enum import StrEnum
 
 from kelr.engine.logs import Segment, segments
 from kelr.errors import RefusedError
-from kelr.model import ReplicaLog
+from kelr.model import PartitionState, ReplicaLog
 from kelr.rescue.archive import Dump
 from kelr.rescue.manifest import SavedTail
-from kelr.rescue.origin import Replayed
+from kelr.rescue.origin import Origin, Origins, read_origins
 from kelr.rescue.scan import KeyDigest, digest_of
 from kelr.rescue.transactions import Outcome, Transactions
 from kelr.sources.records.batches import BatchHeader
@@ -84,6 +84,29 @@ class Survivors:
         return any(part.epoch == leader_epoch and part.start <= offset < part.end for part in self._parts)
 
 
+class Target:
+    """The log that gets the records: a copy whose first original it holds is not replayed to it.
+
+    Args:
+        log: the leader's, with its lineage.
+    """
+
+    def __init__(self, cluster_id: str | None, state: PartitionState, log: ReplicaLog) -> None:
+        self._name = cluster_id, state.topic, state.partition, state.topic_id
+        self._parts = (segments(log) or ()) if log.lineage is not None else ()
+
+    def holds(self, origin: Origin) -> bool:
+        """Whether the log holds this very record; False where the topic's id does not tell that it is of this topic."""
+        name = origin.cluster_id, origin.topic, origin.partition, origin.topic_id
+        return (
+            origin.topic_id is not None
+            and name == self._name
+            and any(
+                part.epoch == origin.leader_epoch and part.start <= origin.offset < part.end for part in self._parts
+            )
+        )
+
+
 @dataclass(slots=True)
 class Judge:
     """Judges the records of one partition's tails.
@@ -92,15 +115,19 @@ class Judge:
         survivors: None where the log that the records are lost from is not asked: all of them count as lost.
         newest_epoch: for compacted topics, as in `kelr.rescue.scan.Scan`.
         done_through: (number of the tail, offset) up to which everything has been replayed.
+        cluster_id: of the cluster that the records come from.
+        target: the log that gets the records, for those that it held before they were first replayed.
     """
 
     survivors: Survivors | None
-    replayed: Replayed
+    replayed: Origins
     newest_epoch: Mapping[KeyDigest, int] = field(default_factory=dict)
     include_aborted: bool = False
     include_open: bool = False
     done_through: tuple[int, int] | None = None
-    _seen: Replayed = field(default_factory=Replayed)
+    cluster_id: str | None = None
+    target: Target | None = None
+    _seen: Origins = field(default_factory=Origins)
 
     def tail(self, dump: Dump, tail: SavedTail, number: int, transactions: Transactions) -> Iterator[Judged]:
         """Every record of a tail with its verdict, in order. Tails of a partition are judged in the order of their
@@ -144,16 +171,22 @@ class Judge:
             return Verdict.OPEN
         if record.key is not None and self.newest_epoch.get(digest_of(record.key), -1) > epoch:
             return Verdict.OVERWRITTEN
-        return self._already_or_replay(number, epoch, record)
+        return self._already_or_replay(tail, number, epoch, record)
 
-    def _already_or_replay(self, number: int, epoch: int, record: Record) -> Verdict:
-        here = epoch, record.offset
+    def _already_or_replay(self, tail: SavedTail, number: int, epoch: int, record: Record) -> Verdict:
         done = self.done_through is not None and (number, record.offset) <= self.done_through
-        if done or here in self.replayed or here in self._seen:
+        here = Origin(self.cluster_id, tail.topic, tail.partition, epoch, record.offset, tail.topic_id)
+        before = read_origins(record.headers)
+        if self.target is not None and any(map(self.target.holds, before)):
+            return Verdict.SURVIVES
+        # A record that was replayed before is the record that it was then, under each of its names.
+        names = (here, *before)
+        if done or any(name in self.replayed or name in self._seen for name in names):
             return Verdict.ALREADY
-        self._seen.add(*here)
-        for name, _ in record.headers:
-            if not _is_utf8(name):
+        for name in names:
+            self._seen.add(name)
+        for header, _ in record.headers:
+            if not _is_utf8(header):
                 raise RefusedError(
                     f"offset {record.offset} has a header whose name is not UTF-8, which no producer here can write",
                     next_step="leave this partition out: name the others behind the file",

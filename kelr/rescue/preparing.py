@@ -12,9 +12,9 @@ from kelr.errors import RefusedError, UsageError
 from kelr.model import TopicConfig, TopicPartition
 from kelr.rescue.archive import Dump
 from kelr.rescue.journal import Checkpoint
-from kelr.rescue.judge import Judge, Judged, Survivors, Verdict
+from kelr.rescue.judge import Judge, Judged, Survivors, Target, Verdict
 from kelr.rescue.manifest import SavedTail
-from kelr.rescue.origin import Replayed
+from kelr.rescue.origin import Origins
 from kelr.rescue.replay_plan import PartitionReplay, ReplayOptions, ReplayPlan
 from kelr.rescue.scan import KeyDigest, Scan, Scanner, digest_of, scan
 from kelr.rescue.summary import read_transactions
@@ -139,7 +139,7 @@ class Preparing:
             found = self._scan(pair, start, keys, showing)
         done = None if known is None else known.done_through
         counts: Counter[Verdict] = Counter()
-        for judged in judge_tails(self.dump, tails, self.judge(survivors, found, done)):
+        for judged in judge_tails(self.dump, tails, self.judge(pair.target, survivors, found, done)):
             counts[judged.verdict] += 1
         return PartitionReplay(
             pair.source,
@@ -157,12 +157,37 @@ class Preparing:
     def _known(self, target: Led, reads_keys: bool) -> Checkpoint | None:
         """What the journal says of a partition, where it can stand for looking through all of the log."""
         known = self.checkpoints.get(target.state.address)
-        if known is None or known.leader_epoch != target.state.leader_epoch or reads_keys:
+        if known is None or not self._is_of(known, target):
             return None
+        if known.leader_epoch != target.state.leader_epoch or reads_keys:
+            return None
+        start = target.log.log_start
+        if known.done_through is not None and start is not None and start >= known.scan_from > 0:
+            self._notes.append(
+                f"{target.where} begins at offset {start} by now: what was replayed to it before is gone from it again,"
+                " by retention or because somebody deleted it, and counts as replayed"
+            )
         return known if known.full or not self.options.look else None
 
-    def judge(self, survivors: Survivors | None, found: Scan, done: tuple[int, int] | None) -> Judge:
+    def _is_of(self, known: Checkpoint, target: Led) -> bool:
+        """Whether the journal speaks of this very topic, and its log still reaches as far."""
+        topic, topic_id = target.state.topic, target.state.topic_id
+        if None in {known.topic_id, topic_id}:
+            self._notes.append(
+                f"whether {topic} is the topic of the earlier replay is not known, for want of its id: nothing of that"
+                " one is taken as done"
+            )
+            return False
+        if known.topic_id != topic_id:
+            self._notes.append(
+                f"{topic} was deleted and made again since an earlier replay: what that one produced is gone with it"
+            )
+            return False
+        return known.scan_from <= target.log.log_end
+
+    def judge(self, target: Led, survivors: Survivors | None, found: Scan, done: tuple[int, int] | None) -> Judge:
         """A fresh judge: each goes through the tails once."""
+        whole = self.options.all_records
         return Judge(
             survivors,
             found.replayed,
@@ -170,6 +195,8 @@ class Preparing:
             self.options.include_aborted,
             self.options.include_open,
             done,
+            cluster_id=self.dump.manifest.cluster_id,
+            target=None if whole else Target(self.source.cluster().cluster_id, target.state, target.log),
         )
 
     def _survivors(self, pair: _Pair, tails: Sequence[SavedTail]) -> Survivors | None:
@@ -192,7 +219,7 @@ class Preparing:
         return config.cleanup_policy is not None and "compact" in config.cleanup_policy
 
     def _keys(self, tails: Sequence[SavedTail]) -> frozenset[KeyDigest]:
-        judge = Judge(None, Replayed(), include_aborted=True, include_open=True)
+        judge = Judge(None, Origins(), include_aborted=True, include_open=True)
         return frozenset(
             digest_of(one.record.key)
             for one in judge_tails(self.dump, tails, judge)

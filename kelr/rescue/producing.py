@@ -137,7 +137,7 @@ class Replay:
         self._journal.checkpoint(one.target.state.address, one.first_checkpoint)
         producer: Any = None
         chunk, confirmed = _Chunk(), 0
-        judge = self._preparing.judge(one.survivors, one.scan, one.done_through)
+        judge = self._preparing.judge(one.target, one.survivors, one.scan, one.done_through)
         number, tail_of_batch = 0, one.tails[0]
         last = (0, -1)
         for judged in judge_tails(self._dump, one.tails, judge):
@@ -160,7 +160,12 @@ class Replay:
     def _hand_over(self, producer: Any, one: PartitionReplay, judged: Judged, chunk: _Chunk) -> None:
         record = judged.record
         origin = Origin(
-            self._plan.cluster_id, one.source.topic, one.source.partition, judged.leader_epoch, record.offset
+            self._plan.cluster_id,
+            one.source.topic,
+            one.source.partition,
+            judged.leader_epoch,
+            record.offset,
+            judged.tail.topic_id,
         )
         headers = [*record.headers, *origin_headers(origin, self._plan.plan_id)]
         extra: dict[str, Any] = {} if record.timestamp_ms is None else {"timestamp": record.timestamp_ms}

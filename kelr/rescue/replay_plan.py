@@ -70,12 +70,16 @@ class PartitionReplay:
         some was found before that."""
         found = self.scan.replayed.count > 0
         start = self.scanned_from if found else self.scan.end
-        return Checkpoint(start, self.target.state.leader_epoch, self.done_through, full=self.looked)
+        return self._checkpoint(start, self.done_through)
 
     def checkpoint(self, done_through: tuple[int, int], target_end: int) -> Checkpoint:
         """What the journal says when all up to here is confirmed, and `target_end` is the offset behind the last."""
         start = self.scanned_from if self.scan.replayed.count else max(target_end, self.scan.end)
-        return Checkpoint(start, self.target.state.leader_epoch, done_through, full=self.looked)
+        return self._checkpoint(start, done_through)
+
+    def _checkpoint(self, start: int, done_through: tuple[int, int] | None) -> Checkpoint:
+        state = self.target.state
+        return Checkpoint(start, state.leader_epoch, done_through, full=self.looked, topic_id=state.topic_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from kelr.errors import RefusedError
 from kelr.model import TopicPartition
-from kelr.rescue.origin import MARK, Origin, Replayed, read_origin
+from kelr.rescue.origin import MARK, Origin, Origins, read_origins
 from kelr.rescue.transactions import Outcome, marker_of
 from kelr.sources.records.batches import TimestampType
 from kelr.sources.records.errors import UnreadableBatchError
@@ -27,7 +27,8 @@ def digest_of(key: bytes) -> KeyDigest:
 class Scan:
     """What a partition's log holds behind the point where the lost records were lost."""
 
-    replayed: Replayed = field(default_factory=Replayed)
+    replayed: Origins = field(default_factory=Origins)
+    """Every place that a record here comes from, however often it was replayed on the way."""
     newest_epoch: dict[KeyDigest, int] = field(default_factory=dict)
     """For the keys that were asked about: the newest leader epoch in which one was written here, a replayed record
     counting as of the epoch that it had."""
@@ -40,7 +41,7 @@ class Scanner:
     """Takes a log batch by batch.
 
     Args:
-        cluster_id, source: where the records of the dump come from: headers that name another origin do not count.
+        cluster_id, source: where the records of the dump come from.
         keys: the keys that are asked about; empty asks about none.
     """
 
@@ -67,16 +68,19 @@ class Scanner:
         if header.transactional and header.producer_id is not None:
             newest = self._pending.setdefault(header.producer_id, {})
         for record in records_in(data, header):
-            origin = self._origin(record)
-            if origin is not None:
-                self.found.replayed.add(origin.leader_epoch, origin.offset)
-            self._note_key(record, epoch if origin is None else origin.leader_epoch, newest)
+            origins = read_origins(record.headers) if record.headers else ()
+            for origin in origins:
+                self.found.replayed.add(origin)
+            own = self._own(origins)
+            self._note_key(record, epoch if own is None else own.leader_epoch, newest)
 
-    def _origin(self, record: Record) -> Origin | None:
-        origin = read_origin(record.headers) if record.headers else None
-        if origin is None or origin.cluster_id != self._cluster_id:
-            return None
-        return origin if TopicPartition(origin.topic, origin.partition) == self._source else None
+    def _own(self, origins: Sequence[Origin]) -> Origin | None:
+        """The place in the partition that the records of the dump come from."""
+        for origin in origins:
+            at = TopicPartition(origin.topic, origin.partition)
+            if origin.cluster_id == self._cluster_id and at == self._source:
+                return origin
+        return None
 
     def _note_key(self, record: Record, epoch: int, newest: dict[KeyDigest, int]) -> None:
         if not self._keys or record.key is None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kelr.errors import RefusedError
 from kelr.rescue.archive import open_dump
 from kelr.rescue.judge import Judge, Survivors, Verdict
-from kelr.rescue.origin import Replayed
+from kelr.rescue.origin import Origin, Origins
 from kelr.rescue.preparing import judge_tails
 from kelr.rescue.scan import digest_of
 from kelr.sources.records.stream import RawBatch, Unread, UnreadKind
@@ -40,12 +40,12 @@ def verdicts(tmp_path: Path) -> Verdicts:
 
 def lost() -> Judge:
     """Judges as if nothing had survived."""
-    return Judge(None, Replayed())
+    return Judge(None, Origins())
 
 
 def test_a_record_survives_where_its_epoch_is_the_leaders_there(verdicts: Verdicts) -> None:
     # The leader went another way at offset 12, in epoch 6.
-    judge = Judge(Survivors("orders:0", log(2, (4, 11), (5, 12), (6, 20))), Replayed())
+    judge = Judge(Survivors("orders:0", log(2, (4, 11), (5, 12), (6, 20))), Origins())
     pieces = [batch(10, epoch=4), batch(11, 3, epoch=5), batch(14, 2, epoch=7)]
     assert verdicts(judge, pieces) == [
         (10, Verdict.SURVIVES),
@@ -76,7 +76,7 @@ def test_survivors_are_the_leaders_own_records(data: st.DataObject) -> None:
 
 
 def test_what_retention_took_from_the_leader_cannot_be_told(verdicts: Verdicts) -> None:
-    judge = Judge(Survivors("orders:0", log(2, (5, 40), start=20)), Replayed())
+    judge = Judge(Survivors("orders:0", log(2, (5, 40), start=20)), Origins())
     with pytest.raises(RefusedError, match=r"begins at offset 20 by now.*offset 10 had survived"):
         verdicts(judge, [batch(10, epoch=5)])
 
@@ -108,7 +108,7 @@ def test_markers_and_unfinished_transactions_stay_out(verdicts: Verdicts) -> Non
         (14, Verdict.MARKER),
     ]
     assert verdicts(lost(), pieces, end=15) == expected
-    judge = Judge(None, Replayed(), include_aborted=True, include_open=True)
+    judge = Judge(None, Origins(), include_aborted=True, include_open=True)
     assert [verdict for _, verdict in verdicts(judge, pieces, end=15)] == [Verdict.REPLAY] * 3 + [Verdict.MARKER] * 2
 
 
@@ -132,15 +132,15 @@ def test_the_rest_of_the_first_and_last_batch_stays_out(verdicts: Verdicts) -> N
 
 
 def test_what_was_replayed_is_known_by_its_epoch_too(verdicts: Verdicts) -> None:
-    replayed = Replayed()
-    replayed.add(1, 10)
-    replayed.add(2, 11)
-    judge = Judge(None, replayed)
+    replayed = Origins()
+    replayed.add(Origin("cluster", "orders", 0, 1, 10))
+    replayed.add(Origin("cluster", "orders", 0, 2, 11))
+    judge = Judge(None, replayed, cluster_id="cluster")
     assert verdicts(judge, [batch(10, 2, epoch=1)]) == [(10, Verdict.ALREADY), (11, Verdict.REPLAY)]
 
 
 def test_what_the_journal_says_is_done_is_not_done_again(verdicts: Verdicts) -> None:
-    judge = Judge(None, Replayed(), done_through=(0, 11))
+    judge = Judge(None, Origins(), done_through=(0, 11))
     assert [verdict for _, verdict in verdicts(judge, [batch(10, 3)])] == [Verdict.ALREADY] * 2 + [Verdict.REPLAY]
 
 
@@ -152,7 +152,7 @@ def test_two_tails_with_the_same_records_give_them_once(verdicts: Verdicts) -> N
 def test_a_key_that_was_written_since_is_overwritten_by_newer_epochs_alone(verdicts: Verdicts) -> None:
     keys = [b"old", b"newer", b"same", None]
     newest = {digest_of(b"newer"): 6, digest_of(b"same"): 5, digest_of(b"old"): 4}
-    judge = Judge(None, Replayed(), newest)
+    judge = Judge(None, Origins(), newest)
     assert [verdict for _, verdict in verdicts(judge, [batch(10, epoch=5, keys=keys)])] == [
         Verdict.REPLAY,
         Verdict.OVERWRITTEN,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kelr.rescue.origin import MARK, Origin, Replayed, origin_headers, read_origin
+from kelr.rescue.origin import MARK, Origin, Origins, Replayed, origin_headers, read_origins
 
 ORIGIN = Origin("cluster", "orders", 3, 7, 1_234)
 
@@ -23,19 +25,31 @@ def test_headers_name_the_record() -> None:
 
 
 def test_they_are_read_back_among_others() -> None:
-    assert read_origin([("x", b"y"), *origin_headers(ORIGIN, None), ("z", None)]) == ORIGIN
-    assert read_origin([("x", b"y")]) is None
+    assert read_origins([("x", b"y"), *origin_headers(ORIGIN, None), ("z", None)]) == (ORIGIN,)
+    assert read_origins([("x", b"y")]) == ()
 
 
-def test_the_last_replay_counts() -> None:
-    second = Origin("cluster", "orders", 3, 9, 4_000)
-    assert read_origin([*origin_headers(ORIGIN, None), *origin_headers(second, None)]) == second
+def test_a_record_that_was_replayed_twice_names_both_places() -> None:
+    second = Origin("cluster", "orders", 3, 9, 4_000, "topic-id")
+    third = Origin("cluster", "copies", 3, 1, 2)
+    headers = [*origin_headers(ORIGIN, "plan"), *origin_headers(second, None), ("x", b"y"), *origin_headers(third, "p")]
+    assert read_origins(headers) == (ORIGIN, second, third)
 
 
 def test_headers_that_somebody_else_wrote_are_no_origin() -> None:
     headers = dict(origin_headers(ORIGIN, None))
     for name, value in (("offset", b"many"), ("topic", None), ("leader-epoch", b"\xff")):
-        assert read_origin([*{**headers, f"kelr-rescue.{name}": value}.items()]) is None
+        assert read_origins([*{**headers, f"kelr-rescue.{name}": value}.items()]) == ()
+
+
+def test_a_topic_that_was_deleted_is_not_the_one_that_has_its_name() -> None:
+    origins = Origins()
+    origins.add(replace(ORIGIN, topic_id="one"))
+    assert replace(ORIGIN, topic_id="one") in origins
+    assert replace(ORIGIN, topic_id="two") not in origins
+    assert ORIGIN in origins, "an unknown id may be either"
+    assert replace(ORIGIN, topic_id="one", offset=9) not in origins
+    assert replace(ORIGIN, topic_id="one", cluster_id="other") not in origins
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 15)), max_size=40))

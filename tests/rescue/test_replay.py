@@ -13,20 +13,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kelr.errors import RefusedError, UsageError
-from kelr.model import TopicConfig, TopicPartition
+from kelr.model import PartitionState, TopicConfig, TopicPartition
 from kelr.rescue import preparing as preparing_module
 from kelr.rescue import producing
 from kelr.rescue.archive import open_dump
 from kelr.rescue.journal import ReplayJournal
 from kelr.rescue.judge import Verdict
-from kelr.rescue.origin import read_origin
+from kelr.rescue.origin import read_origins
 from kelr.rescue.preparing import Preparing
 from kelr.rescue.producing import Produced, Replay
 from kelr.rescue.replay_plan import ReplayOptions, ReplayPlan
 from kelr.sources.base import Progress
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.records.stream import RawBatch
-from tests.rescue.batches import batch, log, marker
+from tests.rescue.batches import TOPIC_ID, batch, log, marker
 from tests.rescue.fake_cluster import FakeCluster, FakeProducer, KilledError, orders
 from tests.rescue.files import save, tail
 
@@ -98,8 +98,7 @@ def replayed(
 
 def origins(cluster: FakeCluster, address: TopicPartition = ORDERS) -> list[int]:
     """Where the replayed records in a log come from, in the log's order."""
-    found = [read_origin(record.headers) for record in cluster.records(address)]
-    return [origin.offset for origin in found if origin is not None]
+    return [origins[-1].offset for record in cluster.records(address) if (origins := read_origins(record.headers))]
 
 
 def test_what_was_lost_is_there_again(
@@ -116,6 +115,7 @@ def test_what_was_lost_is_there_again(
         "kelr-rescue.partition": b"0",
         "kelr-rescue.offset": b"10",
         "kelr-rescue.leader-epoch": b"4",
+        "kelr-rescue.topic-id": TOPIC_ID.encode(),
         "kelr-rescue.plan": b"0123456789ab",
     }
 
@@ -151,6 +151,71 @@ def test_a_journal_from_before_another_election_is_not_trusted(
     (produced,) = replayed(cluster, file, tmp_path, monkeypatch)
     assert produced.confirmed == 10
     assert origins(cluster) == list(range(10, 20))
+
+
+RESCUED = TopicPartition("rescued", 0)
+ALL_TO_RESCUED = ReplayOptions(to="rescued", all_records=True)
+
+
+def rescued(topic_id: str | None, topic: str = "rescued") -> PartitionState:
+    return replace(orders(), topic=topic, topic_id=topic_id)
+
+
+def test_a_target_that_was_made_again_since_gets_all_of_it_again(
+    cluster: FakeCluster, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for topic_id in ("AAAAAAAAAAAAAAAAAAAAAw", "AAAAAAAAAAAAAAAAAAAABA"):
+        cluster.add(rescued(topic_id))
+        (produced,) = replayed(cluster, file, tmp_path, monkeypatch, options=ALL_TO_RESCUED)
+        assert produced.confirmed == 12
+        assert origins(cluster, RESCUED) == list(range(8, 20))
+    (again,) = replayed(cluster, file, tmp_path, monkeypatch, options=ALL_TO_RESCUED)
+    assert again.confirmed == 0
+
+
+def test_a_journal_without_a_topic_id_is_no_proof_and_that_is_said(
+    cluster: FakeCluster, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.add(rescued(None))
+    replayed(cluster, file, tmp_path, monkeypatch, options=ALL_TO_RESCUED)
+    cluster.logs[RESCUED].clear()
+    (produced,) = replayed(cluster, file, tmp_path, monkeypatch, options=ALL_TO_RESCUED)
+    assert produced.confirmed == 12
+    with open_dump(file) as dump, ReplayJournal(tmp_path / "journal.jsonl", {}) as journal:
+        preparing = Preparing(dump, cluster, ALL_TO_RESCUED, checkpoints=journal.checkpoints, timeout_s=0.5)  # type: ignore[arg-type]
+        warnings = preparing.prepare(dump.manifest.tails, nothing_shown).warnings
+    assert any("whether rescued is the topic of the earlier replay is not known" in warning for warning in warnings)
+
+
+def test_originals_and_their_replayed_copies_are_the_same_records(
+    cluster: FakeCluster, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies, both = rescued("AAAAAAAAAAAAAAAAAAAABA", "copies"), TopicPartition("both", 0)
+    cluster.add(copies)
+    replayed(cluster, file, tmp_path / "0", monkeypatch, options=ReplayOptions(to="copies", all_records=True))
+    second = tmp_path / "copies"
+    second.mkdir()
+    file_of_copies = saved(second, cluster.logs[copies.address], 0, 12, state=copies)
+    for first, then in ((file, file_of_copies), (file_of_copies, file)):
+        cluster.add(rescued("AAAAAAAAAAAAAAAAAAAABQ", "both"))
+        for number, one in enumerate((first, then)):
+            state = tmp_path / f"{first.parent.name}-{number}"
+            replayed(cluster, one, state, monkeypatch, options=ReplayOptions(to="both", all_records=True))
+        assert [record.value for record in cluster.records(both)] == [b"4/%d" % at for at in range(8, 20)]
+
+
+def test_a_copy_does_not_go_back_to_where_its_original_survived(
+    cluster: FakeCluster, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies = rescued("AAAAAAAAAAAAAAAAAAAABA", "copies")
+    cluster.add(copies)
+    replayed(cluster, file, tmp_path / "0", monkeypatch, options=ReplayOptions(to="copies", all_records=True))
+    second = tmp_path / "copies"
+    second.mkdir()
+    file_of_copies = saved(second, cluster.logs[copies.address], 0, 12, state=copies)
+    cluster.logs[copies.address] = [batch(0, epoch=9)]  # the copies were lost
+    (one,) = planned(cluster, file_of_copies, ReplayOptions(to="orders")).partitions
+    assert one.counts == {Verdict.SURVIVES: 2, Verdict.REPLAY: 10}
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)

@@ -26,15 +26,23 @@ def headers(epoch: int, offset: int, **changes: object) -> tuple[tuple[str, byte
 
 def test_replayed_records_are_found() -> None:
     found = looked(batch(40, epoch=9), batch(41, epoch=9, headers=headers(5, 12)), batch(42, headers=headers(6, 13)))
-    assert (5, 12) in found.replayed
-    assert (6, 13) in found.replayed
+    assert Origin("cluster", "orders", 0, 5, 12) in found.replayed
+    assert Origin("cluster", "orders", 0, 6, 13) in found.replayed
     assert found.replayed.count == 2
     assert found.end == 43
 
 
 @pytest.mark.parametrize("changes", [{"cluster_id": "other"}, {"topic": "payments"}, {"partition": 1}])
-def test_records_of_another_origin_do_not_count(changes: dict[str, object]) -> None:
-    assert looked(batch(40, headers=headers(5, 12, **changes))).replayed.count == 0
+def test_records_of_another_origin_are_others(changes: dict[str, object]) -> None:
+    found = looked(batch(40, keys=[b"a"], epoch=9, headers=headers(5, 12, **changes)), keys=(b"a",))
+    assert Origin("cluster", "orders", 0, 5, 12) not in found.replayed
+    assert found.newest_epoch == {digest_of(b"a"): 9}
+
+
+def test_every_place_on_a_records_way_is_known() -> None:
+    found = looked(batch(40, epoch=9, headers=(*headers(5, 12), *headers(1, 7, topic="copies"))))
+    assert Origin("cluster", "orders", 0, 5, 12) in found.replayed
+    assert Origin("cluster", "copies", 0, 1, 7) in found.replayed
 
 
 def test_the_newest_epoch_of_a_key_counts() -> None:
