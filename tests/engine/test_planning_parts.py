@@ -61,7 +61,8 @@ def test_the_last_known_leader_stays_down() -> None:
     made = election(incident(), designated(2))
     assert holds(made) == [(1, HoldReason.LAST_KNOWN_LEADER)]
     assert made.hold[0].text == (
-        "If broker 1 returns before the election, Kafka elects it (last-known-leader), whatever its log holds."
+        "If broker 1 returns before the election, Kafka elects it as the last known leader, whatever its log holds: keep"
+        " it down until this is done."
     )
 
 
@@ -69,8 +70,9 @@ def test_a_dead_elr_member_would_be_elected_first_and_loses_less() -> None:
     made = election(incident(leaderless((3, 1, 2), elr=(1,), last_known=(1,))), designated(2))
     assert holds(made) == [(1, HoldReason.ISR_OR_ELR)]
     assert made.hold[0].text == (
-        "If broker 1 returns after a clean shutdown before the election, Kafka elects it (elr), which loses less than"
-        " electing 2: if it can come back, let it, and do not elect."
+        "If broker 1 is known to have been shut down cleanly, bring it back instead: Kafka elects it as a member of the"
+        " ELR, with all that was committed. If not, keep it down until this is done: after an unclean shutdown Kafka"
+        " elects it as the last known leader, whatever its log holds."
     )
 
 
@@ -185,15 +187,57 @@ def test_every_other_result_is_an_alternative_with_its_loss() -> None:
     assert made.alternatives[1].note == "waits for the log of 1"
 
 
-def test_a_broker_whose_return_loses_less_is_an_alternative() -> None:
+def test_a_broker_whose_clean_return_loses_less_is_an_alternative_of_unknown_loss() -> None:
+    """Nobody knows how it stopped: killed with its log cut, it is elected as the last known leader all the same."""
     made = election(incident(leaderless((3, 1, 2), elr=(1,), last_known=(1,))), designated(2))
     back = made.alternatives[-1]
     assert (back.elect, back.note) == (
         None,
-        "bring broker 1 back: if it returns after a clean shutdown, Kafka elects it by itself",
+        "bring broker 1 back: nothing committed is lost if it was shut down cleanly",
+    )
+    assert back.loss == Loss(Grade.UNKNOWN, unheard=(1,), best=2, reason="the log of 1 was not read")
+
+
+def test_a_return_that_elects_nobody_after_an_unclean_shutdown_has_no_loss_to_count_on() -> None:
+    made = election(incident(leaderless((3, 1, 2), elr=(1,))), designated(2))
+    back = made.alternatives[-1]
+    assert (back.elect, back.note) == (
+        None,
+        "bring broker 1 back: nothing committed is lost if it was shut down cleanly",
     )
     assert back.loss is not None
-    assert back.loss.grade is Grade.PROVEN_NONE
+    assert (back.loss.grade, back.loss.committed, back.loss.total) == (Grade.UNKNOWN, None, None)
+    assert "after an unclean shutdown" in back.loss.reason
+
+
+def test_of_a_broker_whose_log_was_read_the_loss_is_counted_however_it_stopped() -> None:
+    logs = (log_of(3, (4, 116), hw=116), log_of(1, (4, 140), hw=120), log_of(2, (4, 135), hw=120))
+    state = leaderless((3, 1, 2), elr=(1,), last_known=(1,))
+    back = election(incident(state, logs=logs), designated(3)).alternatives[-1]
+    assert (back.elect, back.note) == (None, "bring broker 1 back: Kafka elects it as a member of the ELR")
+    assert back.loss is not None
+    assert (back.loss.grade, back.loss.total) == (Grade.NONE_IF_FEWER_THAN_MIN_ISR, Bounds(0, 0))
+
+
+@examples(300)
+@given(stopped())
+def test_what_a_return_loses_is_never_put_lower_than_after_an_unclean_shutdown(both) -> None:  # type: ignore[no-untyped-def]
+    snapshot, wish = both
+    for made in planner(lambda _state: wish, snapshot, None).elections:
+        (state,) = snapshot.partitions
+        forecasts = decide(snapshot, state).forecasts
+        for back in (one for one in made.alternatives if one.elect is None and one.loss is not None):
+            broker = int(back.note.split()[2])
+            for forecast in (one for one in forecasts if one.replica == broker):
+                assert back.loss is not None
+                if forecast.loss is None:
+                    assert back.loss.grade is Grade.UNKNOWN
+                elif back.loss.grade is Grade.PROVEN_NONE:
+                    assert forecast.loss.grade is Grade.PROVEN_NONE
+                elif back.loss.grade is not Grade.UNKNOWN:
+                    assert back.loss.total is not None
+                    assert forecast.loss.total is not None
+                    assert back.loss.total.at_least >= forecast.loss.total.at_least
 
 
 def test_a_broker_whose_log_is_known_to_be_short_is_none() -> None:

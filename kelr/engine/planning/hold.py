@@ -17,6 +17,15 @@ _REASONS = {
     ElectedBy.UNCLEAN: HoldReason.FIRST_IN_ORDER,
 }
 
+_ROLES = {
+    ElectedBy.LAST_KNOWN_LEADER: " as the last known leader",
+    ElectedBy.ISR: " as a member of the ISR",
+    ElectedBy.ELR: " as a member of the ELR",
+    ElectedBy.LEADER_STAYS: " as the leader that is still recorded",
+    ElectedBy.UNCLEAN: " as the first live replica in the assignment",
+    ElectedBy.LONGEST_LOG: " as the one with the best log",
+}
+
 
 def hold_of(subject: Subject, choice: Choice, method: Method) -> tuple[HoldDown, ...]:
     """One for each absent replica whose return would elect somebody else, in assignment order."""
@@ -32,7 +41,7 @@ def hold_of(subject: Subject, choice: Choice, method: Method) -> tuple[HoldDown,
 def _hold(subject: Subject, choice: Choice, method: Method, replica: int) -> HoldDown | None:
     forecast = next(_that_elects_another(subject, choice, replica), None)
     if forecast is not None and forecast.elected_by in _REASONS:
-        return HoldDown(replica, _REASONS[forecast.elected_by], _text(choice, forecast))
+        return HoldDown(replica, _REASONS[forecast.elected_by], _text(subject, choice, forecast))
     if method is Method.PREFERRED:
         return None
     if replica in (subject.state.isr or subject.case.elr):
@@ -54,13 +63,34 @@ def _that_elects_another(subject: Subject, choice: Choice, replica: int) -> Iter
             yield forecast
 
 
-def _text(choice: Choice, forecast: Forecast) -> str:
+def _text(subject: Subject, choice: Choice, forecast: Forecast) -> str:
+    replica = forecast.replica
+    unclean = next((one for one in subject.decision.forecasts if one.replica == replica and not one.clean), None)
+    if forecast.clean and loses_less(forecast.loss, choice.loss) and not _same_both_ways(forecast):
+        after = "" if unclean is None else f": after an unclean shutdown {_what_is_elected(unclean)}"
+        return (
+            f"If broker {replica} is known to have been shut down cleanly, bring it back instead: Kafka elects"
+            f" {who_is_elected(forecast)}{_holding(forecast)}. If not, keep it down until this is done{after}."
+        )
     how = "" if _same_both_ways(forecast) else f" after {'a clean' if forecast.clean else 'an unclean'} shutdown"
-    who = "it" if forecast.elected == forecast.replica else f"broker {forecast.elected}"
-    text = f"If broker {forecast.replica} returns{how} before the election, Kafka elects {who} ({forecast.elected_by})"
+    text = f"If broker {replica} returns{how} before the election, Kafka elects {who_is_elected(forecast)}"
     if loses_less(forecast.loss, choice.loss):
-        return f"{text}, which loses less than electing {choice.elect}: if it can come back, let it, and do not elect."
-    return f"{text}{_whatever(forecast)}."
+        return f"{text}, which loses less than electing {choice.elect}: bring it back instead if you can."
+    return f"{text}{_whatever(forecast)}: keep it down until this is done."
+
+
+def _what_is_elected(forecast: Forecast) -> str:
+    """``Kafka elects it as a member of the ELR, with all that was committed``; ``nobody is elected``."""
+    if forecast.elected is None:
+        return "its return elects nobody"
+    return f"Kafka elects {who_is_elected(forecast)}{_holding(forecast) or _whatever(forecast)}"
+
+
+def who_is_elected(forecast: Forecast) -> str:
+    """``it as a member of the ELR``, ``broker 3 as the last known leader``."""
+    who = "it" if forecast.elected == forecast.replica else f"broker {forecast.elected}"
+    role = "" if forecast.elected_by is None else _ROLES.get(forecast.elected_by, "")
+    return f"{who}{role}"
 
 
 def _same_both_ways(forecast: Forecast) -> bool:
@@ -68,9 +98,15 @@ def _same_both_ways(forecast: Forecast) -> bool:
     return forecast.elected_by in {ElectedBy.LAST_KNOWN_LEADER, ElectedBy.UNCLEAN}
 
 
-def _whatever(forecast: Forecast) -> str:
+def _holding(forecast: Forecast) -> str:
     proven = forecast.loss is not None and forecast.loss.grade is Grade.PROVEN_NONE
-    return "" if proven else ", whatever its log holds"
+    return ", with all that was committed" if proven else ""
+
+
+def _whatever(forecast: Forecast) -> str:
+    """Nothing where its log is known: the loss is counted then."""
+    known = forecast.loss is not None and forecast.loss.grade is not Grade.UNKNOWN
+    return "" if known else ", whatever its log holds"
 
 
 def _comes_first(subject: Subject, choice: Choice, replica: int) -> bool:
