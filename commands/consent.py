@@ -7,9 +7,9 @@ import sys
 from dataclasses import dataclass, replace
 from typing import TextIO
 
-from kelr.errors import RefusedError
-from kelr.model.plan import Consent, Plan
-from kelr.recovery.consent import Consented, missing_consent
+from kelr.errors import RefusedError, UsageError
+from kelr.model.plan import AcceptedLoss, Consent, Plan
+from kelr.recovery.consent import Consented, accepts_loss, loss_in_short, missing_consent
 from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
 from kelr.view.plan_words import elections_in_words
@@ -43,6 +43,19 @@ def ask_consent(output: Output, plan: Plan, given: Consented, *, stdin: TextIO |
     if missing is not None:
         raise RefusedError(f"nothing was changed: this needs {missing}", next_step=f"add {_flags(plan, given)}")
     return given
+
+
+def read_accepted_loss(text: str | None) -> AcceptedLoss | None:
+    """The value of ``--accept-loss``: ``19``, or ``19+``. Raises UsageError."""
+    if text is None:
+        return None
+    try:
+        return AcceptedLoss.parse(text)
+    except ValueError:
+        raise UsageError(
+            f"--accept-loss is {text}, not a number of offsets",
+            next_step="give the one that the plan names: 19, or 19+ where replicas were not heard",
+        ) from None
 
 
 def can_ask(output: Output, *, stdin: TextIO | None = None) -> bool:
@@ -103,22 +116,17 @@ def _may_type(plan: Plan, given: Consented) -> bool:
     )
 
 
-def _typed_number(terminal: _Terminal, plan: Plan) -> int:
-    number = plan.loss_to_accept
-    more = " and maybe more" if _may_be_more(plan) else ""
-    lost = f"{number:,} offset{'' if number == 1 else 's'}{more}"
-    answer = terminal.answer(f"This gives up {lost}. Type {number} to go ahead: ")
-    if answer != str(number):
+def _typed_number(terminal: _Terminal, plan: Plan) -> AcceptedLoss:
+    needed = plan.loss_to_accept
+    more = " What only logs that were not heard may hold is given up with it." if needed.unbounded else ""
+    words = loss_in_short(plan)
+    answer = terminal.answer(f"{words[:1].upper()}{words[1:]}.{more} Type {needed} to go ahead: ")
+    if answer != str(needed):
         raise RefusedError(
-            f"nothing was changed: the answer was {answer!r}, not {number}",
-            next_step=f"type the number, or add --accept-loss {number}",
+            f"nothing was changed: the answer was {answer!r}, not {needed}",
+            next_step=f"type {needed}, or add --accept-loss {needed}",
         )
-    return number
-
-
-def _may_be_more(plan: Plan) -> bool:
-    losses = [one.loss.total for one in plan.elections if one.consent is Consent.LOSS]
-    return any(loss is None or loss.at_most is None for loss in losses)
+    return needed
 
 
 def _ask_yes(terminal: _Terminal, plan: Plan) -> None:
@@ -132,7 +140,7 @@ def _flags(plan: Plan, given: Consented) -> str:
     """The flags that are missing, ready to be added."""
     kinds = {one.consent for one in plan.elections}
     flags = []
-    if Consent.LOSS in kinds and (given.accept_loss is None or given.accept_loss < plan.loss_to_accept):
+    if not accepts_loss(plan, given):
         flags.append(f"--accept-loss {plan.loss_to_accept}")
     if Consent.FORCE in kinds and not (given.force_reason or "").strip():
         flags.append("--force 'why it has to be'")

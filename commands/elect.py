@@ -78,9 +78,13 @@ Batch = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask where nothing is lost.", rich_help_panel=CONSENT)]
 AcceptLoss = Annotated[
-    int | None,
+    str | None,
     typer.Option(
-        "--accept-loss", metavar="N", help="Give up as many offsets, which the plan names.", rich_help_panel=CONSENT
+        "--accept-loss",
+        metavar="N[+]",
+        help="Give up as many offsets, which the plan names; with a plus, also what replicas that were not heard may"
+        " hold alone.",
+        rich_help_panel=CONSENT,
     ),
 ]
 Force = Annotated[

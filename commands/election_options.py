@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kelr.commands.consent import read_accepted_loss
 from kelr.commands.session import Session
 from kelr.errors import UsageError
 from kelr.model import ElectionType, Selection, TopicPartition, parse_election_type
@@ -64,7 +65,7 @@ def read_options(
     keep_order: bool,
     dry_run: bool,
     yes: bool,
-    accept_loss: int | None,
+    accept_loss: str | None,
     force: str | None,
 ) -> Wanted:
     """Read the options.
@@ -74,7 +75,7 @@ def read_options(
         BadInputError: the JSON file is not what it should be.
     """
     election = _election(election_type)
-    _check_numbers(minimal_replicas=minimal_replicas, window_s=window_s, batch=batch, accept_loss=accept_loss)
+    _check_numbers(minimal_replicas=minimal_replicas, window_s=window_s, batch=batch)
     _check_flags(election, designate=designate, minimal_replicas=minimal_replicas, window_s=window_s, force=force)
     if keep_order and election in {ElectionType.PREFERRED, ElectionType.UNCLEAN}:
         raise UsageError(
@@ -101,7 +102,7 @@ def read_options(
         batch=batch,
         keep_order=keep_order,
         dry_run=dry_run,
-        given=Consented(accept_loss, force, yes),
+        given=Consented(read_accepted_loss(accept_loss), force, yes),
         repeat=(
             *("elect", "--election-type", election.value),
             *(("--all-topic-partitions",) if everything else ()),
@@ -134,13 +135,10 @@ def _election(name: str | None) -> ElectionType:
         raise UsageError(f"--election-type: {error}", next_step="kelr elect --help tells them apart") from error
 
 
-def _check_numbers(
-    *, minimal_replicas: int | None, window_s: float | None, batch: int | None, accept_loss: int | None
-) -> None:
+def _check_numbers(*, minimal_replicas: int | None, window_s: float | None, batch: int | None) -> None:
     for flag, value, least in (
         ("--minimal-replicas", minimal_replicas, 1),
         ("--batch", batch, 1),
-        ("--accept-loss", accept_loss, 0),
     ):
         if value is not None and value < least:
             raise UsageError(f"{flag} is {value}, less than {least}", next_step=f"give {least} or more")

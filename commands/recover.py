@@ -194,9 +194,13 @@ def apply(
         bool, typer.Option("--yes", "-y", help="Do not ask where nothing is lost.", rich_help_panel=CONSENT)
     ] = False,
     accept_loss: Annotated[
-        int | None,
+        str | None,
         typer.Option(
-            "--accept-loss", metavar="N", help="Give up as many offsets, which the plan names.", rich_help_panel=CONSENT
+            "--accept-loss",
+            metavar="N[+]",
+            help="Give up as many offsets, which the plan names; with a plus, also what replicas that were not heard"
+            " may hold alone.",
+            rich_help_panel=CONSENT,
         ),
     ] = None,
     force: Annotated[

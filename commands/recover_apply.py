@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kelr.commands.changing import applied_failed, hand_of, kept_plan, require_live, who_changes
-from kelr.commands.consent import ask_consent, can_ask
+from kelr.commands.consent import ask_consent, can_ask, read_accepted_loss
 from kelr.commands.recover_verify import plan_of_topics
 from kelr.commands.recovering import (
     plan_again,
@@ -64,14 +64,12 @@ def read_options(
     keep_order: bool,
     dry_run: bool,
     yes: bool,
-    accept_loss: int | None,
+    accept_loss: str | None,
     force: str | None,
 ) -> Wanted:
     """Read the options. Raises UsageError where one of them makes no sense."""
     if batch is not None and batch < 1:
         raise UsageError(f"--batch is {batch}, less than 1", next_step="give 1 or more")
-    if accept_loss is not None and accept_loss < 0:
-        raise UsageError(f"--accept-loss is {accept_loss}, less than 0", next_step="give 0 or more")
     if pause_s is not None and not 0 <= pause_s <= 86_400:
         raise UsageError(f"--pause is {pause_s:g}, not a number of seconds", next_step="give something like 10")
     if force is not None and not force.strip():
@@ -86,7 +84,7 @@ def read_options(
         pause_s or 0,
         keep_order,
         dry_run,
-        Consented(accept_loss, force, yes),
+        Consented(read_accepted_loss(accept_loss), force, yes),
     )
 
 
@@ -167,7 +165,9 @@ def _planned_again(session: Session, saved: SavedPlan, edited: Plan, source: Sou
 def _checked(session: Session, source: Source, plan: Plan, wanted: Wanted) -> tuple[Applied, ...]:
     if not plan.elections:
         return ()
-    checked = check_plan(plan, source=source, clock_ms=now_ms, batch=wanted.batch, report=reporter(session))
+    # Reading many at once is quick whatever the batch that is elected: a broker that hangs costs its timeout once.
+    batch = max(wanted.batch, DEFAULT_BATCH)
+    checked = check_plan(plan, source=source, clock_ms=now_ms, batch=batch, report=reporter(session))
     session.output.end_progress()
     return checked
 

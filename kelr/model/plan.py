@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 from kelr.model.decision import AdviceAction, Bounds, Damage, ElectedBy, ElectionType, Loss, Situation
 from kelr.model.partition import TopicPartition
+
+_LONGEST_NUMBER = 18
+"""Digits of a number of offsets; they are int64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +50,39 @@ class Consent(StrEnum):
     YES = "yes"
     """A plain yes: nothing is lost."""
     LOSS = "loss"
-    """The number of offsets that are lost, typed or given with ``--accept-loss``."""
+    """What is lost (`AcceptedLoss`), typed or given with ``--accept-loss``."""
     FORCE = "force"
     """``--force`` with a reason for the audit log: what would be lost cannot be counted, or the evidence contradicts
     itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedLoss:
+    """A loss that somebody accepts, or has to: ``19``, or ``19+`` where nothing bounds it.
+
+    A number alone is a limit. It never accepts a loss without one: whoever writes ``--accept-loss 0`` into a script
+    means that nothing is to be lost.
+    """
+
+    known: int
+    """Offsets: those that may be lost at most, or, with `unbounded`, those that are known to be."""
+    unbounded: bool = False
+    """And besides whatever the logs that were not heard may hold alone."""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``19`` or ``19+``. Raises ValueError."""
+        number = text.removesuffix("+")
+        if not (number.isascii() and number.isdigit() and len(number) <= _LONGEST_NUMBER):
+            raise ValueError(f"{text!r} is no number of offsets")
+        return cls(int(number), unbounded=text != number)
+
+    def covers(self, other: AcceptedLoss) -> bool:
+        """Whether whoever accepts this one accepts the other."""
+        return self.known >= other.known and (self.unbounded or not other.unbounded)
+
+    def __str__(self) -> str:
+        return f"{self.known}{'+' if self.unbounded else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,13 +262,14 @@ class Plan:
         return max((one.consent for one in self.elections), key=order.index, default=Consent.YES)
 
     @property
-    def loss_to_accept(self) -> int:
-        """The number that ``--accept-loss`` has to reach: the offsets that all elections with `Consent.LOSS` lose.
+    def loss_to_accept(self) -> AcceptedLoss:
+        """What ``--accept-loss`` has to cover: all that the elections with `Consent.LOSS` lose together.
 
-        Where nothing bounds a loss, what is known to be lost at least counts, and the plan says that it may be more.
+        Of one whose loss nothing bounds, what is known to be lost counts, and the whole is unbounded.
         """
         losses = [one.loss.total or Bounds(0) for one in self.elections if one.consent is Consent.LOSS]
-        return sum(loss.at_least if loss.at_most is None else loss.at_most for loss in losses)
+        known = sum(loss.at_least if loss.at_most is None else loss.at_most for loss in losses)
+        return AcceptedLoss(known, unbounded=any(loss.at_most is None for loss in losses))
 
     @property
     def known_loss(self) -> Bounds:

@@ -58,7 +58,7 @@ def election_line(
         consent={
             "needed": planned.consent.value,
             "yes": consented.yes,
-            "accept_loss": consented.accept_loss,
+            "accept_loss": None if consented.accept_loss is None else str(consented.accept_loss),
         },
         force_reason=consented.force_reason,
         error=result.error,

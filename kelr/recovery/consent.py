@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kelr.model.plan import Consent, Plan
+from kelr.engine.words import brokers, plural
+from kelr.model.plan import AcceptedLoss, Consent, Plan
 
 
 @dataclass(frozen=True, slots=True)
 class Consented:
     """What somebody gave, on a terminal or with flags."""
 
-    accept_loss: int | None = None
-    """The number of offsets that may be lost, typed or given with ``--accept-loss``; None: none was given."""
+    accept_loss: AcceptedLoss | None = None
+    """The loss that was accepted, typed or given with ``--accept-loss``; None: none was."""
     force_reason: str | None = None
     """The reason that came with ``--force``."""
     yes: bool = False
     """A plain yes, or ``--yes``. It never stands for an accepted loss."""
+
+
+def accepts_loss(plan: Plan, given: Consented) -> bool:
+    """Whether what was given covers all that this plan loses and that can be counted, or is not bounded."""
+    if all(one.consent is not Consent.LOSS for one in plan.elections):
+        return True
+    return given.accept_loss is not None and given.accept_loss.covers(plan.loss_to_accept)
 
 
 def missing_consent(plan: Plan, given: Consented) -> str | None:
@@ -26,10 +34,10 @@ def missing_consent(plan: Plan, given: Consented) -> str | None:
     """
     needed = {one.consent for one in plan.elections}
     missing = []
-    if Consent.LOSS in needed:
-        least = plan.loss_to_accept
-        if given.accept_loss is None or given.accept_loss < least:
-            missing.append(f"--accept-loss {least} ({_lossy(plan)})")
+    if not accepts_loss(plan, given):
+        count = sum(one.consent is Consent.LOSS for one in plan.elections)
+        what = f"{plural(count, 'election')}: {loss_in_short(plan)}{_limited(plan, given)}"
+        missing.append(f"--accept-loss {plan.loss_to_accept} ({what})")
     if Consent.FORCE in needed and not (given.force_reason or "").strip():
         missing.append(f"--force REASON ({_uncountable(plan)})")
     if needed == {Consent.YES} and not (given.yes or given.force_reason or given.accept_loss is not None):
@@ -37,16 +45,29 @@ def missing_consent(plan: Plan, given: Consented) -> str | None:
     return " and ".join(missing) or None
 
 
-def _lossy(plan: Plan) -> str:
-    count = sum(one.consent is Consent.LOSS for one in plan.elections)
-    unbounded = any(
-        one.loss.total is None or one.loss.total.at_most is None
-        for one in plan.elections
-        if one.consent is Consent.LOSS
-    )
-    words = "1 election loses" if count == 1 else f"{count} elections lose"
-    number = plan.loss_to_accept
-    return f"{words} {'at least' if unbounded else 'up to'} {number} {'offset' if number == 1 else 'offsets'}"
+def loss_in_short(plan: Plan) -> str:
+    """What the elections lose that need an accepted loss: ``19 offsets are lost``, ``no lost offset is known, but
+    broker 1 was not heard``."""
+    needed = plan.loss_to_accept
+    lossy = [one for one in plan.elections if one.consent is Consent.LOSS]
+    if not needed.unbounded:
+        exact = all(one.loss.total is not None and one.loss.total.exact for one in lossy)
+        is_are = "is" if needed.known == 1 else "are"
+        return f"{'' if exact else 'up to '}{plural(needed.known, 'offset')} {is_are} lost"
+    unheard = sorted({replica for one in lossy for replica in one.loss.unheard})
+    were = "was" if len(unheard) == 1 else "were"
+    why = f"{brokers(unheard)} {were} not heard" if unheard else "nothing bounds what else is"
+    if not needed.known:
+        return f"no lost offset is known, but {why}"
+    return f"{plural(needed.known, 'offset')} {'is' if needed.known == 1 else 'are'} known to be lost, and {why}"
+
+
+def _limited(plan: Plan, given: Consented) -> str:
+    """Why a number that seems enough is not."""
+    needed, accepted = plan.loss_to_accept, given.accept_loss
+    if accepted is None or accepted.unbounded or not needed.unbounded or accepted.known < needed.known:
+        return ""
+    return f"; {accepted} without a plus accepts nothing beyond it"
 
 
 def _uncountable(plan: Plan) -> str:

@@ -109,7 +109,7 @@ class Journal:
                 plan=None if plan is None else plan_record(plan),
                 keep_order=keep_order,
                 yes=consented.yes,
-                accept_loss=consented.accept_loss,
+                accept_loss=None if consented.accept_loss is None else str(consented.accept_loss),
                 force_reason=consented.force_reason,
             )
         except BaseException:

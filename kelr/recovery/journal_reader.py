@@ -10,7 +10,7 @@ from typing import Any
 from kelr.durable import read_lines
 from kelr.errors import BadInputError
 from kelr.model import TopicPartition
-from kelr.model.plan import Applied, Plan, PlannedElection
+from kelr.model.plan import AcceptedLoss, Applied, Plan, PlannedElection
 from kelr.recovery.consent import Consented
 from kelr.recovery.hand import NO_ANSWER
 from kelr.recovery.journal import VERSION, Ending, JournalStep, Line
@@ -141,9 +141,13 @@ def _begun(path: Path, line: Mapping[str, Any]) -> Journalled:
         plan=None if line["plan"] is None else plan_of_record(line["plan"]),
         plan_id=line["plan_id"],
         keep_order=bool(line["keep_order"]),
-        consented=Consented(line["accept_loss"], line["force_reason"], line["yes"]),
+        consented=Consented(_accepted(line["accept_loss"]), line["force_reason"], line["yes"]),
         last_ms=int(line["at_ms"]),
     )
+
+
+def _accepted(text: str | None) -> AcceptedLoss | None:
+    return None if text is None else AcceptedLoss.parse(text)
 
 
 def _add(found: Journalled, line: Mapping[str, Any]) -> None:

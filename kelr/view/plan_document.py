@@ -33,7 +33,11 @@ PLAN_TAIL = (
     Fact("lost_at_least", "integer", "Offsets that all of them lose, as far as they are known."),
     Fact("lost_at_most", "integer?", "The same at most; null: nothing bounds it."),
     Fact("consent", "string", "What carrying it out needs: yes, loss (--accept-loss) or force (--force)."),
-    Fact("accept_loss", "integer?", "The number that --accept-loss needs; null: none is needed."),
+    Fact(
+        "accept_loss",
+        "string?",
+        "What --accept-loss needs: the number, with a plus where nothing bounds the loss; null: none is needed.",
+    ),
     Fact("ended", "object", "How many elections ended in each way; empty where none was carried out."),
 )
 
@@ -110,9 +114,13 @@ def plan_tail(
         "lost_at_least": plan.known_loss.at_least,
         "lost_at_most": plan.known_loss.at_most,
         "consent": plan.consent.value,
-        "accept_loss": plan.loss_to_accept if any(one.consent is Consent.LOSS for one in plan.elections) else None,
+        "accept_loss": str(plan.loss_to_accept) if _is_lossy(plan) else None,
         "ended": {kind.value: count for kind, count in ended.items() if count},
     }
+
+
+def _is_lossy(plan: Plan) -> bool:
+    return any(one.consent is Consent.LOSS for one in plan.elections)
 
 
 def plan_view(kind: str, output: Output, context: PlanContext) -> View[PlanRow]:

@@ -134,7 +134,7 @@ def consent_needed(plan: Plan) -> tuple[str, ...]:
     needed = []
     if Consent.LOSS in kinds:
         accepted = plan.loss_to_accept
-        plus = "; the plus is for what replicas that were not heard may hold" if accepted.unbounded else ""
+        plus = "; the plus is for logs not heard" if accepted.unbounded else ""
         needed.append(f"with --accept-loss {accepted} (or that typed{plus})")
     if Consent.FORCE in kinds:
         needed.append("with --force REASON, because what is lost cannot be counted")

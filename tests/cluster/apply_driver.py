@@ -18,6 +18,7 @@ from typing import Any
 
 from kelr.durable import AppendOnlyFile
 from kelr.errors import KelrError
+from kelr.model.plan import AcceptedLoss
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Consented
 from kelr.recovery.who import whoever_runs_this
@@ -39,7 +40,7 @@ def main(bootstrap: str, plan_file: str, state: str, line: str = "0", when: str 
                 state_directory=Path(state),
                 clock_ms=lambda: time.time_ns() // 1_000_000,
                 who=whoever_runs_this(),
-                consented=Consented(100_000, "a test"),
+                consented=Consented(AcceptedLoss(100_000, unbounded=True), "a test"),
             )
         except KelrError as error:
             print("error", type(error).__name__, error.message)

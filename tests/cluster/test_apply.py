@@ -30,7 +30,7 @@ from kelr.model import (
     Target,
     Wish,
 )
-from kelr.model.plan import Applied, Ended
+from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.consent import Consented
@@ -48,7 +48,7 @@ from kelr.sources.decisions import decide_partitions
 from kelr.sources.live import LiveSource
 from kelr.sources.live.changes import LiveHand
 
-CONSENT = Consented(100_000, "a test")
+CONSENT = Consented(AcceptedLoss(100_000, unbounded=True), "a test")
 SOON = Patience(late_s=3)
 """The controller is there all the time, so that what a killed process sent is done, or is not, at once."""
 ROOT = Path(__file__).resolve().parents[2]

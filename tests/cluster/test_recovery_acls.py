@@ -101,7 +101,7 @@ def plan(desk: Desk) -> str:
 
 
 DESIGNATE = ("elect", "--election-type", "designation", "--designate", "2", f"{TOPIC}:0")
-CONSENT = ("--accept-loss", "0", "--force", "broker 1 is gone")
+CONSENT = ("--accept-loss", "0+", "--force", "broker 1 is gone")
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 
-from kelr.commands.consent import ask_consent, shown_before_asking
-from kelr.errors import RefusedError
-from kelr.model import Plan
-from kelr.recovery.consent import Consented
+from kelr.commands.consent import ask_consent, read_accepted_loss, shown_before_asking
+from kelr.errors import RefusedError, UsageError
+from kelr.model import Bounds, Plan
+from kelr.model.plan import AcceptedLoss
+from kelr.recovery.consent import Consented, missing_consent
 from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
 from tests.view.plans import LOSSY, NOT_NEEDED, PREFERRED, UNCOUNTED, plan
 
 SAFE, COUNTED, UNKNOWN, BOTH = plan(PREFERRED), plan(PREFERRED, LOSSY), plan(UNCOUNTED), plan(LOSSY, UNCOUNTED)
+BOUNDED = plan(replace(LOSSY, loss=replace(LOSSY.loss, total=Bounds(19, 21), unheard=())))
+"""19 to 21 offsets; of `COUNTED` at least 19, and broker 1 was not heard."""
+NONE_KNOWN = plan(replace(LOSSY, loss=replace(LOSSY.loss, total=Bounds(0))))
+"""No lost offset is known, and broker 1 was not heard."""
+ACCEPTED = AcceptedLoss(19, unbounded=True)
 
 
 class Terminal(io.StringIO):
@@ -40,7 +47,7 @@ def test_a_question_that_nobody_would_see_is_not_asked() -> None:
     err, stdin = io.StringIO(), Terminal("19\n")
     output = Output(io.StringIO(), err)
     assert ask_consent(output, SAFE, Consented(), stdin=stdin) == Consented(yes=True)
-    with pytest.raises(RefusedError, match="--accept-loss 19"):
+    with pytest.raises(RefusedError, match=r"--accept-loss 19\+"):
         ask_consent(output, COUNTED, Consented(), stdin=stdin)
     assert (err.getvalue(), stdin.tell()) == ("", 0)
 
@@ -74,21 +81,62 @@ def test_a_plan_without_elections_asks_nothing() -> None:
 
 @pytest.mark.parametrize("yes", [False, True])
 def test_a_script_is_refused_where_something_is_lost_with_the_flag_to_add(yes: bool) -> None:
-    with pytest.raises(RefusedError, match="this needs --accept-loss 19") as refused:
+    with pytest.raises(
+        RefusedError,
+        match=r"this needs --accept-loss 19\+ \(1 election: 19 offsets are known to be lost, and broker 1 was",
+    ) as refused:
         ask(COUNTED, io.StringIO("19\n"), yes=yes)
-    assert refused.value.next_step == "add --accept-loss 19, once you have read what would be lost"
+    assert refused.value.next_step == "add --accept-loss 19+, once you have read what would be lost"
     assert refused.value.exit_code == 6
 
 
-@pytest.mark.parametrize("number", [19, 20, 1000])
-def test_a_script_that_accepts_enough_goes_ahead(number: int) -> None:
-    assert ask(COUNTED, io.StringIO(), accept_loss=number)[0].accept_loss == number
+@pytest.mark.parametrize("text", ["19+", "20+", "1000+"])
+def test_a_script_that_accepts_enough_goes_ahead(text: str) -> None:
+    accepted = AcceptedLoss.parse(text)
+    assert ask(COUNTED, io.StringIO(), accept_loss=accepted)[0].accept_loss == accepted
 
 
-@pytest.mark.parametrize("stdin", [io.StringIO("19\n"), Terminal("19\ny\n")], ids=["script", "terminal"])
+@pytest.mark.parametrize("stdin", [io.StringIO("19+\n"), Terminal("19+\ny\n")], ids=["script", "terminal"])
 def test_accepting_less_is_refused_everywhere(stdin: io.StringIO) -> None:
-    with pytest.raises(RefusedError, match="--accept-loss 19"):
-        ask(COUNTED, stdin, accept_loss=18, yes=True)
+    with pytest.raises(RefusedError, match=r"--accept-loss 19\+"):
+        ask(COUNTED, stdin, accept_loss=AcceptedLoss(18, unbounded=True), yes=True)
+
+
+@pytest.mark.parametrize("number", [0, 19, 10**17])
+def test_a_number_alone_never_accepts_a_loss_that_nothing_bounds(number: int) -> None:
+    """``--accept-loss 0`` stands in scripts to say that nothing is to be lost."""
+    for what in (NONE_KNOWN, COUNTED):
+        with pytest.raises(RefusedError, match=r"--accept-loss (0|19)\+ ") as refused:
+            ask(what, io.StringIO(), accept_loss=AcceptedLoss(number), yes=True)
+        enough = number >= what.loss_to_accept.known
+        assert (f"{number} without a plus accepts nothing beyond it" in refused.value.message) == enough
+    assert "(1 election: no lost offset is known, but broker 1 was not heard" in _missing(NONE_KNOWN)
+
+
+def test_a_bounded_loss_is_accepted_by_its_most() -> None:
+    assert _missing(BOUNDED) == "--accept-loss 21 (1 election: up to 21 offsets are lost)"
+    for enough in ("21", "22", "21+"):
+        assert ask(BOUNDED, io.StringIO(), accept_loss=AcceptedLoss.parse(enough))[0].yes
+    for less in ("20", "19+", "0"):
+        with pytest.raises(RefusedError, match=r"--accept-loss 21 \("):
+            ask(BOUNDED, io.StringIO(), accept_loss=AcceptedLoss.parse(less))
+
+
+def _missing(what: Plan) -> str | None:
+    return missing_consent(what, Consented(yes=True))
+
+
+@pytest.mark.parametrize("text", ["", "+", "-1", "1.5", "19++", "+19", "many", "\u0661", "9" * 19])
+def test_what_is_no_number_of_offsets(text: str) -> None:
+    with pytest.raises(UsageError, match="not a number of offsets") as caught:
+        read_accepted_loss(text)
+    assert caught.value.exit_code == 2
+
+
+def test_what_was_accepted_is_written_as_it_is_read() -> None:
+    assert [str(AcceptedLoss.parse(text)) for text in ("0", "0+", "19", "19+")] == ["0", "0+", "19", "19+"]
+    assert read_accepted_loss(None) is None
+    assert read_accepted_loss("7+") == AcceptedLoss(7, unbounded=True)
 
 
 @pytest.mark.parametrize("answer", ["y", "Y", "yes", " YES "])
@@ -110,24 +158,31 @@ def test_yes_as_a_flag_asks_nothing_where_nothing_is_lost() -> None:
 
 @pytest.mark.parametrize("yes", [False, True])
 def test_the_number_is_typed_at_a_terminal_whatever_was_said_before(yes: bool) -> None:
-    consented, err = ask(COUNTED, Terminal("19\n"), yes=yes)
-    assert consented == Consented(accept_loss=19, yes=True)
-    assert err == "This gives up 19 offsets and maybe more. Type 19 to go ahead: "
+    consented, err = ask(COUNTED, Terminal("19+\n"), yes=yes)
+    assert consented == Consented(accept_loss=ACCEPTED, yes=True)
+    assert err == (
+        "19 offsets are known to be lost, and broker 1 was not heard. What only logs that were not heard may hold is"
+        " given up with it. Type 19+ to go ahead: "
+    )
+    assert ask(BOUNDED, Terminal("21\n"), yes=yes)[1] == "Up to 21 offsets are lost. Type 21 to go ahead: "
+    assert ask(NONE_KNOWN, Terminal("0+\n"))[1].startswith("No lost offset is known, but broker 1 was not heard. ")
 
 
-@pytest.mark.parametrize("typed", ["y\n", "20\n", "019\n", "18\n", "\n", ""])
+@pytest.mark.parametrize("typed", ["y\n", "19\n", "20+\n", "019+\n", "18+\n", "+19\n", "\n", ""])
 def test_another_number_than_that_of_the_plan_is_a_no(typed: str) -> None:
     with pytest.raises(RefusedError, match="nothing was changed"):
         ask(COUNTED, Terminal(typed))
 
 
 def test_an_accepted_loss_is_still_asked_for_a_yes_at_a_terminal() -> None:
-    assert ask(COUNTED, Terminal("y\n"), accept_loss=19)[1] == "Carry out 2 elections? [y/N] "
-    assert ask(COUNTED, Terminal(), accept_loss=19, yes=True)[1] == ""
+    assert ask(COUNTED, Terminal("y\n"), accept_loss=ACCEPTED)[1] == "Carry out 2 elections? [y/N] "
+    assert ask(COUNTED, Terminal(), accept_loss=ACCEPTED, yes=True)[1] == ""
 
 
 @pytest.mark.parametrize("stdin", [io.StringIO(), Terminal("y\n0\n")], ids=["script", "terminal"])
-@pytest.mark.parametrize("given", [{}, {"yes": True}, {"accept_loss": 1000}, {"force_reason": " "}])
+@pytest.mark.parametrize(
+    "given", [{}, {"yes": True}, {"accept_loss": AcceptedLoss(1000, unbounded=True)}, {"force_reason": " "}]
+)
 def test_what_cannot_be_counted_needs_a_reason(stdin: io.StringIO, given: dict[str, object]) -> None:
     with pytest.raises(RefusedError, match="--force REASON"):
         ask(UNKNOWN, stdin, **given)
@@ -139,16 +194,16 @@ def test_a_reason_is_enough_in_a_script_and_asked_for_a_yes_at_a_terminal() -> N
 
 
 def test_each_kind_of_consent_stands_for_itself() -> None:
-    with pytest.raises(RefusedError, match="--accept-loss 19") as refused:
+    with pytest.raises(RefusedError, match=r"--accept-loss 19\+") as refused:
         ask(BOTH, io.StringIO(), force_reason="the disk is gone")
     assert "--force" not in (refused.value.next_step or "")
     with pytest.raises(RefusedError, match="--force REASON") as refused:
-        ask(BOTH, io.StringIO(), accept_loss=19)
+        ask(BOTH, io.StringIO(), accept_loss=ACCEPTED)
     assert refused.value.next_step == "add --force 'why it has to be', once you have read what would be lost"
-    assert ask(BOTH, io.StringIO(), accept_loss=19, force_reason="the disk is gone")[0].yes
+    assert ask(BOTH, io.StringIO(), accept_loss=ACCEPTED, force_reason="the disk is gone")[0].yes
 
 
 def test_the_number_can_be_typed_once_the_reason_was_given() -> None:
-    consented, err = ask(BOTH, Terminal("19\n"), force_reason="the disk is gone")
-    assert consented == Consented(19, "the disk is gone", yes=True)
-    assert err.startswith("This gives up 19 offsets")
+    consented, err = ask(BOTH, Terminal("19+\n"), force_reason="the disk is gone")
+    assert consented == Consented(ACCEPTED, "the disk is gone", yes=True)
+    assert err.startswith("19 offsets are known to be lost")

@@ -27,6 +27,7 @@ from kelr.model import (
     Snapshot,
     TopicPartition,
 )
+from kelr.model.plan import AcceptedLoss
 from kelr.recovery.consent import Consented
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.who import Who
@@ -227,7 +228,7 @@ def test_no_election_type_lists_those_that_there_are(kelr: Kelr) -> None:
     "name", ["LONGEST_LOG_AGGRESSIVE", "longest-log-aggressive", "proactive", "longest_log_agressive", "Aggressive"]
 )
 def test_election_types_by_all_their_names(kelr: Kelr, carrier: Carrier, name: str) -> None:
-    kelr("elect", "-e", name, "orders:1", "--accept-loss", "0", "--window", "0", *CONNECTION)
+    kelr("elect", "-e", name, "orders:1", "--accept-loss", "0+", "--window", "0", *CONNECTION)
     assert carrier.elected == {"orders:1": 2}
 
 
@@ -238,16 +239,16 @@ def test_a_script_is_refused_where_something_is_lost(kelr: Kelr, carrier: Carrie
     ran = kelr("elect", "-e", "unclean", "--topic", "orders", "--partition", "1", *CONNECTION)
     assert ran.code == 6
     assert "lost      at least 19 offsets (116..134)" in ran.out
-    assert "this needs --accept-loss 19" in ran.err
-    assert "next: add --accept-loss 19" in ran.err
+    assert "this needs --accept-loss 19+" in ran.err
+    assert "next: add --accept-loss 19+" in ran.err
     assert carrier.plans == []
 
 
 def test_with_the_number_it_goes_ahead(kelr: Kelr, carrier: Carrier) -> None:
-    ran = kelr("elect", "-e", "unclean", "orders:1", "--accept-loss", "19", *CONNECTION)
+    ran = kelr("elect", "-e", "unclean", "orders:1", "--accept-loss", "19+", *CONNECTION)
     assert ran.code == 0
     assert carrier.elected == {"orders:1": 3}
-    assert carrier.consented == [Consented(19, None, yes=True)]
+    assert carrier.consented == [Consented(AcceptedLoss(19, unbounded=True), None, yes=True)]
     assert "Successfully completed leader election (UNCLEAN) for partitions orders-1" in ran.out
 
 
@@ -257,7 +258,7 @@ def test_yes_is_no_accepted_loss(kelr: Kelr, carrier: Carrier) -> None:
 
 
 def test_what_cannot_be_counted_needs_a_reason(kelr: Kelr, carrier: Carrier) -> None:
-    arguments = ("elect", "-e", "unclean", "orders:2", "--yes", "--accept-loss", "1000000", *CONNECTION)
+    arguments = ("elect", "-e", "unclean", "orders:2", "--yes", "--accept-loss", "1000000+", *CONNECTION)
     refused = kelr(*arguments)
     assert refused.code == 6
     assert "--force REASON" in refused.err
@@ -267,11 +268,11 @@ def test_what_cannot_be_counted_needs_a_reason(kelr: Kelr, carrier: Carrier) -> 
 
 
 def test_at_a_terminal_the_number_is_typed(kelr: Kelr, carrier: Carrier, terminal: Callable[[str], None]) -> None:
-    terminal("19\n")
+    terminal("19+\n")
     ran = kelr("elect", "-e", "unclean", "orders:1", *CONNECTION)
     assert ran.code == 0
-    assert "Type 19 to go ahead: " in ran.err
-    assert carrier.consented == [Consented(19, None, yes=True)]
+    assert "Type 19+ to go ahead: " in ran.err
+    assert carrier.consented == [Consented(AcceptedLoss(19, unbounded=True), None, yes=True)]
 
 
 def test_at_a_terminal_a_no_changes_nothing(kelr: Kelr, carrier: Carrier, terminal: Callable[[str], None]) -> None:
@@ -284,7 +285,7 @@ def test_at_a_terminal_a_no_changes_nothing(kelr: Kelr, carrier: Carrier, termin
 
 
 def test_a_designation_reorders_and_elects(kelr: Kelr, carrier: Carrier) -> None:
-    ran = kelr("elect", "-e", "designation", "--designate", "2", "orders:1", "--accept-loss", "0", *CONNECTION)
+    ran = kelr("elect", "-e", "designation", "--designate", "2", "orders:1", "--accept-loss", "0+", *CONNECTION)
     assert ran.code == 0, ran.err
     (election,) = carrier.plans[0].elections
     assert (election.elect, election.order, election.restores) == (2, (2, 3, 1), (3, 1, 2))
@@ -294,7 +295,7 @@ def test_a_designation_reorders_and_elects(kelr: Kelr, carrier: Carrier) -> None
 def test_the_saved_plan_is_what_verify_reads(kelr: Kelr, carrier: Carrier, tmp_path: Path) -> None:
     from kelr.recovery.plan_file import read_plan  # noqa: PLC0415
 
-    kelr("elect", "-e", "unclean", "orders:1", "--accept-loss", "19", *CONNECTION)
+    kelr("elect", "-e", "unclean", "orders:1", "--accept-loss", "19+", *CONNECTION)
     (saved,) = (tmp_path / "state").rglob("plans/*.json")
     assert read_plan(saved).plan.elections == carrier.plans[0].elections
 
@@ -306,14 +307,14 @@ def test_a_designation_of_a_led_partition_is_refused_by_name_and_passed_over_in_
     assert named.code == 6
     assert "refused: orders:0" in named.out
     assert carrier.plans == []
-    kelr("elect", "-e", "designation", "--designate", "2", "orders", "--accept-loss", "0", *CONNECTION)
+    kelr("elect", "-e", "designation", "--designate", "2", "orders", "--accept-loss", "0+", *CONNECTION)
     assert not any(one.partition == 0 for plan in carrier.plans for one in plan.elections)
 
 
 def test_the_json_file_names_leaders(kelr: Kelr, carrier: Carrier, tmp_path: Path) -> None:
     file = tmp_path / "elect.json"
     file.write_text('{"partitions": [{"topic": "orders", "partition": 1, "desiredLeader": 2}]}')
-    ran = kelr("elect", "-e", "DESIGNATION", "--path-to-json-file", str(file), "--accept-loss", "0", *CONNECTION)
+    ran = kelr("elect", "-e", "DESIGNATION", "--path-to-json-file", str(file), "--accept-loss", "0+", *CONNECTION)
     assert ran.code == 0, ran.err
     assert carrier.elected == {"orders:1": 2}
 
@@ -418,11 +419,11 @@ def test_a_dry_run_changes_nothing_and_waits_for_nobody(kelr: Kelr, carrier: Car
     [
         (
             ("-e", "UNCLEAN", "--topic", "orders", "--partition", "1", "--dry-run", "-y"),
-            "kelr elect --election-type unclean --topic orders --partition 1 --accept-loss 19 -b kafka-1:9092",
+            "kelr elect --election-type unclean --topic orders --partition 1 --accept-loss 19+ -b kafka-1:9092",
         ),
         (
             ("-e", "designation", "--designate", "2", "orders:1", "--keep-order", "--batch", "9", "--dry-run"),
-            "kelr elect --election-type designation --designate 2 --batch 9 --keep-order orders:1 --accept-loss 0"
+            "kelr elect --election-type designation --designate 2 --batch 9 --keep-order orders:1 --accept-loss 0+"
             " -b kafka-1:9092",
         ),
         (
@@ -445,7 +446,7 @@ def test_a_dry_run_ends_with_the_command_that_carries_it_out(
 
 def test_a_saved_snapshot_can_be_planned_for_and_not_changed(kelr: Kelr, snapshot_file: str) -> None:
     assert kelr("elect", "-e", "unclean", "orders:1", "--snapshot", snapshot_file, "--dry-run").code == 0
-    refused = kelr("elect", "-e", "unclean", "orders:1", "--snapshot", snapshot_file, "--accept-loss", "19")
+    refused = kelr("elect", "-e", "unclean", "orders:1", "--snapshot", snapshot_file, "--accept-loss", "19+")
     assert refused.code == 2
     assert "is a saved snapshot" in refused.err
 
@@ -479,7 +480,7 @@ def test_how_it_ended_is_the_exit_code(
     kelr: Kelr, carrier: Carrier, *, ended: Ended, error: str | None, code: int, following: str
 ) -> None:
     carrier.become = lambda one: Applied(one.topic, one.partition, one.elect, ended, error=error)
-    ran = kelr("elect", "-e", "unclean", "orders:1", "--accept-loss", "19", *CONNECTION)
+    ran = kelr("elect", "-e", "unclean", "orders:1", "--accept-loss", "19+", *CONNECTION)
     assert ran.code == code
     assert f"next: {following}" in ran.err
 
@@ -503,7 +504,7 @@ def test_a_next_command_that_looks_does_not_list_hundreds_of_partitions(
 
 @pytest.mark.usefixtures("carrier")
 def test_json_is_one_document_with_plan_and_results(kelr: Kelr) -> None:
-    ran = kelr("elect", "-e", "unclean", "orders:0,1", "--accept-loss", "19", "-o", "json", *CONNECTION)
+    ran = kelr("elect", "-e", "unclean", "orders:0,1", "--accept-loss", "19+", "-o", "json", *CONNECTION)
     document = json.loads(ran.out)
     assert violations(document, "applied") == []
     assert [(item["partition"], item["status"]) for item in document["items"]] == [(0, "not-needed"), (1, "elect")]
@@ -517,16 +518,16 @@ def test_json_of_a_refused_election_is_the_plan(kelr: Kelr) -> None:
     assert ran.code == 6
     document = json.loads(ran.out)
     assert violations(document, "plan") == []
-    assert (document["kind"], document["accept_loss"]) == ("kelr/plan", 19)
+    assert (document["kind"], document["accept_loss"]) == ("kelr/plan", "19+")
 
 
 def test_at_a_terminal_the_plan_is_read_beside_the_document_before_anybody_is_asked(
     kelr: Kelr, carrier: Carrier, terminal: Callable[[str], None]
 ) -> None:
-    terminal("19\n")
+    terminal("19+\n")
     ran = kelr("elect", "-e", "unclean", "orders:1", "-o", "json", *CONNECTION)
     assert ran.code == 0
-    assert ran.err.index("orders:1: elect broker 3 (unclean)") < ran.err.index("Type 19 to go ahead")
+    assert ran.err.index("orders:1: elect broker 3 (unclean)") < ran.err.index("Type 19+ to go ahead")
     assert json.loads(ran.out)["kind"] == "kelr/applied"
     assert len(carrier.plans) == 1
 
@@ -539,7 +540,7 @@ def test_a_dry_run_says_whom_the_election_would_wait_for(kelr: Kelr, carrier: Ca
 
 
 def test_options_go_to_who_carries_it_out(kelr: Kelr, carrier: Carrier) -> None:
-    arguments = ("elect", "-e", "designation", "--designate", "2", "orders:1", "--accept-loss", "0", *CONNECTION)
+    arguments = ("elect", "-e", "designation", "--designate", "2", "orders:1", "--accept-loss", "0+", *CONNECTION)
     kelr(*arguments, "--batch", "7", "--keep-order")
     assert (carrier.options[0]["batch"], carrier.options[0]["keep_order"]) == (7, True)
     assert carrier.options[0]["command"] == "elect"

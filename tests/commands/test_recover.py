@@ -14,6 +14,7 @@ import pytest
 
 from kelr.commands.recovering import rescue_commands
 from kelr.model import RescueStep, TopicPartition
+from kelr.model.plan import AcceptedLoss
 from kelr.recovery.plan_file import read_plan
 from kelr.recovery.verify import Waiting
 from kelr.sources.memory import MemorySource
@@ -179,7 +180,7 @@ def test_a_plan_of_a_snapshot_needs_no_cluster(kelr: Kelr, tmp_path: Path, monke
 
 def test_a_plan_is_applied_and_every_order_is_as_it_was(kelr: Kelr, world: World, planned: str) -> None:
     before = orders(world)
-    ran = apply(kelr, "--yes", "--accept-loss", "0")
+    ran = apply(kelr, "--yes", "--accept-loss", "0+")
     assert ran.code == 0, ran.err
     assert leaders(world) == [2] * 4
     assert orders(world) == before
@@ -190,25 +191,25 @@ def test_a_plan_is_applied_and_every_order_is_as_it_was(kelr: Kelr, world: World
 
 @pytest.mark.usefixtures("planned")
 def test_without_a_terminal_and_without_yes_it_is_a_dry_run_that_says_so(kelr: Kelr, world: World) -> None:
-    ran = apply(kelr, "--accept-loss", "0")
+    ran = apply(kelr, "--accept-loss", "0+")
     assert ran.code == 0, ran.err
     assert "this was a dry run; --yes applies it" in ran.err
-    assert "next: kelr recover apply plan.json --yes --accept-loss 0 -b kafka-1:9092" in ran.err
+    assert "next: kelr recover apply plan.json --yes --accept-loss 0+ -b kafka-1:9092" in ran.err
     lacks = apply(kelr)
-    assert (lacks.code, "--accept-loss 0" in lacks.err) == (6, True)
+    assert (lacks.code, "--accept-loss 0+" in lacks.err) == (6, True)
     assert leaders(world) == [None] * 4
 
 
 @pytest.mark.usefixtures("planned")
 def test_yes_never_stands_for_an_accepted_loss(kelr: Kelr, world: World) -> None:
     ran = apply(kelr, "--yes")
-    assert (ran.code, "this needs --accept-loss 0" in ran.err) == (6, True)
+    assert (ran.code, "this needs --accept-loss 0+" in ran.err) == (6, True)
     assert leaders(world) == [None] * 4
 
 
 @pytest.mark.usefixtures("planned")
 @pytest.mark.parametrize(
-    ("typed", "code", "leader"), [("0\n", 0, 2), ("5\n", 6, None), ("y\n", 6, None), ("", 6, None)]
+    ("typed", "code", "leader"), [("0+\n", 0, 2), ("0\n", 6, None), ("5+\n", 6, None), ("y\n", 6, None), ("", 6, None)]
 )
 def test_on_a_terminal_the_number_is_typed(
     kelr: Kelr, world: World, terminal: Callable[[str], None], *, typed: str, code: int, leader: int | None
@@ -222,7 +223,7 @@ def test_on_a_terminal_the_number_is_typed(
 def test_what_changed_is_named_field_by_field_with_one_command_to_plan_again(kelr: Kelr, world: World) -> None:
     returns(world, 1)
     assert leaders(world) == [1] * 4
-    ran = apply(kelr, "--yes", "--accept-loss", "0")
+    ran = apply(kelr, "--yes", "--accept-loss", "0+")
     assert ran.code == 6
     assert "What has changed since the plan:" in ran.out
     changed = [line.split()[1:4] for line in ran.out.splitlines() if line.startswith(" orders:0  ")]
@@ -237,7 +238,7 @@ def test_the_rest_goes_on_where_some_are_refused(kelr: Kelr, world: World) -> No
     at = TopicPartition("orders", 1)
     assert world.state(1).replicas == (3, 2, 1)
     SimulatedHand(world).reorder({at: (3, 1, 2)})
-    ran = apply(kelr, "--yes", "--accept-loss", "0")
+    ran = apply(kelr, "--yes", "--accept-loss", "0+")
     assert ran.code == 7, ran.err
     assert leaders(world) == [2, None, 2, 2]
     assert "Checked now: 3 elections of 4 can be carried out; 1 refused" in ran.out
@@ -248,14 +249,14 @@ def test_the_rest_goes_on_where_some_are_refused(kelr: Kelr, world: World) -> No
 def test_a_part_of_a_plan_is_applied_by_topic(kelr: Kelr, world: World) -> None:
     wrong = apply(kelr, "--topic", "order", "--yes")
     assert (wrong.code, "elects nobody of topic order" in wrong.err, "orders" in wrong.err) == (2, True, True)
-    assert apply(kelr, "--topic", "orders", "--batch", "1", "--yes", "--accept-loss", "0").code == 0
+    assert apply(kelr, "--topic", "orders", "--batch", "1", "--yes", "--accept-loss", "0+").code == 0
     assert leaders(world) == [2] * 4
 
 
 @pytest.mark.usefixtures("planned")
 def test_an_expired_plan_is_refused_with_the_command_to_plan_again(kelr: Kelr, world: World) -> None:
     world.now_s += 3600
-    ran = apply(kelr, "--yes", "--accept-loss", "0")
+    ran = apply(kelr, "--yes", "--accept-loss", "0+")
     assert (ran.code, "plan.json expired 0 s ago: nothing was changed" in ran.err) == (6, True), ran.err
     assert "kelr recover plan orders:0-3 --election-type designation --designate 2 --out plan-again.json" in ran.err
     assert leaders(world) == [None] * 4
@@ -295,12 +296,12 @@ def test_an_edited_plan_is_worked_out_again_and_asked_for_anew(kelr: Kelr, world
 
     edit(planned, designate_3)
     before = orders(world)
-    refused = apply(kelr, "--yes", "--accept-loss", "0")
+    refused = apply(kelr, "--yes", "--accept-loss", "0+")
     assert refused.code == 6, refused.err
     assert "Planned again from the present state, this differs from the file:" in refused.out
     assert leaders(world) == [None] * 4
     number = refused.err.split("--accept-loss ")[1].split()[0].rstrip(",")
-    assert int(number) > 0
+    assert AcceptedLoss.parse(number).known > 0
     ran = apply(kelr, "--yes", "--accept-loss", number)
     assert ran.code == 0, ran.err
     assert (leaders(world), orders(world)) == ([3, None, None, None], before)
@@ -324,17 +325,17 @@ def test_options_of_apply_that_make_no_sense(kelr: Kelr, options: list[str]) -> 
 
 @pytest.mark.usefixtures("planned")
 def test_keep_order_leaves_the_wanted_replica_first(kelr: Kelr, world: World) -> None:
-    assert apply(kelr, "--yes", "--accept-loss", "0", "--keep-order").code == 0
+    assert apply(kelr, "--yes", "--accept-loss", "0+", "--keep-order").code == 0
     assert {order[0] for order in orders(world)} == {2}
     ran = kelr("recover", "verify", "plan.json", *CONNECTION)
     assert "--keep-order" in ran.out
 
 
 def test_the_document_of_apply_is_as_its_schema_says(kelr: Kelr, planned: str) -> None:
-    dry = kelr("recover", "apply", planned, "--accept-loss", "0", "-o", "json", *CONNECTION)
+    dry = kelr("recover", "apply", planned, "--accept-loss", "0+", "-o", "json", *CONNECTION)
     assert (dry.code, violations(json.loads(dry.out), "applied")) == (0, [])
     assert {item["result"]["ended"] for item in json.loads(dry.out)["items"]} == {"not-tried"}
-    done = kelr("recover", "apply", planned, "--yes", "--accept-loss", "0", "-o", "json", *CONNECTION)
+    done = kelr("recover", "apply", planned, "--yes", "--accept-loss", "0+", "-o", "json", *CONNECTION)
     document = json.loads(done.out)
     assert (done.code, violations(document, "applied")) == (0, [])
     assert document["ended"] == {"done": 4}
@@ -353,7 +354,7 @@ def test_verify_says_what_is_not_yet_before_the_plan_is_applied(kelr: Kelr) -> N
 
 @pytest.mark.usefixtures("planned")
 def test_verify_after_the_plan_was_applied_says_what_only_a_live_cluster_tells(kelr: Kelr) -> None:
-    apply(kelr, "--yes", "--accept-loss", "0")
+    apply(kelr, "--yes", "--accept-loss", "0+")
     ran = kelr("recover", "verify", "plan.json", "-o", "json", *CONNECTION)
     document = json.loads(ran.out)
     assert violations(document, "verification") == []
@@ -385,7 +386,7 @@ def kill_at(kelr: Kelr, world: World, moment: int) -> None:
     """Apply the plan, and be killed on the way."""
     world.kill_at = len(world.moments) + moment
     with pytest.raises(Killed):
-        apply(kelr, "--yes", "--accept-loss", "0")
+        apply(kelr, "--yes", "--accept-loss", "0+")
     world.revive()
 
 
@@ -441,7 +442,7 @@ def test_an_order_left_behind_is_found_and_undone_without_its_journal(
 @pytest.mark.usefixtures("planned")
 def test_the_log_tells_who_did_what(kelr: Kelr) -> None:
     assert "nothing in" in kelr("recover", "log").err
-    apply(kelr, "--yes", "--accept-loss", "0")
+    apply(kelr, "--yes", "--accept-loss", "0+")
     document = json.loads(kelr("recover", "log", "-o", "json").out)
     assert violations(document, "audit-log") == []
     assert [item["partition"] for item in document["items"]] == [0, 1, 2, 3]

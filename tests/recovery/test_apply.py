@@ -12,7 +12,7 @@ from kelr.controller import Election, events
 from kelr.durable import AppendOnlyFile
 from kelr.errors import ConnectError, NotAuthorizedError, PartlyDoneError, RefusedError, UsageError
 from kelr.model import ElectionType, EpochEnd, Plan, ReplicaLog, TopicPartition, Wish
-from kelr.model.plan import Applied, Ended
+from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.consent import Consented, missing_consent
@@ -39,7 +39,7 @@ from tests.recovery.simulated import (
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
-CONSENT = Consented(accept_loss=1000)
+CONSENT = Consented(AcceptedLoss(1000, unbounded=True))
 ONE = {TopicPartition(TOPIC, 0): Wish(ElectionType.DESIGNATION, 2)}
 """The partition [3,1,2], which has to be reordered."""
 
@@ -164,7 +164,7 @@ def test_a_dead_leader_on_record_is_taken_off_by_the_reordering(tmp_path: Path) 
         world.cluster = world.cluster.tell(state.address, _log(replica, end, world.state().leader_epoch))
     plan = world.plan({state.address: Wish(ElectionType.DESIGNATION, 2)})
     assert [one.method for one in plan.elections] == ["reorder"]
-    results = _apply(world, tmp_path, plan, consented=Consented(1000, "the only way"))
+    results = _apply(world, tmp_path, plan, consented=Consented(AcceptedLoss(1000, unbounded=True), "the only way"))
     assert _ends(results) == ["done"]
     assert (world.state().leader, world.state().replicas) == (2, (3, 1, 2))
 
@@ -659,8 +659,10 @@ def test_an_expired_plan(tmp_path: Path) -> None:
 def test_a_loss_that_nobody_accepted(tmp_path: Path, given: Consented) -> None:
     world = leaderless()
     plan = world.plan()
-    assert missing_consent(plan, given) == "--accept-loss 0 (4 elections lose at least 0 offsets)"
-    with pytest.raises(RefusedError, match="--accept-loss 0"):
+    assert missing_consent(plan, given) == (
+        "--accept-loss 0+ (4 elections: no lost offset is known, but broker 1 was not heard)"
+    )
+    with pytest.raises(RefusedError, match=r"--accept-loss 0\+ "):
         _apply(world, tmp_path, plan, consented=given)
     _assert_untouched(world, tmp_path)
 
@@ -715,7 +717,7 @@ def test_each_election_is_audited(tmp_path: Path) -> None:
     world = leaderless()
     plan = world.plan()
     world.after(events.Reassigned(TopicPartition(TOPIC, 1), (1, 2, 3)))
-    _apply(world, tmp_path, plan, consented=Consented(7, "we know"), command="elect")
+    _apply(world, tmp_path, plan, consented=Consented(AcceptedLoss(7, unbounded=True), "we know"), command="elect")
     lines = list(audit.read(tmp_path))
     assert [(line.topic, line.partition, line.result) for line in lines] == [
         (TOPIC, 0, "done"),
@@ -743,7 +745,7 @@ def test_each_election_is_audited(tmp_path: Path) -> None:
     }
     assert first.after == {"leader": 2, "leader_epoch": 3}
     assert [log["replica"] for log in first.evidence] == [3, 1, 2]
-    assert first.consent == {"needed": "loss", "yes": False, "accept_loss": 7}
+    assert first.consent == {"needed": "loss", "yes": False, "accept_loss": "7+"}
     assert first.force_reason == "we know"
     assert first.loss is not None
     assert first.loss["unheard"] == [1]

@@ -14,6 +14,7 @@ import pytest
 from kelr.controller import Election
 from kelr.controller.events import Event, LeadersElected, Reassigned
 from kelr.model import ElectionType, PartitionState, Plan, TopicPartition, Wish
+from kelr.model.plan import AcceptedLoss
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Consented
@@ -35,7 +36,7 @@ from tests.recovery.simulated import (
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
-CONSENT = Consented(accept_loss=1000)
+CONSENT = Consented(AcceptedLoss(1000, unbounded=True))
 
 
 AT = TopicPartition(TOPIC, 0)

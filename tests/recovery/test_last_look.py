@@ -16,7 +16,7 @@ import pytest
 from kelr.controller import events
 from kelr.engine.planning import moved_on
 from kelr.model import ElectionType, LogAnswer, PartitionState, Plan, TopicPartition, Wish
-from kelr.model.plan import Applied, Ended, Method
+from kelr.model.plan import AcceptedLoss, Applied, Ended, Method
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Consented
 from kelr.recovery.hand import NO_ANSWER
@@ -68,7 +68,7 @@ def _world(layout: tuple[int, ...], *, away: int | None = None) -> World:
 
 
 def _apply(world: World, state: Path, plan: Plan, **more: Any) -> Applied:
-    consented = Consented(accept_loss=1000, force_reason="a test", yes=True)
+    consented = Consented(AcceptedLoss(1000, unbounded=True), force_reason="a test", yes=True)
     arguments = {**world.common(state), "consented": consented, **more}
     (result,) = apply_plan(plan, **arguments)
     return result

@@ -9,7 +9,7 @@ import pytest
 from kelr.controller import events
 from kelr.errors import BadInputError, RefusedError
 from kelr.model import ElectionType, TopicPartition, Wish
-from kelr.model.plan import Ended
+from kelr.model.plan import AcceptedLoss, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Consented
@@ -34,7 +34,7 @@ def _cut_short(world: World, state: Path, monkeypatch: pytest.MonkeyPatch, *, at
         watch_files(world, patch)
         world.kill_at = at
         with pytest.raises(Killed):
-            apply_plan(world.plan(ONE), **world.common(state), consented=Consented(1000))
+            apply_plan(world.plan(ONE), **world.common(state), consented=Consented(AcceptedLoss(1000, unbounded=True)))
     world.revive()
     assert world.state().replicas == (2, 3, 1)
 
@@ -170,7 +170,7 @@ def test_journals_are_found_by_their_names(tmp_path: Path, monkeypatch: pytest.M
 )
 def test_a_garbled_journal_is_named_with_its_line(tmp_path: Path, line: str, words: str) -> None:
     world = leaderless()
-    apply_plan(world.plan(ONE), **world.common(tmp_path), consented=Consented(1000))
+    apply_plan(world.plan(ONE), **world.common(tmp_path), consented=Consented(AcceptedLoss(1000, unbounded=True)))
     (path,) = journal_files(tmp_path, CLUSTER_ID)
     path.write_text(path.read_text().splitlines()[0] + "\n" + line + "\n")
     with pytest.raises(BadInputError, match=words) as caught:
@@ -183,7 +183,7 @@ def test_a_garbled_journal_is_named_with_its_line(tmp_path: Path, line: str, wor
 
 def test_a_journal_of_a_newer_kelr(tmp_path: Path) -> None:
     world = leaderless()
-    apply_plan(world.plan(ONE), **world.common(tmp_path), consented=Consented(1000))
+    apply_plan(world.plan(ONE), **world.common(tmp_path), consented=Consented(AcceptedLoss(1000, unbounded=True)))
     (path,) = journal_files(tmp_path, CLUSTER_ID)
     path.write_text(path.read_text().replace('"version":1,', '"version":2,', 1))
     with pytest.raises(BadInputError, match="version 2 is of a newer kelr"):

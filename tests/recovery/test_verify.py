@@ -9,6 +9,7 @@ from pathlib import Path
 from kelr.controller import events
 from kelr.model import Check, Finding, PartitionState, Passed, ReplicaLog, TopicPartition
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets, Transactions, Unread
+from kelr.model.plan import AcceptedLoss
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Consented
 from kelr.recovery.verify import Verification, Waiting, verify, verify_until_good
@@ -53,7 +54,7 @@ def test_a_plan_is_looked_at_before_and_after_it_is_applied(tmp_path: Path) -> N
     assert passed(before, 0) == {Check.LEADER: Passed.NOT_YET, Check.ORDER: Passed.YES}
     assert (before.partitions, before.good, before.may_come) == (5, False, True)
     assert {at.topic for at in told.asked} <= {"steady"}
-    consented = Consented(accept_loss=10**6, force_reason="a test", yes=True)
+    consented = Consented(AcceptedLoss(10**6, unbounded=True), force_reason="a test", yes=True)
     apply_plan(plan, consented=consented, **world.common(tmp_path))
     catch_up(world)
     after = verify(plan, SimulatedSource(world), told, clock_ms=world.clock_ms)
@@ -70,7 +71,7 @@ def test_a_plan_is_looked_at_before_and_after_it_is_applied(tmp_path: Path) -> N
 def test_a_source_that_cannot_tell_of_transactions_and_groups_leaves_them_unknown(tmp_path: Path) -> None:
     world = leaderless()
     plan = world.plan()
-    consented = Consented(accept_loss=10**6, force_reason="a test", yes=True)
+    consented = Consented(AcceptedLoss(10**6, unbounded=True), force_reason="a test", yes=True)
     apply_plan(plan, consented=consented, **world.common(tmp_path))
     found = verify(plan, SimulatedSource(world), None, clock_ms=world.clock_ms)
     (groups,) = [one for one in found.findings if one.check is Check.GROUPS and one.address.partition == 0][:1]
@@ -80,7 +81,7 @@ def test_a_source_that_cannot_tell_of_transactions_and_groups_leaves_them_unknow
 def test_transactions_are_asked_for_where_one_may_be_open_and_nowhere_else(tmp_path: Path) -> None:
     world = leaderless()
     plan = world.plan()
-    consented = Consented(accept_loss=10**6, force_reason="a test", yes=True)
+    consented = Consented(AcceptedLoss(10**6, unbounded=True), force_reason="a test", yes=True)
     apply_plan(plan, consented=consented, **world.common(tmp_path))
 
     class Stable(SimulatedSource):
@@ -103,7 +104,7 @@ def test_transactions_are_asked_for_where_one_may_be_open_and_nowhere_else(tmp_p
 def test_an_offset_beyond_the_end_is_a_finding(tmp_path: Path) -> None:
     world = leaderless()
     plan = world.plan()
-    consented = Consented(accept_loss=10**6, force_reason="a test", yes=True)
+    consented = Consented(AcceptedLoss(10**6, unbounded=True), force_reason="a test", yes=True)
     apply_plan(plan, consented=consented, **world.common(tmp_path))
     at = TopicPartition("orders", 2)
     told = Told(committed=CommittedOffsets({at: (CommittedOffset("readers", 10**6),)}, groups=1))
