@@ -11,6 +11,7 @@ from kelr.controller import ELR_4_0, ELR_4_3, KIP966_BALANCED, RuleSet
 from kelr.engine import decide
 from kelr.engine.advice.words import cost_in_words
 from kelr.model import (
+    LOG_DIRECTORY,
     Advice,
     AdviceAction,
     Bounds,
@@ -394,3 +395,43 @@ def test_the_alternative_says_so_too_where_a_log_is_missing() -> None:
     assert found.advice.designate == 2
     assert "designate 2, which loses 5 known offsets" in found.advice.alternative
     assert "1 has the newest leader epoch" in found.advice.alternative
+
+
+# A broker that Kafka would elect on its return: held, or let return, by what its log lacks.
+
+OF_TWO_AGES = leaderless((3, 1, 2), last_known=(1,))
+
+
+def read_from_disk(replica: int, *ends: tuple[int, int], hw: int) -> LogAnswer:
+    return replace(log_of(replica, *ends, hw=hw), source=LOG_DIRECTORY)
+
+
+def test_a_newest_log_that_lacks_committed_records_of_a_live_one_is_kept_down() -> None:
+    """1 led an epoch that began at 100, below records that 2 knows to be committed."""
+    logs = (silent(3), read_from_disk(1, (1, 100), (3, 140), hw=100), log_of(2, (1, 120), hw=120))
+    advice = advised(OF_TWO_AGES, ALIVE, logs, ("delete",))
+    assert (advice.action, advice.replica, advice.designate) == (AdviceAction.HOLD, 1, 2)
+    assert "its log lacks 20 offsets that 2 holds" in advice.text
+
+
+@pytest.mark.parametrize("hw", [120, 130])
+def test_an_older_log_that_lacks_no_more_than_whom_would_be_designated_comes_back(hw: int) -> None:
+    """3 has the newest epoch and lacks committed records; 1 holds all that 2 does, and 10 offsets more."""
+    logs = (log_of(3, (1, 100), (3, 110), hw=100), read_from_disk(1, (1, 130), hw=hw), log_of(2, (1, 120), hw=120))
+    advice = advised(OF_TWO_AGES, ALIVE, logs, ("delete",))
+    assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 1)
+    assert "it lacks 10 offsets that 3 holds, and none of them is known to be committed" in advice.text
+    assert "If 1 cannot come back: designate 2" in advice.alternative
+
+
+def test_a_member_of_the_elr_that_is_known_to_lack_committed_records_is_promised_nothing() -> None:
+    """The evidence contradicts the ELR, and designating 2 would lose more of what is known to be committed."""
+    logs = (
+        log_of(3, (1, 100), hw=100),
+        read_from_disk(1, (1, 115), hw=115),
+        log_of(2, (1, 105), (2, 107), hw=107),
+    )
+    advice = advised(leaderless((3, 1, 2), elr=(1,)), ALIVE, logs, ("delete",))
+    assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 1)
+    assert "committed records are known that 1 lacks, although it is in the ELR" in advice.text
+    assert "nothing committed is lost" not in advice.text

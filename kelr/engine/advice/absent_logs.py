@@ -119,6 +119,8 @@ def keep_down(case: Case, found: Findings, replica: int) -> Advice | None:
         return None if _lacks_less(case, replica, elsewhere) else _keep_down_for(case, found, replica, elsewhere)
     if live is None or _lacks_less(case, replica, live) or (is_best and not _lacks_less(case, live, replica)):
         return None
+    if case.logs.agreement(live, replica) is not None and not case.logs.missing(live, replica):
+        return None
     text = f"{_keep(case, replica, live)} Designate {live} first."
     return Advice(AdviceAction.HOLD, text, replica, designate=live)
 
