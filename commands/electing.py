@@ -56,7 +56,7 @@ def carry_out(session: Session, wanted: Wanted, logs: Sequence[Path]) -> None:
         KelrError: with the exit code that says how it ended.
     """
     if not wanted.dry_run:
-        require_live(session)
+        require_live(session, dry_run_helps=True)
     source = source_with(session, logs)
     found = _gathered(session, source, wanted)
     plan = _plan(source, wanted, found)

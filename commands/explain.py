@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -49,6 +50,12 @@ CompareRules = Annotated[
         help="Show several rule sets side by side: all, or names with commas between them.",
     ),
 ]
+Logs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--logs", metavar="FILE", help="What `kelr recover collect` read from a dead broker's disk. Can be repeated."
+    ),
+]
 Why = Annotated[
     str | None,
     typer.Option(
@@ -61,6 +68,7 @@ Why = Annotated[
     exits={
         ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
         ExitCode.NOT_AUTHORIZED: "not authorized for the cluster, or for any of the topics",
+        ExitCode.REFUSED: "a file of --logs is of another cluster",
         ExitCode.PARTLY_DONE: "some of the topics could not be described",
     },
     local_with="why",
@@ -73,6 +81,7 @@ def explain(
     election: Election = None,
     rules: Rules = "auto",
     compare_rules: CompareRules = None,
+    logs: Logs = None,
     why: Why = None,
     full: Full = None,
     topic: Topics = None,
@@ -90,6 +99,7 @@ def explain(
       kelr explain -b kafka-1:9092
       kelr explain orders:1 --election unclean -b kafka-1:9092
       kelr explain orders:1 --if "1 returns unclean" -b kafka-1:9092
+      kelr explain orders:1 --logs broker-1.kelr -b kafka-1:9092
       kelr explain orders:1 --compare-rules all --snapshot incident.kelr
       kelr explain --why last-known-leader
       kelr explain orders -o json --snapshot incident.kelr
@@ -102,11 +112,13 @@ def explain(
     )
 
     if why is not None:
-        if targets or topic or all_topic_partitions or assume or compare_rules:
+        if targets or topic or all_topic_partitions or assume or compare_rules or logs:
             raise UsageError("--why explains a rule, not partitions", next_step="leave everything else out")
         explain_rule(session, why)
         return
-    wanted = read_options(election=election, rules=rules, compare_rules=compare_rules, assume=assume or (), full=full)
+    wanted = read_options(
+        election=election, rules=rules, compare_rules=compare_rules, assume=assume or (), logs=logs or (), full=full
+    )
     selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
     only_unsafe = selection.is_everything and not all_topic_partitions
     show = compare_rule_sets if wanted.compare else explain_partitions

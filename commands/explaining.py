@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from kelr.commands.recovering import source_with
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.controller import RULE_SETS, RuleSet, choose_rules, rule_set
@@ -37,13 +39,21 @@ class Wanted:
     """None stands for what the cluster runs."""
     compare: bool
     assumptions: tuple[Assumption, ...]
+    logs: tuple[Path, ...]
+    """Collections of what dead brokers' disks hold."""
     full: bool | None
     keep: tuple[str, ...]
     """The flags that a next ``kelr explain`` has to repeat."""
 
 
 def read_options(
-    *, election: str | None, rules: str, compare_rules: str | None, assume: Sequence[str], full: bool | None
+    *,
+    election: str | None,
+    rules: str,
+    compare_rules: str | None,
+    assume: Sequence[str],
+    logs: Sequence[Path],
+    full: bool | None,
 ) -> Wanted:
     """Read the options. Raises UsageError where one says nothing that there is."""
     if compare_rules is not None and (rules.lower() != "auto" or election is not None):
@@ -63,6 +73,7 @@ def read_options(
         rule_sets=(_rules(rules),) if compare_rules is None else _rule_sets(compare_rules),
         compare=compare_rules is not None,
         assumptions=tuple(one for text in assume for one in _assumptions(text)),
+        logs=tuple(logs),
         full=full,
         keep=tuple(keep),
     )
@@ -132,10 +143,11 @@ def explain_rule(session: Session, name: str) -> None:
 def _as_they_are(
     session: Session, selection: Selection, wanted: Wanted, *, only_unsafe: bool
 ) -> tuple[list[Explained], list[TopicError]]:
+    source = source_with(session, wanted.logs)
     with session.progress("partitions whose logs were asked for") as progress:
         pages = list(
             decide_partitions(
-                session.source(),
+                source,
                 selection,
                 clock_ms=now_ms,
                 rules=wanted.rule_sets[0],
@@ -148,10 +160,11 @@ def _as_they_are(
 
 
 def _side_by_side(session: Session, selection: Selection, wanted: Wanted, *, only_unsafe: bool) -> SideBySide:
+    source = source_with(session, wanted.logs)
     with session.progress("partitions whose logs were asked for") as progress:
         try:
             return decide_side_by_side(
-                session.source(),
+                source,
                 selection,
                 wanted.rule_sets,
                 wanted.assumptions,

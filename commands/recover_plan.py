@@ -85,7 +85,6 @@ def read_options(
         raise UsageError("--expires-in is longer than 7 days", next_step="plan again on the day that it is carried out")
     kind = () if election is None else ("--election-type", election.value)
     whom = () if designate is None else ("--designate", str(designate))
-    given = tuple(part for path in logs for part in ("--logs", str(path)))
     return Wanted(
         selection=selection,
         only_unsafe=selection.is_everything and not everything,
@@ -97,7 +96,7 @@ def read_options(
         overwrite=overwrite,
         markdown=markdown,
         full=full,
-        repeat=("recover", "plan", *targets, *kind, *whom, *gone_flags(lost), *given),
+        repeat=("recover", "plan", *targets, *kind, *whom, *gone_flags(lost)),
     )
 
 
@@ -164,8 +163,7 @@ def _following(wanted: Wanted, plan: Plan) -> tuple[str, ...] | None:
     if plan.elections:
         if wanted.out is None:
             return (*wanted.repeat, "--out", PLAN_FILE)
-        logs = tuple(part for path in wanted.logs for part in ("--logs", str(path)))
-        return ("recover", "apply", str(wanted.out), *logs)
+        return ("recover", "apply", str(wanted.out))
     left = [one for one in plan.not_planned if one.why is not Unplanned.NOT_NEEDED]
     if left and wanted.wish.gone:
         # No other command knows who is gone: plan again when whom the advice asks for is back.

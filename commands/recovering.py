@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from kelr.commands.session import Session
@@ -33,7 +34,7 @@ def read_duration_ms(text: str, flag: str) -> int:
 
 
 def source_with(session: Session, logs: Sequence[Path]) -> Source:
-    """The session's source; with collections, one that knows dead brokers' disks too.
+    """The session's source; with collections, one that knows dead brokers' disks too. Next commands repeat ``--logs``.
 
     Raises:
         BadInputError: a file is no collection.
@@ -45,6 +46,8 @@ def source_with(session: Session, logs: Sequence[Path]) -> Source:
     from kelr.sources.collected import CollectedSource, read_collection  # noqa: PLC0415 - only where there are any
 
     collected = CollectedSource(source, [read_collection(path) for path in logs])
+    flags = tuple(part for path in logs for part in ("--logs", str(path)))
+    session.output = replace(session.output, log_flags=flags)
     for warning in collected.warnings:
         session.output.note(warning)
     return collected

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Generic, Self, TextIO
 
 from kelr.view.columns import Json, RowT, View
+from kelr.view.following import whole_command
 from kelr.view.formats import OutputFormat
 from kelr.view.machine import CsvWriter, JsonWriter, NdjsonWriter, Writer, YamlWriter
 from kelr.view.progress import ProgressLine
@@ -30,6 +31,7 @@ class Output:
     Args:
         width: columns of the terminal that stdout is; None where it is not one.
         connection_flags: the flags that a next command has to repeat to talk to the same cluster.
+        log_flags: those that it has to repeat to count the same collections.
     """
 
     stdout: TextIO
@@ -39,6 +41,7 @@ class Output:
     color: bool = False
     stderr_color: bool = False
     connection_flags: tuple[str, ...] = field(default=())
+    log_flags: tuple[str, ...] = field(default=())
     _counted: ProgressLine = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -88,8 +91,8 @@ class Output:
         self.stderr.write(written(plain(text) if isinstance(text, str) else text, color=self.stderr_color) + "\n")
 
     def next_command(self, arguments: Iterable[str]) -> str:
-        """The exact command line to type next: these arguments, and the connection flags that were given."""
-        return shlex.join(["kelr", *arguments, *self.connection_flags])
+        """The exact command line to type next: these arguments, and the flags that it has to repeat."""
+        return shlex.join(whole_command(arguments, connection_flags=self.connection_flags, log_flags=self.log_flags))
 
     def next(self, arguments: Iterable[str]) -> None:
         """Print the next command beside the data."""

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from kelr.model import ReplicaLog, Snapshot
+from kelr.model import EpochEnd, ReplicaLog, Snapshot, TopicPartition
+from kelr.sources.collected import CollectedDisk, CollectedLog, Collection, save_collection
+from kelr.sources.disk.collection import LogDirectory
 from tests.commands.conftest import Kelr
-from tests.incident import INCIDENT
+from tests.incident import CLUSTER_ID, INCIDENT, ORDERS_ID
 
 pytestmark = pytest.mark.usefixtures("incident")
 
@@ -210,3 +212,53 @@ def test_under_the_kip_an_unclean_election_is_a_recovery(kelr: Kelr) -> None:
     assert (" unclean (recovery) " in kip, "\nunclean (recovery), step by step:" in kip) == (True, True)
     assert (" unclean (stock) " in stock, "\nunclean (stock), step by step:" in stock) == (True, True)
     assert "stock" not in kip
+
+
+# Collections.
+
+
+@pytest.fixture
+def disk_of_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the disk of the dead broker 1 holds of orders:1, in the current directory."""
+    monkeypatch.chdir(tmp_path)
+    at, read_at_ms = TopicPartition("orders", 1), INCIDENT.taken_at_ms
+    held = ReplicaLog(
+        1, 130, 0, None, 120, 0, lineage=(EpochEnd(0, 130),), source="log directory", read_at_ms=read_at_ms
+    )
+    disk = CollectedDisk(1, read_at_ms, (LogDirectory("/data", CLUSTER_ID, 1),))
+    log = CollectedLog(ORDERS_ID, held, of_disk=True, read_at_ms=read_at_ms, directory="/data")
+    save_collection(Collection("broker-1", CLUSTER_ID, read_at_ms, (disk,), {at: (log,)}), Path("1.kelr"))
+    return "1.kelr"
+
+
+def test_what_a_disk_holds_is_explained_with_the_rest(kelr: Kelr, disk_of_1: str) -> None:
+    arguments = ("explain", "orders:1", "-o", "json")
+    without, with_disk = (json.loads(kelr(*arguments, *more).out)["items"][0] for more in ((), ("--logs", disk_of_1)))
+    assert [one["log_end"] for one in without["candidates"] if one["replica"] == 1] == [None]
+    assert [one["log_end"] for one in with_disk["candidates"] if one["replica"] == 1] == [130]
+    assert without["elections"]["designation"]["loss"]["unheard"] == [1]
+    assert with_disk["elections"]["designation"]["loss"]["unheard"] == []
+
+
+@pytest.mark.parametrize("more", [("--if", "1 returns"), ("--compare-rules", "all")])
+def test_a_disk_counts_in_what_is_imagined_too(kelr: Kelr, disk_of_1: str, more: tuple[str, ...]) -> None:
+    ran = kelr("explain", "orders:1", *more, "--logs", disk_of_1, "-o", "json")
+    assert ran.code == 0, ran.err
+    assert "130" in ran.out
+    assert "130" not in kelr("explain", "orders:1", *more, "-o", "json").out
+
+
+def test_the_next_command_repeats_the_collections(kelr: Kelr, disk_of_1: str) -> None:
+    ran = kelr("explain", "--logs", disk_of_1, "-b", "kafka:9092")
+    assert ran.err == "  next: kelr explain orders:1 --logs 1.kelr -b kafka:9092\n"
+    advised = json.loads(kelr("explain", "orders:1", "--logs", disk_of_1, "-o", "json").out)["items"][0]["advice"]
+    assert "--logs 1.kelr" in advised["command"]
+
+
+def test_a_collection_of_another_cluster_is_refused(kelr: Kelr, tmp_path: Path) -> None:
+    path = tmp_path / "other.kelr"
+    disk = CollectedDisk(1, INCIDENT.taken_at_ms, (LogDirectory("/data", "another", 1),))
+    save_collection(Collection("broker-1", "another", INCIDENT.taken_at_ms, (disk,), {}), path)
+    ran = kelr("explain", "orders:1", "--logs", str(path))
+    assert (ran.code, ran.out) == (6, "")
+    assert "of cluster another; this is cluster" in ran.err

@@ -106,6 +106,41 @@ def test_a_saved_plan_is_never_written_over_unasked(kelr: Kelr, planned: str) ->
     assert [str(one.address) for one in read_plan(Path(planned)).plan.elections] == ["orders:0"]
 
 
+def test_a_broker_that_is_gone_for_good_is_not_waited_for(kelr: Kelr, world: World) -> None:
+    ran = kelr("recover", "plan", "orders:0-1", "--gone", "1", *CONNECTION)
+    assert ran.code == 0, ran.err
+    assert "Broker 1 was said to be gone for good. Designate 2: of those that are left and live" in " ".join(
+        ran.out.split()
+    )
+    assert ran.err.endswith("next: kelr recover plan orders:0-1 --gone 1 --out plan.json -b kafka-1:9092\n")
+    assert leaders(world) == [None] * 4
+    saved = kelr("recover", "plan", "orders:0-1", "--gone", "1", "--out", "plan.json", *CONNECTION)
+    assert saved.code == 0, saved.err
+    assert [one.elect for one in read_plan(Path("plan.json")).plan.elections] == [2, 2]
+    accept = str(read_plan(Path("plan.json")).plan.loss_to_accept)
+    assert apply(kelr, "--yes", "--accept-loss", accept).code == 0
+    assert leaders(world) == [2, 2, None, None]
+
+
+@pytest.mark.usefixtures("world")
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        (["--gone", "2"], 6, "--gone says that broker 2 will not come back, and it is live: nothing was planned"),
+        (["--gone", "1,3", "--gone", "2"], 6, "brokers 2 and 3 will not come back, and they are live"),
+        (["--gone", "17"], 2, "--gone names broker 17: the cluster knows no such broker, and no partition that was"),
+        (["--gone", "one"], 2, "--gone names 'one', not a broker"),
+        (["--gone", "1,"], 2, "--gone names '', not a broker"),
+        (["--gone", "1", *DESIGNATE_2], 2, "--gone asks what kelr recommends for the brokers that are left"),
+    ],
+)
+def test_who_cannot_be_gone(kelr: Kelr, options: list[str], code: int, words: str) -> None:
+    ran = kelr("recover", "plan", "orders", *options, "--out", "plan.json", *CONNECTION)
+    assert ran.code == code
+    assert words in ran.err
+    assert not Path("plan.json").exists()
+
+
 @pytest.mark.parametrize(("text", "lifetime_ms"), [("90s", 90_000), ("30m", 1_800_000), ("2h", 7_200_000)])
 def test_how_long_a_plan_may_be_applied(kelr: Kelr, world: World, text: str, lifetime_ms: int) -> None:
     ran = kelr("recover", "plan", "orders:0", *DESIGNATE_2, "--expires-in", text, "--out", "p.json", *CONNECTION)
@@ -277,10 +312,23 @@ def test_a_plan_of_another_cluster_is_refused(
 
 
 @pytest.mark.usefixtures("world")
-def test_a_snapshot_is_never_what_a_cluster_is_changed_on(kelr: Kelr, planned: str) -> None:
+@pytest.mark.parametrize("how", ["--yes", "--dry-run"])
+def test_a_snapshot_is_never_what_a_cluster_is_changed_on(kelr: Kelr, planned: str, how: str) -> None:
     write_snapshot(INCIDENT, Path("incident.kelr"))
-    ran = kelr("recover", "apply", planned, "--yes", "--snapshot", "incident.kelr")
+    ran = kelr("recover", "apply", planned, how, "--snapshot", "incident.kelr")
     assert (ran.code, "is a saved snapshot" in ran.err) == (2, True)
+    assert "give --bootstrap-server or --context in place of --snapshot" in ran.err
+    assert "add --dry-run" not in ran.err
+
+
+def test_a_plan_of_a_snapshot_is_applied_to_a_cluster(
+    kelr: Kelr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_snapshot(INCIDENT, Path("incident.kelr"))
+    ran = kelr("recover", "plan", "orders:1", "-e", "unclean", "--out", "p.json", "--snapshot", "incident.kelr")
+    assert ran.code == 0, ran.err
+    assert ran.err.endswith("  next: kelr recover apply p.json -b HOST:PORT\n")
 
 
 def edit(path: str, change: Callable[[dict[str, Any]], None]) -> None:

@@ -1,0 +1,57 @@
+"""The next command, whole: the words of the command, and the flags without which it would not ask the same again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+_TAKE_LOGS = (("explain",), ("elect",), ("recover", "plan"), ("recover", "apply"))
+"""Commands that count what collections hold (``--logs``)."""
+_NEED_A_CLUSTER = (
+    ("recover", "apply"),
+    ("recover", "verify"),
+    ("recover", "status"),
+    ("recover", "resume"),
+    ("recover", "undo"),
+    ("recover", "hold"),
+    ("rescue", "dump"),
+    ("rescue", "replay"),
+)
+"""Commands that a saved snapshot does not do for: they change the cluster, look whether it has changed, or fetch
+records."""
+_SOME_CLUSTER = ("-b", "HOST:PORT")
+"""Stands for a connection that nobody has given yet."""
+
+
+def whole_command(
+    arguments: Iterable[str], *, connection_flags: Sequence[str], log_flags: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """The next command with the flags that it has to repeat.
+
+    A command that needs a live cluster is not told to answer from a snapshot: where to connect is left to be filled in.
+
+    Args:
+        arguments: the command's words and its own flags, after ``kelr``.
+        connection_flags: those that were given, such as ``-b HOST:PORT`` or ``--snapshot FILE``.
+        log_flags: ``--logs FILE`` for each collection that was given.
+    """
+    words = tuple(arguments)
+    logs = tuple(log_flags) if _is_one_of(words, _TAKE_LOGS) and "--logs" not in words else ()
+    return ("kelr", *words, *logs, *(_to_a_cluster(connection_flags) if _needs_a_cluster(words) else connection_flags))
+
+
+def _is_one_of(words: Sequence[str], commands: Iterable[Sequence[str]]) -> bool:
+    return any(tuple(words[: len(command)]) == command for command in commands)
+
+
+def _needs_a_cluster(words: Sequence[str]) -> bool:
+    if words[:1] == ("elect",):
+        return "--dry-run" not in words
+    # A disk is read on its broker's host; a snapshot tells whom it belongs to as well as a cluster does.
+    return _is_one_of(words, _NEED_A_CLUSTER) and "--log-dir" not in words
+
+
+def _to_a_cluster(flags: Sequence[str]) -> tuple[str, ...]:
+    if "--snapshot" not in flags:
+        return tuple(flags)
+    at = flags.index("--snapshot")
+    return (*_SOME_CLUSTER, *flags[:at], *flags[at + 2 :])

@@ -1,0 +1,62 @@
+"""The flags that a next command repeats."""
+
+from __future__ import annotations
+
+import pytest
+
+from kelr.view.following import whole_command
+
+LIVE = ("-b", "kafka-1:9092", "--timeout", "5")
+SAVED = ("--snapshot", "incident.kelr", "--timeout", "5")
+LOGS = ("--logs", "broker-1.kelr")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("explain", "orders:1"), ("elect", "orders:1"), ("recover", "plan"), ("recover", "apply", "plan.json")],
+)
+def test_commands_that_count_collections_are_given_them_again(arguments: tuple[str, ...]) -> None:
+    assert whole_command(arguments, connection_flags=LIVE, log_flags=LOGS) == ("kelr", *arguments, *LOGS, *LIVE)
+
+
+def test_a_command_that_names_its_collections_gets_no_others() -> None:
+    arguments = ("recover", "plan", "--logs", "broker-3.kelr")
+    assert whole_command(arguments, connection_flags=LIVE, log_flags=LOGS) == ("kelr", *arguments, *LIVE)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("describe", "orders"), ("log-info", "orders:1"), ("recover", "verify", "plan.json")]
+)
+def test_other_commands_are_not(arguments: tuple[str, ...]) -> None:
+    assert whole_command(arguments, connection_flags=LIVE, log_flags=LOGS) == ("kelr", *arguments, *LIVE)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("elect", "orders:1", "--yes"),
+        ("recover", "apply", "plan.json"),
+        ("recover", "verify", "plan.json", "--wait"),
+        ("recover", "status"),
+        ("recover", "hold", "--topic", "orders"),
+        ("rescue", "dump", "--plan", "plan.json", "--out", "lost.kelr-rescue"),
+        ("rescue", "replay", "lost.kelr-rescue"),
+    ],
+)
+def test_what_a_snapshot_cannot_do_is_left_to_be_connected(arguments: tuple[str, ...]) -> None:
+    whole = whole_command(arguments, connection_flags=SAVED)
+    assert whole == ("kelr", *arguments, "-b", "HOST:PORT", "--timeout", "5")
+    assert whole_command(arguments, connection_flags=LIVE) == ("kelr", *arguments, *LIVE)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("explain", "orders:1"),
+        ("recover", "plan", "orders:1"),
+        ("elect", "orders:1", "--dry-run"),
+        ("rescue", "dump", "--plan", "plan.json", "--log-dir", "DIRECTORY", "--out", "lost.kelr-rescue"),
+    ],
+)
+def test_what_a_snapshot_can_do_it_goes_on_doing(arguments: tuple[str, ...]) -> None:
+    assert whole_command(arguments, connection_flags=SAVED) == ("kelr", *arguments, *SAVED)
