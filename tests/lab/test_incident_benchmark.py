@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,7 @@ def advised(partition: int, action: str, brokers: tuple[int, ...], reason: str) 
 
 
 BACK_1 = advised(
-    0, "bring-back", (1,), "Bring broker 1 back first: it is in the ELR. If 1 cannot come back: designate 2."
+    0, "bring-back", (1,), "Bring broker 1 back first: it is in the ELR. If 1 cannot come back: look again."
 )
 HOLD_1 = advised(
     1,
@@ -92,17 +93,29 @@ HOLD_1 = advised(
     "Keep broker 1 down: its log lacks 10 offsets that 3 holds. Bring 3 back first: nobody is elected by its return, so"
     " then designate 3. If 3 cannot come back: bring 1 back, whose log is better than that of any live replica.",
 )
+FIRST_1 = advised(
+    2, "bring-back", (1, 3), "Broker 2 was said to be gone for good. Bring broker 1 back first: in the ELR."
+)
+EITHER = advised(3, "bring-back", (1, 3), "Bring one of brokers 1 and 3 back first: in the ELR.")
+START_1 = advised(4, "bring-back", (1, 3), "Start broker 1 first. It is elected the moment it is back.")
+ELECTED_SOON = advised(5, "wait", (1,), "Kafka elects 1 at its next event for this partition: look again.")
+LED = Advised(6, False, "restore-replication", (3,), "Bring broker 3 back (3 is fenced).")
 
 
 @pytest.mark.parametrize(
     ("plan", "startable", "step"),
     [
         ([BACK_1], (1, 4), Step(Do.START, 1)),
-        # 1 can be started, and is not while 3 is the better one for partition 1 and can be had.
+        # 1 can be started, and is not while 3 is the better one for partition 1.
         ([BACK_1, HOLD_1], (1, 3), Step(Do.START, 3)),
-        # 3 is gone, so that nothing speaks against 1 any more.
-        ([BACK_1, HOLD_1], (1,), Step(Do.START, 1)),
-        ([BACK_1, HOLD_1], (), Step(Do.ELECT, partitions=(0, 1))),
+        # One partition wants 3 later than 1, another 1 later than 3: as few as can be come out worse.
+        ([FIRST_1, HOLD_1, START_1], (1, 3), Step(Do.START, 1)),
+        ([FIRST_1, HOLD_1, replace(HOLD_1, partition=7)], (1, 3), Step(Do.START, 3)),
+        # Whom it is all the same decides for nobody.
+        ([EITHER, HOLD_1], (1, 3), Step(Do.START, 3)),
+        ([EITHER], (3,), Step(Do.START, 3)),
+        ([ELECTED_SOON, LED], (3,), Step(Do.LOOK_AGAIN)),
+        ([LED], (3,), Step(Do.FINISH)),
         ([], (1,), Step(Do.FINISH)),
     ],
 )
