@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from kelr.engine.words import brokers
 from kelr.model import (
     Bounds,
     Candidate,
@@ -247,7 +248,7 @@ def certainty_in_words(loss: Loss) -> str:
     if loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR:
         return "none committed, if fewer than min ISR replicas lost data"
     if loss.grade is Grade.BOUNDED:
-        return f"{', '.join(map(str, loss.unheard))} not heard" if loss.unheard else "all logs heard"
+        return f"{brokers(loss.unheard)} not heard" if loss.unheard else "all logs heard"
     return loss.reason
 
 

@@ -151,7 +151,7 @@ def test_an_aggressive_election_takes_the_best_live_log_and_says_who_was_not_hea
     made = election(incident(), AGGRESSIVE)
     assert (made.elect, made.consent) == (2, Consent.LOSS)
     assert str(made.loss.total) == "at least 0"
-    assert made.reason.endswith("It loses nothing of any log that was heard; 1 not heard.")
+    assert made.reason.endswith("It loses nothing of any log that was heard; broker 1 not heard.")
 
 
 def test_logs_without_epochs_choose_nobody() -> None:

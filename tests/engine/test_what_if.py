@@ -347,7 +347,7 @@ def test_allowing_unclean_elections_elects_nobody_by_itself() -> None:
 def test_elections_and_designations_reach_the_partitions_at_hand() -> None:
     unclean = imagined(INCIDENT, "unclean election")
     assert told(unclean, ORDERS_1)[0].endswith(
-        "it loses 19 known offsets, 4 of them known to be committed; 1 not heard"
+        "it loses 19 known offsets, 4 of them known to be committed; broker 1 not heard"
     )
     designated = imagined(INCIDENT, "designate 2")
     assert state_of(designated, ORDERS_1).leader == 2
@@ -546,7 +546,7 @@ def preventions(result: Imagined, address: TopicPartition = ORDERS_1) -> list[st
     return [happened.changes[address].prevention for happened in result.happened if address in happened.changes]
 
 
-_TWO_FIRST = "which loses nothing of any log that was heard; 1 not heard."
+_TWO_FIRST = "which loses nothing of any log that was heard; broker 1 not heard."
 
 
 @pytest.mark.parametrize(

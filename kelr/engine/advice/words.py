@@ -17,7 +17,7 @@ def cost_in_words(loss: Loss | None) -> str:
     """A loss as the end of a sentence about an election: ``which loses nothing of ...``."""
     if loss is None or loss.total is None:
         return "loses an unknown number of offsets"
-    unheard = f"; {joined(loss.unheard)} not heard" if loss.unheard else ""
+    unheard = f"; {brokers(loss.unheard)} not heard" if loss.unheard else ""
     if loss.total.at_least == 0:
         rest = " that was heard" if loss.unheard else ""
         return f"loses nothing of any log{rest}{unheard}"
