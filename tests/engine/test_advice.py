@@ -287,12 +287,12 @@ def test_nothing_is_left_out_where_nothing_is_reordered() -> None:
         (Loss(Grade.BOUNDED, Bounds(0, 0), total=Bounds(0, 0)), "loses nothing of any log"),
         (
             Loss(Grade.BOUNDED, Bounds(0), total=Bounds(0), unheard=(1,)),
-            "loses nothing of any log that was heard; 1 not heard",
+            "loses nothing of any log that was heard; broker 1 not heard",
         ),
         (Loss(Grade.BOUNDED, Bounds(0, 5), total=Bounds(5, 5)), "loses 5 known offsets"),
         (
             Loss(Grade.BOUNDED, Bounds(4), total=Bounds(5), unheard=(1, 3)),
-            "loses 5 known offsets, 4 of them known to be committed; 1 and 3 not heard",
+            "loses 5 known offsets, 4 of them known to be committed; brokers 1 and 3 not heard",
         ),
     ],
 )

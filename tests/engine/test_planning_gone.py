@@ -58,7 +58,7 @@ def test_who_is_left_is_elected_in_place_of_a_wait() -> None:
     assert (found.elect, found.election, found.recommended) == (2, ElectionType.DESIGNATION, True)
     assert found.reason == (
         "Broker 1 was said to be gone for good. Designate 2: of those that are left and live, it has the best log"
-        " (brokers 3 and 2), and it loses nothing of any log that was heard; 1 not heard."
+        " (brokers 3 and 2), and it loses nothing of any log that was heard; broker 1 not heard."
     )
 
 
