@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from kelr.errors import KelrError, NotAuthorizedError, PartlyDoneError, UsageError
 from kelr.model import TopicError
 
+_MOST = 5
+
 
 def topics_failed(errors: Sequence[TopicError], *, some_worked: bool) -> KelrError:
     """The error that ends the command: done in part, or, where nothing worked, why.
@@ -14,15 +16,24 @@ def topics_failed(errors: Sequence[TopicError], *, some_worked: bool) -> KelrErr
     Args:
         some_worked: whether any partition was described.
     """
-    failed = len({error.topic for error in errors})
-    what = f"{failed} topic{'s' if failed > 1 else ''} could not be described: {_first(errors)}"
+    no_such_partition = all(error.absent for error in errors)
+    what = _absent(errors) if no_such_partition else _undescribed(errors)
     if some_worked:
         return PartlyDoneError(what, next_step="what is shown is right as far as it goes")
+    if no_such_partition:
+        return UsageError(what, next_step="name partitions that are there, or the topic alone for all of them")
     if all("AUTHORIZATION" in error.error for error in errors):
         return NotAuthorizedError(what, next_step="the principal needs DESCRIBE on these topics")
     return UsageError(what, next_step="check the spelling; `kelr describe` without a target lists every topic")
 
 
-def _first(errors: Sequence[TopicError]) -> str:
+def _absent(errors: Sequence[TopicError]) -> str:
+    """Of topics that are there: which of their partitions are not, and which are."""
+    more = f"; and {len(errors) - _MOST} more such topics" if len(errors) > _MOST else ""
+    return "; ".join(error.detail for error in errors[:_MOST]) + more
+
+
+def _undescribed(errors: Sequence[TopicError]) -> str:
     names = sorted({error.topic for error in errors})
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    first = ", ".join(names[:_MOST]) + (f" and {len(names) - _MOST} more" if len(names) > _MOST else "")
+    return f"{len(names)} topic{'s' if len(names) > 1 else ''} could not be described: {first}"

@@ -18,6 +18,8 @@ class TopicError:
     error: str
     """Kafka's name of the error, such as ``UNKNOWN_TOPIC_OR_PARTITION``."""
     detail: str = ""
+    absent: tuple[int, ...] = ()
+    """Where the topic itself is there: its partitions that were named and are not."""
 
 
 @dataclass(frozen=True, slots=True)

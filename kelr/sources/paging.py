@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from kelr.model import PartitionState, Selection, TopicError, TopicPartition
+from kelr.model import PartitionState, Selection, Target, TopicError, TopicPartition
 from kelr.sources.base import Page
 
 DEFAULT_PAGE_SIZE = 2000
@@ -22,12 +22,17 @@ class NamedTracker:
         if start is not None:
             self._partitions = {address for address in self._partitions if address >= start}
             self._topics = {topic for topic in self._topics if topic > start.topic}
+        whole = {address.topic for address in self._partitions if start is None or address.topic > start.topic}
+        self._there: dict[str, set[int]] = {topic: set() for topic in whole}
+        """The partitions that were seen of topics some of whose partitions are named, and that are read from 0 on."""
 
     def saw(self, partition: PartitionState) -> None:
         """This partition exists, whether it is selected or not."""
         self._topics.discard(partition.topic)
         if self._partitions:
             self._partitions.discard(partition.address)
+            if partition.topic in self._there:
+                self._there[partition.topic].add(partition.partition)
 
     def failed(self, topic: str) -> None:
         """An error was reported for the whole topic; its partitions need no error of their own."""
@@ -47,9 +52,16 @@ class NamedTracker:
                 absent.setdefault(address.topic, []).append(address.partition)
         for topic, partitions in absent.items():
             noun = "partition" if len(partitions) == 1 else "partitions"
-            numbers = ", ".join(str(partition) for partition in partitions)
-            errors.append(TopicError(topic, UNKNOWN_PARTITION, f"{where} has no {noun} {numbers} of topic {topic}"))
+            there = self._there.get(topic)
+            has = f", only {_numbers(there)}" if there else ""
+            detail = f"{where} has no {noun} {_numbers(partitions)} of topic {topic}{has}"
+            errors.append(TopicError(topic, UNKNOWN_PARTITION, detail, absent=tuple(partitions)))
         return tuple(sorted(errors, key=lambda error: error.topic))
+
+
+def _numbers(partitions: Iterable[int]) -> str:
+    """``0-5,9``."""
+    return str(Target(topic="", partitions=tuple(sorted(partitions)))).rpartition(":")[2]
 
 
 def paginate(

@@ -98,7 +98,8 @@ def test_what_is_named_and_not_there_is_an_error_of_its_topic(source: Source) ->
     assert sum(len(page.topic_errors) for page in pages) == 3
     assert set(errors) == {"absent", "gone", "orders"}
     assert {error.error for error in errors.values()} == {"UNKNOWN_TOPIC_OR_PARTITION"}
-    assert "no partitions 8, 9 of topic orders" in errors["orders"].detail
+    assert "no partitions 8-9 of topic orders, only 0-2" in errors["orders"].detail
+    assert {topic: error.absent for topic, error in errors.items()} == {"absent": (), "gone": (), "orders": (8, 9)}
     assert "has no topic absent" in errors["absent"].detail
 
 
