@@ -155,12 +155,12 @@ def _why(case: Case, found: Findings, advice: Advice, missing: list[int]) -> str
     best = found.best_designation
     if advice.action is AdviceAction.HOLD or best is None or best.designate != advice.designate:
         return f"{_said(missing)} {advice.text}"
-    live = brokers(case.live)
-    choice = (
-        f"of those that are left and live, it has the best log ({live})"
-        if found.passed_over is None
-        else f"of those that are left and live ({live}), it is known to lose the fewest committed offsets"
-    )
+    if len(case.live) == 1:
+        choice = "of those that are left it alone is live"
+    elif found.passed_over is None:
+        choice = f"of {brokers(case.live)}, which are left and live, it has the best log"
+    else:
+        choice = f"of {brokers(case.live)}, which are left and live, it is known to lose the fewest committed offsets"
     return (
         f"{_said(missing)} Designate {best.designate}: {choice}, and it {cost_in_words(best.loss)}.{passed_over(found)}"
     )
