@@ -182,6 +182,7 @@ def _row(one: PartitionReplay, count: int, error: str = "") -> ReplayRow:
         markers=of(Verdict.MARKER),
         outside=of(Verdict.OUTSIDE),
         error=error,
+        cut=of(Verdict.HANGING) + of(Verdict.DROPPED),
     )
 
 
@@ -194,6 +195,7 @@ def _repeated(plan: ReplayPlan) -> list[str]:
         (options.all_records, "--all-records"),
         (options.include_aborted, "--include-aborted"),
         (options.include_open, "--include-open"),
+        (options.cut_transactions, "--cut-transactions"),
         (options.skip_overwritten is True, "--skip-overwritten"),
         (options.skip_overwritten is False, "--keep-overwritten"),
         (not options.look, "--no-scan"),

@@ -133,6 +133,13 @@ def replay(
     include_open: Annotated[
         bool, typer.Option("--include-open", help="Also the records of transactions without a known end.")
     ] = False,
+    cut_transactions: Annotated[
+        bool,
+        typer.Option(
+            "--cut-transactions",
+            help="Also the surviving part of transactions whose commit was lost, once they are aborted.",
+        ),
+    ] = False,
     skip_overwritten: Annotated[
         bool | None,
         typer.Option(
@@ -174,5 +181,6 @@ def replay(
         include_open=include_open,
         skip_overwritten=skip_overwritten,
         look=not no_scan,
+        cut_transactions=cut_transactions,
     )
     replay_records(session, file, targets or (), options, dry_run=dry_run, yes=yes)

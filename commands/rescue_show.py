@@ -99,6 +99,7 @@ def tail_row(summary: TailSummary) -> TailRow:
         open=summary.count(Outcome.OPEN) + summary.count(Outcome.UNKNOWN),
         producers=summary.producers,
         missing=(*missing, *summary.unreadable),
+        cut_records=summary.cut_records,
     )
 
 

@@ -17,6 +17,7 @@ from kelr.commands.rescue_find import (
 from kelr.commands.rescue_show import local_command, say_next, some_names, tail_row
 from kelr.commands.session import Session, now_ms
 from kelr.commands.topic_errors import topics_failed
+from kelr.engine.words import plural
 from kelr.errors import NotAuthorizedError, PartlyDoneError, UsageError
 from kelr.model import TopicPartition
 from kelr.rescue.archive import open_dump
@@ -152,6 +153,15 @@ def _show_dump(
         output.note(styled(f"{some_names(names)}: {text}", Style.NOTICE if failed else Style.PLAIN))
     if len(together) > _MOST_NOTES:
         output.note(f"and {len(together) - _MOST_NOTES} more such notes; -o json has them all")
+    for row in rows:
+        if row.cut_records:
+            text = (
+                f"{row.topic}:{row.partition}: {plural(row.cut_records, 'record')} that the leader keeps are of"
+                " committed transactions whose commit it lacks: these hang, and once they are aborted, consumers with"
+                " read_committed lose them, too; they are saved as well, and rescue replay --cut-transactions brings"
+                " them back"
+            )
+            output.note(styled(text, Style.NOTICE))
     if manifest is None:
         output.note("nothing was saved: there is no file")
     if following is not None:

@@ -32,6 +32,7 @@ SEGMENT_BYTES = 1024 * 1024 * 1024
 """A new segment begins beyond this size, as with log.segment.bytes: positions in a segment have 31 bits."""
 _CHUNK_BYTES = 1024 * 1024
 _WHAT = "rescue file"
+_AGAIN = "get the file again, or dump again"
 
 
 @contextmanager
@@ -206,7 +207,7 @@ def open_dump(path: Path) -> Dump:
     try:
         archive = zipfile.ZipFile(path)
     except OSError as error:
-        raise BadInputError(f"cannot read the {_WHAT} {path}: {error.strerror or error}") from error
+        raise _cannot_read(path, error) from error
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
         raise _no_rescue_file(path, f"not a zip file, or cut short ({error})") from error
     try:
@@ -236,7 +237,9 @@ def _verified(path: Path, archive: zipfile.ZipFile) -> Dump:
     expected = {segment.name for tail in manifest.tails for segment in tail.segments}
     others = (set(names) - {MANIFEST_NAME}) ^ expected
     if others:
-        raise BadInputError(f"{path}: {min(others)} is in its manifest or in the zip, and not in both")
+        raise BadInputError(
+            f"{path}: {min(others)} is in its manifest or in the zip, and not in both", next_step=_AGAIN
+        )
     for tail in manifest.tails:
         for segment in tail.segments:
             _verify_segment(path, archive, segment)
@@ -250,12 +253,12 @@ def _verify_segment(path: Path, archive: zipfile.ZipFile, segment: SavedSegment)
         while chunk := member.read(_CHUNK_BYTES):
             sha256.update(chunk)
     if archive.getinfo(segment.name).file_size != segment.size_bytes or sha256.hexdigest() != segment.sha256:
-        raise BadInputError(f"{where} is not as it was written: its SHA-256 differs", next_step="get the file again")
+        raise BadInputError(f"{where} is not as it was written: its SHA-256 differs", next_step=_AGAIN)
     with archive.open(segment.name) as member:
         counts = _count(batch.header for batch in _batches(member, segment, where))
     said = _Counts(segment.batches, segment.records, segment.first_offset, segment.end_offset)
     if counts != said:
-        raise BadInputError(f"{where} holds other batches than its manifest says")
+        raise BadInputError(f"{where} holds other batches than its manifest says", next_step=_AGAIN)
 
 
 def _count(headers: Iterable[BatchHeader]) -> _Counts:
@@ -276,12 +279,16 @@ def _batches(member: IO[bytes], segment: SavedSegment, where: str) -> Iterator[R
         head = member.read(min(HEADER_SIZE, left))
         header = None if implausible(head) else read_header(head)
         if header is None or header.too_old or header.size_bytes > left:
-            raise BadInputError(f"{where}, byte {segment.size_bytes - left}: there is no whole record batch")
+            raise BadInputError(
+                f"{where}, byte {segment.size_bytes - left}: there is no whole record batch", next_step=_AGAIN
+            )
         data = head + member.read(header.size_bytes - len(head))
         if not crc_matches(data, 0, header):
-            raise BadInputError(f"{where}: the batch at offset {header.base_offset} does not match its checksum")
+            raise BadInputError(
+                f"{where}: the batch at offset {header.base_offset} does not match its checksum", next_step=_AGAIN
+            )
         if header.base_offset < end or header.last_offset_delta < 0 or header.count < 0:
-            raise BadInputError(f"{where}: the batch at offset {header.base_offset} is out of order")
+            raise BadInputError(f"{where}: the batch at offset {header.base_offset} is out of order", next_step=_AGAIN)
         yield RawBatch(header, data)
         left, end = left - header.size_bytes, header.next_offset
 
@@ -293,7 +300,13 @@ def _garbled_zip(path: Path) -> Iterator[None]:
     except (zipfile.BadZipFile, EOFError, NotImplementedError, UnicodeDecodeError) as error:
         raise _no_rescue_file(path, f"its zip is garbled: {error}") from error
     except OSError as error:
-        raise BadInputError(f"cannot read the {_WHAT} {path}: {error.strerror or error}") from error
+        raise _cannot_read(path, error) from error
+
+
+def _cannot_read(path: Path, error: OSError) -> BadInputError:
+    return BadInputError(
+        f"cannot read the {_WHAT} {path}: {error.strerror or error}", next_step="check the path and its permissions"
+    )
 
 
 def _no_rescue_file(path: Path, why: str) -> BadInputError:

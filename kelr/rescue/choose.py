@@ -22,6 +22,11 @@ class Wanted:
     why: str
     log: ReplicaLog
     compacted: bool | None = None
+    open_since: int | None = None
+    """Where at the earliest a transaction begins that is open in the log of the leader to come; None where that is not
+    known, or behind `from_offset`. If its end is among what is lost, it hangs there."""
+    lost_from: int | None = None
+    """Where what is lost begins, where `from_offset` is earlier than that; else None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +112,18 @@ def _compared(subject: Subject, leader: int, limits: Limits, compacted: bool | N
             missing = logs.missing(replica, leader)
             if missing:
                 runs.append((replica, min(part[1] for part in missing), max(part[2] for part in missing)))
+    stable = logs.heard[leader].last_stable_offset
     wanted = tuple(
-        Wanted(state, replica, start, _until(end, limits), why, logs.heard[replica], compacted)
+        Wanted(
+            state,
+            replica,
+            start,
+            _until(end, limits),
+            why,
+            logs.heard[replica],
+            compacted,
+            open_since=stable if stable is not None and stable < start else None,
+        )
         for replica, start, end in runs
         if start < _until(end, limits)
     )

@@ -12,6 +12,7 @@ from kelr.model import ReplicaLog
 from kelr.rescue.archive import TailWriter, write_dump
 from kelr.rescue.choose import Wanted
 from kelr.rescue.manifest import FORMAT, FORMAT_VERSION, HOLE, LineageEntry, Manifest, SavedGap, SavedTail
+from kelr.rescue.transactions import Transactions
 from kelr.sources.base import Progress
 from kelr.sources.disk import PartitionDirectory
 from kelr.sources.records.stream import Piece, RawBatch, Unread, UnreadKind
@@ -52,10 +53,11 @@ def dump(
     count = _Count(sum(one.to_offset - one.from_offset for one, _ in ordered), progress)
     with write_dump(path, taken_at_ms=taken_at_ms, overwrite=overwrite) as writer:
         tails = []
-        for one, source in ordered:
+        for named, source in ordered:
+            one = _from_the_beginning(named, source)
             begun = _described(one, source.how, taken_at_ms)
             tails.append(_save(writer.begin(begun), one, source, count))
-            count.at_least(one.to_offset - one.from_offset)
+            count.at_least(named.to_offset - named.from_offset)
         manifest = Manifest(FORMAT, FORMAT_VERSION, __version__, cluster_id, taken_at_ms, plan_id, tuple(tails))
         writer.finish(manifest)
     return manifest
@@ -100,7 +102,24 @@ def _described(one: Wanted, how: str, now_ms: int) -> SavedTail:
         starts_between_transactions=_starts_between(log, one.from_offset),
         compacted=one.compacted,
         read_at_ms=log.read_at_ms or now_ms,
+        lost_from=one.lost_from,
     )
+
+
+def _from_the_beginning(one: Wanted, source: TailSource) -> Wanted:
+    """The same, from the beginning of the transactions on that are open where what is lost begins: the leader keeps
+    that beginning without an end, and once they are aborted its consumers lose it, too."""
+    start = one.open_since
+    if start is None or start >= one.from_offset:
+        return one
+    transactions = Transactions()
+    for piece in source.pieces(max(start, one.log.log_start or 0), one.from_offset):
+        if isinstance(piece, RawBatch) and piece.header.base_offset < one.from_offset:
+            transactions.feed(piece)
+    first = transactions.open_from
+    if first is None or first >= one.from_offset:
+        return one
+    return replace(one, from_offset=first, lost_from=one.from_offset)
 
 
 def _starts_between(log: ReplicaLog, start: int) -> bool | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -29,6 +29,10 @@ class Verdict(StrEnum):
     """It was replayed before, by this run or another one; or a second tail of the file holds it too."""
     OVERWRITTEN = "overwritten"
     """In a compacted topic: its key was written again since."""
+    HANGING = "hanging"
+    """The present leader's log holds it, of a transaction whose commit it lacks: nobody with read_committed gets it."""
+    DROPPED = "dropped"
+    """The same, and the transaction was aborted there since: nobody with read_committed will ever get it."""
     ABORTED = "aborted"
     OPEN = "open"
     """Its transaction has no end in the file, or one that cannot be told."""
@@ -72,6 +76,10 @@ class Survivors:
             )
         self._where, self._log, self._start = where, log, log.log_start
         self._parts: tuple[Segment, ...] = parts
+
+    def begins_behind(self, offset: int) -> bool:
+        """Whether retention has taken this offset from the log."""
+        return offset < self._start
 
     def hold(self, leader_epoch: int, offset: int) -> bool:
         """Whether the log holds this record. Raises RefusedError where that cannot be told any more."""
@@ -117,6 +125,9 @@ class Judge:
         done_through: (number of the tail, offset) up to which everything has been replayed.
         cluster_id: of the cluster that the records come from.
         target: the log that gets the records, for those that it held before they were first replayed.
+        include_cut: records of transactions whose commit the leader lacks, once they are aborted there.
+        markers: how transactions ended in the leader's log, as in `kelr.rescue.scan.Scan`; None where that is another
+            log than the one that gets the records.
     """
 
     survivors: Survivors | None
@@ -127,6 +138,8 @@ class Judge:
     done_through: tuple[int, int] | None = None
     cluster_id: str | None = None
     target: Target | None = None
+    include_cut: bool = False
+    markers: Mapping[int, Sequence[tuple[int, Outcome]]] | None = field(default_factory=dict)
     _seen: Origins = field(default_factory=Origins)
 
     def tail(self, dump: Dump, tail: SavedTail, number: int, transactions: Transactions) -> Iterator[Judged]:
@@ -145,12 +158,37 @@ class Judge:
                     f"{tail.address}: the batch at offset {batch.header.base_offset} cannot be read: {error}",
                     next_step="leave this partition out: name the others behind the file",
                 ) from error
+            lost = self._lost_commit(tail, batch.header, transactions, outcome)
             for record in records:
-                verdict = self._verdict(tail, number, batch.header, record, outcome)
+                verdict = self._verdict(tail, number, batch.header, record, outcome, lost_commit=lost)
                 yield Judged(verdict, tail, batch.header, record)
 
+    def _lost_commit(
+        self, tail: SavedTail, header: BatchHeader, transactions: Transactions, outcome: Outcome | None
+    ) -> Verdict | None:
+        """What becomes of a batch that survives without the commit of its transaction: `HANGING` or `DROPPED`; None
+        where it was not committed, or the leader has its commit."""
+        marker = transactions.marker(header)
+        if tail.lost_from is None or self.survivors is None or outcome is not Outcome.COMMITTED or marker is None:
+            return None
+        kept = marker.leader_epoch is not None and not self.survivors.begins_behind(marker.offset)
+        if kept and marker.leader_epoch is not None and self.survivors.hold(marker.leader_epoch, marker.offset):
+            return None
+        if self.markers is None:
+            return Verdict.DROPPED
+        ends = self.markers.get(header.producer_id or 0, ())
+        ended = next((how for offset, how in ends if offset > header.last_offset), None)
+        return {Outcome.COMMITTED: None, Outcome.ABORTED: Verdict.DROPPED}.get(ended or Outcome.OPEN, Verdict.HANGING)
+
     def _verdict(
-        self, tail: SavedTail, number: int, header: BatchHeader, record: Record, outcome: Outcome | None
+        self,
+        tail: SavedTail,
+        number: int,
+        header: BatchHeader,
+        record: Record,
+        outcome: Outcome | None,
+        *,
+        lost_commit: Verdict | None,
     ) -> Verdict:
         if header.control:
             return Verdict.MARKER
@@ -163,8 +201,14 @@ class Judge:
                 " record of that offset",
                 next_step="leave this partition out: name the others behind the file",
             )
-        if self.survivors is not None and self.survivors.hold(epoch, record.offset):
+        if tail.lost_from is not None and record.offset < tail.lost_from and self._was_deleted(record.offset):
             return Verdict.SURVIVES
+        if self.survivors is not None and self.survivors.hold(epoch, record.offset):
+            if lost_commit is None:
+                return Verdict.SURVIVES
+            if lost_commit is Verdict.HANGING or not self.include_cut:
+                again = any(name in self.replayed for name in self._names(tail, epoch, record))
+                return Verdict.ALREADY if again else lost_commit
         if outcome is Outcome.ABORTED and not self.include_aborted:
             return Verdict.ABORTED
         if outcome in {Outcome.OPEN, Outcome.UNKNOWN} and not self.include_open:
@@ -173,14 +217,20 @@ class Judge:
             return Verdict.OVERWRITTEN
         return self._already_or_replay(tail, number, epoch, record)
 
+    def _names(self, tail: SavedTail, epoch: int, record: Record) -> tuple[Origin, ...]:
+        """Where the record is, and where it was before: a record that was replayed is still the one that it was."""
+        here = Origin(self.cluster_id, tail.topic, tail.partition, epoch, record.offset, tail.topic_id)
+        return here, *read_origins(record.headers)
+
+    def _was_deleted(self, offset: int) -> bool:
+        """Whether the leader kept this record, and retention has taken it since."""
+        return self.survivors is not None and self.survivors.begins_behind(offset)
+
     def _already_or_replay(self, tail: SavedTail, number: int, epoch: int, record: Record) -> Verdict:
         done = self.done_through is not None and (number, record.offset) <= self.done_through
-        here = Origin(self.cluster_id, tail.topic, tail.partition, epoch, record.offset, tail.topic_id)
-        before = read_origins(record.headers)
-        if self.target is not None and any(map(self.target.holds, before)):
+        names = self._names(tail, epoch, record)
+        if self.target is not None and any(map(self.target.holds, names[1:])):
             return Verdict.SURVIVES
-        # A record that was replayed before is the record that it was then, under each of its names.
-        names = (here, *before)
         if done or any(name in self.replayed or name in self._seen for name in names):
             return Verdict.ALREADY
         for name in names:

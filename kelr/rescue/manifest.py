@@ -110,6 +110,9 @@ class SavedTail:
     compacted: bool | None = None
     """Whether the topic was compacted; None where its config was not known."""
     read_at_ms: int = 0
+    lost_from: int | None = None
+    """Where what the leader lacks begins, where `from_offset` is before that: the records before it are those since the
+    beginning of the oldest transaction whose end the leader lacks. None: at `from_offset`."""
 
     @property
     def address(self) -> TopicPartition:

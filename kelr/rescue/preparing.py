@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
+from kelr.engine.words import plural
 from kelr.errors import RefusedError, UsageError
 from kelr.model import TopicConfig, TopicPartition
 from kelr.rescue.archive import Dump
@@ -110,7 +111,12 @@ class Preparing:
                     f"--to {self.options.to} would mix the topics {', '.join(topics)}",
                     next_step="name the partitions of one topic behind the file",
                 )
-        elif self.options.all_records:
+        if self.options.cut_transactions and not self.options.look:
+            raise UsageError(
+                "--cut-transactions has to look how transactions ended: --no-scan looks nowhere",
+                next_step="leave one of them out",
+            )
+        if self.options.to is None and self.options.all_records:
             raise UsageError("--all-records goes with --to: records that survived would be there twice")
 
     def _target(self, source: TopicPartition) -> TopicPartition:
@@ -131,7 +137,9 @@ class Preparing:
     ) -> PartitionReplay:
         survivors = self._survivors(pair, tails)
         keys = self._keys(tails) if reads_keys else frozenset()
-        known = self._known(pair.target, reads_keys)
+        # How a transaction that was cut ended since stands before what an earlier replay produced.
+        cut = any(tail.lost_from is not None for tail in tails)
+        known = self._known(pair.target, reads_keys or cut)
         start = known.scan_from if known is not None else _scan_start(pair, tails)
         if known is None and not self.options.look and not keys:
             found = Scan(end=pair.target.log.log_end)
@@ -139,8 +147,11 @@ class Preparing:
             found = self._scan(pair, start, keys, showing)
         done = None if known is None else known.done_through
         counts: Counter[Verdict] = Counter()
-        for judged in judge_tails(self.dump, tails, self.judge(pair.target, survivors, found, done)):
+        judge = self.judge(pair.source, pair.target, survivors, found, done)
+        for judged in judge_tails(self.dump, tails, judge):
             counts[judged.verdict] += 1
+        elsewhere = pair.target.state.address != pair.source
+        self._about_cut_transactions(str(pair.source), counts, elsewhere=elsewhere)
         return PartitionReplay(
             pair.source,
             pair.target,
@@ -185,7 +196,14 @@ class Preparing:
             return False
         return known.scan_from <= target.log.log_end
 
-    def judge(self, target: Led, survivors: Survivors | None, found: Scan, done: tuple[int, int] | None) -> Judge:
+    def judge(
+        self,
+        source: TopicPartition,
+        target: Led,
+        survivors: Survivors | None,
+        found: Scan,
+        done: tuple[int, int] | None,
+    ) -> Judge:
         """A fresh judge: each goes through the tails once."""
         whole = self.options.all_records
         return Judge(
@@ -197,7 +215,35 @@ class Preparing:
             done,
             cluster_id=self.dump.manifest.cluster_id,
             target=None if whole else Target(self.source.cluster().cluster_id, target.state, target.log),
+            include_cut=self.options.cut_transactions,
+            markers=found.markers if target.state.address == source else None,
         )
+
+    def _about_cut_transactions(self, where: str, counts: Mapping[Verdict, int], *, elsewhere: bool) -> None:
+        """What to do with the part of transactions that the leader keeps without their commit.
+
+        Raises:
+            RefusedError: they are to be produced again, and hang: a coordinator may still commit them.
+        """
+        hanging, dropped = counts.get(Verdict.HANGING, 0), counts.get(Verdict.DROPPED, 0)
+        if hanging and self.options.cut_transactions:
+            raise RefusedError(
+                f"{where} keeps {plural(hanging, 'record')} of transactions whose commit was lost, and which have no"
+                " end there: produced again now, they would be there twice if they were committed after all",
+                next_step="abort what hangs first: kelr recover verify names the command; then run this again",
+            )
+        if hanging:
+            self._notes.append(
+                f"{where} keeps {plural(hanging, 'record')} of committed transactions whose commit was lost: they hang,"
+                " consumers with read_committed get none of them, and none when they are aborted; --cut-transactions"
+                " produces these again after the abort"
+            )
+        aborted = "" if elsewhere else ", and which were aborted since: consumers with read_committed never get them"
+        if dropped:
+            self._notes.append(
+                f"{where} keeps {plural(dropped, 'record')} of committed transactions whose commit was lost"
+                f"{aborted}; --cut-transactions produces them again"
+            )
 
     def _survivors(self, pair: _Pair, tails: Sequence[SavedTail]) -> Survivors | None:
         origin = pair.origin

@@ -137,7 +137,7 @@ class Replay:
         self._journal.checkpoint(one.target.state.address, one.first_checkpoint)
         producer: Any = None
         chunk, confirmed = _Chunk(), 0
-        judge = self._preparing.judge(one.target, one.survivors, one.scan, one.done_through)
+        judge = self._preparing.judge(one.source, one.target, one.survivors, one.scan, one.done_through)
         number, tail_of_batch = 0, one.tails[0]
         last = (0, -1)
         for judged in judge_tails(self._dump, one.tails, judge):

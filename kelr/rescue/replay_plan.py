@@ -22,6 +22,7 @@ class ReplayOptions:
         other_cluster: whether the file may be another cluster's.
         all_records: with `to`: also the records that survived.
         skip_overwritten: None: in compacted topics.
+        cut_transactions: also the surviving part of transactions whose commit was lost, once they are aborted.
         look: read the target's log for records that were replayed already.
     """
 
@@ -32,6 +33,7 @@ class ReplayOptions:
     include_open: bool = False
     skip_overwritten: bool | None = None
     look: bool = True
+    cut_transactions: bool = False
 
     def as_record(self) -> dict[str, object]:
         """Which records go where: what makes it another replay."""
@@ -41,6 +43,7 @@ class ReplayOptions:
             "include_aborted": self.include_aborted,
             "include_open": self.include_open,
             "skip_overwritten": self.skip_overwritten,
+            "cut_transactions": self.cut_transactions,
         }
 
 

@@ -32,6 +32,8 @@ class Scan:
     newest_epoch: dict[KeyDigest, int] = field(default_factory=dict)
     """For the keys that were asked about: the newest leader epoch in which one was written here, a replayed record
     counting as of the epoch that it had."""
+    markers: dict[int, list[tuple[int, Outcome]]] = field(default_factory=dict)
+    """By producer, where its transactions ended and how, in the log's order."""
     end: int = 0
     log_append_time: bool = False
     """Whether the topic gives records the time of their writing (message.timestamp.type)."""
@@ -94,6 +96,7 @@ class Scanner:
         outcome = marker_of(batch)
         if batch.header.producer_id is None or outcome is None:
             return
+        self.found.markers.setdefault(batch.header.producer_id, []).append((batch.header.base_offset, outcome))
         keys = self._pending.pop(batch.header.producer_id, {})
         if outcome is Outcome.COMMITTED:
             for digest, epoch in keys.items():

@@ -26,6 +26,9 @@ class TailSummary:
     transactions: tuple[Transaction, ...]
     unreadable: tuple[str, ...]
     """Batches whose checksum holds and whose records cannot be read all the same."""
+    cut_records: int = 0
+    """Records that the leader keeps, of transactions whose end it lacks: consumers with read_committed get none of them
+    while those hang, nor when they are aborted."""
 
     def count(self, outcome: Outcome) -> int:
         """Transactions with records here that ended so."""
@@ -68,9 +71,12 @@ def summarize(dump: Dump, tail: SavedTail) -> TailSummary:
     first: int | None = None
     last: int | None = None
     unreadable: list[str] = []
+    kept: list[BatchHeader] = []
     for batch in dump.batches(tail):
         header = batch.header
         transactions.feed(batch)
+        if tail.lost_from is not None and header.transactional and header.base_offset < tail.lost_from:
+            kept.append(header)
         if header.producer_id is not None:
             producers[header.producer_id] += 1
         try:
@@ -81,7 +87,17 @@ def summarize(dump: Dump, tail: SavedTail) -> TailSummary:
         if times and not header.control:
             first = min(times) if first is None else min(first, *times)
             last = max(times) if last is None else max(last, *times)
-    return TailSummary(tail, first, last, len(producers), tuple(transactions.finish()), tuple(unreadable))
+    found = tuple(transactions.finish())
+    cut = sum(header.count for header in kept if not header.control and _is_cut(tail, transactions, header))
+    return TailSummary(tail, first, last, len(producers), found, tuple(unreadable), cut)
+
+
+def _is_cut(tail: SavedTail, transactions: Transactions, header: BatchHeader) -> bool:
+    """Whether a batch that the leader keeps is of a transaction that was committed, and whose marker it lacks."""
+    marker = transactions.marker(header)
+    if marker is None or transactions.outcome(header) is not Outcome.COMMITTED:
+        return False
+    return tail.lost_from is not None and marker.offset >= tail.lost_from
 
 
 def records_of(dump: Dump, tail: SavedTail) -> Iterator[SavedRecord]:

@@ -86,7 +86,10 @@ def _led(state: PartitionState, answers: Sequence[ReplicaLog | NotHeard]) -> Led
     log = next((answer for answer in answers if answer.replica == leader), None)
     if not isinstance(log, ReplicaLog):
         why = log.detail if isinstance(log, NotHeard) else "no answer"
-        raise RefusedError(f"{state.address}: the log of its leader {leader} was not heard: {why}")
+        raise RefusedError(
+            f"{state.address}: the log of its leader {leader} was not heard: {why}",
+            next_step="try again when its leader answers",
+        )
     if log.current_leader_epoch is not None and log.current_leader_epoch != state.leader_epoch:
         raise RefusedError(
             f"{state.address} is changing hands: leader epoch {state.leader_epoch}, and {log.current_leader_epoch} as"

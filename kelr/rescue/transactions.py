@@ -44,6 +44,15 @@ class Transaction:
     """Whether it began before the first batch; None where that is not known."""
 
 
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """The control record that ended a transaction."""
+
+    offset: int
+    outcome: Outcome
+    leader_epoch: int | None
+
+
 @dataclass(slots=True)
 class _Begun:
     first: int
@@ -65,7 +74,7 @@ class Transactions:
     found: list[Transaction] = field(default_factory=list)
     """Those that are ended, in the order of their markers; `finish` adds the open ones."""
     _open: dict[int, _Begun] = field(default_factory=dict)
-    _markers: dict[int, list[tuple[int, Outcome]]] = field(default_factory=dict)
+    _markers: dict[int, list[Marker]] = field(default_factory=dict)
 
     def feed(self, batch: RawBatch) -> None:
         """Take the next batch."""
@@ -79,6 +88,12 @@ class Transactions:
             else:
                 begun.last, begun.records = header.last_offset, begun.records + header.count
 
+    @property
+    def open_from(self) -> int | None:
+        """Where the oldest transaction begins that has no end in what was fed so far; None where there is none. To be
+        asked before `finish`."""
+        return min((begun.first for begun in self._open.values()), default=None)
+
     def finish(self) -> Sequence[Transaction]:
         """All transactions: those that ended, then those that are open."""
         for producer, begun in sorted(self._open.items(), key=lambda item: item[1].first):
@@ -91,19 +106,26 @@ class Transactions:
         have been fed."""
         if header.control or not header.transactional or header.producer_id is None:
             return None
-        markers = self._markers.get(header.producer_id, [])
-        at = bisect_right(markers, header.last_offset, key=lambda marker: marker[0])
-        if at == len(markers):
+        marker = self.marker(header)
+        if marker is None:
             return Outcome.UNKNOWN if self._gap_between(header.last_offset, None) else Outcome.OPEN
-        offset, outcome = markers[at]
-        return Outcome.UNKNOWN if self._gap_between(header.last_offset, offset) else outcome
+        return Outcome.UNKNOWN if self._gap_between(header.last_offset, marker.offset) else marker.outcome
+
+    def marker(self, header: BatchHeader) -> Marker | None:
+        """The first marker of a data batch's producer behind it; None where there is none. All must have been fed."""
+        if header.producer_id is None:
+            return None
+        markers = self._markers.get(header.producer_id, [])
+        at = bisect_right(markers, header.last_offset, key=lambda marker: marker.offset)
+        return markers[at] if at < len(markers) else None
 
     def _ended(self, batch: RawBatch) -> None:
         producer = batch.header.producer_id
         outcome = marker_of(batch)
         if producer is None or outcome is None:
             return
-        self._markers.setdefault(producer, []).append((batch.header.base_offset, outcome))
+        ended = Marker(batch.header.base_offset, outcome, batch.header.partition_leader_epoch)
+        self._markers.setdefault(producer, []).append(ended)
         self._add(producer, self._open.pop(producer, None), outcome, batch.header.base_offset)
 
     def _add(self, producer: int, begun: _Begun | None, outcome: Outcome, marker: int | None) -> None:

@@ -27,12 +27,14 @@ class ReplayRow:
     markers: int
     outside: int
     error: str = ""
+    cut: int = 0
 
     @property
     def skipped(self) -> tuple[tuple[int, str], ...]:
         """(how many, why) of all that is left out."""
         reasons = (
             (self.survive, "survived the election"),
+            (self.cut, "kept without their transaction's commit"),
             (self.already, "replayed already"),
             (self.overwritten, "overwritten since"),
             (self.aborted, "of aborted transactions"),
@@ -88,6 +90,7 @@ def replay_view(*, done: bool) -> View[ReplayRow]:
 
 _SKIPPED: Sequence[tuple[str, str]] = (
     ("survive", "Records that the surviving log holds."),
+    ("cut", "Records that the surviving log holds, of committed transactions whose commit it lacks."),
     ("already", "Records that an earlier replay has produced."),
     ("overwritten", "Records whose key was written again since, in a compacted topic."),
     ("aborted", "Records of aborted transactions."),

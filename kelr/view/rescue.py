@@ -36,6 +36,8 @@ class TailRow:
     producers: int
     missing: tuple[str, ...]
     """What was asked for and is not there, a sentence each."""
+    cut_records: int = 0
+    """Records that the leader keeps, of committed transactions whose commit it lacks."""
 
     @property
     def whole(self) -> bool:
@@ -101,7 +103,10 @@ def _missing_text(row: TailRow) -> Text:
 
 def _transactions_text(row: TailRow) -> Text:
     counts = ((row.committed, "committed"), (row.aborted, "aborted"), (row.open, "open"))
-    return plain(", ".join(f"{count} {word}" for count, word in counts if count) or "-")
+    text = ", ".join(f"{count} {word}" for count, word in counts if count) or "-"
+    if not row.cut_records:
+        return plain(text)
+    return [*plain(text), *styled(f"; {row.cut_records} kept by the leader without the commit", Style.NOTICE)]
 
 
 TAIL_COLUMNS: tuple[Column[TailRow], ...] = (
@@ -215,6 +220,14 @@ TAIL_COLUMNS: tuple[Column[TailRow], ...] = (
         yields=1,
         type="object",
         about="How many transactions have records here, by how they ended: {committed, aborted, open}.",
+    ),
+    Column(
+        "cut_records",
+        "CUT",
+        value=lambda row: row.cut_records,
+        shown=Shown.MACHINE,
+        type="integer",
+        about="Records that the leader keeps, of committed transactions whose commit it lacks.",
     ),
     Column(
         "producers",

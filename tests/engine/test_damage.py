@@ -10,6 +10,7 @@ import pytest
 from kelr.controller import ELR_4_3
 from kelr.engine import decide
 from kelr.model import (
+    LOG_DIRECTORY,
     AdviceAction,
     Damage,
     DamageKind,
@@ -201,6 +202,21 @@ def test_an_election_that_loses_the_marker_says_so() -> None:
     assert found.damage[0].afterwards == (
         "kafka-transactions.sh {stock} abort --topic orders --partition 0 --start-offset 40"
     )
+
+
+def test_what_survives_of_a_transaction_without_its_marker_is_counted() -> None:
+    """2's log and 3's agree up to 90: of the transaction from 40 on, so many offsets stay, and are dropped."""
+    found = decided(WAITING, [log(3, 90, hw=90, stable=40), silent(1), log(2, 120, hw=110, stable=110)])
+    text = found.damage[0].text
+    assert "lost for read_committed, too: up to 50 offsets, beside those that are counted" in text
+    assert "kelr rescue replay --cut-transactions brings them back after the abort" in text
+
+
+def test_a_disk_does_not_tell_how_transactions_ended_and_may_hold_the_marker() -> None:
+    disk = replace(log_of(1, (0, 120), hw=110), source=LOG_DIRECTORY, current_leader_epoch=None)
+    found = decided(WAITING, [log(3, 90, hw=90, stable=40), disk, log(2, 80, hw=80, stable=80)])
+    said = damage(found, DamageKind.LOST_MARKER)
+    assert said.text.startswith("Electing 3 may lose the marker that ended the transaction from offset 40 on.")
 
 
 def test_beyond_its_high_watermark_a_log_may_hold_the_marker() -> None:

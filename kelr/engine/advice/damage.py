@@ -8,8 +8,8 @@ from kelr.engine.advice.by_hand import abort_transaction, find_hanging
 from kelr.engine.advice.purpose import METADATA_TOPIC, PURPOSES
 from kelr.engine.case import Case
 from kelr.engine.logs import agreement, missing
-from kelr.engine.words import joined
-from kelr.model import Damage, DamageKind, ReplicaLog, Situation
+from kelr.engine.words import joined, plural
+from kelr.model import LOG_DIRECTORY, Damage, DamageKind, ReplicaLog, Situation
 
 
 def damage_of(case: Case, situation: Situation) -> tuple[Damage, ...]:
@@ -83,20 +83,25 @@ def _lost_markers(case: Case, _situation: Situation) -> Iterator[Damage]:
     """Elections that lose the marker that ended a transaction: its coordinator is done with it and sends no other."""
     if case.state.leader is not None and case.state.leader in case.electable:
         return
-    ends: dict[tuple[int, bool], list[int]] = {}
+    ends: dict[tuple[int, bool], dict[int, int]] = {}
     for replica in case.live:
         log = case.logs.ranked.get(replica)
         start = None if log is None else _open_from(log)
-        if log is None or start is None or not _ended_elsewhere(case, log, start):
+        kept = 0 if log is None or start is None else _kept_without_end(case, log, start)
+        if log is None or start is None or not kept:
             continue
         # Beyond its high watermark the replica may hold the marker without counting the transaction as ended.
-        ends.setdefault((start, log.high_watermark == log.log_end), []).append(replica)
+        certain = log.high_watermark == log.log_end and _ended_elsewhere(case, log, start)
+        ends.setdefault((start, certain), {})[replica] = kept
     for (start, certain), replicas in sorted(ends.items()):
+        kept = max(replicas.values())
         yield Damage(
             DamageKind.LOST_MARKER,
             f"Electing {joined(replicas, 'or')} {'loses' if certain else 'may lose'} the marker that ended the"
             f" transaction from offset {start} on. Then it hangs: isolation.level read_committed gets nothing from"
-            " there on until it is aborted by hand.",
+            " there on until it is aborted by hand, and once it is, its records that survive are lost for"
+            f" read_committed, too: up to {plural(kept, 'offset')}, beside those that are counted. kelr rescue dump"
+            " saves them with the rest; kelr rescue replay --cut-transactions brings them back after the abort.",
             afterwards=abort_transaction(case, start),
         )
 
@@ -108,14 +113,28 @@ def _open_from(log: ReplicaLog) -> int | None:
 
 
 def _ended_elsewhere(case: Case, log: ReplicaLog, start: int) -> bool:
-    """Whether another replica holds the same transaction, knows that it ended, and holds more than this log."""
-    return any(
-        (holder.last_stable_offset or 0) > start
-        and (agreement(holder, log) or 0) > start
-        and bool(missing(holder, log))
-        for holder in case.logs.ranked.values()
-        if holder.replica != log.replica
-    )
+    """Whether another replica that would lose records knows that this log's open transaction has ended."""
+    return any((holder.last_stable_offset or 0) > start for holder in _losing(case, log, start))
+
+
+def _kept_without_end(case: Case, log: ReplicaLog, start: int) -> int:
+    """Up to how many offsets of the open transaction this log keeps, where what others lose may hold its end.
+
+    A disk does not tell which transactions have ended, and may hold the marker, too.
+    """
+    ends = [
+        agreement(holder, log) or 0
+        for holder in _losing(case, log, start)
+        if holder.source == LOG_DIRECTORY or (holder.last_stable_offset or 0) > start
+    ]
+    return max(ends, default=start) - start
+
+
+def _losing(case: Case, log: ReplicaLog, start: int) -> Iterator[ReplicaLog]:
+    """The logs that hold the same transaction and more than this one: they lose that to it."""
+    for holder in case.logs.ranked.values():
+        if holder.replica != log.replica and (agreement(holder, log) or 0) > start and missing(holder, log):
+            yield holder
 
 
 _ALL: tuple[Callable[[Case, Situation], Iterator[Damage]], ...] = (

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kelr.engine.advice.by_hand import STOCK_CONNECTION
+from kelr.engine.words import plural
 from kelr.model import Check, Finding, PartitionState, Passed, ReplicaLog, TopicPartition
 from kelr.model.afterwards import Coordinated, OpenTransaction, Transactions, Unread
 
@@ -40,7 +41,13 @@ def transaction_finding(
         if stable >= leader_log.high_watermark:
             return _finding(address, Passed.YES, f"{where}; no transaction is open")
         return _finding(address, Passed.NOT_YET, f"{where}; the transaction that held it back has just ended")
-    return _open(address, where, transactions, now_ms)
+    return _open(address, where, transactions, now_ms, kept_to=_kept_to(state, leader_log))
+
+
+def _kept_to(state: PartitionState, leader_log: ReplicaLog) -> int:
+    """Where the records end that were there before the present leader was elected: what was lost comes behind them."""
+    before = [end.end_offset for end in leader_log.lineage or () if end.epoch < state.leader_epoch]
+    return max(before, default=leader_log.log_end)
 
 
 def _unread(address: TopicPartition, where: str, unread: Unread) -> Finding:
@@ -50,14 +57,19 @@ def _unread(address: TopicPartition, where: str, unread: Unread) -> Finding:
     return _finding(address, passed, text, _find_hanging(address))
 
 
-def _open(address: TopicPartition, where: str, transactions: Iterable[OpenTransaction], now_ms: int) -> Finding:
+def _open(
+    address: TopicPartition, where: str, transactions: Iterable[OpenTransaction], now_ms: int, *, kept_to: int
+) -> Finding:
     judged = [(*_judged(one, now_ms), one) for one in transactions]
     worst = max((passed for passed, _, _ in judged), key=_WORSE.index)
     text = "; ".join([where, *(words for _, words, _ in judged)])
     hanging = [one for passed, _, one in judged if passed is Passed.NO]
     if hanging:
         aborts = [_abort(address, one) for one in hanging]
-        return _finding(address, worst, f"{text}. {_WHAT_ABORTING_MEANS}", " && ".join(aborts))
+        first = min(one.start_offset for one in hanging)
+        kept = max(0, kept_to - first)
+        price = f" They are among the {plural(kept, 'offset')} from {first} to {kept_to - 1}." if kept else ""
+        return _finding(address, worst, f"{text}. {_WHAT_ABORTING_MEANS}.{price} {_HOW_BACK}", " && ".join(aborts))
     return _finding(address, worst, text, "" if worst is Passed.YES else _find_hanging(address))
 
 
@@ -107,5 +119,9 @@ def _partition(address: TopicPartition) -> str:
 _WHAT_ABORTING_MEANS = (
     "Aborting frees the consumers, and its records are dropped for them: where the lost marker was a commit, these were"
     " committed, and have to be produced again"
+)
+_HOW_BACK = (
+    "With the rescue file from before the election: kelr rescue replay FILE --cut-transactions, after the abort;"
+    " without one, kelr rescue dump --from-offset keeps a copy of them first"
 )
 _WORSE = (Passed.YES, Passed.UNKNOWN, Passed.NOT_YET, Passed.NO)
