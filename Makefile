@@ -17,8 +17,8 @@ MUTATION_READY := $(MUTATION_VENV)/.ready
 LOCK := requirements-test.lock
 MUTATION_LOCK := requirements-mutation.lock
 PYTEST_ARGS ?=
-# Two processes: the tests with real clusters wait most of their time, while the others compute.
-WORKERS ?= 2
+# Three processes: two with real clusters, which wait most of their time, while the third computes.
+WORKERS ?= 3
 PROPERTIES := tests/controller tests/engine tests/simulation
 
 # The first Python that is new enough; PYTHON=... chooses another.
