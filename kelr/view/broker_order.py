@@ -9,7 +9,7 @@ from kelr.engine.words import brokers
 from kelr.model import AdviceAction, TopicPartition
 from kelr.model.plan import Plan
 from kelr.view.layout import Layout
-from kelr.view.plan_words import named
+from kelr.view.plan_words import in_one_line, named, partitions_in_words
 from kelr.view.styled import Style, Text, plain, styled
 
 _WANTED_BACK = frozenset({AdviceAction.BRING_BACK, AdviceAction.WAIT})
@@ -73,23 +73,29 @@ def broker_order(plan: Plan) -> BrokerOrder:
 
 
 def broker_order_lines(layout: Layout, order: BrokerOrder) -> Iterator[Text]:
-    """The section for people; nothing where a plan says nothing of brokers."""
+    """The section for people, below the plan, which has the reasons; nothing where a plan says nothing of brokers."""
     if order.is_empty:
         return
     yield plain("")
     yield styled("Brokers, in this order:", Style.HEADING)
     for number, (title, steps) in enumerate(sections(order), start=1):
         yield styled(f"  {number}. {title}", Style.NOTICE)
+        by_broker: dict[int, list[TopicPartition]] = {}
         for step in steps:
-            where = f" ({named(step.partitions)})"
-            yield from layout.paragraph("     ", f"broker {step.broker}: {step.text}{where}", Style.PLAIN)
+            by_broker.setdefault(step.broker, []).extend(step.partitions)
+        for broker, addresses in by_broker.items():
+            where = named(addresses) if in_one_line(addresses) else partitions_in_words(len(addresses))
+            yield from layout.paragraph("     ", f"broker {broker}: {where}", Style.PLAIN)
 
 
 def sections(order: BrokerOrder) -> list[tuple[str, tuple[BrokerStep, ...]]]:
     """The three lists that are not empty, each with its title."""
     held = brokers(list(dict.fromkeys(step.broker for step in order.keep_down))) if order.keep_down else ""
     parts = [
-        (f"If these elections are carried out, keep {held} down until they are done", order.keep_down),
+        (
+            f"If these elections are carried out, keep {held} down until they are done",
+            order.keep_down,
+        ),
         ("Bring back, as far as the advice for each partition says that it is safe", order.bring_back),
         ("Start once the elections are done, not before", order.start_after),
     ]

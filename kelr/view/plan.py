@@ -4,37 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from kelr.engine.advice.by_hand import STOCK_CONNECTION
 from kelr.model import Loss, TopicError, TopicPartition
-from kelr.model.plan import Alternative, Consent, NotPlanned, Plan, PlannedElection, Unplanned
+from kelr.model.plan import Consent, Plan, PlannedElection
 from kelr.view.columns import Column, Shown
 from kelr.view.describe import note_errors
 from kelr.view.explain_columns import certainty_in_words, lost_offsets
 from kelr.view.formats import OutputFormat
 from kelr.view.layout import Layout
 from kelr.view.output import Output
+from kelr.view.plan_alternatives import alternative_lines
 from kelr.view.plan_document import PLAN_KIND, PlanContext, plan_head, plan_tail, plan_view, rows_of
+from kelr.view.plan_left import left_lines
 from kelr.view.plan_words import (
     consent_in_words,
+    cuts_in_words,
     loss_in_words,
     method_in_short,
     method_in_words,
-    named,
-    partitions_in_words,
+    other_warnings,
     rescue_arguments,
     rescues_of_many,
     saves,
-    targets_of,
     totals_in_words,
+    where_in_words,
 )
 from kelr.view.styled import Style, Text, plain, styled
 
 NOTHING_PLANNED = "There is nothing to elect."
 MOST_IN_FULL = 1
 """With more elections than this, people get one line for each."""
+_FITS_A_SCREEN = 20
+"""With more elections than this their totals come before the list: below it they would be all that is seen."""
 _MOST_RESCUES = 3
+_RETURNS = "returns"
+"""Before what happens when a broker is back before the elections."""
 
 
 def show_plan(
@@ -73,19 +78,23 @@ def plan_lines(output: Output, plan: Plan, context: PlanContext, *, full: bool |
     """The plan for people, line by line."""
     text = _PlanText(output, context, Layout(output.width))
     in_full = len(plan.elections) <= MOST_IN_FULL if full is None else full
+    totals_first = len(plan.elections) > _FITS_A_SCREEN
+    if totals_first:
+        yield from text.totals(plan)
+        yield plain("")
     if in_full:
         for election in plan.elections:
             yield from text.election(election)
             yield plain("")
     elif plan.elections:
         yield from text.elections(plan.elections)
-    yield from text.not_planned(plan.not_planned)
+        if totals_first and plan.not_planned:
+            yield plain("")
+    yield from left_lines(output, text.layout, plan.not_planned)
     if not plan.elections:
         yield styled(NOTHING_PLANNED, Style.HEADING)
-        return
-    style = Style.GOOD if plan.consent is Consent.YES else Style.BAD
-    yield from text.layout.paragraph("In all: ", totals_in_words(plan), style)
-    yield from text.layout.paragraph("        ", consent_in_words(plan), Style.PLAIN)
+    elif not totals_first:
+        yield from text.totals(plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +111,7 @@ class _PlanText:
         yield from self._told("lost", loss_in_words(one.loss), Style.GOOD if safe else Style.BAD)
         yield from self._told("how", method_in_words(one))
         for hold in one.hold:
-            yield from self._told("hold", hold.text, Style.NOTICE)
+            yield from self._told(_RETURNS, hold.text, Style.NOTICE)
         for warning in one.warnings:
             yield from self._told("note", warning, Style.NOTICE)
         for damage in one.damage:
@@ -110,8 +119,7 @@ class _PlanText:
             if damage.afterwards:
                 yield plain(f"            afterwards: {self._stock(damage.afterwards)}")
         yield from self._rescue_of_one(one)
-        if one.alternatives:
-            yield from self.layout.table(ALTERNATIVE_COLUMNS, one.alternatives)
+        yield from alternative_lines(self.output, self.layout, _told("instead"), one.address, one.alternatives)
 
     def elections(self, elections: Sequence[PlannedElection]) -> Iterator[Text]:
         """A line for each election, and below them what a line has no room for, each thing once."""
@@ -119,34 +127,26 @@ class _PlanText:
         columns = tuple(column for column in ELECTION_COLUMNS if wide or column.shown is not Shown.PEOPLE_WIDE)
         yield from self.layout.table(columns, elections)
         yield plain("")
-        for text, where in _grouped((hold.text, one) for one in elections for hold in one.hold):
-            yield from self._told("hold", f"{text} ({where})", Style.NOTICE)
-        for text, where in _grouped((warning, one) for one in elections for warning in one.warnings):
+        count = len(elections)
+        for text, where in _grouped(count, ((hold.text, one) for one in elections for hold in one.hold)):
+            yield from self._told(_RETURNS, f"{text} ({where})", Style.NOTICE)
+        for text in cuts_in_words(elections):
+            yield from self._told("note", text, Style.NOTICE)
+        warnings = ((warning, one) for one in elections for warning in other_warnings(one))
+        for text, where in _grouped(count, warnings):
             yield from self._told("note", f"{text} ({where})", Style.NOTICE)
-        for text, where in _grouped((damage.text, one) for one in elections for damage in one.damage):
+        for text, where in _grouped(count, ((damage.text, one) for one in elections for damage in one.damage)):
             yield from self._told("at stake", f"{text} ({where})", Style.NOTICE)
         afterwards = (damage.afterwards for one in elections for damage in one.damage if damage.afterwards)
         for line in dict.fromkeys(afterwards):
             yield plain(f"            afterwards: {self._stock(line)}")
         yield from self._rescue_of_many(elections)
 
-    def not_planned(self, left: Sequence[NotPlanned]) -> Iterator[Text]:
-        """Partitions without an election, those with the same reason together."""
-        groups: dict[tuple[Unplanned, str, str], list[NotPlanned]] = {}
-        for one in left:
-            groups.setdefault((one.why, one.reason, one.until), []).append(one)
-        for (why, reason, until), members in groups.items():
-            head, style = _WHY[why]
-            where = named(one.address for one in members)
-            if len(members) > 1:
-                where = f"{partitions_in_words(len(members))}, {where}"
-            yield from self.layout.lines([*styled(f"{head}: ", style), *plain(f"{where}: {reason}")])
-            if until:
-                yield from self.layout.paragraph("  ", until, Style.PLAIN)
-            for command in _commands(members):
-                yield plain(f"  {self.output.next_command(command)}")
-        if left:
-            yield plain("")
+    def totals(self, plan: Plan) -> Iterator[Text]:
+        """How many elections there are, what they lose, and what has to be given."""
+        style = Style.GOOD if plan.consent is Consent.YES else Style.BAD
+        yield from self.layout.paragraph("In all: ", totals_in_words(plan), style)
+        yield from self.layout.paragraph("        ", consent_in_words(plan), Style.PLAIN)
 
     def _rescue_of_one(self, one: PlannedElection) -> Iterator[Text]:
         for step in one.rescue:
@@ -166,49 +166,35 @@ class _PlanText:
                 yield from self._rescue_of_one(one)
             return
         if self.context.rescue_command is not None:
-            where = named(one.address for one in lossy)
+            where = where_in_words([one.address for one in lossy], of=len(elections))
             yield from self._told("rescue", f"Records of {where} can be saved before the election:")
             yield plain(f"            {self.output.next_command(self.context.rescue_command)}")
             return
         for one in rescues_of_many(lossy):
             host = "" if one.host is None else f", on the host of broker {one.host}, which does not answer"
-            text = f"Records of {named(one.addresses)} can be saved before the election{host}:"
+            where = where_in_words(one.addresses, of=len(elections))
+            text = f"Records of {where} can be saved before the election{host}:"
             yield from self._told("rescue", text)
             yield plain(f"            {self.output.next_command(one.command)}")
 
     def _told(self, head: str, text: str, style: Style = Style.HEADING) -> Iterator[Text]:
-        return self.layout.paragraph(f"  {head:<10}", text, style)
+        return self.layout.paragraph(_told(head), text, style)
 
     def _stock(self, line: str) -> str:
         return line.replace(STOCK_CONNECTION, self.context.stock_connection)
 
 
-_WHY = {
-    Unplanned.NOT_NEEDED: ("not needed", Style.GOOD),
-    Unplanned.ADVISED: ("no election", Style.NOTICE),
-    Unplanned.REFUSED: ("refused", Style.BAD),
-}
-
-_T = TypeVar("_T")
+def _told(head: str) -> str:
+    return f"  {head:<10}"
 
 
-def _grouped(pairs: Iterable[tuple[str, PlannedElection]]) -> Iterator[tuple[str, str]]:
-    """Each text once, with the partitions that it is about."""
+def _grouped(count: int, pairs: Iterable[tuple[str, PlannedElection]]) -> Iterator[tuple[str, str]]:
+    """Each text once, with the partitions of the `count` ones that it is about."""
     found: dict[str, list[TopicPartition]] = {}
     for text, one in pairs:
         found.setdefault(text, []).append(one.address)
     for text, addresses in found.items():
-        yield text, named(addresses)
-
-
-def _commands(members: Sequence[NotPlanned]) -> Iterator[tuple[str, ...]]:
-    """The next commands of partitions with one reason; those that explain one partition each become one."""
-    commands = list(dict.fromkeys(one.command for one in members if one.command))
-    explained = [one.address for one in members if one.command == ("explain", str(one.address))]
-    if len(explained) > 1:
-        commands = [command for command in commands if command[0] != "explain"]
-        commands.append(("explain", *targets_of(explained)))
-    yield from commands
+        yield text, where_in_words(addresses, of=count)
 
 
 # The tables.
@@ -242,22 +228,4 @@ ELECTION_COLUMNS: tuple[Column[PlannedElection], ...] = (
     Column("method", "METHOD", text=lambda one: plain(method_in_short(one)), shown=Shown.PEOPLE_WIDE),
     Column("consent", "NEEDS", text=lambda one: _NEEDS[one.consent]),
     Column("reason", "WHY", text=lambda one: plain(one.reason), shown=Shown.PEOPLE_WIDE, prose=True),
-)
-
-
-def _waits(one: Alternative) -> bool:
-    """Whether it is about what Kafka does by itself when a broker is back: it names no leader, and what it loses."""
-    return one.elect is None and one.loss is not None
-
-
-def _alternative(one: Alternative, value: Callable[[Loss], Text]) -> Text:
-    return () if one.loss is None else value(one.loss)
-
-
-ALTERNATIVE_COLUMNS: tuple[Column[Alternative], ...] = (
-    Column("election", "INSTEAD", text=lambda one: plain("no election" if _waits(one) else one.election.value)),
-    Column("elect", "LEADER", text=lambda one: plain("nobody" if one.elect is None else str(one.elect))),
-    Column("committed", "LOST, COMMITTED", text=lambda one: _alternative(one, _committed)),
-    Column("total", "LOST IN ALL", text=lambda one: _alternative(one, _in_all)),
-    Column("note", "NOTE", text=lambda one: plain(one.note), prose=True),
 )

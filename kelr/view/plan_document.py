@@ -12,6 +12,8 @@ from kelr.model.plan import Applied, Consent, Ended, NotPlanned, Plan, PlannedEl
 from kelr.view.columns import Column, Fact, Json, Shown, View
 from kelr.view.describe import ERRORS_TAIL, error_items
 from kelr.view.output import Output
+from kelr.view.plan_alternatives import alternative_command
+from kelr.view.plan_left import without_them
 from kelr.view.plan_words import rescue_arguments
 
 PLAN_KIND = "kelr/plan"
@@ -150,6 +152,11 @@ def _item(output: Output, context: PlanContext) -> Callable[[PlanRow], Mapping[s
 def _election(one: PlannedElection, output: Output, context: PlanContext) -> Mapping[str, Json]:
     fields = _without_address(asdict(one))
     fields["restores"] = one.restores
+    fields["alternatives"] = [
+        {**asdict(other), "command": None if command is None else output.next_command(command)}
+        for other in one.alternatives
+        for command in [alternative_command(one.address, other)]
+    ]
     fields["rescue"] = [
         {**asdict(step), "command": output.next_command(rescue_arguments(one.address, step))} for step in one.rescue
     ]
@@ -164,6 +171,8 @@ def _not_planned(one: NotPlanned, output: Output) -> Mapping[str, Json]:
     fields = _without_address(asdict(one))
     del fields["why"]
     fields["command"] = output.next_command(one.command) if one.command else None
+    without = without_them([one])
+    fields["command_if_gone"] = output.next_command(without) if without else None
     return fields
 
 

@@ -56,6 +56,10 @@ def _as_documents_have_them(definitions: Schema) -> None:
     definitions.pop("Unplanned", None)
     command = {"type": ["string", "null"], "description": "The command line to type next; null: none."}
     definitions["NotPlanned"]["properties"]["command"] = command
+    if_gone = "The command line that plans as if the brokers never came back; null: none are waited for."
+    definitions["NotPlanned"]["properties"]["command_if_gone"] = {"type": ["string", "null"], "description": if_gone}
+    instead = "The command line that shows its plan and asks; null: a broker has to be started."
+    definitions["Alternative"]["properties"]["command"] = {"type": ["string", "null"], "description": instead}
     order = {"type": "array", "items": {"type": "integer"}, "description": "The replicas' order in the end."}
     definitions["PlannedElection"]["properties"]["restores"] = order
     save = {"type": "string", "description": "The command line that saves these records before the election."}

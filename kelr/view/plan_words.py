@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from kelr.engine.planning.words import cut_in_words
 from kelr.engine.words import brokers, joined, plural
 from kelr.model import Bounds, Grade, Loss, Target, TopicPartition
 from kelr.model.plan import Consent, Method, Plan, PlannedElection, RescueStep
 
 MOST_TOPICS = 20
 """Lists of partitions name so many topics; what is left out is said."""
+_LONGEST_LIST = 60
+"""Characters of a list of partitions within a sentence."""
 
 
 def targets_of(addresses: Iterable[TopicPartition]) -> tuple[str, ...]:
@@ -33,6 +36,22 @@ def named(addresses: Iterable[TopicPartition], *, most: int = MOST_TOPICS) -> st
     return f"{', '.join(targets[:most])} and {partitions_in_words(left)} of {len(targets) - most} more topics"
 
 
+def in_one_line(addresses: Collection[TopicPartition]) -> bool:
+    """Whether a list of these partitions is short enough to stand in a sentence."""
+    return len(named(addresses)) <= _LONGEST_LIST
+
+
+def where_in_words(addresses: Collection[TopicPartition], *, of: int) -> str:
+    """Partitions in a remark below a list that has them all: by name where that is short, else their number.
+
+    Args:
+        of: how many there are in the list.
+    """
+    if len(addresses) == of and of > 1:
+        return "all of them"
+    return named(addresses) if in_one_line(addresses) else f"{len(addresses):,} of them"
+
+
 def partitions_in_words(count: int) -> str:
     """``1 partition``, ``2,000 partitions``."""
     return f"{count:,} partition{'' if count == 1 else 's'}"
@@ -45,7 +64,17 @@ def elections_in_words(count: int) -> str:
 
 def loss_in_words(loss: Loss) -> str:
     """What electing a replica loses, in words: how many offsets, how many of them committed, and how sure that is."""
-    return f"{_counted(loss)}: {loss.reason}." if loss.reason else f"{_counted(loss)}."
+    counted, reason = _counted(loss), loss.reason
+    if loss.grade is Grade.BOUNDED and loss.unheard:
+        reason = f"{brokers(loss.unheard)} not heard, may hold more"
+    return f"{counted}: {reason}." if reason else f"{counted}."
+
+
+def loss_in_short(loss: Loss) -> str:
+    """The same as the end of a sentence, without how it is known: ``at least 19 offsets; broker 1 not heard``."""
+    counted = _counted(loss)
+    unheard = f"; {brokers(loss.unheard)} not heard" if loss.grade is Grade.BOUNDED and loss.unheard else ""
+    return f"{counted[:1].lower()}{counted[1:]}{unheard}"
 
 
 def _counted(loss: Loss) -> str:
@@ -58,7 +87,7 @@ def _counted(loss: Loss) -> str:
     if not loss.total.at_least:
         if loss.total.exact:
             return "Nothing"
-        return "Nothing that was committed" if proven else "Nothing as far as the logs were heard"
+        return "Nothing that was committed" if proven else "Nothing of the logs that were heard"
     offsets = f"{_amount(loss.total)}{_where(loss)}"
     if proven:
         return f"Nothing that was committed; {offsets} that never were"
@@ -139,6 +168,25 @@ def consent_needed(plan: Plan) -> tuple[str, ...]:
     if Consent.FORCE in kinds:
         needed.append("with --force REASON, because what is lost cannot be counted")
     return tuple(needed) or ("after a yes, or with --yes",)
+
+
+def other_warnings(one: PlannedElection) -> tuple[str, ...]:
+    """The warnings of an election without those of its truncations, which `cuts_in_words` tells of many together."""
+    cuts = {cut_in_words(cut, one.elect, is_live=cut.replica in one.evidence.live) for cut in one.loss.truncations}
+    return tuple(warning for warning in one.warnings if warning not in cuts)
+
+
+def cuts_in_words(elections: Iterable[PlannedElection]) -> Iterator[str]:
+    """What each replica gives up in all these elections, a sentence for each leader that it then follows."""
+    cuts: dict[tuple[bool, int, int], list[int]] = {}
+    for one in elections:
+        for cut in one.loss.truncations:
+            key = cut.replica in one.evidence.live, cut.replica, one.elect
+            cuts.setdefault(key, []).append(cut.offsets)
+    for (is_live, replica, elect), offsets in cuts.items():
+        who = f"Broker {replica}" if is_live else f"When broker {replica} returns, it"
+        what = f"{plural(sum(offsets), 'offset')} of {partitions_in_words(len(offsets))}"
+        yield f"{who} truncates {what}, to follow {elect}."
 
 
 def rescue_arguments(at: TopicPartition, step: RescueStep) -> tuple[str, ...]:

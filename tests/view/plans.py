@@ -99,7 +99,7 @@ LOSSY = PlannedElection(
     alternatives=(
         Alternative(ElectionType.LONGEST_LOG_AGGRESSIVE, 2, NOTHING_LOST, "keeps offsets 116..134"),
         Alternative(ElectionType.LONGEST_LOG_BALANCED, None, None, "waits for the log of 1"),
-        Alternative(ElectionType.UNCLEAN, None, NOTHING_LOST, "bring broker 1 back"),
+        Alternative(ElectionType.UNCLEAN, None, UNKNOWN_LOST, "bring broker 1 back"),
     ),
     hold=(HoldDown(1, HoldReason.LAST_KNOWN_LEADER, "Keep broker 1 down: its return elects it by itself."),),
     rescue=(RescueStep(2, 116, 135, reachable=True),),

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.model import (
+    AdviceAction,
     Bounds,
     Consent,
     Grade,
@@ -60,11 +61,11 @@ def test_one_election_is_told_in_sentences() -> None:
     assert shown(plan(LOSSY), width=100).splitlines() == [
         "orders:1: elect broker 3 (designation)",
         "  why       Somebody designated broker 3. Broker 2 has the better log.",
-        "  lost      at least 19 offsets (116..134); at least 4 of them committed: counted between the logs",
-        "            that were heard; broker 1 not heard, may hold more.",
+        "  lost      at least 19 offsets (116..134); at least 4 of them committed: broker 1 not heard, may",
+        "            hold more.",
         "  how       Give its replicas the order 3,1,2, ElectLeaders UNCLEAN, then the order 1,2,3 again. No",
         "            data moves.",
-        "  hold      Keep broker 1 down: its return elects it by itself.",
+        "  returns   Keep broker 1 down: its return elects it by itself.",
         "  note      Broker 2 truncates 19 offsets when 3 leads.",
         "  at stake  A transaction is open below the high watermark.",
         "            afterwards: kafka-transactions.sh --bootstrap-server kafka-1:9092 find-hanging --topic orders"
@@ -72,10 +73,11 @@ def test_one_election_is_told_in_sentences() -> None:
         "  rescue    Save offsets 116..134 of broker 2's log before the election:",
         "            kelr rescue dump orders:1 --from-replica 2 --from-offset 116 --to-offset 135"
         " --out orders-1-from-2.kelr-rescue -b kafka-1:9092",
-        " INSTEAD                 LEADER  LOST, COMMITTED  LOST IN ALL  NOTE",
-        " longest_log_aggressive  2       0                0            keeps offsets 116..134",
-        " longest_log_balanced    nobody  -                -            waits for the log of 1",
-        " no election             nobody  0                0            bring broker 1 back",
+        "  instead   Broker 2 (longest_log_aggressive). Lost: nothing. Keeps offsets 116..134.",
+        "            kelr elect --election-type longest_log_aggressive orders:1 -b kafka-1:9092",
+        "  instead   longest_log_balanced: elects nobody now. Waits for the log of 1.",
+        "            kelr elect --election-type longest_log_balanced orders:1 -b kafka-1:9092",
+        "  instead   Bring broker 1 back. Lost, however it stopped: not known.",
         "",
         "In all: 1 election; at least 19 offsets lost, 4 of them known to be committed; broker 1 not heard.",
         "        Carried out with --accept-loss 19+ (or that typed; the plus is for logs not heard).",
@@ -97,8 +99,8 @@ def test_many_elections_are_a_table_and_nothing_a_line_has_no_room_for_is_lost()
         "                  NEEDS",
         " orders:0        2  isr          0                      0                       proven"
         "                     yes",
-        " orders:1        3  designation  at least 4 (116..119)  at least 19 (116..134)  1 not heard"
-        "                loss",
+        " orders:1        3  designation  at least 4 (116..119)  at least 19 (116..134)  broker 1 not heard"
+        "         loss",
         " payments:0      3  unclean      ?                      ?                       the log of 3 was not read"
         "  force",
     ]
@@ -106,6 +108,7 @@ def test_many_elections_are_a_table_and_nothing_a_line_has_no_room_for_is_lost()
     for told in (
         "Keep broker 1 down: its return elects it by itself. (orders:1)",
         "Broker 2 truncates 19 offsets when 3 leads. (orders:1)",
+        "Broker 2 truncates 19 offsets of 1 partition, to follow 3.",
         "A transaction is open below the high watermark. (orders:1)",
         "kelr rescue dump orders:1 --from-replica 2 --from-offset 116 --to-offset 135",
         "not needed: orders:2: broker 2 leads",
@@ -121,6 +124,62 @@ def test_many_elections_are_a_table_and_nothing_a_line_has_no_room_for_is_lost()
 def test_lines_fit_the_terminal_but_for_commands(width: int) -> None:
     for line in shown(MIXED, width=width).splitlines():
         assert len(line) <= width or "kelr " in line or "kafka-transactions.sh" in line, line
+
+
+def many(count: int) -> Plan:
+    """A topic with a long name; every second partition is elected, one half of them with one more remark."""
+    topic = "payments.settlement.authorisations.europe-west.v2-production"
+    elections = [
+        replace(LOSSY, topic=topic, partition=2 * number, hold=LOSSY.hold if number % 2 else ())
+        for number in range(count)
+    ]
+    left = [
+        NotPlanned(
+            topic,
+            2 * number + 1,
+            Unplanned.ADVISED,
+            Situation.WAITING_FOR_ELR,
+            f"Bring broker 1 back first. If it cannot come back: designate 2, which loses {number // 50} offsets.",
+            action=AdviceAction.BRING_BACK,
+            brokers=(1,),
+            command=("explain", f"{topic}:{2 * number + 1}"),
+        )
+        for number in range(count)
+    ]
+    return plan(*elections, *left)
+
+
+@pytest.mark.parametrize("width", [80, 160, None])
+def test_of_many_partitions_the_totals_come_first_and_each_list_once(width: int | None) -> None:
+    lines = shown(many(100), width=width).splitlines()
+    assert lines[0].startswith("In all: 100 elections; ")
+    assert sum("In all" in line for line in lines) == 1
+    assert sum(":0,2,4,6" in line and "kelr rescue dump" not in line for line in lines) == 0
+    assert sum(re.search(r":[0-9]+,[0-9]+,[0-9]+", line) is not None for line in lines) == 3  # two lists, one command
+    text = " ".join(" ".join(lines).split())
+    assert "its return elects it by itself. (50 of them)" in text
+    assert "Broker 2 truncates 19 offsets when 3 leads. (all of them)" in text
+    assert "Broker 2 truncates 1900 offsets of 100 partitions, to follow 3." in text
+
+
+def test_reasons_that_differ_in_a_number_are_told_once_and_what_differs_for_each() -> None:
+    text = " ".join(shown(many(100)).split())
+    assert text.count("Bring broker 1 back first.") == 1
+    assert (
+        "no election: 50 partitions: Bring broker 1 back first. If it cannot come back: designate 2, which loses 0"
+        in text
+    )
+    assert "and 50 partitions: the same, but: If it cannot come back: designate 2, which loses 1 offsets." in text
+
+
+def test_who_waits_for_a_broker_gets_the_command_for_when_it_never_comes_back() -> None:
+    left = many(1).not_planned
+    text = shown(plan(*left))
+    assert f"  if it cannot come back: kelr recover plan {left[0].address} --gone 1 -b kafka-1:9092\n" in text
+    (item,) = json.loads(shown(plan(*left), format=OutputFormat.JSON))["items"]
+    assert item["not_planned"]["command_if_gone"] == f"kelr recover plan {left[0].address} --gone 1 -b kafka-1:9092"
+    refused = json.loads(shown(plan(*REFUSED), format=OutputFormat.JSON))["items"][0]
+    assert refused["not_planned"]["command_if_gone"] is None
 
 
 def test_wide_says_why_and_how_for_each() -> None:
@@ -204,6 +263,11 @@ def test_the_document_holds_the_plan_and_what_it_takes() -> None:
     assert document["lost_at_most"] is None
     lossy = document["items"][1]["planned"]
     assert (lossy["elect"], lossy["order"], lossy["restores"]) == (3, [3, 1, 2], [1, 2, 3])
+    assert [one["command"] for one in lossy["alternatives"]] == [
+        "kelr elect --election-type longest_log_aggressive orders:1 -b kafka-1:9092",
+        "kelr elect --election-type longest_log_balanced orders:1 -b kafka-1:9092",
+        None,
+    ]
     assert lossy["rescue"][0]["command"].startswith("kelr rescue dump orders:1 --from-replica 2")
     assert lossy["damage"][0]["afterwards"].startswith("kafka-transactions.sh --bootstrap-server kafka-1:9092")
     assert document["items"][3]["not_planned"]["command"] == "kelr explain orders:3 -b kafka-1:9092"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kelr.engine.advice.words import cost_in_words
 from kelr.engine.planning.choice import Choice
 from kelr.engine.planning.subject import Subject
 from kelr.engine.words import agree, brokers, ids, joined, length_of_time, plural, time_of_day
@@ -20,7 +19,7 @@ def reason_of(subject: Subject, choice: Choice) -> str:
             f"The leadership moves from broker {subject.live_leader} to {choice.elect}, the preferred replica, which is"
             f" in the ISR {ids(subject.state.isr)}: nothing committed is lost."
         )
-    return f"{_why(subject, choice)} It {cost_in_words(choice.loss)}.{_better_one(subject, choice)}"
+    return f"{_why(subject, choice)}{_better_one(subject, choice)}"
 
 
 def _why(subject: Subject, choice: Choice) -> str:
@@ -143,14 +142,14 @@ def _dead_leader(subject: Subject, _choice: Choice, _method: Method) -> Iterator
 
 def _truncating(subject: Subject, choice: Choice, _method: Method) -> Iterator[str]:
     for cut in choice.loss.truncations:
-        yield _cut(subject, choice, cut)
+        yield cut_in_words(cut, choice.elect, is_live=cut.replica in subject.case.live)
 
 
-def _cut(subject: Subject, choice: Choice, cut: Truncation) -> str:
+def cut_in_words(cut: Truncation, elect: int, *, is_live: bool) -> str:
+    """What a replica gives up to follow the elected one."""
     offsets = f"truncates {plural(cut.offsets, 'offset')}, from {cut.from_offset} on"
-    if cut.replica in subject.case.live:
-        return f"Broker {cut.replica} {offsets}, to follow {choice.elect}."
-    return f"When broker {cut.replica} returns, it {offsets}, to follow {choice.elect}."
+    who = f"Broker {cut.replica}" if is_live else f"When broker {cut.replica} returns, it"
+    return f"{who} {offsets}, to follow {elect}."
 
 
 def _coming_back(subject: Subject, choice: Choice, _method: Method) -> Iterator[str]:

@@ -1,0 +1,126 @@
+"""The partitions of a plan that get no election: why, and what to do instead, each reason once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from kelr.model import AdviceAction, Situation
+from kelr.model.plan import NotPlanned, Unplanned
+from kelr.view.layout import Layout
+from kelr.view.output import Output
+from kelr.view.plan_words import in_one_line, named, partitions_in_words, targets_of
+from kelr.view.styled import Style, Text, plain, styled
+
+_LONGEST_TARGET = 80
+_MOST_TARGETS = 20
+_WHY = {
+    Unplanned.NOT_NEEDED: ("not needed", Style.GOOD),
+    Unplanned.ADVISED: ("no election", Style.NOTICE),
+    Unplanned.REFUSED: ("refused", Style.BAD),
+}
+_WAITS = frozenset({AdviceAction.BRING_BACK, AdviceAction.GET_MORE_INFORMATION})
+_NUMBER = re.compile(r"[0-9]+")
+_SENTENCE = re.compile(r"(?<=[.]) ")
+
+
+@dataclass(frozen=True, slots=True)
+class _Alike:
+    """Partitions of which the same is to be said."""
+
+    why: Unplanned
+    reason: str
+    until: str
+    members: tuple[NotPlanned, ...]
+
+    @property
+    def form(self) -> tuple[Unplanned, str]:
+        """What reasons have in common that differ in numbers alone."""
+        return self.why, _NUMBER.sub("0", f"{self.reason} {self.until}")
+
+
+def left_lines(output: Output, layout: Layout, left: Sequence[NotPlanned]) -> Iterator[Text]:
+    """Those with the same reason together. Of reasons that differ in numbers alone the first is told in full, and of
+    the others the sentences that differ."""
+    forms: dict[tuple[Unplanned, str], list[_Alike]] = {}
+    for group in _alike(left):
+        forms.setdefault(group.form, []).append(group)
+    for first, *others in forms.values():
+        head, style = _WHY[first.why]
+        yield from _headed(layout, styled(f"{head}: ", style), first.members, first.reason)
+        if first.until:
+            yield from layout.paragraph("  ", first.until, Style.PLAIN)
+        for other in others:
+            yield from _headed(layout, plain("  and "), other.members, _what_differs(first, other))
+        for command, condition in _commands([one for group in (first, *others) for one in group.members]):
+            yield plain(f"  {condition}{output.next_command(command)}")
+    if left:
+        yield plain("")
+
+
+def without_them(members: Iterable[NotPlanned]) -> tuple[str, ...]:
+    """The command that plans as if the brokers that these partitions wait for never came back, as arguments after
+    ``kelr``; empty where nobody is waited for."""
+    waiting = [
+        one
+        for one in members
+        if one.action in _WAITS and one.brokers and one.situation is not Situation.NO_LIVE_REPLICA
+    ]
+    gone = sorted({broker for one in waiting for broker in one.brokers})
+    if not gone:
+        return ()
+    targets = short_targets(waiting)
+    return ("recover", "plan", *targets, "--gone", ",".join(map(str, gone)))
+
+
+def short_targets(members: Iterable[NotPlanned]) -> tuple[str, ...]:
+    """These partitions as targets of a command that only looks: of a topic with very many of them the whole topic, of
+    very many topics all that there is."""
+    targets = tuple(
+        target if len(target) <= _LONGEST_TARGET else target.rpartition(":")[0]
+        for target in targets_of(one.address for one in members)
+    )
+    return targets if len(targets) <= _MOST_TARGETS else ()
+
+
+def _alike(left: Sequence[NotPlanned]) -> list[_Alike]:
+    groups: dict[tuple[Unplanned, str, str], list[NotPlanned]] = {}
+    for one in left:
+        groups.setdefault((one.why, one.reason, one.until), []).append(one)
+    return [_Alike(*key, tuple(members)) for key, members in groups.items()]
+
+
+def _headed(layout: Layout, head: Text, members: Sequence[NotPlanned], text: str) -> Iterator[Text]:
+    """The partitions and what is said of them; a long list of partitions comes behind."""
+    addresses = [one.address for one in members]
+    count = partitions_in_words(len(members))
+    if len(members) == 1:
+        yield from layout.lines([*head, *plain(f"{named(addresses)}: {text}")])
+    elif in_one_line(addresses):
+        yield from layout.lines([*head, *plain(f"{count}, {named(addresses)}: {text}")])
+    else:
+        yield from layout.lines([*head, *plain(f"{count}: {text}")])
+        yield from layout.paragraph("  ", named(addresses), Style.PLAIN)
+
+
+def _what_differs(first: _Alike, other: _Alike) -> str:
+    told, now = (_SENTENCE.split(" ".join(filter(None, (one.reason, one.until)))) for one in (first, other))
+    if len(told) != len(now):
+        return " ".join(now)
+    return f"the same, but: {' '.join(new for old, new in zip(told, now, strict=True) if old != new)}"
+
+
+def _commands(members: Sequence[NotPlanned]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The next commands of partitions with one reason, each with the condition for it; those that explain one partition
+    each become one."""
+    commands = list(dict.fromkeys(one.command for one in members if one.command))
+    explained = [one for one in members if one.command == ("explain", str(one.address))]
+    if len(explained) > 1:
+        commands = [command for command in commands if command[0] != "explain"]
+        commands.append(("explain", *short_targets(explained)))
+    yield from ((command, "") for command in commands)
+    advised = [one for one in members if one.why is Unplanned.ADVISED]
+    without = without_them(advised)
+    if without and without not in commands:
+        yield without, "if they cannot come back: " if "," in without[-1] else "if it cannot come back: "
