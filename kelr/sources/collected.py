@@ -152,7 +152,8 @@ class CollectedSource:
         for answer, best, log in found:
             doubt = None
             if log is not None and not self._believing:
-                running = any(disk.running for disk in self.merged.disks.get(best.replica, ()))
+                disks = self.merged.disks.get(best.replica, ())
+                running = any(disk.running for disk in disks if disk.name == log.name)
                 doubt = doubted(state, log, heard, running=running)
             if doubt is not None and isinstance(answer, NotHeard):
                 silence = answer.detail or answer.reason.value

@@ -47,13 +47,14 @@ def doubted(
 def _contradiction(
     state: PartitionState, log: CollectedLog, held: ReplicaLog, others: Iterable[ReplicaLog], *, running: bool
 ) -> str | None:
+    if running:
+        return "and its broker ran while it was read"
     led = _last_epoch_led(state, held.replica)
     if led is not None and log.newest_epoch is not None:
         if log.newest_epoch < led:
             return f"and it knows leader epochs up to {log.newest_epoch}, though its broker led in epoch {led}"
-        if not running:
-            # Read after its last leadership began, and with its broker down: whatever it lacks was cut off.
-            return None
+        # Read after its last leadership began, and with its broker down: whatever it lacks was cut off.
+        return None
     role = _role(state, held.replica)
     if role is None:
         return None

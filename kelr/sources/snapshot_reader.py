@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kelr.errors import BadInputError
 from kelr.model import Cluster, LogAnswer, PartitionState, TopicConfig, TopicError
+from kelr.sources.field_problems import in_words
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -208,4 +209,4 @@ def _first_problem(error: ValidationError) -> str:
     """The first thing that is wrong, without quoting the input: it may be huge."""
     problem = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(part) for part in problem["loc"])
-    return f"{place}: {problem['msg']}" if place else str(problem["msg"])[:200]
+    return f"{place}: {in_words(problem)}" if place else in_words(problem)

@@ -101,8 +101,11 @@ def test_a_disk_of_the_last_leadership_is_a_true_reading_of_a_log_that_was_cut()
     assert doubt(on_disk(OLD, newest=2), TWO, THREE) is None
 
 
-def test_a_disk_that_was_read_while_its_broker_ran_is_not_taken_for_one_that_was_cut() -> None:
-    assert doubt(on_disk(OLD, newest=2), TWO, running=True) is not None
+@pytest.mark.parametrize("state", [WAITS_FOR_ONE, replace(WAITS_FOR_ONE, elr=(2,), last_known_elr=())])
+def test_a_disk_that_was_read_while_its_broker_ran_is_never_believed(state: PartitionState) -> None:
+    found = doubt(on_disk(OLD, newest=2), TWO, state=state, running=True)
+    assert found is not None
+    assert "and its broker ran while it was read" in found
 
 
 def test_a_disk_that_saved_the_high_watermark_held_what_it_lacks_now() -> None:
