@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from kelr.model import TopicError, TopicPartition
@@ -35,6 +35,7 @@ def show_applied(
     context: PlanContext | None = None,
     errors: Sequence[TopicError] = (),
     following: Sequence[str] | None = None,
+    told: Collection[TopicPartition] = (),
 ) -> None:
     """Print what became of each election: for people a table and the lines of kafka-leader-election.sh, else the
     document ``kelr/applied``, which holds the plan too.
@@ -43,6 +44,7 @@ def show_applied(
         context: as for `kelr.view.plan.show_plan`.
         errors: topics that were asked for and could not be described.
         following: the next command as arguments after ``kelr``.
+        told: partitions of which people have read already what has changed since the plan (`kelr.view.checked`).
     """
     context = context or PlanContext()
     if not output.format.for_people:
@@ -52,20 +54,24 @@ def show_applied(
         if not output.format.is_document:
             note_errors(output, errors)
         return
-    for line in applied_lines(Layout(output.width), plan, applied):
+    for line in applied_lines(Layout(output.width), plan, applied, told=told):
         output.line(line)
     note_errors(output, errors)
     if following is not None:
         output.next(following)
 
 
-def applied_lines(layout: Layout, plan: Plan, applied: Sequence[Applied]) -> Iterator[Text]:
-    """The results for people."""
+def applied_lines(
+    layout: Layout, plan: Plan, applied: Sequence[Applied], *, told: Collection[TopicPartition] = ()
+) -> Iterator[Text]:
+    """The results for people; what has changed since the plan but for partitions of which that was told."""
     rows = [row for row in rows_of(plan, applied) if row.result is not None]
     results = [row.result for row in rows if row.result is not None]
     if results:
         yield from layout.table(RESULT_COLUMNS, results)
-    changed = [Changed(one.address, difference) for one in results for difference in one.differences]
+    changed = [
+        Changed(one.address, difference) for one in results if one.address not in told for difference in one.differences
+    ]
     if changed:
         yield plain("")
         yield styled("What has changed since the plan:", Style.HEADING)
@@ -105,6 +111,8 @@ def _failure(row: PlanRow) -> str | None:
     """Why an election that was begun, or was about to be, came to nothing; a plan has told of those that it refuses."""
     if row.result is None or row.result.good:
         return None
+    if row.result.differences:
+        return _IN_WORDS[row.result.ended]  # field by field above
     return result_in_words(row.result)
 
 

@@ -14,6 +14,7 @@ from kelr.view.styled import Style, Text, plain, styled
 
 STATUS_KIND = "kelr/recovery-status"
 PUT_RIGHT_KIND = "kelr/put-right"
+_WELL = "well"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,17 @@ class Standing:
     @property
     def name(self) -> str:
         return self.topic if self.partition is None else str(TopicPartition(self.topic, self.partition))
+
+    @property
+    def state(self) -> str:
+        """How it stands, in one word or two: ``left``, ``gone``, ``no leader``, ``other leader`` or ``well``."""
+        if self.left or self.partition is None:
+            return "left" if self.left else _WELL
+        if self.order is None:
+            return "gone"
+        if self.leader is None:
+            return "no leader"
+        return _WELL if self.leader == self.wanted else "other leader"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +113,7 @@ def status_view() -> View[Standing]:
             fact("topic", "string", "Topic name."),
             fact("partition", "integer?", "Partition number; null for a topic's config."),
             fact("left", "boolean", "Whether something is left to put right."),
+            fact("state", "string", "left, gone, no leader, other leader (than the one that was to lead), or well."),
             fact("wanted", "integer?", "The replica that was to lead."),
             fact("leader", "integer?", "Who leads; null: nobody, or there is no such partition."),
             fact("order", "integer[]?", "Its replicas now; null where there is no such partition."),
@@ -191,8 +204,11 @@ def show_put_right(
             output.line()
         words = "closed, nothing is left to put right" if closed else "still open, something is left to put right"
         style = Style.GOOD if closed else Style.BAD
-        for line in layout.paragraph(f"journal {journal}: ", f"{words}.", style):
-            output.line(line)
+        if closed and not puts:
+            output.line(styled("Nothing was left to put right: no order and no config was changed.", style))
+        else:
+            for line in layout.paragraph(f"journal {journal}: ", f"{words}.", style):
+                output.line(line)
         if following is not None:
             output.next(following)
         return
@@ -213,7 +229,11 @@ def _status_lines(layout: Layout, status: Status) -> Iterator[Text]:
         yield from layout.table(STANDING_COLUMNS, status.standings)
         yield plain("")
     left = [one for one in status.standings if one.left]
-    if status.clean:
+    not_led = {one.name for one in status.standings if one.state not in {_WELL, "left"}}
+    if status.clean and not_led:
+        what = f"No order or config is left to put right; {partitions_in_words(len(not_led))} not led as planned."
+        yield styled(what, Style.NOTICE)
+    elif status.clean:
         yield styled("Nothing is left to put right.", Style.GOOD)
     elif left:
         yield styled(f"{_counted(left)} not as they should be after what was begun.", Style.BAD)
@@ -256,9 +276,11 @@ def _order(order: tuple[int, ...] | None) -> Text:
     return plain("-" if order is None else ",".join(map(str, order)))
 
 
+_STATE_STYLES = {"left": Style.BAD, _WELL: Style.GOOD}
+
 STANDING_COLUMNS: tuple[Column[Standing], ...] = (
     Column("name", "PARTITION", text=lambda row: plain(row.name)),
-    Column("left", "STATE", text=lambda row: styled("left", Style.BAD) if row.left else styled("well", Style.GOOD)),
+    Column("state", "STATE", text=lambda row: styled(row.state, _STATE_STYLES.get(row.state, Style.NOTICE))),
     Column("wanted", "WANTED", text=lambda row: plain("-" if row.wanted is None else str(row.wanted)), right=True),
     Column("leader", "LEADER", text=lambda row: plain(_leader(row)), right=True),
     Column("order", "ORDER", text=lambda row: _order(row.order)),

@@ -234,8 +234,27 @@ def test_nobody_who_leads_is_not_the_same_as_no_such_partition() -> None:
     lines = status_of(replace(STATUS, standings=(nobody, gone))).splitlines()
     assert [line.split()[:5] for line in lines if line.startswith(" orders:")] == [
         ["orders:1", "left", "2", "none", "2,3,1"],
-        ["orders:2", "well", "2", "-", "-"],
+        ["orders:2", "gone", "2", "-", "-"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("leader", "order", "state"),
+    [(2, (3, 1, 2), "well"), (3, (3, 1, 2), "other leader"), (None, (3, 1, 2), "no leader"), (None, None, "gone")],
+)
+def test_a_partition_that_another_replica_leads_is_not_well(
+    leader: int | None, order: tuple[int, ...] | None, state: str
+) -> None:
+    row = Standing(None, "orders", 1, "", False, 2, leader, order, (3, 1, 2))
+    status = replace(STATUS, journals=(), standings=(row,), clean=True)
+    text = status_of(status)
+    assert f" orders:1   {state} " in text
+    if state == "well":
+        assert text.endswith("\nNothing is left to put right.\n")
+    else:
+        assert text.endswith("\nNo order or config is left to put right; 1 partition not led as planned.\n")
+    (item,) = json.loads(status_of(status, OutputFormat.JSON))["items"]
+    assert item["state"] == state
 
 
 def test_a_config_is_no_partition() -> None:
@@ -252,6 +271,12 @@ def test_what_was_put_right_says_whether_the_journal_is_closed() -> None:
     show_put_right(output, puts, journal="j", plan_id="p", closed=False, following=("recover", "status"))
     assert "orders:1  order  not restored  2,3,1  3,1,2      no answer (NO_ANSWER)" in stdout.getvalue()
     assert stdout.getvalue().endswith("journal j: still open, something is left to put right.\n")
+
+
+def test_where_nothing_was_changed_nothing_is_said_of_a_journal() -> None:
+    stdout = io.StringIO()
+    show_put_right(Output(stdout, io.StringIO()), [], journal="j", plan_id="p", closed=True, following=None)
+    assert stdout.getvalue() == "Nothing was left to put right: no order and no config was changed.\n"
 
 
 # The audit log.
