@@ -152,7 +152,9 @@ def read_lines(path: Path, what: str) -> Iterator[tuple[int, dict[str, Any]]]:
                     return
                 yield number, _object(line, path, number, what)
     except OSError as error:
-        raise BadInputError(f"cannot read the {what} {path}: {error.strerror or error}") from error
+        raise BadInputError(
+            f"cannot read the {what} {path}: {error.strerror or error}", next_step="check the path and its permissions"
+        ) from error
 
 
 def make_directory(path: Path) -> None:
@@ -173,10 +175,17 @@ def _object(line: bytes, path: Path, number: int, what: str) -> dict[str, Any]:
     try:
         found = json.loads(line)
     except ValueError as error:
-        raise BadInputError(f"{path}, line {number}: garbled {what}: {error}") from error
+        raise _garbled(path, number, what, str(error)) from error
     if not isinstance(found, dict):
-        raise BadInputError(f"{path}, line {number}: garbled {what}: not an object")
+        raise _garbled(path, number, what, "not an object")
     return found
+
+
+def _garbled(path: Path, number: int, what: str, why: str) -> BadInputError:
+    return BadInputError(
+        f"{path}, line {number}: garbled {what}: {why}",
+        next_step="find out who changed it: kelr writes whole lines; mend that one, or move the file away",
+    )
 
 
 def _put_in_place(part: Path, path: Path, *, overwrite: bool) -> None:

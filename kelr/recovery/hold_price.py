@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kelr.controller import RuleSet
-from kelr.errors import UsageError
-from kelr.model import Decision, ElectedBy, PartitionState, Selection, Target, TopicConfig, TopicPartition
+from kelr.errors import KelrError, NotAuthorizedError, UsageError
+from kelr.model import Decision, ElectedBy, PartitionState, Selection, Target, TopicConfig, TopicError, TopicPartition
 from kelr.recovery.configs import MIN_ISR, own_value
 from kelr.sources.base import Source
 from kelr.sources.decisions import decide_partitions
@@ -73,13 +73,13 @@ def price_of_hold(
     cluster = source.cluster()
     states: list[PartitionState] = []
     decisions: dict[TopicPartition, Decision] = {}
-    errors: list[str] = []
+    errors: list[TopicError] = []
     for page in decide_partitions(source, Selection((Target(topic=topic),)), clock_ms=clock_ms, rules=rules):
         states.extend(page.snapshot.partitions)
         decisions.update((TopicPartition(one.topic, one.partition), one) for one in page.decisions)
-        errors.extend(error.error for error in page.snapshot.topic_errors)
+        errors.extend(page.snapshot.topic_errors)
     if errors or not states:
-        raise UsageError(f"topic {topic} cannot be read: {errors[0] if errors else 'it has no partitions'}")
+        raise _unreadable(topic, errors)
     config = source.topic_configs([topic])[topic]
     if config.error is not None or config.min_insync_replicas is None:
         raise UsageError(
@@ -99,6 +99,18 @@ def price_of_hold(
         refusal=_refusal(topic, cluster.features.elr_enabled, leaderless, cleared),
         needs_force=_needs_force(cleared),
         producers=_producers(config, states),
+    )
+
+
+def _unreadable(topic: str, errors: Sequence[TopicError]) -> KelrError:
+    if errors and "AUTHORIZATION" in errors[0].error:
+        return NotAuthorizedError(
+            f"topic {topic} cannot be read: {errors[0].error}", next_step="the principal needs DESCRIBE on the topic"
+        )
+    why = (errors[0].detail or errors[0].error) if errors else "it has no partitions"
+    return UsageError(
+        f"topic {topic} cannot be read: {why}",
+        next_step="check the spelling; `kelr describe` without a target lists every topic",
     )
 
 

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from kelr.errors import BadInputError
+from kelr.sources.field_problems import in_words
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
 
+_LONGEST_PLACE = 300
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
@@ -37,14 +40,20 @@ def read_json(path: Path, what: str, *, max_bytes: int) -> tuple[bytes, Any]:
         return text, json.loads(text.decode(), object_pairs_hook=_object, parse_constant=_no_number)
     except UnicodeDecodeError as error:
         line = text.count(b"\n", 0, error.start) + 1
-        raise BadInputError(f"{path}, line {line}: not UTF-8 text") from error
+        raise BadInputError(
+            f"{path}, line {line}: not UTF-8 text", next_step=f"give a file that holds the {what}"
+        ) from error
     except json.JSONDecodeError as error:
-        raise BadInputError(f"{path}, line {error.lineno}, column {error.colno}: not JSON: {error.msg}") from error
+        raise _not_json(path, what, error) from error
     except RecursionError as error:
-        raise BadInputError(f"{path} is nested deeper than any {what}") from error
+        raise BadInputError(
+            f"{path} is nested deeper than any {what}", next_step=f"give a file that holds the {what}"
+        ) from error
     except ValueError as error:
         # A key given twice, NaN, or a number of thousands of digits.
-        raise BadInputError(f"{path}: no {what}: {str(error)[:200]}") from error
+        raise BadInputError(
+            f"{path}: no {what}: {str(error)[:200]}", next_step="mend that place in the file, or make the file again"
+        ) from error
 
 
 def first_problem(error: ValidationError, fields: Collection[str]) -> str:
@@ -55,15 +64,24 @@ def first_problem(error: ValidationError, fields: Collection[str]) -> str:
     Args:
         fields: names of fields there are, for a suggestion where one is not known.
     """
-    problem = error.errors(include_url=False, include_input=False)[0]
-    place = json_path(problem["loc"])
-    if problem["type"] == "extra_forbidden":
-        name = str(problem["loc"][-1])
-        meant = difflib.get_close_matches(name, fields, n=1)
-        hint = f"; did you mean {meant[0]!r}?" if meant else ""
-        return f"{place[:300]}: no such field{hint}"
-    message = str(problem["msg"]).removeprefix("Value error, ")[:300]
-    return f"{place[:300]}: {message}" if place else message
+    problems = error.errors(include_url=False, include_input=False)
+    problem = problems[0]
+    if problem["type"] == "missing":
+        # A field that is misspelt is missing under its own name: what stands there says more.
+        beside = [
+            one for one in problems if one["type"] == "extra_forbidden" and one["loc"][:-1] == problem["loc"][:-1]
+        ]
+        wanted = [str(problem["loc"][-1])]
+        problem = next((one for one in beside if _meant(one, wanted)), problem)
+    place = json_path(problem["loc"])[:_LONGEST_PLACE]
+    meant = _meant(problem, fields) if problem["type"] == "extra_forbidden" else None
+    words = in_words(problem) + (f"; did you mean {meant!r}?" if meant else "")
+    return f"{place}: {words}" if place else words
+
+
+def _meant(problem: ErrorDetails, fields: Collection[str]) -> str | None:
+    """The field whose name is like that of one that there is not."""
+    return next(iter(difflib.get_close_matches(str(problem["loc"][-1]), fields, n=1)), None)
 
 
 def json_path(place: tuple[int | str, ...]) -> str:
@@ -86,8 +104,23 @@ def _bytes(path: Path, what: str, max_bytes: int) -> bytes:
             f"cannot read the {what} {path}: {why}", next_step="check the path and its permissions"
         ) from error
     if len(text) > max_bytes:
-        raise BadInputError(f"{path} is larger than {max_bytes // 2**20} MiB: no {what} that kelr writes or takes is")
+        raise BadInputError(
+            f"{path} is larger than {max_bytes // 2**20} MiB: no {what} that kelr writes or takes is",
+            next_step=f"give a file that holds the {what}",
+        )
     return text
+
+
+def _not_json(path: Path, what: str, error: json.JSONDecodeError) -> BadInputError:
+    if not error.doc.strip():
+        return BadInputError(f"{path} is empty: no {what}", next_step="make the file again")
+    cut_short = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated string")
+    return BadInputError(
+        f"{path}, line {error.lineno}, column {error.colno}: not JSON: {error.msg}",
+        next_step="make the file again: it is cut short"
+        if cut_short
+        else "mend that place in the file, or make it again",
+    )
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -119,7 +119,10 @@ def status(source: Source, state_directory: Path, *, plan: Plan | None = None) -
     source.forget()
     cluster_id = source.cluster().cluster_id
     if plan is not None and plan.cluster_id not in {None, cluster_id}:
-        raise RefusedError(f"the plan is of cluster {plan.cluster_id}, and this is cluster {cluster_id or 'unknown'}")
+        raise RefusedError(
+            f"the plan is of cluster {plan.cluster_id}, and this is cluster {cluster_id or 'unknown'}",
+            next_step="give the connection of the plan's cluster",
+        )
     journals, garbled = [], []
     for path in journal_files(state_directory, cluster_id):
         if is_blank(path) or is_ended(path):
