@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from kelr.commands.session import Session
+from kelr.engine.words import length_of_time, time_of_day
 from kelr.errors import RefusedError, UsageError
-from kelr.model import ElectionType, TopicPartition
+from kelr.model import LOG_DIRECTORY, ElectionType, TopicPartition
 from kelr.model.plan import Plan, PlannedElection
 from kelr.recovery.plan_file import SavedPlan, read_plan
 from kelr.recovery.progress import ApplyEvent, Report, Stage
@@ -104,6 +105,21 @@ def say_other_rescues(output: Output, commands: Sequence[tuple[str, ...]]) -> No
         output.note(
             f"--log-dir {DIRECTORY} stands for the log directories of broker {brokers}: run that on the broker's host,"
             " once for each broker, before the elections"
+        )
+
+
+def say_disks(output: Output, plan: Plan, now_ms: int) -> None:
+    """Name the disks that the plan stands on, with their age: they are not read again where nobody gives new ones."""
+    read_at: dict[int, int] = {}
+    for one in plan.elections:
+        for log in one.evidence.logs:
+            if log.source == LOG_DIRECTORY and log.read_at_ms is not None:
+                read_at[log.replica] = min(log.read_at_ms, read_at.get(log.replica, log.read_at_ms))
+    for broker, at_ms in sorted(read_at.items()):
+        output.note(
+            f"the plan stands on the disk of broker {broker} as it was at {time_of_day(at_ms)},"
+            f" {length_of_time(now_ms - at_ms)} ago: if broker {broker} has run since, stop, read its disk again and"
+            " plan again; --logs FILE compares a newer reading with the plan's"
         )
 
 

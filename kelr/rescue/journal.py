@@ -133,8 +133,8 @@ def _checkpoint(line: Mapping[str, Any], path: Path, number: int) -> tuple[Topic
     values = [line.get("partition"), line.get("scan_from"), line.get("leader_epoch"), *through]
     is_number = all(type(value) is int and value >= 0 for value in values)
     topic_id = line.get("topic_id")
-    names = isinstance(topic, str) and (topic_id is None or isinstance(topic_id, str))
-    if not is_number or not names or not (done is None or through is done):
+    is_id = topic_id is None or isinstance(topic_id, str)
+    if not is_number or not isinstance(topic, str) or not is_id or not (done is None or through is done):
         raise BadInputError(f"{path}, line {number}: garbled {_WHAT}", next_step="move the file away")
     partition, scan_from, leader_epoch, tail, offset = values
     up_to = None if done is None else (tail, offset)

@@ -170,12 +170,12 @@ class _PlanText:
             yield from self._told("rescue", f"Records of {where} can be saved before the election:")
             yield plain(f"            {self.output.next_command(self.context.rescue_command)}")
             return
-        for one in rescues_of_many(lossy):
-            host = "" if one.host is None else f", on the host of broker {one.host}, which does not answer"
-            where = where_in_words(one.addresses, of=len(elections))
+        for rescue in rescues_of_many(lossy):
+            host = "" if rescue.host is None else f", on the host of broker {rescue.host}, which does not answer"
+            where = where_in_words(rescue.addresses, of=len(elections))
             text = f"Records of {where} can be saved before the election{host}:"
             yield from self._told("rescue", text)
-            yield plain(f"            {self.output.next_command(one.command)}")
+            yield plain(f"            {self.output.next_command(rescue.command)}")
 
     def _told(self, head: str, text: str, style: Style = Style.HEADING) -> Iterator[Text]:
         return self.layout.paragraph(_told(head), text, style)
