@@ -381,6 +381,8 @@ class Finding:
     command: str = ""
     """What mends it or shows more: a shell line of Kafka's own tools, with ``{stock}`` where the connection flags of
     those go, or of kelr."""
+    remark: str = ""
+    """What to know although the check came out well, such as ``broker 1 not live``; part of `text`."""
 
     @property
     def address(self) -> TopicPartition:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kelr.engine.advice.by_hand import STOCK_CONNECTION
 from kelr.engine.planning import plan_id
@@ -13,7 +13,7 @@ from kelr.view.columns import Column, Fact, Json, Shown, View
 from kelr.view.formats import OutputFormat
 from kelr.view.layout import Layout
 from kelr.view.output import Output
-from kelr.view.plan_words import named, partitions_in_words
+from kelr.view.plan_words import in_one_line, named, partitions_in_words, where_in_words
 from kelr.view.styled import Style, Text, plain, styled
 
 KIND = "kelr/verification"
@@ -63,6 +63,7 @@ def verification_view(output: Output | None = None, stock_connection: str = "") 
         fact("check", "string", f"What was looked at: one of {', '.join(Check)}."),
         fact("passed", "string", f"How it came out: one of {', '.join(Passed)}."),
         fact("text", "string", "What was seen, in a sentence."),
+        fact("remark", "string", "The part of it to know although the check came out well; empty: none."),
         Column(
             "command",
             "command",
@@ -114,7 +115,7 @@ def verification_lines(output: Output, verified: Verified, stock_connection: str
     in_full = output.format is OutputFormat.WIDE or len(verified.plan.elections) <= 1
     shown = [one for one in verified.findings if in_full or one.passed is not Passed.YES]
     if shown:
-        yield from layout.table(COLUMNS, _grouped(shown))
+        yield from _table(layout, shown)
     commands = dict.fromkeys(one.command for one in shown if one.command)
     if commands:
         yield plain("")
@@ -125,6 +126,7 @@ def verification_lines(output: Output, verified: Verified, stock_connection: str
         yield plain("")
     if not in_full:
         yield from _good_in_short(layout, verified)
+        yield from _remarks(layout, verified)
     yield from layout.paragraph("In all: ", verified_in_words(verified), _style(verified))
 
 
@@ -134,7 +136,9 @@ def verified_in_words(verified: Verified) -> str:
     if not verified.findings:
         return "the plan elects nobody: there is nothing to look at."
     if verified.good:
-        return f"{where}, {len(verified.findings)} checks: all is well."
+        away = any(one.remark for one in verified.findings)
+        well = "all came out well, and a replica is away" if away else "all is well"
+        return f"{where}, {len(verified.findings)} checks: {well}."
     counts = [f"{verified.count(passed)} {words}" for passed, words in _COUNTED.items() if verified.count(passed)]
     return f"{where}, {len(verified.findings)} checks: {', '.join(counts)}."
 
@@ -145,7 +149,8 @@ def waited_for_in_words(verified: Verified) -> str:
     for check in Check:
         where = [one.address for one in verified.findings if one.check is check and one.passed is Passed.NOT_YET]
         if where:
-            parts.append(f"{check.value} of {named(dict.fromkeys(where), most=3)}")
+            names = dict.fromkeys(where)
+            parts.append(f"{check.value} of {named(names) if in_one_line(names) else partitions_in_words(len(names))}")
     return "; ".join(parts)
 
 
@@ -164,7 +169,19 @@ def _good_in_short(layout: Layout, verified: Verified) -> Iterator[Text]:
         bad = {one.address for one in verified.findings if one.check is check and one.passed is not Passed.YES}
         well = [address for address in good if address not in bad]
         if well:
-            yield from layout.paragraph(f"  {check.value:<19}", f"well: {named(well)}", Style.PLAIN)
+            where = where_in_words(well, of=len(verified.plan.elections))
+            yield from layout.paragraph(f"  {check.value:<19}", f"well: {where}", Style.PLAIN)
+
+
+def _remarks(layout: Layout, verified: Verified) -> Iterator[Text]:
+    """What to know of checks that came out well."""
+    remarks: dict[str, dict[TopicPartition, None]] = {}
+    for one in verified.findings:
+        if one.remark and one.passed is Passed.YES:
+            remarks.setdefault(one.remark, {})[one.address] = None
+    for remark, addresses in remarks.items():
+        where = where_in_words(addresses, of=len(verified.plan.elections))
+        yield from layout.paragraph(f"  {'note':<19}", f"{remark} ({where})", Style.NOTICE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +192,23 @@ class _Same:
     passed: Passed
     text: str
     partitions: tuple[TopicPartition, ...]
+    where: str = ""
+    """The partitions, or what stands for a list of them that is told below the table."""
+
+
+def _table(layout: Layout, findings: Sequence[Finding]) -> Iterator[Text]:
+    """A row for each text, and below them each list of partitions that is too long for a row, once."""
+    long: dict[tuple[TopicPartition, ...], str] = {}
+    rows = []
+    for row in _grouped(findings):
+        if in_one_line(row.partitions):
+            rows.append(replace(row, where=named(row.partitions)))
+            continue
+        mark = long.setdefault(row.partitions, f"[{len(long) + 1}]")
+        rows.append(replace(row, where=f"{partitions_in_words(len(row.partitions))} {mark}"))
+    yield from layout.table(COLUMNS, rows)
+    for partitions, mark in long.items():
+        yield from layout.paragraph(f" {mark} ", named(partitions), Style.PLAIN)
 
 
 def _grouped(findings: Sequence[Finding]) -> list[_Same]:
@@ -216,7 +250,7 @@ _IN_WORDS = {
 }
 
 COLUMNS: tuple[Column[_Same], ...] = (
-    Column("name", "PARTITION", text=lambda row: plain(named(row.partitions))),
+    Column("name", "PARTITION", text=lambda row: plain(row.where)),
     Column("check", "CHECK", text=lambda row: plain(row.check.value)),
     Column("passed", "RESULT", text=lambda row: _IN_WORDS[row.passed]),
     Column("text", "", text=lambda row: plain(row.text), prose=True),

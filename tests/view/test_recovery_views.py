@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 from dataclasses import replace
 
@@ -30,7 +31,7 @@ from kelr.view.verification import (
     waited_for_in_short,
     waited_for_in_words,
 )
-from tests.recovery.aftermath import AT, NOW_MS, PLAN, PLANNED, WELL, seen
+from tests.recovery.aftermath import AT, LINEAGE, NOW_MS, PLAN, PLANNED, WELL, log, seen
 from tests.view.samples import SAVED
 from tests.view.test_schema import violations
 
@@ -68,13 +69,14 @@ What mends it, or shows more:
   kafka-consumer-groups.sh --bootstrap-server k:1 --group billing --topic orders:1 \
 --reset-offsets --to-offset 135 --execute
 
-  leader             well: orders:1-2
+  leader             well: all of them
   isr                well: orders:2
-  order              well: orders:1-2
-  truncated          well: orders:1-2
-  logs               well: orders:1-2
-  last-stable-offset well: orders:1-2
+  order              well: all of them
+  truncated          well: all of them
+  logs               well: all of them
+  last-stable-offset well: all of them
   groups             well: orders:2
+  note               broker 1 not live (orders:2)
 In all: 2 partitions, 14 checks: 12 well, 1 not yet, 1 not well.
 """
     )
@@ -119,10 +121,34 @@ def test_what_is_waited_for_is_named_or_counted() -> None:
 
 
 def test_all_is_well_only_where_everything_was_looked_at() -> None:
-    assert verified_in_words(ALL_WELL) == "2 partitions, 14 checks: all is well."
+    back = seen(live=frozenset({1, 2, 3}), state={"isr": (3, 2, 1)}, logs=(log(1, *LINEAGE), *WELL.logs))
+    assert verified_in_words(Verified(PLAN, findings(PLANNED, back), NOW_MS)) == "1 partition, 7 checks: all is well."
     hidden = Verified(PLAN, findings(PLANNED, seen(min_isr=None)), NOW_MS)
     assert (hidden.good, "1 could not be looked at" in verified_in_words(hidden)) == (False, True)
     assert "nothing to look at" in verified_in_words(Verified(replace(PLAN, elections=()), (), 0))
+
+
+def test_a_replica_that_is_away_is_named_though_all_is_well() -> None:
+    text = shown(ALL_WELL)
+    assert "  note               broker 1 not live (all of them)\n" in text
+    assert text.splitlines()[-1] == "In all: 2 partitions, 14 checks: all came out well, and a replica is away."
+    unheard = replace(PLANNED, loss=replace(PLANNED.loss, unheard=(1,)))
+    text = shown(Verified(replace(PLAN, elections=(unheard, SECOND)), findings(unheard, WELL), NOW_MS))
+    assert (
+        "the log of broker 1 was not heard: what only its disk holds goes when it returns, unless it is saved" in text
+    )
+
+
+def test_a_list_of_partitions_that_is_too_long_for_a_row_stands_below_once() -> None:
+    topic = "payments.settlement.authorisations.europe-west.v2-production"
+    elections = tuple(replace(PLANNED, topic=topic, partition=2 * number) for number in range(100))
+    many, under = replace(PLAN, elections=elections), seen(state={"isr": (2,)})
+    verified = Verified(many, [one for planned in elections for one in findings(planned, under)], NOW_MS)
+    for width, format in itertools.product((80, 160, None), (OutputFormat.TABLE, OutputFormat.WIDE)):
+        lines = shown(verified, width=width, format=format).splitlines()
+        assert sum(":0,2,4,6" in line for line in lines) == 1
+        assert max(len(line) for line in lines if ":0,2,4" not in line) <= 200
+        assert any(line.startswith(" 100 partitions [1]  isr") for line in lines)
 
 
 # Brokers.

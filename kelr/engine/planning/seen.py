@@ -29,6 +29,8 @@ class Seen:
     error: str = ""
 
 
-def finding_of(planned: PlannedElection, check: Check, passed: Passed, text: str, command: str = "") -> Finding:
+def finding_of(
+    planned: PlannedElection, check: Check, passed: Passed, text: str, command: str = "", *, remark: str = ""
+) -> Finding:
     """One check of the planned partition."""
-    return Finding(planned.topic, planned.partition, check, passed, text, command)
+    return Finding(planned.topic, planned.partition, check, passed, text, command, remark)

@@ -29,8 +29,10 @@ from kelr.model import (
     PlannedElection,
 )
 
-__all__ = ["Seen", "findings"]
+__all__ = ["NOT_APPLIED", "Seen", "findings", "is_unapplied"]
 
+NOT_APPLIED = "it was not applied yet"
+"""Ends the text about the leader of a partition whose planned election was not begun."""
 _STATUS_COMMAND = "kelr recover status"
 
 
@@ -40,6 +42,11 @@ def findings(planned: PlannedElection, seen: Seen) -> tuple[Finding, ...]:
     Where the partition is gone, or nobody leads it, there is nothing else to look at than that (and the order).
     """
     return tuple(_findings(planned, seen))
+
+
+def is_unapplied(found: Finding) -> bool:
+    """Whether a finding says that the planned election was not begun."""
+    return found.check is Check.LEADER and found.passed is Passed.NOT_YET and found.text.endswith(NOT_APPLIED)
 
 
 def _findings(planned: PlannedElection, seen: Seen) -> Iterator[Finding]:
@@ -77,7 +84,7 @@ def _leader(planned: PlannedElection, state: PartitionState, seen: Seen, logs: K
     leader, epoch = state.leader, state.leader_epoch
     if leader is None:
         if epoch <= planned.evidence.leader_epoch:
-            text = f"nobody leads, as before the plan (leader epoch {epoch}): it was not applied yet"
+            text = f"nobody leads, as before the plan (leader epoch {epoch}): {NOT_APPLIED}"
             return finding_of(planned, Check.LEADER, Passed.NOT_YET, text)
         text = (
             f"nobody leads (leader epoch {epoch}, {planned.evidence.leader_epoch} in the plan): whoever led since"
@@ -132,7 +139,8 @@ def _isr(planned: PlannedElection, state: PartitionState, seen: Seen) -> Finding
     if missing:
         text = f"the ISR is {size}: {brokers(missing)} catching up{down}"
         return finding_of(planned, Check.ISR, Passed.NOT_YET, text)
-    return finding_of(planned, Check.ISR, Passed.YES, f"the ISR is {size}: every live replica{down}")
+    text = f"the ISR is {size}: every live replica{down}"
+    return finding_of(planned, Check.ISR, Passed.YES, text, remark=down.removeprefix("; "))
 
 
 # The replicas' order.

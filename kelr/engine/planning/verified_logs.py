@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kelr.engine.logs import KnownLogs, segments
 from kelr.engine.planning.seen import Seen, finding_of
-from kelr.engine.words import joined, plural
+from kelr.engine.words import agree, brokers, joined, plural
 from kelr.model import (
     Check,
     Finding,
@@ -61,7 +61,8 @@ def kept_up_to(planned: PlannedElection, log: ReplicaLog | None) -> int | None:
 def truncated(planned: PlannedElection, state: PartitionState, seen: Seen, logs: KnownLogs) -> Finding:
     """The replicas whose logs were to be cut: a log that agrees with the leader's was."""
     predicted = [one for one in planned.loss.truncations if one.replica != state.leader]
-    if not predicted:
+    unknown = _unknown_tails(planned, state, seen)
+    if not predicted and not unknown:
         return finding_of(planned, Check.TRUNCATED, Passed.YES, "no replica had anything to give up")
     later = [one for one in predicted if one.replica not in seen.live or one.replica not in state.replicas]
     now = [one for one in predicted if one not in later]
@@ -71,11 +72,32 @@ def truncated(planned: PlannedElection, state: PartitionState, seen: Seen, logs:
         passed, text = _cut(truncation, state.leader, logs)
         worst = max(worst, passed, key=_WORSE.index)
         texts.append(text)
-    texts += [f"{one.replica} is not live: {_gives_up(one)} when it returns" for one in later]
+    remarks = [f"{one.replica} is not live: {_gives_up(one)} when it returns" for one in later]
+    if unknown:
+        remarks.append(_of_unknown_tails(unknown))
     if not now:
         texts.insert(0, "no live replica had anything to give up")
     command = "" if worst is Passed.YES else f"kelr log-info --lineage {planned.address}"
-    return finding_of(planned, Check.TRUNCATED, worst, "; ".join(texts), command)
+    text, remark = "; ".join((*texts, *remarks)), "; ".join(remarks)
+    return finding_of(planned, Check.TRUNCATED, worst, text, command, remark=remark)
+
+
+def _unknown_tails(planned: PlannedElection, state: PartitionState, seen: Seen) -> list[int]:
+    """Replicas that are away still, and of whose logs nobody knew in the plan whether they hold more."""
+    return [
+        replica
+        for replica in planned.loss.unheard
+        if replica not in seen.live and replica in state.replicas and replica != planned.elect
+    ]
+
+
+def _of_unknown_tails(replicas: list[int]) -> str:
+    logs, disks = (agree(len(replicas), *words) for words in (("log", "logs"), ("its disk", "their disks")))
+    returns = agree(len(replicas), "it returns", "they return")
+    return (
+        f"the {logs} of {brokers(replicas)} {agree(len(replicas), 'was', 'were')} not heard: what only {disks}"
+        f" {agree(len(replicas), 'holds', 'hold')} goes when {returns}, unless it is saved first"
+    )
 
 
 def _gives_up(truncation: Truncation) -> str:
