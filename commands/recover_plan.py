@@ -122,6 +122,7 @@ def plan_and_show(session: Session, wanted: Wanted) -> None:
             only_unsafe=wanted.only_unsafe,
             progress=progress,
         )
+    _check_designated(wanted, made)
     check_they_hold_replicas(session, wanted.wish.gone, source.cluster(), made.replicas)
     if wanted.out is not None:
         write_plan(made.plan, wanted.out, overwrite=wanted.overwrite)
@@ -130,6 +131,16 @@ def plan_and_show(session: Session, wanted: Wanted) -> None:
     _show(session, wanted, made)
     if made.errors:
         raise topics_failed(made.errors, some_worked=made.decided > 0)
+
+
+def _check_designated(wanted: Wanted, made: Made) -> None:
+    whom = wanted.wish.desired_leader
+    if whom is not None and made.decided and whom not in made.replicas:
+        held = ", ".join(map(str, sorted(made.replicas)))
+        raise UsageError(
+            f"--designate {whom}: no partition that was looked at has a replica there, only on brokers {held}",
+            next_step="name one of their replicas",
+        )
 
 
 def _show(session: Session, wanted: Wanted, made: Made) -> None:
@@ -148,7 +159,7 @@ def _show(session: Session, wanted: Wanted, made: Made) -> None:
     show_plan(output, plan, context=context, errors=made.errors, full=wanted.full)
     for line in broker_order_lines(Layout(output.width), broker_order(plan)):
         output.line(line)
-    if not plan.elections and not plan.not_planned:
+    if not plan.elections and not plan.not_planned and (made.decided or not made.errors):
         output.note("every partition that was looked at has its leader and enough replicas in sync")
     say_other_rescues(output, rescues)
     for command in _collecting(wanted, plan):

@@ -157,6 +157,8 @@ def quorum_owing(minimal_replicas: Callable[[TopicPartition], int | None]) -> Ow
     def owing(decision: Decision, _passed_s: float) -> tuple[int, ...]:
         if _is_led(decision):
             return ()
+        if _can_never_be_enough(decision, minimal_replicas):
+            return ()
         outcome = next(one for one in decision.elections if one.election is ElectionType.LONGEST_LOG_BALANCED)
         return outcome.waits_for or _too_few(decision, minimal_replicas)
 
@@ -199,9 +201,15 @@ def _too_few(decision: Decision, minimal_replicas: Callable[[TopicPartition], in
     """The replicas that were not heard, where fewer were than are asked for."""
     least = minimal_replicas(TopicPartition(decision.topic, decision.partition))
     heard = sum(candidate.heard for candidate in decision.candidates)
-    if least is None or heard >= least:
+    if least is None or heard >= least or _can_never_be_enough(decision, minimal_replicas):
         return ()
     return tuple(candidate.replica for candidate in decision.candidates if not candidate.heard)
+
+
+def _can_never_be_enough(decision: Decision, minimal_replicas: Callable[[TopicPartition], int | None]) -> bool:
+    """Whether more replicas are to be heard than there are: nobody is waited for, and the election is refused."""
+    least = minimal_replicas(TopicPartition(decision.topic, decision.partition))
+    return least is not None and least > len(decision.candidates)
 
 
 def _is_led(decision: Decision) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shlex
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -370,6 +371,41 @@ def test_too_few_logs_are_refused(kelr: Kelr, carrier: Carrier, tmp_path: Path) 
     assert ran.code == 6
     assert "refused: orders:1" in ran.out
     assert carrier.plans == []
+
+
+@pytest.mark.parametrize("kind", ["longest_log_balanced", "longest_log_aggressive"])
+def test_more_replicas_than_there_are_are_not_waited_for(kelr: Kelr, carrier: Carrier, kind: str) -> None:
+    began = time.monotonic()
+    ran = kelr("elect", "-e", kind, "orders:1", "--minimal-replicas", "7", "--timeout", "60", *CONNECTION)
+    assert time.monotonic() - began < 20
+    assert (ran.code, ran.out, carrier.plans) == (2, "", [])
+    assert ran.err == (
+        "kelr: error: as many as 7 replicas are to be heard, and no partition that was named has more than 3\n"
+        "  next: give --minimal-replicas (minimalReplicas in a file) 3 or less\n"
+    )
+
+
+def test_a_partition_with_too_few_replicas_is_refused_beside_others_and_not_waited_for(
+    kelr: Kelr, carrier: Carrier, tmp_path: Path
+) -> None:
+    file = tmp_path / "elect.json"
+    entries = [{"topic": "orders", "partition": 1, "minimalReplicas": 7}, {"topic": "orders", "partition": 0}]
+    file.write_text(json.dumps({"partitions": entries}))
+    began = time.monotonic()
+    ran = kelr("elect", "-e", "balanced", "--path-to-json-file", str(file), "--timeout", "60", *CONNECTION)
+    assert time.monotonic() - began < 20
+    assert ran.code == 6, ran.err
+    assert carrier.plans == []
+
+
+@pytest.mark.parametrize("targets", [["orders:1"], ["orders:1", "orders:2"]])
+def test_a_designated_broker_without_any_replica_is_a_wrong_flag(
+    kelr: Kelr, carrier: Carrier, targets: list[str]
+) -> None:
+    ran = kelr("elect", "-e", "designation", "--designate", "9", *targets, *CONNECTION)
+    assert (ran.code, ran.out, carrier.plans) == (2, "", [])
+    assert "kelr: error: orders:1 has no replica on broker 9: its replicas are 3, 1, 2" in ran.err
+    assert "next: name one of its replicas" in ran.err
 
 
 def test_balanced_waits_and_says_for_whom_and_elects_nobody_without_the_quorum(kelr: Kelr, carrier: Carrier) -> None:
