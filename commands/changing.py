@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kelr.commands.session import Session
 from kelr.durable import make_directory
 from kelr.engine.planning import plan_id
-from kelr.errors import KelrError, NotAuthorizedError, PartlyDoneError, RefusedError, UsageError
-from kelr.model.plan import Applied, Ended, Plan
+from kelr.errors import KelrError, NotAuthorizedError, NotRecordedError, PartlyDoneError, RefusedError, UsageError
+from kelr.model.plan import Applied, Ended, Plan, Unplanned
 from kelr.recovery.hand import Hand
-from kelr.recovery.places import cluster_directory
+from kelr.recovery.places import cluster_directory, state_directory
 from kelr.recovery.plan_file import write_plan
+from kelr.recovery.shelf import refuse_open_journals
 from kelr.recovery.who import Who, whoever_runs_this
 from kelr.view.plan_words import named, partitions_in_words
 
@@ -58,6 +59,24 @@ def kept_plan(plan: Plan, state: Path) -> Path | None:
     except (UsageError, OSError):
         return None
     return path
+
+
+def refuse_open(session: Session, plan: Plan) -> None:
+    """Raises RefusedError where an earlier run was cut short that concerns partitions of this plan that want an
+    election: what it left behind, an order or a config, would be taken for the state of the cluster."""
+    wanted = [one.address for one in plan.elections]
+    wanted += [one.address for one in plan.not_planned if one.why is Unplanned.REFUSED]
+    refuse_open_journals(state_directory(), session.source().cluster().cluster_id, wanted)
+
+
+def carried_out(
+    apply: Callable[[], tuple[Applied, ...]],
+) -> tuple[tuple[Applied, ...], NotRecordedError | None]:
+    """The results, also where they could not be written down; then with the error that says so."""
+    try:
+        return apply(), None
+    except NotRecordedError as error:
+        return error.results, error
 
 
 def applied_failed(applied: Sequence[Applied]) -> KelrError | None:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from kelr import __version__
-from kelr.commands.changing import applied_failed, hand_of, kept_plan, require_live, who_changes
+from kelr.commands.changing import (
+    applied_failed,
+    carried_out,
+    hand_of,
+    kept_plan,
+    refuse_open,
+    require_live,
+    who_changes,
+)
 from kelr.commands.consent import ask_consent, shown_before_asking
+from kelr.commands.election_checks import check_possible
 from kelr.commands.election_options import Wanted, read_options
 from kelr.commands.recovering import reporter, source_with
 from kelr.commands.session import Session, now_ms
@@ -17,7 +27,7 @@ from kelr.commands.topic_errors import topics_failed
 from kelr.controller import choose_rules
 from kelr.engine.planning import plan_of
 from kelr.engine.words import brokers
-from kelr.errors import KelrError, PartlyDoneError, RefusedError
+from kelr.errors import KelrError, NotRecordedError, PartlyDoneError, RefusedError
 from kelr.model import Cluster, ElectionType, PartitionState, Situation, TopicError, TopicPartition
 from kelr.model.plan import Applied, Consent, Ended, Method, NotPlanned, Plan, Unplanned
 from kelr.model.waiting import Waiting
@@ -63,10 +73,11 @@ def carry_out(session: Session, wanted: Wanted, logs: Sequence[Path]) -> None:
     errors = found.snapshot.topic_errors
     context = PlanContext(stock_connection=stock_connection(session))
     if wanted.dry_run:
-        following = _after_dry_run(session, wanted, plan, logs)
+        following = _after_dry_run(session, wanted, plan)
         show_plan(session.output, plan, context=context, errors=errors, following=following)
         applied: tuple[Applied, ...] = ()
     else:
+        refuse_open(session, plan)
         applied = _apply(session, source, wanted, plan, errors=errors, context=context)
     error = _ended(plan, applied, errors)
     if error is not None:
@@ -79,6 +90,7 @@ def carry_out(session: Session, wanted: Wanted, logs: Sequence[Path]) -> None:
 def _gathered(session: Session, source: Source, wanted: Wanted) -> Gathered:
     with session.progress("partitions whose logs were asked for") as progress:
         first = gather(source, wanted.selection, clock_ms=now_ms, leave_out=_leave_out(wanted), progress=progress)
+    check_possible(wanted, first)
     owing = _owing(wanted)
     if owing is None:
         return first
@@ -174,14 +186,17 @@ def _apply(
         consented = ask_consent(output, plan, wanted.given)
     except RefusedError:
         if not output.format.for_people:
-            show_plan(output, plan, context=context, errors=errors)
+            following = _after_dry_run(session, wanted, plan)
+            show_plan(output, plan, context=context, errors=errors, following=following)
         raise
     applied: tuple[Applied, ...] = ()
     saved: Path | None = None
+    unrecorded: NotRecordedError | None = None
     if plan.elections:
         state = state_directory()
         saved = kept_plan(plan, state) if any(one.method is not Method.PREFERRED for one in plan.elections) else None
-        applied = apply_plan(
+        carrying_out = functools.partial(
+            apply_plan,
             plan,
             source=source,
             hand=hand_of(session),
@@ -194,8 +209,12 @@ def _apply(
             report=reporter(session),
             command="elect",
         )
+        applied, unrecorded = carried_out(carrying_out)
         output.end_progress()
-    show_applied(output, plan, applied, context=context, errors=errors, following=_after(plan, applied, saved))
+    following = _after(plan, applied, saved) if unrecorded is None else ("recover", "resume")
+    show_applied(output, plan, applied, context=context, errors=errors, following=following)
+    if unrecorded is not None:
+        raise unrecorded
     return applied
 
 
@@ -232,7 +251,7 @@ def _after(plan: Plan, applied: Sequence[Applied], saved: Path | None) -> tuple[
     return ("describe", *_targets([one.address for one in plan.elections])) if plan.elections else None
 
 
-def _after_dry_run(session: Session, wanted: Wanted, plan: Plan, logs: Sequence[Path]) -> tuple[str, ...] | None:
+def _after_dry_run(session: Session, wanted: Wanted, plan: Plan) -> tuple[str, ...] | None:
     """The command that carries it out; where that cannot be written down, the one that explains."""
     if not plan.elections:
         return None
@@ -241,7 +260,7 @@ def _after_dry_run(session: Session, wanted: Wanted, plan: Plan, logs: Sequence[
         # A reason is for somebody to give, and a snapshot cannot be changed.
         return ("explain", *_targets([one.address for one in plan.elections]))
     accepted = ("--accept-loss", str(plan.loss_to_accept)) if Consent.LOSS in kinds else ()
-    return (*wanted.repeat, *(text for path in logs for text in ("--logs", str(path))), *accepted)
+    return (*wanted.repeat, *accepted)
 
 
 def _targets(addresses: Sequence[TopicPartition]) -> tuple[str, ...]:

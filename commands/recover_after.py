@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from kelr.commands.options import with_output, with_session
+from kelr.commands.options import with_session
 from kelr.commands.session import Session
 from kelr.errors import ExitCode
-from kelr.view.output import Output
 
 CONSENT = "Consent"
 _SETTLED = {
@@ -125,9 +124,9 @@ def hold(
     hold_it(session, topic, yes_clear=yes_clear_elr_of, force=force, dry_run=dry_run)
 
 
-@with_output()
+@with_session()
 def log(
-    output: Output,
+    session: Session,
     *,
     since: Annotated[
         str | None, typer.Option("--since", metavar="TIME", help="Only what is newer: 2h, or 2026-08-20T03:12:00Z.")
@@ -138,10 +137,14 @@ def log(
 ) -> None:
     """Show who changed what: the audit log of this user on this machine.
 
+    It needs no cluster. With the flags of one, only what concerns that cluster is
+    shown.
+
     Examples:
       kelr recover log --since 24h
       kelr recover log --topic orders -o json
+      kelr recover log --context production
     """
     from kelr.commands.recover_settle import show_log  # noqa: PLC0415 - not for --help
 
-    show_log(output, since=since, topics=topic or ())
+    show_log(session, since=since, topics=topic or ())

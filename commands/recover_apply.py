@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kelr.commands.changing import applied_failed, hand_of, kept_plan, require_live, who_changes
+from kelr.commands.changing import (
+    applied_failed,
+    carried_out,
+    hand_of,
+    kept_plan,
+    refuse_open,
+    require_live,
+    who_changes,
+)
 from kelr.commands.consent import ask_consent, can_ask, read_accepted_loss
 from kelr.commands.recover_verify import plan_of_topics
 from kelr.commands.recovering import (
@@ -14,15 +23,16 @@ from kelr.commands.recovering import (
     plan_for_this_cluster,
     reporter,
     rescue_commands,
+    say_disks,
     say_other_rescues,
     source_with,
 )
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.engine.planning import only_partitions
-from kelr.errors import KelrError, RefusedError, UsageError
+from kelr.errors import KelrError, NotRecordedError, RefusedError, UsageError
 from kelr.model import TopicPartition
-from kelr.model.plan import Applied, Ended, Plan, Unplanned
+from kelr.model.plan import Applied, Consent, Ended, Plan, Unplanned
 from kelr.recovery.acls import require_authorization
 from kelr.recovery.apply import DEFAULT_BATCH, apply_plan, check_plan
 from kelr.recovery.consent import Consented, missing_consent
@@ -100,6 +110,7 @@ def carry_out(session: Session, wanted: Wanted) -> None:
     plan = _in_time(session, saved.plan, wanted)
     if wanted.topics:
         plan = plan_of_topics(plan, wanted.topics, wanted.path)
+    refuse_open(session, plan)
     if saved.edited:
         plan = _planned_again(session, saved, plan, source)
     if plan.elections:
@@ -110,6 +121,7 @@ def carry_out(session: Session, wanted: Wanted) -> None:
     if session.output.format.for_people:
         show_plan(session.output, plan, context=context)
         say_other_rescues(session.output, rescues)
+    say_disks(session.output, plan, now_ms())
     checked = Checked(plan, _checked(session, source, plan, wanted))
     if session.output.format.for_people and plan.elections:
         for line in checked_lines(Layout(session.output.width), checked):
@@ -121,7 +133,7 @@ def carry_out(session: Session, wanted: Wanted) -> None:
     if wanted.dry_run or _nobody_to_ask(session.output, wanted.given):
         _end_dry_run(session, wanted, checked, context)
         return
-    _apply(session, wanted, source, checked, context)
+    _apply(session, wanted, source, checked, context, again=saved.edited)
 
 
 # What is carried out.
@@ -172,19 +184,30 @@ def _checked(session: Session, source: Source, plan: Plan, wanted: Wanted) -> tu
     return checked
 
 
-def _apply(session: Session, wanted: Wanted, source: Source, checked: Checked, context: PlanContext) -> None:
+def _apply(
+    session: Session, wanted: Wanted, source: Source, checked: Checked, context: PlanContext, *, again: bool
+) -> None:
+    """Ask, and carry out what still holds.
+
+    Args:
+        again: the plan was worked out anew, so that it is no longer that of the file.
+    """
     part = only_partitions(checked.plan, checked.ready)
     done: tuple[Applied, ...] = ()
+    unrecorded: NotRecordedError | None = None
     if part.elections:
         try:
             consented = ask_consent(session.output, part, wanted.given)
         except RefusedError:
             if not session.output.format.for_people:
-                _show_results(session, checked.plan, checked.results, context, None)
+                forced = any(one.consent is Consent.FORCE for one in part.elections)
+                following = None if forced else _flags(wanted, part)
+                _show_results(session, checked.plan, checked.results, context, following)
             raise
         state = state_directory()
-        kept = kept_plan(checked.plan, state) or wanted.path
-        done = apply_plan(
+        kept = kept_plan(checked.plan, state)
+        carrying_out = functools.partial(
+            apply_plan,
             part,
             source=source,
             hand=hand_of(session),
@@ -197,12 +220,15 @@ def _apply(session: Session, wanted: Wanted, source: Source, checked: Checked, c
             keep_order=wanted.keep_order,
             report=reporter(session),
         )
+        done, unrecorded = carried_out(carrying_out)
         session.output.end_progress()
     else:
-        kept = wanted.path
+        kept = None
     applied = _together(checked, done)
-    _show_results(session, checked.plan, applied, context, _after(session, wanted, checked.plan, applied, kept))
-    error = applied_failed(applied)
+    file = kept if again and kept is not None else wanted.path
+    following = _after(session, wanted, checked.plan, applied, file) if unrecorded is None else ("recover", "resume")
+    _show_results(session, checked.plan, applied, context, following)
+    error = unrecorded or applied_failed(applied)
     if error is not None:
         raise error
 
@@ -271,7 +297,7 @@ def _show_results(
 
 
 def _after(
-    session: Session, wanted: Wanted, plan: Plan, applied: Sequence[Applied], kept: Path
+    session: Session, wanted: Wanted, plan: Plan, applied: Sequence[Applied], file: Path
 ) -> tuple[str, ...] | None:
     """The next command: what settles it, what verifies it, or what plans the refused ones again."""
     ends = {one.ended for one in applied}
@@ -281,7 +307,8 @@ def _after(
     if refused and session.output.format.for_people:
         session.output.note(f"to plan the refused again: {session.output.next_command(_again(plan, refused, wanted))}")
     if ends & {Ended.DONE, Ended.NOT_NEEDED}:
-        return ("recover", "verify", str(kept), "--wait")
+        topics = tuple(text for topic in wanted.topics for text in ("--topic", topic))
+        return ("recover", "verify", str(file), *topics, "--wait")
     return _again(plan, refused, wanted) if refused else None
 
 

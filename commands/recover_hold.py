@@ -12,6 +12,7 @@ from kelr.errors import PartlyDoneError, RefusedError, UsageError
 from kelr.model import TopicPartition
 from kelr.recovery.hold import Held, HoldPrice, hold_topic, price_of_hold
 from kelr.recovery.places import state_directory
+from kelr.recovery.shelf import refuse_open_journals
 from kelr.view.hold import Loses, Price, hold_view, price_head, price_lines
 from kelr.view.output import Output
 
@@ -27,6 +28,7 @@ def hold(session: Session, topic: str, *, yes_clear: str | None, force: str | No
         raise UsageError(
             f"--yes-clear-elr-of names topic {yes_clear}, and --topic {topic}", next_step="name the same topic twice"
         )
+    refuse_open_journals(state_directory(), session.source().cluster().cluster_id, (), topics=(topic,))
     price = price_of_hold(topic, source=session.source(), clock_ms=now_ms)
     output = session.output
     if output.format.for_people:
@@ -54,7 +56,8 @@ def hold(session: Session, topic: str, *, yes_clear: str | None, force: str | No
     _show_hold(output, price, held, _held_in_words(held), following=_after_hold(held))
     if not held.good:
         raise PartlyDoneError(
-            f"topic {topic} is not held as it should be: {_held_in_words(held)}", next_step="kelr recover status"
+            f"topic {topic} is not held as it should be: {_held_in_words(held)}",
+            next_step="free space, then kelr recover resume" if held.unrecorded else "kelr recover status",
         )
 
 
@@ -112,7 +115,8 @@ def _held_in_words(held: Held) -> str:
     left = f"; those of {', '.join(map(str, held.left))} are not" if held.left else ""
     restored = "has its old value" if held.config.restored else f"was not restored ({held.config.text})"
     start = "" if held.left else "; brokers may be started now, none of them is elected by itself"
-    return f"{cleared}{left}; min.insync.replicas {restored}{start}"
+    missing = f"; this could not be written down: {held.unrecorded}" if held.unrecorded else ""
+    return f"{cleared}{left}; min.insync.replicas {restored}{start}{missing}"
 
 
 def _hold_again(price: HoldPrice) -> tuple[str, ...] | None:
@@ -123,6 +127,8 @@ def _hold_again(price: HoldPrice) -> tuple[str, ...] | None:
 
 
 def _after_hold(held: Held) -> tuple[str, ...]:
+    if held.unrecorded:
+        return ("recover", "resume")
     return ("recover", "plan", held.topic, "--out", "plan.json") if held.good else ("recover", "status")
 
 

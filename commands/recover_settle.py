@@ -10,7 +10,7 @@ from typing import Any
 from kelr.commands.changing import hand_of, require_live, who_changes
 from kelr.commands.recovering import read_duration_ms, reporter
 from kelr.commands.session import Session, now_ms
-from kelr.errors import BadInputError, PartlyDoneError, UsageError
+from kelr.errors import BadInputError, ConnectError, PartlyDoneError, UsageError
 from kelr.model import Plan
 from kelr.recovery import audit
 from kelr.recovery.mending import PutRight
@@ -22,9 +22,9 @@ from kelr.recovery.status import PartitionStatus, RecoveryStatus, status
 from kelr.recovery.times import from_iso
 from kelr.recovery.undo import undo, undo_plan
 from kelr.view.audit import audit_view
-from kelr.view.output import Output
 from kelr.view.recovery_status import OpenJournal, Put, Standing, Status, show_put_right, show_status
 
+_NAME_A_CLUSTER = frozenset({"-b", "--command-config", "--context", "--snapshot"})
 _LINES_AT_ONCE = 1000
 """As many lines of the audit log decide how wide its columns are."""
 _RESTORED, _CHANGED, _NOT_RESTORED = "restored", "changed by somebody else", "not restored"
@@ -154,6 +154,11 @@ def _show_put_right(session: Session, done: PutRight, *, undone: bool) -> None:
     bad = [one for one in puts if not one.good]
     if not done.closed or bad:
         left = ", ".join(dict.fromkeys(one.name for one in bad)) or "the journal is open"
+        if done.unrecorded:
+            raise PartlyDoneError(
+                f"what was done is told here, and could not be written down: {done.unrecorded}",
+                next_step="free space, then kelr recover resume",
+            )
         raise PartlyDoneError(f"not everything is as it should be: {left}", next_step="kelr recover status tells more")
 
 
@@ -201,21 +206,40 @@ def _how(*, restored: bool, settled: bool) -> str:
 # The audit log.
 
 
-def show_log(output: Output, *, since: str | None, topics: Sequence[str]) -> None:
-    """Show the audit log, oldest first.
+def show_log(session: Session, *, since: str | None, topics: Sequence[str]) -> None:
+    """Show the audit log, oldest first; with the connection flags of a cluster, what concerns that one.
 
     Raises:
         UsageError: `since` is no moment.
         BadInputError: a line is garbled.
+        ConnectError: the cluster was named by its address and cannot be asked for its id.
     """
-    state = state_directory()
+    output, state = session.output, state_directory()
+    cluster_id = _cluster_named(session)
     since_ms = None if since is None else _moment_ms(since)
     with output.listing(audit_view(), {"file": str(audit_file(state))}) as listing:
-        records = audit.read(state, since_ms=since_ms, topics=topics or None)
+        records = audit.read(state, since_ms=since_ms, topics=topics or None, cluster_id=cluster_id)
         while batch := list(itertools.islice(records, _LINES_AT_ONCE)):
             listing.add(batch)
     if output.format.for_people and not listing.rows:
-        output.note(f"nothing in {audit_file(state)}" + (" since then" if since_ms is not None else ""))
+        where = "" if cluster_id is None else f" of cluster {cluster_id}"
+        output.note(f"nothing{where} in {audit_file(state)}" + (" since then" if since_ms is not None else ""))
+
+
+def _cluster_named(session: Session) -> str | None:
+    """The id of the cluster that flags name; None where none do. A context may know it without asking.
+
+    An address in the environment names none: who looks up what was done may have no cluster to ask.
+    """
+    if not _NAME_A_CLUSTER & set(session.connection_flags):
+        return None
+    try:
+        return session.settings.cluster_id or session.source().cluster().cluster_id
+    except ConnectError as error:
+        raise type(error)(
+            f"which cluster's records to show is not known: {error.message}",
+            next_step="leave the connection flags out, to see the records of all clusters",
+        ) from error
 
 
 def _moment_ms(text: str) -> int:

@@ -10,6 +10,7 @@
     │   └── LabError               5   the lab's own cluster could not be set up or driven
     ├── RefusedError               6   refused for safety
     └── PartlyDoneError            7   some of it was done; the rest is named
+        └── NotRecordedError       7   it was done, and the record of it could not be written
 
 Exit code 1 is not an error: ``--check`` found something, or a verification failed (see `ExitCode`).
 """
@@ -17,6 +18,7 @@ Exit code 1 is not an error: ``--check`` found something, or a verification fail
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 
 class ExitCode(IntEnum):
@@ -95,3 +97,15 @@ class PartlyDoneError(KelrError):
     """Some of what was asked was done; the message names what was not."""
 
     exit_code = ExitCode.PARTLY_DONE
+
+
+class NotRecordedError(PartlyDoneError):
+    """Something was done that could not be recorded as it should; nothing goes on until it is.
+
+    Args:
+        results: what became of all that was asked for, to be told all the same.
+    """
+
+    def __init__(self, message: str, *, results: tuple[Any, ...], next_step: str | None = None) -> None:
+        super().__init__(message, next_step=next_step)
+        self.results = results

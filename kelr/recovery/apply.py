@@ -5,19 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from kelr.controller import Election, RuleSet
 from kelr.engine.planning import plan_id
-from kelr.errors import ConnectError, RefusedError, UsageError
+from kelr.errors import ConnectError, KelrError, NotRecordedError, RefusedError, UsageError
 from kelr.model import Plan, PlannedElection, TopicPartition
 from kelr.model.plan import Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.acls import require_authorization
+from kelr.recovery.audit import AuditRecord
 from kelr.recovery.audited import election_line
-from kelr.recovery.batches import Batch
+from kelr.recovery.batches import Batch, BatchDone
 from kelr.recovery.consent import Consented, missing_consent
 from kelr.recovery.fences import result_of, verdict
 from kelr.recovery.hand import Hand
@@ -31,6 +32,7 @@ from kelr.sources.base import Source
 
 DEFAULT_BATCH = 100
 MOST_IN_A_BATCH = 1000
+_INTERRUPTED = "interrupted before it was begun"
 
 
 def apply_plan(
@@ -71,7 +73,8 @@ def apply_plan(
             open that concerns the same partitions. Nothing was changed.
         NotAuthorizedError: the principal lacks an ACL. Nothing was changed.
         ConnectError, AuthenticationError: the cluster cannot be reached. Nothing was changed.
-        UsageError: the journal or the audit log cannot be written.
+        UsageError: the journal or the audit log cannot be written. Nothing was changed.
+        NotRecordedError: one of them could not be written after something was changed; it has the results.
         PartlyDoneError: interrupted a second time, while orders were being restored.
     """
     site = Site(source, hand, state_directory, clock_ms, who, rules, report, patience or Patience())
@@ -86,7 +89,7 @@ def apply_plan(
     require_authorization(hand, plan)
     name = plan_id(plan)
     with cluster_lock(state_directory, cluster_id):
-        refuse_open_journals(state_directory, cluster_id, plan)
+        refuse_open_journals(state_directory, cluster_id, [one.address for one in plan.elections])
         audit.append(state_directory)
         path = journal_path(state_directory, cluster_id, name, clock_ms())
         with Journal.begin(
@@ -190,37 +193,56 @@ class Run:
     def all(
         self, elections: Sequence[PlannedElection], *, batch: int, pause_s: float, ending: Ending
     ) -> tuple[Applied, ...]:
-        """Every batch; the journal is ended where nothing is left to put right."""
+        """Every batch; the journal is ended where nothing is left to put right.
+
+        Raises:
+            NotRecordedError: a record could not be written after something was changed; it has the results, and the
+                journal is open.
+            UsageError: the journal cannot be written, and nothing was changed.
+            ConnectError: the cluster cannot be reached, and nothing was changed.
+        """
         results: list[Applied] = []
         settled, stopped = True, ""
+        unwritten: KelrError | None = None
         for part in _parts(elections, batch):
             if results and pause_s and not stopped:
                 stopped = self._pause(pause_s, len(results), len(elections))
-            if stopped:
-                self._tell(part, results, elections, tuple(_not_tried(one, stopped) for one in part))
-                continue
             try:
-                work = Batch(self.site, self.journal, part, len(results), len(elections), self.keep_order)
-                done = work.run()
+                done = self._batch(part, len(results), len(elections), stopped)
             except KeyboardInterrupt:
                 # Before anything of this batch was begun.
-                stopped = "interrupted before it was begun"
-                self._tell(part, results, elections, tuple(_not_tried(one, stopped) for one in part))
-                continue
-            except ConnectError as error:
+                stopped = _INTERRUPTED
+                done = _left(part, stopped)
+            except (ConnectError, UsageError) as error:
                 if not results:
-                    if ending is Ending.APPLIED:
+                    if ending is Ending.APPLIED and isinstance(error, ConnectError):
                         self.journal.end(ending)
                     raise
+                unwritten = unwritten or (error if isinstance(error, UsageError) else None)
                 stopped = error.message
-                self._tell(part, results, elections, tuple(_not_tried(one, stopped) for one in part))
-                continue
+                done = _left(part, stopped)
             settled = settled and done.settled
-            self._tell(part, results, elections, done.results)
-            stopped = "interrupted before it was begun" if done.interrupted else ""
-        if settled and self.may_end:
-            self.journal.end(ending)
+            unwritten = unwritten or done.failure
+            unwritten = self._tell(part, results, elections, done.results, skip=unwritten is not None) or unwritten
+            stopped = stopped or _why_to_stop(done, unwritten)
+        if settled and self.may_end and unwritten is None:
+            unwritten = self._ended(ending)
+        if unwritten is not None:
+            raise _not_recorded(unwritten, results)
         return tuple(results)
+
+    def _batch(self, part: Sequence[PlannedElection], done: int, total: int, stopped: str) -> BatchDone:
+        if stopped:
+            return _left(part, stopped)
+        return Batch(self.site, self.journal, part, done, total, self.keep_order).run()
+
+    def _ended(self, ending: Ending) -> KelrError | None:
+        """Why the journal's end could not be written; None where it was."""
+        try:
+            self.journal.end(ending)
+        except UsageError as error:
+            return error
+        return None
 
     def _tell(
         self,
@@ -228,12 +250,42 @@ class Run:
         results: list[Applied],
         elections: Sequence[PlannedElection],
         new: tuple[Applied, ...],
-    ) -> None:
-        """Into the audit log, the journal, and to whoever watches; the journal last, so that no audit line is lost."""
-        audit.append(
-            self.site.state_directory,
-            *(
-                election_line(
+        *,
+        skip: bool,
+    ) -> KelrError | None:
+        """Into the audit log, the journal, and to whoever watches; the journal last, so that no audit line is lost.
+
+        Returns why one of them could not be written: what was done is told all the same.
+
+        Args:
+            skip: a record is missing already: those of elections that were not begun can wait.
+        """
+        failure: KelrError | None = None
+        if not (skip and all(result.ended is Ended.NOT_TRIED for result in new)):
+            failure = self.record(part, new)
+        results.extend(new)
+        good = sum(result.good for result in results)
+        text = f"{len(results)} of {len(elections)} done, {good} of them as planned"
+        self.site.tell(ApplyEvent(Stage.DONE, text, len(results), len(elections), new))
+        return failure
+
+    def record(self, part: Sequence[PlannedElection], new: Sequence[Applied]) -> KelrError | None:
+        """Results into the audit log and the journal; why one of them could not be written, where it could not."""
+        failure: KelrError | None = None
+        try:
+            audit.append(self.site.state_directory, *self._lines(part, new))
+        except (UsageError, RefusedError) as error:
+            failure = error
+        try:
+            self.journal.applied(new, audited=failure is None)
+        except UsageError as error:
+            failure = failure or error
+        return failure
+
+    def _lines(self, part: Sequence[PlannedElection], new: Sequence[Applied]) -> Iterator[AuditRecord]:
+        for one, result in zip(part, new, strict=True):
+            if result.ended is not Ended.NOT_TRIED:
+                yield election_line(
                     one,
                     result,
                     at_ms=self.site.clock_ms(),
@@ -244,27 +296,33 @@ class Run:
                     journal=self.journal.path.name,
                     consented=self.consented,
                 )
-                for one, result in zip(part, new, strict=True)
-                if result.ended is not Ended.NOT_TRIED
-            ),
-        )
-        self.journal.applied(new)
-        results.extend(new)
-        good = sum(result.good for result in results)
-        text = f"{len(results)} of {len(elections)} done, {good} of them as planned"
-        self.site.tell(ApplyEvent(Stage.DONE, text, len(results), len(elections), new))
 
     def _pause(self, pause_s: float, done: int, total: int) -> str:
         self.site.tell(ApplyEvent(Stage.PAUSE, f"waiting {pause_s:g} s, as asked for", done, total))
         try:
             self.site.patience.sleep(pause_s)
         except KeyboardInterrupt:
-            return "interrupted before it was begun"
+            return _INTERRUPTED
         return ""
 
 
-def _not_tried(planned: PlannedElection, text: str) -> Applied:
-    return result_of(planned, Ended.NOT_TRIED, text=text)
+def _left(part: Sequence[PlannedElection], why: str) -> BatchDone:
+    """A batch that was not begun."""
+    return BatchDone(tuple(result_of(one, Ended.NOT_TRIED, text=why) for one in part), settled=True, interrupted=False)
+
+
+def _why_to_stop(done: BatchDone, unwritten: KelrError | None) -> str:
+    if unwritten is not None:
+        return f"not begun: {unwritten.message}"
+    return _INTERRUPTED if done.interrupted else ""
+
+
+def _not_recorded(error: KelrError, results: Sequence[Applied]) -> NotRecordedError:
+    return NotRecordedError(
+        f"what was done is told here, and could not be written down: {error.message}",
+        results=tuple(results),
+        next_step="free space, then kelr recover resume: it writes what is missing, and does what was not begun",
+    )
 
 
 def _parts(elections: Sequence[PlannedElection], batch: int) -> list[Sequence[PlannedElection]]:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from kelr import __version__
@@ -22,6 +23,8 @@ from kelr.recovery.who import Who
 
 _LOCK_TIMEOUT_S = 10.0
 _LOCK_STEP_S = 0.02
+_FIRST_MS, _LAST_MS = 0, 253_402_300_799_999
+"""From 1970 to the end of the year 9999, in milliseconds."""
 
 
 class AuditWhat(StrEnum):
@@ -104,13 +107,18 @@ def append(state_directory: Path, *records: AuditRecord, sleep: Callable[[float]
 
 
 def read(
-    state_directory: Path, *, since_ms: int | None = None, topics: Sequence[str] | None = None
+    state_directory: Path,
+    *,
+    since_ms: int | None = None,
+    topics: Sequence[str] | None = None,
+    cluster_id: str | None = None,
 ) -> Iterator[AuditRecord]:
     """The audit log's lines, oldest first; none where there is no log yet.
 
     Args:
         since_ms: leave out what is older.
         topics: leave out other topics.
+        cluster_id: leave out other clusters; None takes them all.
 
     Raises:
         BadInputError: a line is no audit record; names the line.
@@ -120,7 +128,8 @@ def read(
         return
     for number, line in read_lines(path, "audit log"):
         record = _record(line, path, number)
-        if (since_ms is None or record.at_ms >= since_ms) and (topics is None or record.topic in topics):
+        in_time = since_ms is None or record.at_ms >= since_ms
+        if in_time and (topics is None or record.topic in topics) and cluster_id in {None, record.cluster_id}:
             yield record
 
 
@@ -136,6 +145,10 @@ def _opened(path: Path, sleep: Callable[[float], None]) -> AppendOnlyFile:
 
 
 _FIELDS = frozenset(AuditRecord.__dataclass_fields__)
+_TEXTS = ("command", "topic", "user", "host", "result", "version", "text")
+_TEXTS_OR_NONE = ("cluster_id", "principal", "plan_id", "journal", "election", "method", "force_reason", "error")
+_NUMBERS_OR_NONE = ("partition", "wanted")
+_OBJECTS = ("before", "after", "consent")
 
 
 def _record(line: Mapping[str, Any], path: Path, number: int) -> AuditRecord:
@@ -143,8 +156,36 @@ def _record(line: Mapping[str, Any], path: Path, number: int) -> AuditRecord:
     try:
         known = {name: value for name, value in line.items() if name in _FIELDS}
         record = AuditRecord(**{**known, "what": AuditWhat(known["what"])})
-        if isinstance(record.at_ms, int) and isinstance(record.topic, str):
-            return record
-    except (KeyError, TypeError, ValueError) as error:
-        raise BadInputError(f"{path}, line {number}: not an audit record: {error}") from error
-    raise BadInputError(f"{path}, line {number}: not an audit record: at_ms or topic is of another type")
+        wrong = next(_wrong(record), None)
+    except KeyError as error:
+        wrong = f"it lacks {error}"
+    except (TypeError, ValueError) as error:
+        wrong = str(error)
+    if wrong is not None:
+        raise BadInputError(
+            f"{path}, line {number}: not an audit record: {wrong}",
+            next_step="nothing but kelr writes this file: keep it as it is elsewhere, and take that line out of it",
+        )
+    return record
+
+
+def _wrong(record: AuditRecord) -> Iterator[str]:
+    """Fields of another type than their own, and a time that no calendar has."""
+    yield from (f"{name} is no text" for name in _TEXTS if not isinstance(getattr(record, name), str))
+    yield from (
+        f"{name} is no text" for name in _TEXTS_OR_NONE if not isinstance(getattr(record, name), str | NoneType)
+    )
+    yield from (
+        f"{name} is no number" for name in _NUMBERS_OR_NONE if not _is_number(getattr(record, name), or_none=True)
+    )
+    yield from (f"{name} is no object" for name in _OBJECTS if not isinstance(getattr(record, name), dict))
+    if not isinstance(record.loss, dict | NoneType):
+        yield "loss is no object"
+    if not isinstance(record.evidence, list) or not all(isinstance(one, dict) for one in record.evidence):
+        yield "evidence is no list of objects"
+    if not _is_number(record.at_ms) or not _FIRST_MS <= record.at_ms <= _LAST_MS:
+        yield f"at_ms is {record.at_ms!r}, no time since 1970"
+
+
+def _is_number(value: object, *, or_none: bool = False) -> bool:
+    return (isinstance(value, int) and not isinstance(value, bool)) or (or_none and value is None)

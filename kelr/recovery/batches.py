@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kelr.controller import Election
 from kelr.engine.planning import moved_on, moved_on_reordered
-from kelr.errors import ConnectError, PartlyDoneError
+from kelr.errors import ConnectError, PartlyDoneError, UsageError
 from kelr.model import Method, PartitionState, PlannedElection, TopicPartition
 from kelr.model.plan import Applied, Difference
 from kelr.recovery.conclude import Course, conclude
@@ -29,6 +29,8 @@ class BatchDone:
     settled: bool
     """No partition of it is left for resume or undo."""
     interrupted: bool
+    failure: UsageError | None = None
+    """Why a line of the journal is missing, where something was changed all the same: nothing more may be begun."""
 
 
 @dataclass(slots=True)
@@ -53,7 +55,7 @@ class Batch:
 
         Raises:
             ConnectError, AuthenticationError: the cluster cannot be reached, and nothing was begun.
-            UsageError: the journal cannot be written any more; orders were restored as far as possible.
+            UsageError: the journal cannot be written; nothing was asked of the cluster.
             PartlyDoneError: interrupted a second time, while orders were being restored.
         """
         refused = self._check()
@@ -68,13 +70,14 @@ class Batch:
         except Exception as error:
             failure = error
         self._restore()
-        failure = failure or self._requests.write_failure
-        if failure is not None:
+        if failure is not None and not (isinstance(failure, UsageError) and self._requests.sent):
             raise failure
+        unwritten = failure if isinstance(failure, UsageError) else self._requests.write_failure
         concluded = self._conclude(interrupted=interrupted)
         by_address = {result.address: result for result in (*refused, *concluded)}
         settled = all(course.back is None or course.back.settled for course in self._courses.values())
-        return BatchDone(tuple(by_address[one.address] for one in self.elections), settled, interrupted)
+        results = tuple(by_address[one.address] for one in self.elections)
+        return BatchDone(results, settled, interrupted, unwritten)
 
     def _check(self) -> list[Applied]:
         """The fences; what passes them has a course from here on."""
@@ -114,7 +117,12 @@ class Batch:
         for course in moved:
             course.moved = True
         orders = {course.address: course.planned.order for course in moved}
-        answers = self._requests.orders(JournalStep.REORDER, orders, self._still_as_before)
+        try:
+            answers = self._requests.orders(JournalStep.REORDER, orders, self._still_as_before)
+        except UsageError:
+            for course in moved:
+                course.moved = (JournalStep.REORDER, course.address) in self._requests.sent
+            raise
         for course in moved:
             course.reorder_error = None if answers[course.address] == "NONE" else answers[course.address]
         asked = [course.address for course in moved if course.address not in self._refused(moved)]
@@ -171,7 +179,12 @@ class Batch:
         self._tell(Stage.ELECT, f"electing leaders of {_count(len(courses))} ({election})")
         for course in courses:
             course.asked = True
-        answers = self._requests.elect(election, [course.address for course in courses], self._still_without)
+        try:
+            answers = self._requests.elect(election, [course.address for course in courses], self._still_without)
+        except UsageError:
+            for course in courses:
+                course.asked = (JournalStep.ELECT, course.address) in self._requests.sent
+            raise
         for course in courses:
             course.elect_error = None if answers[course.address] == "NONE" else answers[course.address]
         elected = [course.address for course in courses if course.elect_error in {None, "ELECTION_NOT_NEEDED"}]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from kelr.errors import ConnectError
+from kelr.errors import ConnectError, UsageError
 from kelr.model import ConfigSource, TopicConfig
 from kelr.recovery.journal import Journal
 from kelr.recovery.journal_reader import UNCERTAIN, OneConfig
@@ -41,9 +42,13 @@ class ConfigWriter:
     tell: Callable[[Stage, str], None]
     late_s: float = 0.0
     """Until when (`Patience.now_s`) a write may still take effect whose answer never came."""
+    write_failure: UsageError | None = None
+    """Why a line is missing that did not have to be written."""
 
     def write(self, topic: str, *, old: str | None, new: str | None, restores: bool = False) -> str:
         """Write the topic's own value, or with None remove it; Kafka's name of the error. Repeated without an answer.
+
+        The line of a first write has to be there before it; a value is restored all the same.
 
         Raises:
             UsageError: the journal cannot be written; nothing was sent.
@@ -51,14 +56,19 @@ class ConfigWriter:
         patience = self.site.patience
         deadline = patience.now_s() + patience.answer_s
         while True:
-            self.journal.intend_config(topic, MIN_ISR, old=old, new=new, restores=restores)
+            try:
+                self.journal.intend_config(topic, MIN_ISR, old=old, new=new, restores=restores)
+            except UsageError as failure:
+                if not restores:
+                    raise
+                self.write_failure = failure
             try:
                 error = self.site.hand.write_topic_config(topic, MIN_ISR, new)
             except ConnectError:
                 error = NOT_SENT
             if error in UNCERTAIN:
                 self.late_s = max(self.late_s, patience.now_s() + patience.late_s)
-            self.journal.answer_config(topic, MIN_ISR, error)
+            self._note(partial(self.journal.answer_config, topic, MIN_ISR, error))
             if error not in REPEATED or patience.now_s() >= deadline:
                 return error
             self.tell(Stage.REPEAT, f"{MIN_ISR} of {topic}: {error}; writing again")
@@ -84,11 +94,7 @@ class ConfigWriter:
             patience.sleep(patience.step_s)
 
     def put_back(self, config: OneConfig) -> ConfigBack:
-        """Write the old value back, unless somebody else has written another one.
-
-        Raises:
-            UsageError: the journal cannot be written.
-        """
+        """Write the old value back, unless somebody else has written another one."""
         self._outlast(config)
         known, now = self.read(config.topic)
         error: str | None = None
@@ -97,6 +103,13 @@ class ConfigWriter:
             self._outlast(config)
             known, now = self.wait_for(config.topic, config.old)
         return self._back(config, known, now, None if error == "NONE" else error)
+
+    def _note(self, write: Callable[[], None]) -> None:
+        """Write a line of the journal that no request waits for."""
+        try:
+            write()
+        except UsageError as error:
+            self.write_failure = error
 
     def _outlast(self, config: OneConfig) -> None:
         patience = self.site.patience
@@ -122,7 +135,7 @@ class ConfigWriter:
             restored, settled = False, True
             text = f"somebody else set {what} to {_value(now)} meanwhile: left alone"
         if settled:
-            self.journal.config_restored(config.topic, config.name)
+            self._note(partial(self.journal.config_restored, config.topic, config.name))
         return ConfigBack(config.topic, config.name, config.old, now, restored, settled, text, error)
 
 

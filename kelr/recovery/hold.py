@@ -7,12 +7,12 @@ known leader off that cannot be kept down; it has a price, which `price_of_hold`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from kelr.controller import RuleSet
-from kelr.errors import NotAuthorizedError, RefusedError
+from kelr.errors import NotAuthorizedError, RefusedError, UsageError
 from kelr.model import PartitionState, TopicPartition
 from kelr.recovery import audit
 from kelr.recovery.acls import MissingAcl, permissions_of, refuse
@@ -26,6 +26,7 @@ from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
 from kelr.recovery.journal_reader import OneConfig
 from kelr.recovery.progress import ApplyEvent, Report, Stage, silent
 from kelr.recovery.reading import wait_until
+from kelr.recovery.shelf import refuse_open_journals
 from kelr.recovery.site import Patience, Site
 from kelr.recovery.who import Who
 from kelr.sources.base import Source
@@ -44,10 +45,12 @@ class Held:
     journal: str
     error: str | None = None
     """Kafka's name of the error that refused the write."""
+    unrecorded: str = ""
+    """Why a record of it could not be written; the journal is open then."""
 
     @property
     def good(self) -> bool:
-        return self.error is None and not self.left and self.config.restored
+        return self.error is None and not self.left and self.config.restored and not self.unrecorded
 
 
 def hold_topic(
@@ -71,17 +74,19 @@ def hold_topic(
         force_reason: for the audit log; needed where a clean candidate is thrown away (`HoldPrice.needs_force`).
 
     Raises:
-        RefusedError: the price has changed, there is nothing to hold off, force is needed, or another kelr is at work.
-            Nothing was changed.
+        RefusedError: a journal is open that concerns the topic, the price has changed, there is nothing to hold off,
+            force is needed, or another kelr is at work. Nothing was changed.
         NotAuthorizedError, ConnectError, AuthenticationError: nothing was changed.
-        UsageError: journal or audit log cannot be written.
+        UsageError: journal or audit log cannot be written. Nothing was changed.
     """
     site = Site(source, hand, state_directory, clock_ms, who, rules, report, patience or Patience())
     site.require_live()
+    refuse_open_journals(state_directory, source.cluster().cluster_id, (), topics=(price.topic,))
     now = price_of_hold(price.topic, source=source, clock_ms=clock_ms, rules=rules)
     _refuse(price, now, force_reason)
     _authorize(hand, price.topic)
     with cluster_lock(state_directory, now.cluster_id):
+        refuse_open_journals(state_directory, now.cluster_id, (), topics=(price.topic,))
         audit.append(state_directory)
         path = journal_path(state_directory, now.cluster_id, f"hold-{price.topic}", clock_ms())
         with Journal.begin(
@@ -122,11 +127,14 @@ class _Holding:
         self._tell(Stage.RESTORE, f"restoring {MIN_ISR} of topic {topic}")
         back = writer.put_back(config)
         held = self._held(states, back, None if answer in {None, "NONE"} else answer)
-        self._note(held)
-        if back.settled:
-            self.journal.end(Ending.APPLIED)
+        unrecorded = self._recorded(held, writer, ended=back.settled)
+        if unrecorded:
+            return replace(held, unrecorded=unrecorded)
         if held.error is not None and "AUTHORIZATION" in held.error:
-            raise NotAuthorizedError(f"the principal may not write {MIN_ISR} of topic {topic}: {held.error}")
+            raise NotAuthorizedError(
+                f"the principal may not write {MIN_ISR} of topic {topic}: {held.error}",
+                next_step="the principal needs ALTER_CONFIGS on the topic",
+            )
         return held
 
     def _held(
@@ -143,7 +151,19 @@ class _Holding:
             error=error,
         )
 
-    def _note(self, held: Held) -> None:
+    def _recorded(self, held: Held, writer: ConfigWriter, *, ended: bool) -> str:
+        """Write down what was done; why that could not be, where it could not. The journal stays open then."""
+        try:
+            self._audit(held)
+            if writer.write_failure is not None:
+                return writer.write_failure.message
+            if ended:
+                self.journal.end(Ending.APPLIED)
+        except (UsageError, RefusedError) as error:
+            return error.message
+        return ""
+
+    def _audit(self, held: Held) -> None:
         price = self.price
         line = config_line(
             what=AuditWhat.HOLD,
@@ -170,7 +190,7 @@ class _Holding:
 
 def _refuse(price: HoldPrice, now: HoldPrice, force_reason: str | None) -> None:
     if now.refusal is not None:
-        raise RefusedError(now.refusal)
+        raise RefusedError(now.refusal, next_step=f"look at it again: kelr explain {price.topic}")
     if now != price:
         raise RefusedError(
             f"what holding topic {price.topic} costs has changed since it was shown",

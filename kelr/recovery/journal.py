@@ -151,9 +151,10 @@ class Journal:
         """The topic's config was read and is what it was."""
         self._write(Line.RESTORED, topic=topic, name=name)
 
-    def applied(self, results: Sequence[Applied]) -> None:
+    def applied(self, results: Sequence[Applied], *, audited: bool = True) -> None:
+        """What became of elections, and whether the audit log has it: where not, resume and undo write it there."""
         for_each = [applied_record(result) for result in results]
-        self._write(Line.APPLIED, results=for_each)
+        self._write(Line.APPLIED, results=for_each, audited=audited)
 
     def end(self, ending: Ending) -> None:
         self._write(Line.END, ending=ending)

@@ -36,6 +36,10 @@ class OnePartition:
     in_order: bool = False
     """It was read with the order that it should have, after everything else, and nothing can change it any more."""
     applied: Applied | None = None
+    applied_ms: int = 0
+    """When that was written, in milliseconds."""
+    audited: bool = True
+    """The audit log has it."""
 
     def loose_since_ms(self, step: JournalStep) -> int | None:
         """When the last request of this kind was sent, or went wrong, whose fate is not known."""
@@ -95,6 +99,12 @@ class Journalled:
             for at, one in sorted(self.partitions.items())
             if one.order is None and not one.in_order and one.loose_since_ms(JournalStep.ELECT) is not None
         )
+
+    @property
+    def not_audited(self) -> tuple[PlannedElection, ...]:
+        """Elections whose results the audit log lacks."""
+        planned = self.planned
+        return tuple(planned[at] for at, one in sorted(self.partitions.items()) if not one.audited and at in planned)
 
     @property
     def configs_left(self) -> tuple[OneConfig, ...]:
@@ -161,7 +171,8 @@ def _add(found: Journalled, line: Mapping[str, Any]) -> None:
     if kind is Line.APPLIED:
         for record in line["results"]:
             result = applied_of_record(record)
-            _one(found, result.address).applied = result
+            one = _one(found, result.address)
+            one.applied, one.applied_ms, one.audited = result, found.last_ms, bool(line.get("audited", True))
     elif "name" in line:
         _config(found, kind, line)
     elif kind is Line.RESTORED:

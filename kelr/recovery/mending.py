@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from kelr.errors import RefusedError
-from kelr.model import Plan, TopicPartition
+from kelr.errors import KelrError, RefusedError, UsageError
+from kelr.model import Plan, PlannedElection, TopicPartition
 from kelr.model.plan import Applied
 from kelr.recovery import audit
 from kelr.recovery.audit import AuditWhat
-from kelr.recovery.audited import config_line, restore_line
+from kelr.recovery.audited import config_line, election_line, restore_line
 from kelr.recovery.configs import ConfigBack, ConfigWriter
-from kelr.recovery.journal import Journal, JournalStep
+from kelr.recovery.journal import Ending, Journal, JournalStep
 from kelr.recovery.journal_reader import Journalled
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.requests import Requests
@@ -56,6 +56,8 @@ class PutRight:
     """Resume: what became of each planned election. Undo: elections that were done, which cannot be undone."""
     closed: bool
     """Nothing is left to put right."""
+    unrecorded: str = ""
+    """Why a record of what was done could not be written; the journal is open then."""
 
     @property
     def good(self) -> bool:
@@ -88,14 +90,35 @@ def requests_of(site: Site, journal: Journal, journalled: Journalled) -> Request
     return requests
 
 
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """The orders and configs that were put back."""
+
+    backs: Mapping[TopicPartition, Back]
+    configs: tuple[ConfigBack, ...]
+    unrecorded: str = ""
+    """Why a record of it could not be written."""
+
+    @property
+    def settled(self) -> bool:
+        """Nothing of them is left to do, and it is written down."""
+        done = all(back.settled for back in self.backs.values()) and all(one.settled for one in self.configs)
+        return done and not self.unrecorded
+
+
 def mend(
     site: Site, requests: Requests, journalled: Journalled, wanted: Collection[TopicPartition], command: str
-) -> tuple[Mapping[TopicPartition, Back], tuple[ConfigBack, ...]]:
-    """Give these partitions, and all configs, what they had before; each goes into the audit log.
+) -> Mended:
+    """Give these partitions, and all configs, what they had before; each goes into the audit log, with what that lacks
+    of the run that was cut short.
 
     Raises:
-        UsageError: journal or audit log cannot be written.
+        UsageError: journal or audit log cannot be written. Nothing was changed.
+        RefusedError: another process holds the audit log. Nothing was changed.
     """
+    audit.append(site.state_directory, *_missing_lines(journalled))
+    if journalled.not_audited:
+        requests.journal.applied([_applied(journalled, one) for one in journalled.not_audited])
     planned = journalled.planned
     backs: Mapping[TopicPartition, Back] = {}
     on_their_way = journalled.on_their_way
@@ -105,20 +128,70 @@ def mend(
     if wanted:
         requests.tell(Stage.RESTORE, f"restoring the order of {len(wanted)} partitions")
         backs = put_back(requests, [planned[at] for at in sorted(wanted)])
-        if requests.write_failure is not None:
-            raise requests.write_failure
     writer = ConfigWriter(site, requests.journal, requests.tell)
     configs = tuple(writer.put_back(config) for config in journalled.configs_left)
     now_ms = site.clock_ms()
-    audit.append(
-        site.state_directory,
-        *(
-            restore_line(planned[at], back, at_ms=now_ms, who=site.who, command=command, journalled=journalled)
-            for at, back in sorted(backs.items())
-        ),
-        *(_config_line(site, journalled, config, command, now_ms) for config in configs),
-    )
-    return backs, configs
+    failure: KelrError | None = requests.write_failure or writer.write_failure
+    try:
+        audit.append(
+            site.state_directory,
+            *(
+                restore_line(planned[at], back, at_ms=now_ms, who=site.who, command=command, journalled=journalled)
+                for at, back in sorted(backs.items())
+            ),
+            *(_config_line(site, journalled, config, command, now_ms) for config in configs),
+        )
+    except (UsageError, RefusedError) as error:
+        failure = failure or error
+    return Mended(backs, configs, "" if failure is None else failure.message)
+
+
+def _missing_lines(journalled: Journalled) -> Iterator[audit.AuditRecord]:
+    """What the run did and could not record: results of its elections, and a hold that was put back."""
+    for planned in journalled.not_audited:
+        yield election_line(
+            planned,
+            _applied(journalled, planned),
+            at_ms=journalled.partitions[planned.address].applied_ms,
+            who=journalled.who,
+            command=journalled.command,
+            cluster_id=journalled.cluster_id,
+            plan_id=journalled.plan_id,
+            journal=journalled.path.name,
+            consented=journalled.consented,
+        )
+    if journalled.plan is None and journalled.ending is None and not journalled.configs_left:
+        for config in journalled.configs.values():
+            yield config_line(
+                what=AuditWhat.HOLD,
+                topic=config.topic,
+                name=config.name,
+                before=config.old,
+                after=config.old,
+                result="done",
+                at_ms=journalled.last_ms,
+                who=journalled.who,
+                command=journalled.command,
+                cluster_id=journalled.cluster_id,
+                journal=journalled.path.name,
+                force_reason=journalled.consented.force_reason,
+                text=f"{', '.join(value or 'no value' for value in config.written)} was written and taken back",
+            )
+
+
+def _applied(journalled: Journalled, planned: PlannedElection) -> Applied:
+    found = journalled.partitions[planned.address].applied
+    assert found is not None  # only a result can lack its line
+    return found
+
+
+def end_of(journal: Journal, ending: Ending) -> str:
+    """End a journal; why its last line could not be written, where it could not."""
+    try:
+        journal.end(ending)
+    except UsageError as error:
+        return error.message
+    return ""
 
 
 def order_backs(journalled: Journalled, backs: Mapping[TopicPartition, Back]) -> tuple[OrderBack, ...]:

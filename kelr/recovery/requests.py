@@ -40,6 +40,8 @@ class Requests:
     """Until when (`Patience.now_s`) a request may still take effect whose answer never came."""
     must_write: bool = True
     """False where an order is restored: the line of its reordering is there, and resume needs no other."""
+    sent: set[tuple[JournalStep, TopicPartition]] = field(default_factory=set)
+    """What was asked for, answered or not."""
     write_failure: UsageError | None = None
     """Why a line is missing that did not have to be written."""
 
@@ -97,6 +99,7 @@ class Requests:
         """One sending. Until its answer is here, it counts as one that may take effect at any time."""
         known = {at: self.late.get((step, at)) for at in asked}
         self._mark(step, asked)
+        self.sent.update((step, at) for at in asked)
         try:
             answered = send()
             answers = {at: answered.get(at, NO_ANSWER) for at in asked}

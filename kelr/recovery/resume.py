@@ -6,22 +6,20 @@ done go through the same fences as ever: what has changed meanwhile is refused a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from kelr.controller import RuleSet
-from kelr.errors import BadInputError
-from kelr.model import Method, PartitionState, PlannedElection, TopicPartition
+from kelr.errors import BadInputError, KelrError, NotRecordedError, RefusedError, UsageError
+from kelr.model import Method, PartitionState, Plan, PlannedElection, TopicPartition
 from kelr.model.plan import Applied, Ended
-from kelr.recovery import audit
 from kelr.recovery.acls import require_authorization
 from kelr.recovery.apply import DEFAULT_BATCH, Run
-from kelr.recovery.audited import election_line
 from kelr.recovery.fences import result_of
 from kelr.recovery.hand import Hand
 from kelr.recovery.journal import Ending, Journal, cluster_lock
 from kelr.recovery.journal_reader import Journalled, read_journal
-from kelr.recovery.mending import PutRight, mend, order_backs, refuse_another_cluster, requests_of
+from kelr.recovery.mending import Mended, PutRight, end_of, mend, order_backs, refuse_another_cluster, requests_of
 from kelr.recovery.progress import Report, silent
 from kelr.recovery.reading import read_states
 from kelr.recovery.restoring import Back, same_topic
@@ -79,22 +77,26 @@ class _Resuming:
             return self._told((), (), closed=True)
         if journalled.plan is not None:
             require_authorization(self._site.hand, journalled.plan)
-        audit.append(self._site.state_directory)
         requests = requests_of(self._site, self._journal, journalled)
-        backs, configs = mend(self._site, requests, journalled, self._to_restore(), self._command)
-        settled = all(back.settled for back in backs.values()) and all(config.settled for config in configs)
-        results = self._elections(backs, settled=settled) if journalled.plan is not None else ()
-        if journalled.plan is None and settled:
-            self._journal.end(Ending.RESUMED)
+        mended = mend(self._site, requests, journalled, self._to_restore(), self._command)
+        results, unrecorded = self._results(), mended.unrecorded
+        if journalled.plan is not None and not unrecorded:
+            try:
+                results = self._elections(mended)
+            except NotRecordedError as error:
+                results, unrecorded = error.results, error.message
+        elif mended.settled:
+            unrecorded = end_of(self._journal, Ending.RESUMED)
         closed = read_journal(self._journal.path).ending is not None
         return PutRight(
             journalled.path.stem,
             journalled.plan_id,
             journalled.plan,
-            order_backs(journalled, backs),
-            configs,
+            order_backs(journalled, mended.backs),
+            mended.configs,
             results,
             closed,
+            unrecorded,
         )
 
     def _to_restore(self) -> list[TopicPartition]:
@@ -106,8 +108,13 @@ class _Resuming:
         planned = self._journalled.planned
         return [at for at in reordered if at not in states or states[at].leader != planned[at].elect]
 
-    def _elections(self, backs: Mapping[TopicPartition, Back], *, settled: bool) -> tuple[Applied, ...]:
-        """The results that the journal has, those that can be read from the cluster, and the rest carried out."""
+    def _elections(self, mended: Mended) -> tuple[Applied, ...]:
+        """The results that the journal has, those that can be read from the cluster, and the rest carried out.
+
+        Raises:
+            NotRecordedError: a record could not be written; it has the results.
+        """
+        backs = mended.backs
         plan = self._journalled.plan
         if plan is None:
             raise BadInputError(f"{self._journal.path}: a journal without a plan has no elections")
@@ -122,10 +129,18 @@ class _Resuming:
         states = read_states(self._site, [one.address for one in left])
         found = {one.address: self._found(one, backs.get(one.address), states) for one in left}
         now = {at: result for at, result in found.items() if result is not None}
-        self._note([one for one in left if one.address in now], now)
-        rest = [one for one in left if one.address not in now]
-        done = self._run(settled).all(rest, batch=self._batch, pause_s=0, ending=Ending.RESUMED)
         results.update(now)
+        failure = self._note([one for one in left if one.address in now], now)
+        rest = [one for one in left if one.address not in now]
+        try:
+            if failure is not None:
+                raise failure
+            done = self._run(mended.settled).all(rest, batch=self._batch, pause_s=0, ending=Ending.RESUMED)
+        except NotRecordedError as error:
+            results.update((result.address, result) for result in error.results)
+            raise _not_recorded(error.message, plan, results) from error
+        except (UsageError, RefusedError) as error:
+            raise _not_recorded(error.message, plan, results) from error
         results.update((result.address, result) for result in done)
         return tuple(results[one.address] for one in plan.elections)
 
@@ -162,27 +177,11 @@ class _Resuming:
             return result_of(planned, Ended.REFUSED, leader=leader, leader_epoch=epoch, text=text)
         return None
 
-    def _note(self, elections: list[PlannedElection], results: Mapping[TopicPartition, Applied]) -> None:
-        if not elections:
-            return
-        audit.append(
-            self._site.state_directory,
-            *(
-                election_line(
-                    one,
-                    results[one.address],
-                    at_ms=self._site.clock_ms(),
-                    who=self._site.who,
-                    command=self._command,
-                    cluster_id=self._journalled.cluster_id,
-                    plan_id=self._journalled.plan_id,
-                    journal=self._journal.path.name,
-                    consented=self._journalled.consented,
-                )
-                for one in elections
-            ),
-        )
-        self._journal.applied([results[one.address] for one in elections])
+    def _note(
+        self, elections: Sequence[PlannedElection], results: Mapping[TopicPartition, Applied]
+    ) -> KelrError | None:
+        """Into audit log and journal; why one of them could not be written, where it could not."""
+        return self._run(False).record(elections, [results[one.address] for one in elections]) if elections else None
 
     def _run(self, settled: bool) -> Run:
         return Run(
@@ -197,10 +196,19 @@ class _Resuming:
         )
 
     def _told(self, orders: tuple[()], configs: tuple[()], *, closed: bool) -> PutRight:
+        journalled, results = self._journalled, self._results()
+        return PutRight(journalled.path.stem, journalled.plan_id, journalled.plan, orders, configs, results, closed)
+
+    def _results(self) -> tuple[Applied, ...]:
+        """The results that the journal has."""
         journalled = self._journalled
-        results = tuple(
+        return tuple(
             one.applied
             for planned in (() if journalled.plan is None else journalled.plan.elections)
             if (one := journalled.partitions.get(planned.address)) is not None and one.applied is not None
         )
-        return PutRight(journalled.path.stem, journalled.plan_id, journalled.plan, orders, configs, results, closed)
+
+
+def _not_recorded(why: str, plan: Plan, results: Mapping[TopicPartition, Applied]) -> NotRecordedError:
+    known = tuple(results[one.address] for one in plan.elections if one.address in results)
+    return NotRecordedError(why, results=known)

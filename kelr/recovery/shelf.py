@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from kelr.errors import BadInputError, RefusedError
-from kelr.model import Plan
+from kelr.model import TopicPartition
 from kelr.recovery.journal import JOURNAL_DIRECTORY
 from kelr.recovery.journal_reader import Journalled, read_journal
 from kelr.recovery.places import cluster_directory
@@ -49,7 +50,10 @@ def find_journal(state_directory: Path, cluster_id: str | None, name: str | None
     if len(fitting) == 1:
         return fitting[0]
     if name is None:
-        raise BadInputError("no journal of this cluster is open: nothing is left to put right")
+        raise BadInputError(
+            "no journal of this cluster is open: nothing is left to put right",
+            next_step="`kelr recover log` tells what was done; to undo a run that ended, name its journal or plan",
+        )
     if not fitting:
         names = ", ".join(path.stem for path in files[-_SHOWN:]) or "none"
         raise BadInputError(f"no journal is called {name}", next_step=f"the newest ones: {names}")
@@ -59,16 +63,25 @@ def find_journal(state_directory: Path, cluster_id: str | None, name: str | None
     )
 
 
-def refuse_open_journals(state_directory: Path, cluster_id: str | None, plan: Plan) -> None:
-    """Raises RefusedError where an earlier run was cut short that concerns one of the plan's partitions."""
-    wanted = {one.address for one in plan.elections}
+def refuse_open_journals(
+    state_directory: Path,
+    cluster_id: str | None,
+    addresses: Collection[TopicPartition],
+    *,
+    topics: Collection[str] = (),
+) -> None:
+    """Raises RefusedError where an earlier run was cut short that concerns one of these partitions, or of all
+    partitions of these topics: what it left behind would be taken for the state of the cluster."""
+    wanted, held = set(addresses), {*topics, *(one.topic for one in addresses)}
     for journal in open_journals(state_directory, cluster_id):
-        common = sorted(wanted & {*journal.partitions, *journal.planned})
-        topics = sorted({topic for topic, _ in journal.configs} & {one.topic for one in plan.elections})
-        if common or topics:
-            named = ", ".join(map(str, common[:_SHOWN])) or f"topic {topics[0]}"
+        known = {*journal.partitions, *journal.planned}
+        common = sorted(at for at in known if at in wanted or at.topic in topics)
+        configs = sorted({topic for topic, _ in journal.configs} & held)
+        if common or configs:
+            named = ", ".join(map(str, common[:_SHOWN])) or f"topic {configs[0]}"
             raise RefusedError(
-                f"an earlier run was cut short that concerns {named}: journal {journal.path.stem} is open",
+                f"nothing was changed: an earlier run was cut short that concerns {named}: journal"
+                f" {journal.path.stem} is open ({journal.command})",
                 next_step="kelr recover resume, or kelr recover undo",
             )
 

@@ -9,7 +9,6 @@ from kelr.controller import RuleSet
 from kelr.engine.planning import plan_id
 from kelr.model import Plan, TopicPartition
 from kelr.model.plan import Applied, Ended
-from kelr.recovery import audit
 from kelr.recovery.acls import require_authorization
 from kelr.recovery.apply import refuse_another
 from kelr.recovery.consent import Consented
@@ -17,7 +16,7 @@ from kelr.recovery.fences import result_of
 from kelr.recovery.hand import Hand
 from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
 from kelr.recovery.journal_reader import Journalled, read_journal
-from kelr.recovery.mending import PutRight, mend, order_backs, refuse_another_cluster, requests_of
+from kelr.recovery.mending import PutRight, end_of, mend, order_backs, refuse_another_cluster, requests_of
 from kelr.recovery.progress import Report, silent
 from kelr.recovery.reading import read_states
 from kelr.recovery.restoring import order_of, same_topic
@@ -116,19 +115,19 @@ def _undone(
     wanted = sorted({*journalled.reordered, *also})
     if journalled.plan is not None and wanted:
         require_authorization(site.hand, journalled.plan, elects=False)
-    audit.append(site.state_directory)
-    backs, configs = mend(site, requests_of(site, journal, journalled), journalled, wanted, command)
-    settled = all(back.settled for back in backs.values()) and all(config.settled for config in configs)
-    if settled and (journalled.ending is None or backs or configs):
-        journal.end(Ending.UNDONE)
+    done = mend(site, requests_of(site, journal, journalled), journalled, wanted, command)
+    unrecorded = done.unrecorded
+    if done.settled and (journalled.ending is None or done.backs or done.configs):
+        unrecorded = end_of(journal, Ending.UNDONE)
     return PutRight(
         journalled.path.stem,
         journalled.plan_id,
         journalled.plan,
-        order_backs(journalled, backs),
-        configs,
+        order_backs(journalled, done.backs),
+        done.configs,
         _elected(site, journalled),
-        settled,
+        done.settled and not unrecorded,
+        unrecorded,
     )
 
 

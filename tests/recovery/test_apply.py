@@ -10,7 +10,7 @@ import pytest
 
 from kelr.controller import Election, events
 from kelr.durable import AppendOnlyFile
-from kelr.errors import ConnectError, NotAuthorizedError, PartlyDoneError, RefusedError, UsageError
+from kelr.errors import ConnectError, NotAuthorizedError, NotRecordedError, PartlyDoneError, RefusedError, UsageError
 from kelr.model import ElectionType, EpochEnd, Plan, ReplicaLog, TopicPartition, Wish
 from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery import audit
@@ -19,6 +19,8 @@ from kelr.recovery.consent import Consented, missing_consent
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.resume import resume
 from kelr.recovery.shelf import open_journals
+from kelr.recovery.undo import undo
+from kelr.recovery.who import Who
 from kelr.sources.memory import MemorySource
 from kelr.sources.permissions import Permissions
 from tests.recovery.simulated import (
@@ -543,32 +545,105 @@ def _interrupt() -> None:
 # The journal cannot be written.
 
 
+def _full_after(room: int) -> Callable[..., None]:
+    """`AppendOnlyFile.append` of a disk that has room for so many lines, of journal and audit log together."""
+    append, written = AppendOnlyFile.append, [0]
+
+    def limited(file: AppendOnlyFile, *records: Mapping[str, object]) -> None:
+        if records and written[0] >= room:
+            raise UsageError("no space left")
+        written[0] += bool(records)
+        append(file, *records)
+
+    return limited
+
+
+def _on_a_full_disk(world: World, state: Path, plan: Plan) -> UsageError | NotRecordedError | None:
+    try:
+        _apply(world, state, plan)
+    except (UsageError, NotRecordedError) as error:
+        return error
+    return None
+
+
 def test_a_full_disk_from_any_line_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing is asked of the cluster without its line, but an order is restored all the same."""
+    """Nothing is asked of the cluster without its line, orders are restored all the same, what was done is told."""
     lines = sum(name.startswith("before ") for name in _moments(monkeypatch, tmp_path / "count"))
-    append, failed = AppendOnlyFile.append, 0
+    nothing_done = told = 0
     for room in range(lines):
         world, state = leaderless(), tmp_path / str(room)
-        plan, before, written = world.plan(), world.cluster, [0]
-
-        def full(file: AppendOnlyFile, *records: Mapping[str, object], w: list[int] = written, n: int = room) -> None:
-            if records and w[0] >= n:
-                raise UsageError("no space left")
-            w[0] += bool(records)
-            append(file, *records)
-
+        plan, before = world.plan(), world.cluster
         with monkeypatch.context() as patch:
-            patch.setattr(AppendOnlyFile, "append", full)
-            try:
-                _apply(world, state, plan)
-            except UsageError:
-                failed += 1
-                assert room > 1 or world.cluster == before, "something was changed without its line"
+            patch.setattr(AppendOnlyFile, "append", _full_after(room))
+            error = _on_a_full_disk(world, state, plan)
+        if isinstance(error, NotRecordedError):
+            told += 1
+            assert "no space left" in error.message
+            assert [result.address for result in error.results] == [one.address for one in plan.elections]
+            _assert_true(world, error.results)
+            assert open_journals(state, CLUSTER_ID), "resume has nothing to go on with"
+        elif error is not None:
+            nothing_done += 1
+            assert world.cluster == before, "something was changed without its line"
         _assert_old_orders(world)
         for journal in open_journals(state, CLUSTER_ID):
             assert resume(journal.path, **world.common(state)).good
         assert {world.state(number).leader for number in range(4)} == ({2} if room else {None})
-    assert failed > 10
+        assert open_journals(state, CLUSTER_ID) == ()
+        done = {TopicPartition(line.topic, line.partition or 0) for line in audit.read(state) if line.result == "done"}
+        assert done == ({one.address for one in plan.elections} if room else set())
+    assert (nothing_done, told > 10) == (2, True)
+
+
+def _full_for_the_audit_log() -> Callable[..., None]:
+    append = AppendOnlyFile.append
+
+    def limited(file: AppendOnlyFile, *records: Mapping[str, object]) -> None:
+        if records and file.path.name == "audit.jsonl":
+            raise UsageError(f"cannot write {file.path}: No space left on device")
+        append(file, *records)
+
+    return limited
+
+
+def test_an_audit_log_that_is_full_once_the_elections_are_done(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """All results are told, with what to do; resume writes the lines under the names of those who elected."""
+    world = leaderless()
+    with monkeypatch.context() as patch:
+        patch.setattr(AppendOnlyFile, "append", _full_for_the_audit_log())
+        with pytest.raises(NotRecordedError) as caught:
+            _apply(world, tmp_path, batch=2, command="elect")
+    error = caught.value
+    assert _ends(error.results) == ["done", "done", "not-tried", "not-tried", "not-tried"]
+    assert (error.exit_code, "No space left on device" in error.message) == (7, True)
+    assert "kelr recover resume" in (error.next_step or "")
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    assert [one.partition for one in journal.not_audited] == [0, 1]
+    world.sleep(600)
+    common = {**world.common(tmp_path), "who": Who("bob", "desk", None)}
+    assert _ends(resume(journal.path, **common).applied) == ["done"] * 5
+    lines = list(audit.read(tmp_path))
+    assert [(line.partition, line.result, line.user, line.command) for line in lines] == [
+        (0, "done", "ada", "elect"),
+        (1, "done", "ada", "elect"),
+        (2, "done", "bob", "recover resume"),
+        (3, "done", "bob", "recover resume"),
+        (0, "done", "bob", "recover resume"),
+    ]
+    assert lines[0].at_ms < lines[2].at_ms - 500_000
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
+
+
+def test_undo_writes_the_missing_audit_lines_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    world = leaderless()
+    with monkeypatch.context() as patch:
+        patch.setattr(AppendOnlyFile, "append", _full_for_the_audit_log())
+        with pytest.raises(NotRecordedError):
+            _apply(world, tmp_path, world.plan(ONE))
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    assert undo(journal.path, **world.common(tmp_path)).closed
+    assert [(line.what, line.partition, line.result) for line in audit.read(tmp_path)] == [("election", 0, "done")]
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
 
 
 def test_an_audit_log_that_cannot_be_written(tmp_path: Path) -> None:
