@@ -6,7 +6,7 @@ _kelr() {
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         if [[ $skip ]]; then skip=; continue; fi
         case "$word" in
-            --accept-loss|--batch|--bootstrap-server|--broker|--brokers|--command-config|--compare-rules|--context|--cursor|--designate|--dir|--elect|--election|--election-type|--expires-in|--export|--force|--from-offset|--from-replica|--heap-mb|--if|--kafka|--limit|--log-dir|--logs|--merge|--min-isr|--minimal-replicas|--out|--output|--page-size|--partition|--partitions|--path-to-json-file|--pause|--plan|--rack|--racks|--rules|--since|--situation|--snapshot|--timeout|--to|--to-offset|--topic|--wait-for|--why|--window|--yes-clear-elr-of|-b|-c|-e|-o) skip=1 ;;
+            --accept-loss|--batch|--bootstrap-server|--broker|--brokers|--command-config|--compare-rules|--context|--cursor|--designate|--dir|--elect|--election|--election-type|--expires-in|--export|--force|--from-offset|--from-replica|--gone|--heap-mb|--if|--kafka|--limit|--log-dir|--logs|--merge|--min-isr|--minimal-replicas|--out|--output|--page-size|--partition|--partitions|--path-to-json-file|--pause|--plan|--rack|--racks|--rules|--since|--situation|--snapshot|--timeout|--to|--to-offset|--topic|--wait-for|--why|--window|--yes-clear-elr-of|-b|-c|-e|-o) skip=1 ;;
             -*) ;;
             *) case "$path $word" in
                 "kelr describe"|"kelr log-info"|"kelr snapshot"|"kelr explain"|"kelr elect"|"kelr recover"|"kelr recover collect"|"kelr recover plan"|"kelr recover apply"|"kelr recover verify"|"kelr recover status"|"kelr recover resume"|"kelr recover undo"|"kelr recover hold"|"kelr recover log"|"kelr rescue"|"kelr rescue dump"|"kelr rescue show"|"kelr rescue replay"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr schema") path="$path $word" ;;
@@ -30,6 +30,7 @@ _kelr() {
         --force) return ;;
         --from-offset) return ;;
         --from-replica) return ;;
+        --gone) return ;;
         --heap-mb) return ;;
         --if) return ;;
         --kafka) return ;;
@@ -80,7 +81,7 @@ _kelr() {
             [[ $current == -* ]] || { _kelr_files "$current"; return; }
             ;;
         "kelr explain")
-            choices="--if --election --rules --compare-rules --why --full -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            choices="--if --election --rules --compare-rules --logs --why --full -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
             ;;
         "kelr elect")
             choices="-e --election-type --topic --partition --all-topic-partitions --path-to-json-file --designate --minimal-replicas --window --logs --keep-order --batch --dry-run -y --yes --accept-loss --force -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
@@ -92,7 +93,7 @@ _kelr() {
             choices="--out --log-dir --merge --overwrite -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
             ;;
         "kelr recover plan")
-            choices="--logs -e --election-type --designate --out --expires-in --markdown --export --full --overwrite -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            choices="--logs -e --election-type --designate --gone --out --expires-in --markdown --export --full --overwrite -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
             ;;
         "kelr recover apply")
             choices="--topic --logs --batch --pause --keep-order --dry-run -y --yes --accept-loss --force -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
@@ -113,7 +114,7 @@ _kelr() {
             choices="--topic --yes-clear-elr-of --force --dry-run -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
             ;;
         "kelr recover log")
-            choices="--since --topic -o --output --verbose --debug --help"
+            choices="--since --topic -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
             ;;
         "kelr rescue")
             choices="dump show replay --help"
@@ -126,7 +127,7 @@ _kelr() {
             [[ $current == -* ]] || { _kelr_files "$current"; return; }
             ;;
         "kelr rescue replay")
-            choices="--to --dry-run -y --yes --include-aborted --include-open --skip-overwritten --all-records --other-cluster --no-scan -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            choices="--to --dry-run -y --yes --include-aborted --include-open --cut-transactions --skip-overwritten --all-records --other-cluster --no-scan -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
             [[ $current == -* ]] || { _kelr_files "$current"; return; }
             ;;
         "kelr simulate")
