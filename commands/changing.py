@@ -86,7 +86,7 @@ def applied_failed(applied: Sequence[Applied]) -> KelrError | None:
         return None
     unauthorized = [one for one in bad if "AUTHORIZATION" in (one.error or "")]
     some_worked = len(bad) < len(applied)
-    what = f"{partitions_in_words(len(bad))} could not be given the planned leader: {named(one.address for one in bad)}"
+    what = f"{partitions_in_words(len(bad))} did not get the planned leader: {named(one.address for one in bad)}"
     if len(unauthorized) == len(applied):
         on_topic = all("TOPIC" in (one.error or "") for one in unauthorized)
         needs = "DESCRIBE and READ on the topic" if on_topic else "ALTER on the cluster"

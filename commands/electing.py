@@ -230,12 +230,13 @@ def _ended(plan: Plan, applied: Sequence[Applied], errors: Sequence[TopicError])
     if not refused and not applied:
         return topics_failed(errors, some_worked=bool(plan.not_planned or plan.elections))
     unelected = [*(one.address for one in refused), *(one.address for one in applied if not one.good)]
-    what = f"{partitions_in_words(len(unelected))} could not be given a leader: {named(unelected)}"
+    what = f"{partitions_in_words(len(unelected))} did not get the leader that was asked for: {named(unelected)}"
     if errors:
         what = f"{what}; and {topics_failed(errors, some_worked=True).message}"
     if done or (plan.elections and not applied):
         return PartlyDoneError(what, next_step="the reasons stand above")
-    return RefusedError(what, next_step="the reasons stand above; kelr explain tells more")
+    # The results, or the dry run, have ended with the command that explains.
+    return RefusedError(what)
 
 
 def _after(plan: Plan, applied: Sequence[Applied], saved: Path | None) -> tuple[str, ...] | None:
@@ -245,16 +246,22 @@ def _after(plan: Plan, applied: Sequence[Applied], saved: Path | None) -> tuple[
         return ("recover", "status")
     if saved is not None and Ended.DONE in ends:
         return ("recover", "verify", str(saved))
-    if not applied and any(one.why is Unplanned.REFUSED for one in plan.not_planned):
-        refused = [one.address for one in plan.not_planned if one.why is Unplanned.REFUSED]
-        return ("explain", *_targets(refused))
+    refusals = _explaining_refusals(plan)
+    if not applied and refusals is not None:
+        return refusals
     return ("describe", *_targets([one.address for one in plan.elections])) if plan.elections else None
+
+
+def _explaining_refusals(plan: Plan) -> tuple[str, ...] | None:
+    """The command that explains the partitions of which an election is refused; None where there are none."""
+    refused = [one.address for one in plan.not_planned if one.why is Unplanned.REFUSED]
+    return ("explain", *_targets(refused)) if refused else None
 
 
 def _after_dry_run(session: Session, wanted: Wanted, plan: Plan) -> tuple[str, ...] | None:
     """The command that carries it out; where that cannot be written down, the one that explains."""
     if not plan.elections:
-        return None
+        return _explaining_refusals(plan)
     kinds = {one.consent for one in plan.elections}
     if Consent.FORCE in kinds or session.settings.snapshot is not None:
         # A reason is for somebody to give, and a snapshot cannot be changed.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kelr.commands.changing import (
@@ -119,7 +119,9 @@ def carry_out(session: Session, wanted: Wanted) -> None:
     rescues = rescue_commands(plan, wanted.path)
     context = PlanContext(stock_connection=stock_connection(session), rescue_command=rescues[0] if rescues else None)
     if session.output.format.for_people:
-        show_plan(session.output, plan, context=context)
+        # What gets no election, and why, was read where the plan was made.
+        part = replace(plan, not_planned=()) if plan.elections and not saved.edited else plan
+        show_plan(session.output, part, context=context)
         say_other_rescues(session.output, rescues)
     say_disks(session.output, plan, now_ms())
     checked = Checked(plan, _checked(session, source, plan, wanted))
@@ -227,7 +229,8 @@ def _apply(
     applied = _together(checked, done)
     file = kept if again and kept is not None else wanted.path
     following = _after(session, wanted, checked.plan, applied, file) if unrecorded is None else ("recover", "resume")
-    _show_results(session, checked.plan, applied, context, following)
+    told = [one.address for one in checked.refused]
+    _show_results(session, checked.plan, applied, context, following, told=told)
     error = unrecorded or applied_failed(applied)
     if error is not None:
         raise error
@@ -257,7 +260,8 @@ def _end_dry_run(session: Session, wanted: Wanted, checked: Checked, context: Pl
     flags = _flags(wanted, part)
     refused = [one.address for one in checked.refused]
     following = _again(checked.plan, refused, wanted) if refused else flags
-    if session.output.format.for_people:
+    people = session.output.format.for_people
+    if people:
         if following is not None:
             session.output.next(following)
     else:
@@ -265,10 +269,14 @@ def _end_dry_run(session: Session, wanted: Wanted, checked: Checked, context: Pl
     if refused:
         raise RefusedError(
             f"{partitions_in_words(len(refused))} would be refused: what the plan stood on has changed",
-            next_step=session.output.next_command(_again(checked.plan, refused, wanted)),
+            next_step=None if people else session.output.next_command(_again(checked.plan, refused, wanted)),
         )
     if part.elections and lacks is not None:
-        raise RefusedError(f"it would not be applied yet: this needs {lacks}", next_step=f"add {lacks}")
+        # The next command has the accepted loss already; a reason is for somebody to give.
+        is_told = people and Consent.FORCE not in {one.consent for one in part.elections}
+        raise RefusedError(
+            f"it would not be applied yet: this needs {lacks}", next_step=None if is_told else f"add {lacks}"
+        )
 
 
 def _flags(wanted: Wanted, part: Plan) -> tuple[str, ...] | None:
@@ -291,9 +299,11 @@ def _show_results(
     applied: Sequence[Applied],
     context: PlanContext,
     following: Sequence[str] | None,
+    *,
+    told: Collection[TopicPartition] = (),
 ) -> None:
     if applied or not session.output.format.for_people:
-        show_applied(session.output, plan, applied, context=context, following=following)
+        show_applied(session.output, plan, applied, context=context, following=following, told=told)
 
 
 def _after(
