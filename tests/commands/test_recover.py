@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 
 from kelr.commands.recovering import rescue_commands
+from kelr.durable import AppendOnlyFile
+from kelr.errors import UsageError
 from kelr.model import RescueStep, TopicPartition
 from kelr.model.plan import AcceptedLoss
+from kelr.recovery import audit
 from kelr.recovery.plan_file import read_plan
 from kelr.recovery.verify import Waiting
 from kelr.sources.memory import MemorySource
@@ -109,9 +112,7 @@ def test_a_saved_plan_is_never_written_over_unasked(kelr: Kelr, planned: str) ->
 def test_a_broker_that_is_gone_for_good_is_not_waited_for(kelr: Kelr, world: World) -> None:
     ran = kelr("recover", "plan", "orders:0-1", "--gone", "1", "--full", *CONNECTION)
     assert ran.code == 0, ran.err
-    assert "Broker 1 was said to be gone for good. Designate 2: of brokers" in " ".join(
-        ran.out.split()
-    )
+    assert "Broker 1 was said to be gone for good. Designate 2: of brokers" in " ".join(ran.out.split())
     assert ran.err.endswith("next: kelr recover plan orders:0-1 --gone 1 --out plan.json -b kafka-1:9092\n")
     assert leaders(world) == [None] * 4
     saved = kelr("recover", "plan", "orders:0-1", "--gone", "1", "--out", "plan.json", *CONNECTION)
@@ -220,7 +221,7 @@ def test_a_plan_is_applied_and_every_order_is_as_it_was(kelr: Kelr, world: World
     assert leaders(world) == [2] * 4
     assert orders(world) == before
     assert "Checked now: 4 elections of 4 can be carried out." in ran.out
-    assert planned not in ran.err  # what is verified is the plan as it was carried out
+    assert f"next: kelr recover verify {planned} --wait -b kafka-1:9092" in ran.err
     assert "next: kelr recover verify " in ran.err
 
 
@@ -501,7 +502,66 @@ def test_the_log_tells_who_did_what(kelr: Kelr) -> None:
     assert kelr("recover", "log", "--since", "lately").code == 2
 
 
+@pytest.mark.usefixtures("planned")
+def test_the_log_takes_the_flags_of_a_cluster_and_shows_what_concerns_it(kelr: Kelr, tmp_path: Path) -> None:
+    apply(kelr, "--yes", "--accept-loss", "0+")
+    (line, *_) = audit.read(tmp_path / "state")
+    audit.append(tmp_path / "state", replace(line, cluster_id="another", topic="payments"))
+    topics = [item["topic"] for item in json.loads(kelr("recover", "log", "-o", "json").out)["items"]]
+    assert topics == ["orders"] * 4 + ["payments"]
+    assert len(json.loads(kelr("recover", "log", "-o", "json", "--timeout", "5").out)["items"]) == 5
+    ran = kelr("recover", "log", "-o", "json", *CONNECTION)
+    assert [item["topic"] for item in json.loads(ran.out)["items"]] == ["orders"] * 4
+
+
+def test_a_part_of_a_plan_is_verified_as_it_was_applied(kelr: Kelr, planned: str) -> None:
+    ran = apply(kelr, "--topic", "orders", "--yes", "--accept-loss", "0+")
+    assert f"next: kelr recover verify {planned} --topic orders --wait" in ran.err
+
+
+@pytest.mark.usefixtures("planned")
+def test_results_are_told_although_they_could_not_be_written_down(
+    kelr: Kelr, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = AppendOnlyFile.append
+
+    def full(file: AppendOnlyFile, *records: Mapping[str, object]) -> None:
+        if records and file.path.name == "audit.jsonl":
+            raise UsageError(f"cannot write {file.path}: No space left on device")
+        append(file, *records)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AppendOnlyFile, "append", full)
+        ran = apply(kelr, "--yes", "--accept-loss", "0+")
+    assert leaders(world) == [2] * 4
+    assert (ran.code, "No space left on device" in ran.err) == (7, True)
+    assert "Successfully completed leader election (DESIGNATION) for partitions orders-0, orders-1" in ran.out
+    assert "next: kelr recover resume" in ran.err
+    resumed = kelr("recover", "resume", *CONNECTION)
+    assert resumed.code == 0, resumed.err
+    items = json.loads(kelr("recover", "log", "-o", "json").out)["items"]
+    assert [(item["partition"], item["result"], item["command"]) for item in items] == [
+        (number, "done", "recover apply") for number in range(4)
+    ]
+
+
 # Hold.
+
+
+@pytest.mark.parametrize("command", ["hold", "apply", "elect"])
+def test_a_run_that_was_cut_short_is_named_by_every_command_that_changes(
+    kelr: Kelr, world: World, planned: str, command: str
+) -> None:
+    kill_at(kelr, world, 1)
+    arguments = {
+        "hold": ("recover", "hold", "--topic", "orders", "--yes-clear-elr-of", "orders"),
+        "apply": ("recover", "apply", planned, "--yes", "--accept-loss", "0+"),
+        "elect": ("elect", "-e", "unclean", "orders", "--accept-loss", "1000+"),
+    }
+    ran = kelr(*arguments[command], *CONNECTION)
+    assert (ran.code, world.moments) == (6, [])
+    assert "an earlier run was cut short that concerns orders:0" in ran.err
+    assert "next: kelr recover resume, or kelr recover undo" in ran.err
 
 
 @pytest.mark.usefixtures("world")

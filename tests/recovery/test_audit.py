@@ -88,6 +88,49 @@ def test_a_garbled_line_is_named(tmp_path: Path, line: str) -> None:
         list(audit.read(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "problem"),
+    [
+        ("at_ms", 10**18, "no time since 1970"),
+        ("at_ms", 10**400, "no time since 1970"),
+        ("at_ms", -1, "no time since 1970"),
+        ("at_ms", True, "no time since 1970"),
+        ("at_ms", 1.5, "no time since 1970"),
+        ("topic", 7, "topic is no text"),
+        ("user", None, "user is no text"),
+        ("result", ["done"], "result is no text"),
+        ("cluster_id", 7, "cluster_id is no text"),
+        ("error", {}, "error is no text"),
+        ("partition", "0", "partition is no number"),
+        ("wanted", 1.5, "wanted is no number"),
+        ("before", [], "before is no object"),
+        ("consent", None, "consent is no object"),
+        ("loss", 7, "loss is no object"),
+        ("evidence", {"replica": 1}, "evidence is no list of objects"),
+        ("evidence", [1], "evidence is no list of objects"),
+        ("what", [], "not an audit record"),
+    ],
+)
+def test_a_field_of_another_kind_is_named_with_its_line(
+    tmp_path: Path, field: str, value: object, problem: str
+) -> None:
+    audit.append(tmp_path, _record(1), _record(2))
+    path = audit_file(tmp_path)
+    first, second = path.read_text().splitlines()
+    path.write_text(f"{first}\n{json.dumps({**json.loads(second), field: value})}\n")
+    with pytest.raises(BadInputError, match="line 2: not an audit record") as caught:
+        list(audit.read(tmp_path))
+    assert problem in caught.value.message
+    path.write_text(f"{first}\n")
+    assert len(list(audit.read(tmp_path))) == 1
+
+
+def test_records_of_one_cluster(tmp_path: Path) -> None:
+    audit.append(tmp_path, _record(1), _record(2, cluster_id="other"), _record(3, cluster_id=None))
+    assert [one.at_ms for one in audit.read(tmp_path, cluster_id="other")] == [2]
+    assert [one.at_ms for one in audit.read(tmp_path)] == [1, 2, 3]
+
+
 def test_fields_of_a_newer_kelr_are_left_out(tmp_path: Path) -> None:
     audit.append(tmp_path, _record(1))
     path = audit_file(tmp_path)

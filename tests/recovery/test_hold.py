@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kelr.controller import Configs, events
+from kelr.durable import AppendOnlyFile
 from kelr.errors import NotAuthorizedError, RefusedError, UsageError
-from kelr.model import TopicPartition
+from kelr.model import ElectionType, TopicPartition, Wish
+from kelr.model.plan import AcceptedLoss
 from kelr.recovery import audit
+from kelr.recovery.apply import apply_plan
+from kelr.recovery.consent import Consented
 from kelr.recovery.hold import Held, HoldPrice, hold_topic, price_of_hold
 from kelr.recovery.mending import PutRight
 from kelr.recovery.resume import resume
-from kelr.recovery.shelf import open_journals
+from kelr.recovery.shelf import open_journals, refuse_open_journals
 from kelr.recovery.undo import undo
 from kelr.sources.permissions import Permissions
 from tests.recovery.simulated import (
@@ -252,3 +256,77 @@ def test_somebody_else_has_set_the_config_since(monkeypatch: pytest.MonkeyPatch,
     (config,) = done.configs
     assert config.text == "somebody else set min.insync.replicas of topic orders to 1 meanwhile: left alone"
     assert _own(world) == 1
+
+
+# Cut short, and a full disk.
+
+
+@OWN
+def test_a_hold_that_was_cut_short_is_named_before_another_one(tmp_path: Path, own: int | None) -> None:
+    """Its config is written and its sets are empty: without the journal the second one would find nothing to do."""
+    world = leaderless(own=own)
+    price = _price(world)
+    world.kill_at = 1  # right after the write
+    with pytest.raises(Killed):
+        _hold(world, tmp_path, price)
+    world.revive()
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    with pytest.raises(RefusedError) as caught:
+        _hold(world, tmp_path, price)
+    assert journal.path.stem in caught.value.message
+    assert "topic orders" in caught.value.message
+    assert "kelr recover resume" in (caught.value.next_step or "")
+    with pytest.raises(RefusedError, match="concerns topic orders"):
+        refuse_open_journals(tmp_path, CLUSTER_ID, [TopicPartition(TOPIC, 3)])
+    refuse_open_journals(tmp_path, CLUSTER_ID, [TopicPartition("other", 3)], topics=("another",))
+    assert resume(journal.path, **world.common(tmp_path)).good
+    assert _own(world) == own
+    refuse_open_journals(tmp_path, CLUSTER_ID, [TopicPartition(TOPIC, 3)], topics=(TOPIC,))
+
+
+def test_a_run_of_elections_that_was_cut_short_forbids_a_hold_of_its_topic(tmp_path: Path) -> None:
+    world = leaderless()
+    plan = world.plan({TopicPartition(TOPIC, 0): Wish(ElectionType.DESIGNATION, 2)})
+    world.kill_at = 1
+    accepted = Consented(AcceptedLoss(1000, unbounded=True))
+    with pytest.raises(Killed):
+        apply_plan(plan, **world.common(tmp_path), consented=accepted)
+    world.revive()
+    with pytest.raises(RefusedError, match=r"concerns orders:0: journal .* is open \(recover apply\)"):
+        _hold(world, tmp_path)
+    assert world.state(1).elr == (1,)
+
+
+@pytest.mark.parametrize("room", range(6))
+@OWN
+def test_a_disk_that_is_full_after_some_lines(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own: int | None, room: int
+) -> None:
+    """Nothing is written to the cluster without its line; the old value is restored all the same, and all is told."""
+    world = leaderless(own=own)
+    append, before, written = AppendOnlyFile.append, world.cluster, [0]
+
+    def limited(file: AppendOnlyFile, *records: Mapping[str, object]) -> None:
+        if records and written[0] >= room:
+            raise UsageError("no space left")
+        written[0] += bool(records)
+        append(file, *records)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AppendOnlyFile, "append", limited)
+        if room < 2:
+            with pytest.raises(UsageError):
+                _hold(world, tmp_path)
+        else:
+            held = _hold(world, tmp_path)
+            assert (held.good, held.unrecorded, len(held.cleared)) == (False, "no space left", 4)
+    assert _own(world) == own
+    if room < 2:
+        assert world.cluster == before
+        return
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    assert resume(journal.path, **world.common(tmp_path)).closed
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
+    assert _own(world) == own
+    lines = [(line.what, line.topic, line.result) for line in audit.read(tmp_path)]
+    assert lines in ([("hold", TOPIC, "done")], [("config", TOPIC, "done")]), lines
