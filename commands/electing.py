@@ -222,7 +222,8 @@ def _apply(
 
 
 def _ended(plan: Plan, applied: Sequence[Applied], errors: Sequence[TopicError]) -> KelrError | None:
-    """The error that the command ends with; None where every partition has the leader that was asked for."""
+    """The error that the command ends with; None where every partition has the leader that was asked for. What was
+    shown before it has the reasons, and ends with the next command."""
     refused = [one for one in plan.not_planned if one.why is Unplanned.REFUSED]
     done = any(one.ended is Ended.DONE for one in applied)
     if not refused and not errors:
@@ -234,8 +235,7 @@ def _ended(plan: Plan, applied: Sequence[Applied], errors: Sequence[TopicError])
     if errors:
         what = f"{what}; and {topics_failed(errors, some_worked=True).message}"
     if done or (plan.elections and not applied):
-        return PartlyDoneError(what, next_step="the reasons stand above")
-    # The results, or the dry run, have ended with the command that explains.
+        return PartlyDoneError(what)
     return RefusedError(what)
 
 
