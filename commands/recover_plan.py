@@ -156,10 +156,11 @@ def _show(session: Session, wanted: Wanted, made: Made) -> None:
     if not output.format.for_people:
         show_plan(output, plan, context=context, errors=made.errors, following=following)
         return
-    show_plan(output, plan, context=context, errors=made.errors, full=wanted.full)
+    nothing_seen = bool(made.errors) and not made.decided
+    show_plan(output, plan, context=context, errors=made.errors, full=wanted.full, nothing_seen=nothing_seen)
     for line in broker_order_lines(Layout(output.width), broker_order(plan)):
         output.line(line)
-    if not plan.elections and not plan.not_planned and (made.decided or not made.errors):
+    if not plan.elections and not plan.not_planned and not nothing_seen:
         output.note("every partition that was looked at has its leader and enough replicas in sync")
     say_other_rescues(output, rescues)
     for command in _collecting(wanted, plan):

@@ -50,6 +50,7 @@ def show_plan(
     errors: Sequence[TopicError] = (),
     following: Sequence[str] | None = None,
     full: bool | None = None,
+    nothing_seen: bool | None = None,
 ) -> None:
     """Print a plan: for people all that somebody has to know before saying yes, else the document ``kelr/plan``.
 
@@ -58,6 +59,8 @@ def show_plan(
         errors: topics that were asked for and could not be described.
         following: the next command as arguments after ``kelr``; printed at the end.
         full: whole texts instead of one line for each election; None decides by their number.
+        nothing_seen: whether no partition at all could be looked at, so that nothing is known; None takes it from
+            `errors`, for a plan that speaks of every partition that was looked at.
     """
     context = context or PlanContext()
     if not output.format.for_people:
@@ -67,7 +70,9 @@ def show_plan(
         if not output.format.is_document:
             note_errors(output, errors)
         return
-    for line in plan_lines(output, plan, context, full=full):
+    if nothing_seen is None:
+        nothing_seen = bool(errors) and not (plan.elections or plan.not_planned)
+    for line in () if nothing_seen else plan_lines(output, plan, context, full=full):
         output.line(line)
     note_errors(output, errors)
     if following is not None:
