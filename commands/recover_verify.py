@@ -9,6 +9,7 @@ from kelr.commands.recovering import plan_for_this_cluster
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.engine.planning import only_topics
+from kelr.engine.planning.verification import is_unapplied
 from kelr.errors import UsageError
 from kelr.model.plan import Passed, Plan
 from kelr.recovery.verify import Afterwards, Verification, Waiting, verify, verify_until_good
@@ -17,6 +18,7 @@ from kelr.view.verification import Verified, show_verification, waited_for_in_sh
 
 WAIT_S = 120.0
 """How long is waited where nobody says how long."""
+_KELR = "kelr "
 
 
 def verify_and_show(session: Session, path: Path, topics: Sequence[str], wait_s: float | None) -> bool:
@@ -73,12 +75,17 @@ def _afterwards(session: Session) -> Afterwards | None:
 
 
 def _following(path: Path, topics: Sequence[str], found: Verification, *, waited: bool) -> tuple[str, ...] | None:
+    """The next command: what carries the plan out, waits for what may come, or shows more of what is not well."""
     if found.good:
         return None
     named = tuple(part for topic in topics for part in ("--topic", topic))
-    if found.may_come and not waited:
+    if {one.address for one in found.findings if is_unapplied(one)} == {one.address for one in found.findings}:
+        return ("recover", "apply", str(path), *named)
+    bad = [one for one in found.findings if one.passed is Passed.NO]
+    if found.may_come and not (waited and bad):
         return ("recover", "verify", str(path), *named, "--wait")
-    return ("recover", "verify", str(path), *named)
+    told = [one.command for one in bad or found.findings if one.command.startswith(_KELR)]
+    return tuple(told[0].removeprefix(_KELR).split()) if told else None
 
 
 def _verified(plan: Plan, found: Verification) -> Verified:
