@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -359,14 +360,22 @@ def test_an_edited_plan_is_worked_out_again_and_asked_for_anew(kelr: Kelr, world
 def test_an_edited_plan_with_a_typo_names_file_and_place(kelr: Kelr, world: World, planned: str) -> None:
     edit(planned, lambda document: document["elections"][0].update(elcet=document["elections"][0].pop("elect")))
     ran = apply(kelr, "--yes")
-    assert (ran.code, "plan.json: garbled plan: elections[0].elect" in ran.err) == (2, True)
+    assert "plan.json: garbled plan: elections[0]" in ran.err, ran.err
+    assert ("elcet" in ran.err, "elect" in ran.err, ran.code) == (True, True, 2)
     assert leaders(world) == [None] * 4
 
 
 @pytest.mark.usefixtures("planned")
 @pytest.mark.parametrize(
     "options",
-    [["--batch", "0"], ["--pause", "-1"], ["--pause", "nan"], ["--accept-loss", "-1"], ["--force", " "]],
+    [
+        ["--batch", "0"],
+        ["--pause", "-1"],
+        ["--pause", "nan"],
+        ["--accept-loss", "-1"],
+        ["--force", " "],
+        ["--force", "REASON"],
+    ],
 )
 def test_options_of_apply_that_make_no_sense(kelr: Kelr, options: list[str]) -> None:
     assert apply(kelr, "--yes", *options).code == 2
@@ -398,7 +407,7 @@ def test_verify_says_what_is_not_yet_before_the_plan_is_applied(kelr: Kelr) -> N
     ran = kelr("recover", "verify", "plan.json", *CONNECTION)
     assert ran.code == 1
     assert "nobody leads, as before the plan" in ran.out
-    assert ran.err.endswith("next: kelr recover verify plan.json --wait -b kafka-1:9092\n")
+    assert ran.err.endswith("next: kelr recover apply plan.json -b kafka-1:9092\n")
 
 
 @pytest.mark.usefixtures("planned")
@@ -591,6 +600,55 @@ def test_a_hold_shows_its_price_and_asks_for_the_topic_by_name(
 def test_a_clean_candidate_is_thrown_away_only_with_a_reason(kelr: Kelr, world: World) -> None:
     ran = kelr("recover", "hold", "--topic", "orders", "--yes-clear-elr-of", "orders", *CONNECTION)
     assert (ran.code, "would lead" in ran.err, "--force" in ran.err) == (6, True, True)
+    assert "  next: kelr explain orders -b" in ran.err
+    pasted = kelr("recover", "hold", "orders", "--yes-clear-elr-of", "orders", "--force", "REASON", *CONNECTION)
+    assert (pasted.code, "'REASON' stands for a reason, and is none" in pasted.err) == (2, True)
+
+
+@pytest.mark.usefixtures("world")
+def test_a_hold_takes_its_topic_as_a_target_too(kelr: Kelr) -> None:
+    as_flag, as_target = (
+        kelr("recover", "hold", *named, "--dry-run", *CONNECTION) for named in (("--topic", "orders"), ("orders",))
+    )
+    assert as_flag == as_target
+    assert as_flag.code == 0
+    for wrong in ((), ("orders", "--topic", "orders")):
+        ran = kelr("recover", "hold", *wrong, "--dry-run", *CONNECTION)
+        assert (ran.code, "next: name it once: kelr recover hold orders --dry-run" in ran.err) == (2, True)
+
+
+@pytest.mark.usefixtures("world")
+def test_nothing_to_resume_or_undo_names_what_to_do(kelr: Kelr) -> None:
+    for command in ("resume", "undo"):
+        ran = kelr("recover", command, *CONNECTION)
+        assert (ran.code, "nothing is left to put right\n  next: `kelr recover log` tells" in ran.err) == (2, True)
+
+
+class Impatient(Terminal):
+    """Somebody who presses Ctrl-C where a question is asked."""
+
+    def readline(self, _size: int = -1) -> str:  # type: ignore[override]
+        raise KeyboardInterrupt
+
+
+@pytest.mark.usefixtures("planned")
+def test_ctrl_c_at_the_question_says_that_nothing_was_changed(
+    kelr: Kelr, terminal: Callable[[str | Terminal], None], world: World
+) -> None:
+    terminal(Impatient())
+    ran = kelr("recover", "apply", "plan.json", *CONNECTION)
+    assert (ran.code, ran.err.splitlines()[-1].rpartition("kelr: ")[2]) == (130, "interrupted: nothing was changed")
+    assert leaders(world) == [None] * 4
+
+
+@pytest.mark.usefixtures("planned")
+def test_a_document_of_a_consent_that_lacks_has_the_command_with_it(kelr: Kelr, world: World) -> None:
+    ran = kelr("recover", "apply", "plan.json", "--yes", "-o", "json", *CONNECTION)
+    assert ran.code == 6
+    following = json.loads(ran.out)["next"]
+    assert "kelr recover apply plan.json --yes --accept-loss" in following
+    assert leaders(world) == [None] * 4
+    assert kelr(*shlex.split(following)[1:]).code == 0
     assert world.state().elr == (1,)
 
 

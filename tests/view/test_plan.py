@@ -25,6 +25,7 @@ from kelr.model import (
     RescueStep,
     Situation,
     Target,
+    TopicError,
     TopicPartition,
     Unplanned,
     select,
@@ -349,3 +350,12 @@ def test_in_full_whatever_the_number() -> None:
         assert f"{one.address}: elect broker {one.elect} ({one.election.value})" in text
     assert isinstance(MIXED.elections[0], PlannedElection)
     assert str(Target(topic="orders", partitions=(3, 4))) in text
+
+
+@pytest.mark.parametrize(("nothing_seen", "out"), [(None, ""), (True, ""), (False, "There is nothing to elect.\n")])
+def test_a_plan_says_nothing_of_partitions_that_nobody_could_look_at(nothing_seen: bool | None, out: str) -> None:
+    stdout, stderr = io.StringIO(), io.StringIO()
+    error = TopicError("nosuch", "UNKNOWN_TOPIC_OR_PARTITION")
+    show_plan(Output(stdout, stderr), plan(), errors=(error,), nothing_seen=nothing_seen)
+    assert stdout.getvalue() == out
+    assert "nosuch" in stderr.getvalue()
