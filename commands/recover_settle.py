@@ -78,6 +78,8 @@ def _following(found: RecoveryStatus, plan_file: Path | None) -> tuple[str, ...]
         return tuple(found.journals[-1].next_step.split())
     if found.reordered and plan_file is not None:
         return ("recover", "undo", str(plan_file))
+    if plan_file is not None and any(one.leader != one.wanted for one in found.plan_partitions):
+        return ("recover", "verify", str(plan_file))
     return None
 
 

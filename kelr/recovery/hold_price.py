@@ -114,6 +114,10 @@ def _unreadable(topic: str, errors: Sequence[TopicError]) -> KelrError:
     )
 
 
+_NAMED, _NUMBERED = 3, 10
+"""So many partitions are named, or their numbers given; the others are counted."""
+
+
 def _has_sets(state: PartitionState) -> bool:
     return bool(state.elr or state.last_known_elr)
 
@@ -148,7 +152,8 @@ def _needs_force(cleared: Sequence[Cleared]) -> str | None:
     if not clean:
         return None
     brokers = ", ".join(map(str, sorted({broker for one in clean for broker in one.clean})))
-    named = ", ".join(str(one.address) for one in clean[:3]) + (" and others" if len(clean) > 3 else "")
+    left = len(clean) - _NAMED
+    named = ", ".join(str(one.address) for one in clean[:_NAMED]) + (f" and {left} more" if left > 0 else "")
     return (
         f"broker {brokers} would lead {named} without any loss if it was shut down cleanly and comes back: "
         f"a hold throws that away"
@@ -163,7 +168,8 @@ def _producers(config: TopicConfig, states: Sequence[PartitionState]) -> str:
     capped = all(len(state.replicas) <= held for state in states)
     if not at_limit or capped:
         return "Producers see nothing: no partition with a leader is at min ISR."
-    named = ", ".join(map(str, at_limit[:10])) + (" and others" if len(at_limit) > 10 else "")
+    left = len(at_limit) - _NUMBERED
+    named = ", ".join(map(str, at_limit[:_NUMBERED])) + (f" and {left} more" if left > 0 else "")
     return (
         f"For a moment producers with acks=all are refused (NOT_ENOUGH_REPLICAS) at partitions {named}: their ISR has "
         f"{held} members, and {MIN_ISR} is {held + 1} until it is restored."
