@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass, replace
 from typing import TextIO
 
+from kelr.commands.interrupts import nothing_changed_yet
+from kelr.commands.reasons import EXAMPLE
 from kelr.errors import RefusedError, UsageError
 from kelr.model.plan import AcceptedLoss, Consent, Plan
 from kelr.recovery.consent import Consented, accepts_loss, loss_in_short, missing_consent
@@ -17,6 +19,7 @@ from kelr.view.plan_words import elections_in_words
 _YES = frozenset({"y", "yes"})
 
 
+@nothing_changed_yet()
 def ask_consent(output: Output, plan: Plan, given: Consented, *, stdin: TextIO | None = None) -> Consented:
     """What somebody gives for this plan, asked for on the terminal where flags did not give it.
 
@@ -143,5 +146,5 @@ def _flags(plan: Plan, given: Consented) -> str:
     if not accepts_loss(plan, given):
         flags.append(f"--accept-loss {plan.loss_to_accept}")
     if Consent.FORCE in kinds and not (given.force_reason or "").strip():
-        flags.append("--force 'why it has to be'")
+        flags.append(f"--force '{EXAMPLE}'")
     return " ".join(flags) + ", once you have read what would be lost"

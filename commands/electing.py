@@ -20,6 +20,7 @@ from kelr.commands.changing import (
 from kelr.commands.consent import ask_consent, shown_before_asking
 from kelr.commands.election_checks import check_possible
 from kelr.commands.election_options import Wanted, read_options
+from kelr.commands.interrupts import nothing_changed_yet
 from kelr.commands.recovering import reporter, source_with
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
@@ -87,6 +88,7 @@ def carry_out(session: Session, wanted: Wanted, logs: Sequence[Path]) -> None:
 # Reading.
 
 
+@nothing_changed_yet()
 def _gathered(session: Session, source: Source, wanted: Wanted) -> Gathered:
     with session.progress("partitions whose logs were asked for") as progress:
         first = gather(source, wanted.selection, clock_ms=now_ms, leave_out=_leave_out(wanted), progress=progress)

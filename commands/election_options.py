@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kelr.commands.consent import read_accepted_loss
+from kelr.commands.reasons import read_reason
 from kelr.commands.session import Session
 from kelr.errors import UsageError
 from kelr.model import ElectionType, Selection, TopicPartition, parse_election_type
@@ -76,7 +77,7 @@ def read_options(
     """
     election = _election(election_type)
     _check_numbers(minimal_replicas=minimal_replicas, window_s=window_s, batch=batch)
-    _check_flags(election, designate=designate, minimal_replicas=minimal_replicas, window_s=window_s, force=force)
+    _check_flags(election, designate=designate, minimal_replicas=minimal_replicas, window_s=window_s)
     if keep_order and election in {ElectionType.PREFERRED, ElectionType.UNCLEAN}:
         raise UsageError(
             f"--keep-order is about the new order of a designation; {election.value} changes no order",
@@ -102,7 +103,7 @@ def read_options(
         batch=batch,
         keep_order=keep_order,
         dry_run=dry_run,
-        given=Consented(read_accepted_loss(accept_loss), force, yes),
+        given=Consented(read_accepted_loss(accept_loss), read_reason(force), yes),
         repeat=(
             *("elect", "--election-type", election.value),
             *(("--all-topic-partitions",) if everything else ()),
@@ -155,7 +156,6 @@ def _check_flags(
     designate: int | None,
     minimal_replicas: int | None,
     window_s: float | None,
-    force: str | None,
 ) -> None:
     if designate is not None and election is not ElectionType.DESIGNATION:
         raise UsageError(
@@ -171,10 +171,6 @@ def _check_flags(
         raise UsageError(
             f"--window is for longest_log_aggressive; {election.value} has none",
             next_step="leave it out; longest_log_balanced waits as long as --timeout says",
-        )
-    if force is not None and not force.strip():
-        raise UsageError(
-            "--force needs a reason, which goes into the audit log", next_step="write --force 'why it has to be'"
         )
 
 

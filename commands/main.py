@@ -47,8 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _failed(error, debug=state[0].debug)
     except _CLICK_ERROR as error:
         code = _misused(error, words)
-    except (KeyboardInterrupt, typer.Abort):
-        _say(["kelr: interrupted"])
+    except (KeyboardInterrupt, typer.Abort) as interruption:
+        _say([f"kelr: interrupted{f': {interruption}' if str(interruption) else ''}"])
         code = INTERRUPTED
     except BrokenPipeError:
         _give_up_stdout()
@@ -57,6 +57,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _stream_failed(error) if error.errno in _CANNOT_WRITE else _defect(error, debug=state[0].debug)
     except Exception as error:
         code = _defect(error, debug=state[0].debug)
+    return _flushed(code)
+
+
+def _flushed(code: int) -> int:
+    """The exit code, once what a failed command had to tell is out too; Python would fail on it at exit, with 120."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _give_up_stdout()
+    except (OSError, ValueError) as error:
+        _give_up_stdout()
+        _say([_unwritten(error)])
     return code
 
 
@@ -122,8 +134,12 @@ def _defect(error: Exception, *, debug: bool) -> int:
 
 def _stream_failed(error: OSError) -> int:
     _give_up_stdout()
-    _say([f"kelr: error: the output could not be written to its end: {error.strerror}"])
+    _say([_unwritten(error)])
     return int(ExitCode.PARTLY_DONE)
+
+
+def _unwritten(error: OSError | ValueError) -> str:
+    return f"kelr: error: the output could not be written to its end: {getattr(error, 'strerror', None) or error}"
 
 
 def _say(lines: Iterable[str], error: BaseException | None = None) -> None:

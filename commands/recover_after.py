@@ -9,7 +9,7 @@ import typer
 
 from kelr.commands.options import with_session
 from kelr.commands.session import Session
-from kelr.errors import ExitCode
+from kelr.errors import ExitCode, UsageError
 
 CONSENT = "Consent"
 _SETTLED = {
@@ -90,8 +90,9 @@ def undo(
 @with_session(exits=_SETTLED)
 def hold(
     session: Session,
+    target: Annotated[str | None, typer.Argument(metavar="[TOPIC]", help="The one topic to hold.")] = None,
     *,
-    topic: Annotated[str, typer.Option("--topic", metavar="TOPIC", help="The one topic to hold.")],
+    topic: Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="The same, as a flag.")] = None,
     yes_clear_elr_of: Annotated[
         str | None,
         typer.Option(
@@ -116,12 +117,15 @@ def hold(
     partitions; the old value is restored. The price is shown first.
 
     Examples:
-      kelr recover hold --topic orders --dry-run -b kafka-1:9092
-      kelr recover hold --topic orders --yes-clear-elr-of orders -b kafka-1:9092
+      kelr recover hold orders --dry-run -b kafka-1:9092
+      kelr recover hold orders --yes-clear-elr-of orders -b kafka-1:9092
     """
     from kelr.commands.recover_hold import hold as hold_it  # noqa: PLC0415 - not for --help
 
-    hold_it(session, topic, yes_clear=yes_clear_elr_of, force=force, dry_run=dry_run)
+    named = [name for name in (target, topic) if name is not None]
+    if len(named) != 1:
+        raise UsageError("recover hold holds one topic", next_step="name it once: kelr recover hold orders --dry-run")
+    hold_it(session, named[0], yes_clear=yes_clear_elr_of, force=force, dry_run=dry_run)
 
 
 @with_session()

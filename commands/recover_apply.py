@@ -17,6 +17,8 @@ from kelr.commands.changing import (
     who_changes,
 )
 from kelr.commands.consent import ask_consent, can_ask, read_accepted_loss
+from kelr.commands.interrupts import nothing_changed_yet
+from kelr.commands.reasons import read_reason
 from kelr.commands.recover_verify import plan_of_topics
 from kelr.commands.recovering import (
     plan_again,
@@ -82,10 +84,6 @@ def read_options(
         raise UsageError(f"--batch is {batch}, less than 1", next_step="give 1 or more")
     if pause_s is not None and not 0 <= pause_s <= 86_400:
         raise UsageError(f"--pause is {pause_s:g}, not a number of seconds", next_step="give something like 10")
-    if force is not None and not force.strip():
-        raise UsageError(
-            "--force needs a reason, which goes into the audit log", next_step="write --force 'why it has to be'"
-        )
     return Wanted(
         path,
         topics,
@@ -94,7 +92,7 @@ def read_options(
         pause_s or 0,
         keep_order,
         dry_run,
-        Consented(read_accepted_loss(accept_loss), force, yes),
+        Consented(read_accepted_loss(accept_loss), read_reason(force), yes),
     )
 
 
@@ -152,6 +150,7 @@ def _in_time(session: Session, plan: Plan, wanted: Wanted) -> Plan:
     return plan
 
 
+@nothing_changed_yet()
 def _planned_again(session: Session, saved: SavedPlan, edited: Plan, source: Source) -> Plan:
     """A plan that a person has edited comes down to that person's choices; all else is found out anew."""
     addresses = [one.address for one in edited.elections]
@@ -176,6 +175,7 @@ def _planned_again(session: Session, saved: SavedPlan, edited: Plan, source: Sou
     return made.plan
 
 
+@nothing_changed_yet()
 def _checked(session: Session, source: Source, plan: Plan, wanted: Wanted) -> tuple[Applied, ...]:
     if not plan.elections:
         return ()

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 
 from kelr.commands.changing import hand_of, require_live, who_changes
+from kelr.commands.interrupts import nothing_changed_yet
+from kelr.commands.reasons import EXAMPLE, read_reason
 from kelr.commands.recovering import reporter
 from kelr.commands.session import Session, now_ms
 from kelr.errors import PartlyDoneError, RefusedError, UsageError
@@ -24,6 +26,7 @@ def hold(session: Session, topic: str, *, yes_clear: str | None, force: str | No
         RefusedError: it cannot be held, nobody agreed, or it takes a reason.
     """
     require_live(session)
+    force = read_reason(force)
     if yes_clear is not None and yes_clear != topic:
         raise UsageError(
             f"--yes-clear-elr-of names topic {yes_clear}, and --topic {topic}", next_step="name the same topic twice"
@@ -61,17 +64,21 @@ def hold(session: Session, topic: str, *, yes_clear: str | None, force: str | No
         )
 
 
+@nothing_changed_yet()
 def _agree(output: Output, price: HoldPrice, *, yes_clear: str | None, force: str | None, dry_run: bool) -> None:
     if price.refusal is not None:
-        raise RefusedError(f"nothing was changed: {price.refusal}")
-    if price.needs_force is not None and not (force or "").strip() and not dry_run:
+        raise RefusedError(
+            f"nothing was changed: {price.refusal}", next_step=f"kelr explain {price.topic} tells how it stands"
+        )
+    if price.needs_force is not None and force is None and not dry_run:
         raise RefusedError(
             f"nothing was changed: {price.needs_force}",
-            next_step="bring that broker back instead, or add --force 'why it has to be'",
+            next_step=f"bring that broker back instead, or add --force '{EXAMPLE}'",
         )
     if dry_run or yes_clear is not None:
         return
-    if not sys.stdin.isatty():
+    # A process that was started without a stdin has none at all.
+    if sys.stdin is None or not sys.stdin.isatty():
         raise RefusedError(
             "nothing was changed: there is no terminal to ask on", next_step=f"add --yes-clear-elr-of {price.topic}"
         )
@@ -122,8 +129,10 @@ def _held_in_words(held: Held) -> str:
 def _hold_again(price: HoldPrice) -> tuple[str, ...] | None:
     if price.refusal is not None:
         return None
-    force = ("--force", "REASON") if price.needs_force else ()
-    return ("recover", "hold", "--topic", price.topic, "--yes-clear-elr-of", price.topic, *force)
+    if price.needs_force is not None:
+        # A reason is for somebody to give, and the better way stands in the explanation.
+        return ("explain", price.topic)
+    return ("recover", "hold", "--topic", price.topic, "--yes-clear-elr-of", price.topic)
 
 
 def _after_hold(held: Held) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kelr.commands.changing import who_changes
+from kelr.commands.interrupts import nothing_changed_yet
 from kelr.commands.rescue_show import file_head, selected, some_names
 from kelr.commands.session import Session, now_ms
 from kelr.commands.targets import read_selection
@@ -122,10 +123,12 @@ def _run(output: Output, replay: Replay) -> list[Produced]:
         raise
 
 
+@nothing_changed_yet("nothing was produced")
 def _ask(output: Output, plan: ReplayPlan, *, yes: bool) -> None:
     if yes:
         return
-    if not sys.stdin.isatty():
+    # A process that was started without a stdin has none at all.
+    if sys.stdin is None or not sys.stdin.isatty():
         raise RefusedError(
             "nothing was produced: nobody is there to ask", next_step="add --yes once you have read this"
         )

@@ -117,6 +117,30 @@ def test_a_full_disk_is_said(snapshot_file: str, tmp_path: Path) -> None:
     assert "Traceback" not in ran.stderr
 
 
+def test_a_closed_stdout_is_said_with_the_error_of_the_command() -> None:
+    """What an error leaves unwritten must not fail at exit, where Python has an exit code and words of its own."""
+    program = (
+        "import sys\n"
+        "from kelr.commands.main import main\n"
+        "from kelr.errors import RefusedError\n"
+        "import kelr.commands.session as session\n"
+        "def fails(settings):\n"
+        "    sys.stdout.write('half')\n"
+        "    raise RefusedError('not today', next_step='tomorrow')\n"
+        "session.open_source = fails\n"
+        "sys.exit(main(['describe', '-b', 'x:1']))\n"
+    )
+    command = [sys.executable, "-c", program]
+    ran = subprocess.run(
+        ["sh", "-c", '"$@" >&-', "sh", *command], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ran.returncode == 6
+    assert ran.stderr == (
+        "kelr: error: not today\n  next: tomorrow\n"
+        "kelr: error: the output could not be written to its end: Bad file descriptor\n"
+    )
+
+
 def test_ctrl_c() -> None:
     # The process interrupts itself once its source is open: no race with its start.
     program = (

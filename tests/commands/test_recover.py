@@ -603,6 +603,7 @@ def test_a_clean_candidate_is_thrown_away_only_with_a_reason(kelr: Kelr, world: 
     assert "  next: kelr explain orders -b" in ran.err
     pasted = kelr("recover", "hold", "orders", "--yes-clear-elr-of", "orders", "--force", "REASON", *CONNECTION)
     assert (pasted.code, "'REASON' stands for a reason, and is none" in pasted.err) == (2, True)
+    assert world.state().elr == (1,)
 
 
 @pytest.mark.usefixtures("world")
@@ -649,7 +650,7 @@ def test_a_document_of_a_consent_that_lacks_has_the_command_with_it(kelr: Kelr, 
     assert "kelr recover apply plan.json --yes --accept-loss" in following
     assert leaders(world) == [None] * 4
     assert kelr(*shlex.split(following)[1:]).code == 0
-    assert world.state().elr == (1,)
+    assert leaders(world) == [2] * 4
 
 
 # Collect.
