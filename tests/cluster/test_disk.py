@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from kelr.engine import decide
 from kelr.lab import Lab, run_incident
 from kelr.lab.produce import Acks, produce
-from kelr.lab.story import create_topic
+from kelr.lab.story import Story, create_topic
 from kelr.lab.tail import read_batches
 from kelr.model import (
     Bounds,
@@ -25,6 +25,7 @@ from kelr.model import (
     ReplicaLog,
     Snapshot,
     TopicPartition,
+    Unheard,
     select,
 )
 from kelr.sources.base import take_snapshot
@@ -247,6 +248,42 @@ def test_a_dead_brokers_disk_settles_what_was_not_known(lab_43: Lab, tmp_path: P
         (own,) = (log for log in again.logs[state.address] if log.replica == BROKER)
         assert isinstance(own, ReplicaLog)
         assert own.source != "log directory"
+
+
+def test_a_disk_from_before_its_broker_last_ran_is_not_believed_and_one_that_was_cut_is(
+    lab_43: Lab, tmp_path: Path
+) -> None:
+    lab = lab_43
+    lab.restore()
+    story = Story(lab, f"stale-{time.time_ns()}", lambda _: None)
+    story.create_topic([(1, 2, 3), (1, 3, 2)])
+    story.produce(2, Acks.ALL)
+    story.kill(BROKER)
+    before, after = tmp_path / "before.kelr", tmp_path / "after.kelr"
+    save_collection(disk_of(lab, BROKER, story.topic), before)
+    story.start(BROKER)
+    story.wait("broker 1 follows again", lambda state: BROKER in state.isr)
+    story.kill(2, 3)
+    story.produce(2, Acks.LEADER)
+    story.kill(BROKER)
+    story.cut(BROKER, (1,), 3)
+    save_collection(disk_of(lab, BROKER, story.topic), after)
+    story.start(2, 3)
+    story.wait("broker 1 is waited for", lambda state: state.leader is None and state.last_known_elr == (BROKER,))
+    found = {}
+    for file in (before, after):
+        with CollectedSource(live(lab), [read_collection(file)]) as source:
+            taken = take_snapshot(source, select([story.topic]), now_ms=0, with_logs=_any, lineage=True)
+        found[file] = [log for one in taken.partitions for log in taken.logs[one.address] if log.replica == BROKER]
+    for stale in found[before]:
+        assert isinstance(stale, NotHeard)
+        assert stale.reason is Unheard.DOUBTFUL
+        assert "though its broker led in epoch" in stale.detail
+    # Of the second partition's log all that others do not hold was cut, and more: it is true all the same.
+    whole, cut = found[after]
+    assert isinstance(whole, ReplicaLog)
+    assert isinstance(cut, ReplicaLog)
+    assert cut.log_end < whole.log_end
 
 
 def _any(_state: PartitionState) -> bool:
