@@ -12,7 +12,7 @@ from kelr.recovery.gather import selection_of
 from kelr.sources.base import Source
 from kelr.view.collection import Collected, show_collection
 
-_LOCK_HELD = "the broker ran while its log was read: what is here is older than what it holds"
+_LOCK_HELD = "the broker ran while its log was read: its log may have grown since, and no plan stands on it"
 
 
 def collect_live(session: Session, selection: Selection, out: Path, *, everything: bool, overwrite: bool) -> None:
