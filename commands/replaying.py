@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from kelr.rescue.producing import Produced, Replay
 from kelr.rescue.replay_plan import PartitionReplay, ReplayOptions, ReplayPlan
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
+from kelr.sources.live.producer import LiveProducer
 from kelr.view.columns import Json
 from kelr.view.output import Output
 from kelr.view.replay import ReplayRow, replay_view
@@ -104,7 +106,15 @@ def _go_on(
         settings.bootstrap_server, command_config=settings.command_config, timeout_s=settings.timeout_s
     )
     with session.progress("records produced") as progress:
-        replay = Replay(plan, dump, preparing, settings=connection, journal=journal, progress=progress)
+        replay = Replay(
+            plan,
+            dump,
+            preparing,
+            producers=functools.partial(LiveProducer, connection),
+            timeout_s=connection.timeout_s,
+            journal=journal,
+            progress=progress,
+        )
         produced = _run(output, replay)
     _audit(session, dump, produced, journal)
     _show_done(output, dump, plan, produced)

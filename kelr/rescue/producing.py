@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from kelr.errors import KelrError, RefusedError
 from kelr.model import TopicPartition
@@ -17,15 +16,12 @@ from kelr.rescue.preparing import Preparing, judge_tails
 from kelr.rescue.replay_plan import PartitionReplay, ReplayPlan
 from kelr.rescue.target import require_led
 from kelr.sources.base import Progress
-from kelr.sources.connection import ConnectionSettings
+from kelr.sources.producer import OutgoingRecord, Producer, Producers
 from kelr.sources.records.batches import Compression
 
 CHUNK_RECORDS = 2_000
 CHUNK_BYTES = 8 * 1024 * 1024
 """Records under way at once at most: after each chunk all are confirmed and the journal says so."""
-_BATCH_BYTES = 256 * 1024
-"""A topic may take smaller batches than librdkafka makes unless told."""
-_LARGEST_RECORD = 1_000_000_000
 _FLUSH_STEP_S = 0.2
 
 
@@ -50,12 +46,12 @@ class _Chunk:
     target_end: int = 0
     errors: list[str] = field(default_factory=list)
 
-    def delivered(self, error: Any, message: Any) -> None:
+    def settled(self, error: str | None, offset: int) -> None:
         if error is None:
             self.confirmed += 1
-            self.target_end = max(self.target_end, message.offset() + 1)
+            self.target_end = max(self.target_end, offset + 1)
         else:
-            self.errors.append(f"{error.name().removeprefix('_')}: {error.str()}")
+            self.errors.append(error)
 
     @property
     def full(self) -> bool:
@@ -66,7 +62,8 @@ class Replay:
     """Carries a replay out, partition by partition; what happens is in the journal before more of it does.
 
     Args:
-        settings: the connection; the producer's own.
+        producers: makes the producer of a partition, once there is a record for it.
+        timeout_s: how long the answers to a chunk may take.
         progress: told of (records confirmed, records in all).
     """
 
@@ -76,14 +73,16 @@ class Replay:
         dump: Dump,
         preparing: Preparing,
         *,
-        settings: ConnectionSettings,
+        producers: Producers,
+        timeout_s: float,
         journal: ReplayJournal,
         progress: Progress | None = None,
     ) -> None:
         self._plan = plan
         self._dump = dump
         self._preparing = preparing
-        self._settings = settings
+        self._producers = producers
+        self._timeout_s = timeout_s
         self._journal = journal
         self._progress = progress
         self._confirmed = 0
@@ -135,7 +134,7 @@ class Replay:
         if not one.to_replay:
             return Produced(one, 0)
         self._journal.checkpoint(one.target.state.address, one.first_checkpoint)
-        producer: Any = None
+        producer: Producer | None = None
         chunk, confirmed = _Chunk(), 0
         judge = self._preparing.judge(one.source, one.target, one.survivors, one.scan, one.done_through)
         number, tail_of_batch = 0, one.tails[0]
@@ -145,7 +144,7 @@ class Replay:
                 number += 1
                 tail_of_batch = one.tails[number]
             if judged.verdict is Verdict.REPLAY:
-                producer = producer or self._producer(judged)
+                producer = producer or self._producers(judged.header.compression or Compression.NONE)
                 self._hand_over(producer, one, judged, chunk)
             last = number, judged.record.offset
             if chunk.full:
@@ -157,7 +156,7 @@ class Replay:
             confirmed += self._settle(producer, one, chunk, last)
         return Produced(one, confirmed, chunk.errors[0] if chunk.errors else "")
 
-    def _hand_over(self, producer: Any, one: PartitionReplay, judged: Judged, chunk: _Chunk) -> None:
+    def _hand_over(self, producer: Producer, one: PartitionReplay, judged: Judged, chunk: _Chunk) -> None:
         record = judged.record
         origin = Origin(
             self._plan.cluster_id,
@@ -168,35 +167,24 @@ class Replay:
             judged.tail.topic_id,
         )
         headers = [*record.headers, *origin_headers(origin, self._plan.plan_id)]
-        extra: dict[str, Any] = {} if record.timestamp_ms is None else {"timestamp": record.timestamp_ms}
-        while True:
-            try:
-                producer.produce(
-                    one.target.state.topic,
-                    value=record.value,
-                    key=record.key,
-                    partition=one.target.state.partition,
-                    headers=headers,
-                    on_delivery=chunk.delivered,
-                    **extra,
-                )
-                break
-            except BufferError:
-                producer.poll(_FLUSH_STEP_S)
-            except Exception as error:  # a KafkaException: too large, or the producer has failed for good
-                chunk.errors.append(_words(error))
-                chunk.waiting = CHUNK_RECORDS
-                return
+        target = one.target.state
+        outgoing = OutgoingRecord(
+            target.topic, target.partition, record.key, record.value, headers, record.timestamp_ms
+        )
+        refused = producer.hand_over(outgoing, chunk.settled)
+        if refused is not None:
+            chunk.errors.append(refused)
+            chunk.waiting = CHUNK_RECORDS
+            return
         chunk.waiting += 1
         chunk.size_bytes += len(record.value or b"") + len(record.key or b"")
-        producer.poll(0)
 
-    def _settle(self, producer: Any, one: PartitionReplay, chunk: _Chunk, last: tuple[int, int]) -> int:
+    def _settle(self, producer: Producer | None, one: PartitionReplay, chunk: _Chunk, last: tuple[int, int]) -> int:
         """Wait until every record of a chunk is confirmed or refused, and write it down where all are confirmed."""
         if producer is None:
             return 0
-        deadline = time.monotonic() + self._settings.timeout_s + 5
-        while producer.flush(_FLUSH_STEP_S) and time.monotonic() < deadline:
+        deadline = time.monotonic() + self._timeout_s + 5
+        while producer.wait(_FLUSH_STEP_S) and time.monotonic() < deadline:
             self._tell(chunk)
         self._tell(chunk)
         if chunk.confirmed + len(chunk.errors) < chunk.waiting and not chunk.errors:
@@ -209,30 +197,3 @@ class Replay:
     def _tell(self, chunk: _Chunk) -> None:
         if self._progress is not None:
             self._progress(self._confirmed + chunk.confirmed, self._plan.to_replay)
-
-    def _producer(self, first: Judged) -> Any:
-        from confluent_kafka import Producer  # noqa: PLC0415 - only where something is produced
-
-        compression = first.header.compression or Compression.NONE
-        return Producer({**self._settings.confluent(), **self._tuning(compression)})
-
-    def _tuning(self, compression: Compression) -> Mapping[str, Any]:
-        return {
-            "enable.idempotence": True,
-            "acks": "all",
-            # Without it, records behind one that failed would still be written, out of their order.
-            "enable.gapless.guarantee": True,
-            "max.in.flight.requests.per.connection": 1,
-            "compression.codec": compression.name.lower(),
-            "linger.ms": 5,
-            "batch.size": _BATCH_BYTES,
-            "message.max.bytes": _LARGEST_RECORD,
-            "message.timeout.ms": int(self._settings.timeout_s * 1000),
-            "error_cb": lambda _error: None,
-        }
-
-
-def _words(error: Exception) -> str:
-    reason: Any = error.args[0] if error.args else None
-    name = getattr(reason, "name", None)
-    return f"{name().removeprefix('_')}: {reason.str()}" if callable(name) else str(error)

@@ -1,65 +1,13 @@
-"""The JSON Schema of each output, from the columns that make it."""
+"""The JSON Schema of each output, made when it is asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kelr.model import Cluster
-from kelr.view.columns import Column, Fact, Json, View
-
-_DIALECT = "https://json-schema.org/draft/2020-12/schema"
-
-
-def document_schema(
-    view: View[Any], item: Mapping[str, Json] | None = None, definitions: Mapping[str, Json] | None = None
-) -> Mapping[str, Json]:
-    """The schema of a view's json and yaml document; its items alone are the lines of ndjson.
-
-    Args:
-        item: the schema of an item, where that holds more than the columns.
-        definitions: what `item` refers to as ``#/$defs/NAME``.
-    """
-    head = _properties(view.head)
-    tail = _properties(view.tail)
-    fields: dict[str, Json] = {
-        "kind": {"const": view.kind},
-        "version": {"const": view.version},
-        **head,
-        "items": {"type": "array", "items": item or item_schema(view.machine_columns())},
-        **tail,
-        "complete": {"type": "boolean", "description": "False where the command failed before the end."},
-    }
-    required = [key for key in fields if key not in tail]
-    schema: dict[str, Json] = {"$schema": _DIALECT, "title": view.kind, "type": "object"}
-    if definitions:
-        schema["$defs"] = definitions
-    return {**schema, "properties": fields, "required": required}
-
-
-def item_schema(columns: Iterable[Column[Any]]) -> Mapping[str, Json]:
-    """The schema of an item that is made of columns."""
-    facts = [Fact(column.key, column.type, column.about) for column in columns]
-    return {
-        "type": "object",
-        "properties": _properties(facts),
-        "required": [fact.key for fact in facts],
-        "additionalProperties": False,
-    }
-
-
-def _properties(facts: Iterable[Fact]) -> dict[str, Json]:
-    return {fact.key: {**_type(fact.type), "description": fact.about} for fact in facts}
-
-
-def _type(text: str) -> dict[str, Json]:
-    nullable = text.endswith("?")
-    name = text.removesuffix("?")
-    if name.endswith("[]"):
-        found: dict[str, Json] = {"type": "array", "items": {"type": name.removesuffix("[]")}}
-    else:
-        found = {"type": name}
-    return {**found, "type": [found["type"], "null"]} if nullable else found
+from kelr.view.columns import Json, View
+from kelr.view.document_schema import document_schema, properties_of
 
 
 def _describe() -> Mapping[str, Json]:
@@ -92,7 +40,7 @@ def _explain_compare() -> Mapping[str, Json]:
     from kelr.view.explain_schema import explain_item_schema  # noqa: PLC0415
 
     item, definitions = explain_item_schema()
-    compared = _properties(compared_facts())
+    compared = properties_of(compared_facts())
     properties = {**compared, **item["properties"]}
     return document_schema(
         compare_view(), {**item, "properties": properties, "required": list(properties)}, definitions

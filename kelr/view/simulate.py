@@ -10,7 +10,7 @@ from kelr.simulation.logs import SimulatedLog
 from kelr.simulation.story import Reached, StoryStep
 from kelr.simulation.words import verdict_line
 from kelr.view.columns import Column, Json, RowT, View
-from kelr.view.schema import document_schema, item_schema
+from kelr.view.document_schema import document_schema, item_schema
 from kelr.view.styled import Style, Text, cleaned, plain, styled, width_of
 from kelr.view.table import wrap
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,6 +26,7 @@ from kelr.rescue.producing import Produced, Replay
 from kelr.rescue.replay_plan import ReplayOptions, ReplayPlan
 from kelr.sources.base import Progress
 from kelr.sources.connection import ConnectionSettings
+from kelr.sources.live.producer import LiveProducer
 from kelr.sources.records.stream import RawBatch
 from tests.rescue.batches import TOPIC_ID, batch, log, marker
 from tests.rescue.fake_cluster import FakeCluster, FakeProducer, KilledError, orders
@@ -93,7 +95,14 @@ def replayed(
         )
         plan = preparing.prepare(dump.manifest.tails, nothing_shown)
         before()
-        return Replay(plan, dump, preparing, settings=SETTINGS, journal=journal).run()
+        return Replay(
+            plan,
+            dump,
+            preparing,
+            producers=functools.partial(LiveProducer, SETTINGS),
+            timeout_s=SETTINGS.timeout_s,
+            journal=journal,
+        ).run()
 
 
 def origins(cluster: FakeCluster, address: TopicPartition = ORDERS) -> list[int]:
@@ -295,7 +304,14 @@ def test_an_election_meanwhile_is_told_and_the_next_run_looks_again(
     with open_dump(file) as dump, ReplayJournal(tmp_path / "journal.jsonl", {}) as journal:
         preparing = Preparing(dump, cluster, ReplayOptions())  # type: ignore[arg-type]
         plan = preparing.prepare(dump.manifest.tails, nothing_shown)
-        replay = Replay(plan, dump, preparing, settings=SETTINGS, journal=journal)
+        replay = Replay(
+            plan,
+            dump,
+            preparing,
+            producers=functools.partial(LiveProducer, SETTINGS),
+            timeout_s=SETTINGS.timeout_s,
+            journal=journal,
+        )
         replay.run()
         assert replay.moved == (ORDERS,)
     with ReplayJournal(tmp_path / "journal.jsonl", {}) as journal:

@@ -1,0 +1,84 @@
+"""Produces to a live cluster, with confluent-kafka (`kelr.sources.producer.Producer`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kelr.sources.connection import ConnectionSettings
+from kelr.sources.producer import OutgoingRecord, Settled
+from kelr.sources.records.batches import Compression
+
+_BATCH_BYTES = 256 * 1024
+"""A topic may take smaller batches than librdkafka makes unless told."""
+_LARGEST_RECORD = 1_000_000_000
+_ROOM_S = 0.2
+"""How long to wait for answers where the queue is full, before it is tried again."""
+
+
+class LiveProducer:
+    """One client, which connects when it has the first record.
+
+    Args:
+        settings: the connection; a record that has no answer within its timeout has failed.
+        compression: of the batches.
+    """
+
+    def __init__(self, settings: ConnectionSettings, compression: Compression) -> None:
+        from confluent_kafka import Producer  # noqa: PLC0415 - only where something is produced
+
+        self._client: Any = Producer({**settings.confluent(), **_tuning(settings, compression)})
+
+    def hand_over(self, record: OutgoingRecord, settled: Settled) -> str | None:
+        def delivered(error: Any, message: Any) -> None:
+            if error is None:
+                settled(None, message.offset())
+            else:
+                settled(_named(error), -1)
+
+        extra: dict[str, Any] = {} if record.timestamp_ms is None else {"timestamp": record.timestamp_ms}
+        while True:
+            try:
+                self._client.produce(
+                    record.topic,
+                    value=record.value,
+                    key=record.key,
+                    partition=record.partition,
+                    headers=list(record.headers),
+                    on_delivery=delivered,
+                    **extra,
+                )
+                break
+            except BufferError:
+                self._client.poll(_ROOM_S)
+            except Exception as error:  # a KafkaException: too large, or the client has failed for good
+                return _words(error)
+        self._client.poll(0)
+        return None
+
+    def wait(self, seconds: float) -> int:
+        return int(self._client.flush(seconds))
+
+
+def _tuning(settings: ConnectionSettings, compression: Compression) -> dict[str, Any]:
+    return {
+        "enable.idempotence": True,
+        "acks": "all",
+        # Without it, records behind one that failed would still be written, out of their order.
+        "enable.gapless.guarantee": True,
+        "max.in.flight.requests.per.connection": 1,
+        "compression.codec": compression.name.lower(),
+        "linger.ms": 5,
+        "batch.size": _BATCH_BYTES,
+        "message.max.bytes": _LARGEST_RECORD,
+        "message.timeout.ms": int(settings.timeout_s * 1000),
+        "error_cb": lambda _error: None,
+    }
+
+
+def _named(error: Any) -> str:
+    return f"{error.name().removeprefix('_')}: {error.str()}"
+
+
+def _words(error: Exception) -> str:
+    reason: Any = error.args[0] if error.args else None
+    return _named(reason) if callable(getattr(reason, "name", None)) else str(error)
