@@ -90,6 +90,10 @@ class Case:
         log = self.logs.ranked.get(replica)
         return log is not None and log.source == LOG_DIRECTORY and replica not in self.electable
 
+    def stopped_uncleanly(self, replica: int) -> bool:
+        """Whether the replica's disk tells that its broker was not shut down cleanly."""
+        return self.read_from_disk(replica) and self.logs.ranked[replica].unclean_shutdown
+
     def status(self, broker: int) -> str:
         """The broker's status in words.
 

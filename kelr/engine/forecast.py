@@ -12,7 +12,8 @@ from kelr.model import BrokerStatus, ElectedBy, Forecast, Grade, Loss
 
 
 def forecasts_of(case: Case) -> tuple[Forecast, ...]:
-    """Two forecasts for each absent replica of a partition that nobody leads: clean return, unclean return."""
+    """Forecasts for each absent replica of a partition that nobody leads: clean return, unclean return; of one whose
+    shutdown is known to have been unclean only that."""
     state = case.state
     if state.leader is not None and state.leader in case.electable:
         return ()
@@ -26,7 +27,9 @@ def _shutdowns(case: Case, replica: int) -> tuple[bool, ...]:
     unclean in any case (ClusterControlManager.registerBroker).
     """
     unregistered = case.cluster.status(replica) is BrokerStatus.UNREGISTERED
-    return (False,) if unregistered and case.rules.elr else (True, False)
+    if case.stopped_uncleanly(replica) or (unregistered and case.rules.elr):
+        return (False,)
+    return (True, False)
 
 
 def _forecast(case: Case, replica: int, clean: bool) -> Forecast:

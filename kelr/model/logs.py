@@ -47,6 +47,9 @@ class ReplicaLog:
     last_stable_offset: int | None = None
     """The LSO: the high watermark, or where the oldest transaction starts that this replica does not know to be ended
     below its high watermark. Consumers with isolation.level read_committed get nothing from there on."""
+    unclean_shutdown: bool = False
+    """Its broker's disk lacks the mark of a clean shutdown, so that its next registration counts as unclean; False
+    where that is not known."""
 
     @property
     def is_empty(self) -> bool:

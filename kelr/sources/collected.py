@@ -10,6 +10,7 @@ from typing import Self
 
 from kelr.errors import RefusedError
 from kelr.model import (
+    LOG_DIRECTORY,
     BrokerStatus,
     Cluster,
     LogAnswer,
@@ -174,11 +175,20 @@ class CollectedSource:
         log = own[0] if own else logs[0]
         why_not = _why_not(state, answer, log, cluster)
         if why_not is None:
-            return _as_answer(log), log
+            return self._with_shutdown(_as_answer(log)), log
         if isinstance(log.answer, NotHeard):
             return answer, None
         end = f"its log in {log.name} (end {log.answer.log_end}) is not used: {why_not}"
         return replace(answer, detail=f"{answer.detail or answer.reason.value}; {end}"), None
+
+    def _with_shutdown(self, answer: LogAnswer) -> LogAnswer:
+        """The log, with what its broker's disk tells of how it stopped: Kafka takes a shutdown for unclean where one of
+        the broker's directories lacks the mark (LogManager.readBrokerEpochFromCleanShutdownFiles)."""
+        disks = self.merged.disks.get(answer.replica, ())
+        if isinstance(answer, NotHeard) or answer.source != LOG_DIRECTORY or not disks or disks[0].running:
+            return answer
+        unclean = any(one.clean_shutdown is False and not one.single_replica for one in disks[0].directories)
+        return replace(answer, unclean_shutdown=unclean)
 
     def _not_on_disk(self, state: PartitionState, answer: NotHeard, cluster: Cluster) -> NotHeard:
         """What a disk tells that was read, and on which the replica was not found."""

@@ -205,6 +205,7 @@ class LogLine(_Line):
     read_at_ms: Offset | None = None
     last_epoch_error: Text | None = None
     last_stable_offset: Offset | None = None
+    unclean_shutdown: bool = False
     unheard: Unheard | None = None
     detail: Text | None = None
 
@@ -228,6 +229,7 @@ class LogLine(_Line):
             read_at_ms=answer.read_at_ms,
             last_epoch_error=answer.last_epoch_error,
             last_stable_offset=answer.last_stable_offset,
+            unclean_shutdown=answer.unclean_shutdown,
         )
 
     def value(self) -> LogAnswer:
@@ -249,6 +251,7 @@ class LogLine(_Line):
             read_at_ms=self.read_at_ms,
             last_epoch_error=self.last_epoch_error,
             last_stable_offset=self.last_stable_offset,
+            unclean_shutdown=self.unclean_shutdown,
         )
 
 

@@ -15,6 +15,7 @@ from kelr.model import (
     Advice,
     AdviceAction,
     Decision,
+    ElectedBy,
     ElectionType,
     Forecast,
     Grade,
@@ -219,3 +220,50 @@ def _named_instead(advice: Advice) -> set[int]:
     return {
         replica for replica in (1, 2, 3) if f"Designate {replica}" in advice.text or f"Bring {replica}" in advice.text
     }
+
+
+# A disk without the mark of a clean shutdown.
+
+
+def killed(log: ReplicaLog) -> ReplicaLog:
+    return replace(log, unclean_shutdown=True)
+
+
+def test_of_a_broker_that_was_not_shut_down_cleanly_no_clean_return_is_foretold() -> None:
+    found = decision(IN_ELR, ONE_DOWN, (killed(NEWER), TWO, THREE))
+    (only,) = (one for one in found.forecasts if one.replica == 1)
+    assert (only.clean, only.elected, only.elected_by) == (False, 1, ElectedBy.LAST_KNOWN_LEADER)
+    assert only.loss is not None
+    assert only.loss.grade is not Grade.PROVEN_NONE
+    assert (found.advice.action, found.advice.replica) == (AdviceAction.BRING_BACK, 1)
+    assert found.advice.text.startswith(
+        "Broker 1 is in the ELR and was not shut down cleanly (its disk lacks the mark of it), so no return is clean."
+        " Bring broker 1 back: its log was read from its disk and ends at 135, the best of all replicas."
+    )
+    assert "after a clean shutdown" not in found.advice.text
+
+
+def test_a_member_of_the_elr_that_was_killed_and_has_the_shorter_log_is_kept_down() -> None:
+    found = decision(IN_ELR, ONE_DOWN, (killed(SHORTER), TWO, THREE))
+    assert (found.advice.action, found.advice.replica, found.advice.designate) == (AdviceAction.HOLD, 1, 2)
+    assert "after a clean shutdown" not in found.advice.text
+
+
+def test_a_killed_member_of_the_elr_that_never_led_last_elects_nobody() -> None:
+    found = decision(leaderless(elr=(1,)), ONE_DOWN, (killed(SHORTER), TWO, THREE))
+    assert found.waits_for == ()
+    assert (found.advice.action, found.advice.designate) == (AdviceAction.DESIGNATE, 2)
+    found = decision(leaderless(elr=(1,)), ONE_DOWN, (killed(NEWER), TWO, THREE))
+    assert (found.advice.action, found.advice.replica) == (AdviceAction.BRING_BACK, 1)
+    assert "nobody is elected by its return, so then designate 1" in found.advice.text
+
+
+def test_another_member_of_the_elr_is_waited_for_where_one_was_killed() -> None:
+    state, down = leaderless((1, 2, 3), elr=(1, 2)), cluster_of(live=(3,), fenced=(1, 2))
+    found = decision(state, down, (killed(NEWER), silent(2), THREE))
+    assert (found.waits_for, found.advice.replica) == ((2,), 2)
+
+
+def test_the_mark_is_asked_of_a_disk_alone() -> None:
+    live = replace(TWO, unclean_shutdown=True)
+    assert decision(IN_ELR, ONE_DOWN, (NEWER, live, THREE)) == decision(IN_ELR, ONE_DOWN, (NEWER, TWO, THREE))

@@ -296,10 +296,39 @@ def test_a_topic_that_was_made_again_is_named(tmp_path: Path) -> None:
 
 def test_a_dead_brokers_disk_stands_for_its_answer(dead: DiskCollection) -> None:
     with asked(dead) as source:
-        assert answer_of(source, 1) == dead.logs[ORDERS_1].answer
+        held = dead.logs[ORDERS_1].answer
+        assert isinstance(held, ReplicaLog)
+        assert answer_of(source, 1) == replace(held, unclean_shutdown=True)
         assert (source.name, source.taken_at_ms, source.cluster()) == (SNAPSHOT.source, NOW_MS, CLUSTER)
         assert source.topic_configs(["orders"]) == {"orders": SNAPSHOT.configs["orders"]}
         assert source.warnings == ()
+
+
+def marked(path: Path, broker_epoch: int | None = 77) -> Disk:
+    disk = disk_at(path, 1, "orders-1")
+    disk.clean(broker_epoch)
+    return disk
+
+
+def test_a_disk_tells_whether_its_broker_was_shut_down_cleanly(dead: DiskCollection, tmp_path: Path) -> None:
+    def unclean(found: DiskCollection) -> bool:
+        with asked(found) as source:
+            answer = answer_of(source, 1)
+        assert isinstance(answer, ReplicaLog)
+        return answer.unclean_shutdown
+
+    assert unclean(dead)
+    assert not unclean(read(marked(tmp_path / "clean")))
+    both = read(marked(tmp_path / "one"), disk_at(tmp_path / "other", 1, "orders-0"))
+    assert unclean(both), "Kafka asks for the mark in all directories"
+
+
+def test_how_a_broker_stopped_is_kept_in_a_snapshot(dead: DiskCollection, tmp_path: Path) -> None:
+    with asked(dead) as source:
+        log = answer_of(source, 1)
+    logs = {**SNAPSHOT.logs, ORDERS_1: (log,)}
+    write_snapshot(replace(SNAPSHOT, logs=logs), tmp_path / "s.kelr")
+    assert read_snapshot(tmp_path / "s.kelr").logs[ORDERS_1] == (log,)
 
 
 def test_a_live_answer_always_wins(tmp_path: Path) -> None:

@@ -126,6 +126,9 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
     shut_out = [replica for replica in case.live if replica in case.elr]
     if shut_out:
         return _elect_shut_out(case, shut_out[0])
+    members = tuple(replica for replica in case.state.replicas if replica in (case.state.isr or case.elr))
+    if case.rules.elr and members and all(map(case.stopped_uncleanly, members)):
+        return _wait_for_nobody(case, found, members)
     # A broker that is registered and not fenced is stopping, or has lost this log's directory: rather another one.
     awaited = tuple(
         sorted(
@@ -173,6 +176,19 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
     text += and_not(lost)
     alternative, designate = _otherwise(case, found, awaited, f"If {joined(awaited, 'and')} cannot come back")
     return Advice(AdviceAction.BRING_BACK, text, first, alternative, command=_look_again(case), designate=designate)
+
+
+def _wait_for_nobody(case: Case, found: Findings, members: tuple[int, ...]) -> Advice:
+    """Whoever is in the ISR or ELR was shut down uncleanly, as its disk tells: its return ends its place there."""
+    where = "ISR" if case.state.isr else "ELR"
+    are = agree(len(members), "is", "are")
+    said = (
+        f"{brokers(members).capitalize()} {are} in the {where} and {agree(len(members), 'was', 'were')} not shut down"
+        f" cleanly ({agree(len(members), 'its disk lacks', 'their disks lack')} the mark of it), so no return is clean."
+    )
+    elected = case.last_known_leader in found.waits_for
+    advice = (_wait_for_last_known_leader if elected else _unclean_recovery)(case, found)
+    return replace(advice, text=f"{said} {advice.text}")
 
 
 def _without_their_logs(case: Case, found: Findings, lost: tuple[int, ...]) -> Advice:
