@@ -157,3 +157,14 @@ def test_what_retention_took_from_the_leader_meanwhile_is_no_reason_to_refuse_th
 def test_how_transactions_ended_has_to_be_looked_at(cluster: FakeCluster, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--no-scan looks nowhere"):
         planned(cluster, dumped(tmp_path), replace(CUT, look=False))
+
+
+def test_another_topic_gets_the_whole_transaction_without_an_abort(
+    cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.add(replace(orders(), topic="rescued", topic_id="AAAAAAAAAAAAAAAAAAAAAw"))
+    file = dumped(tmp_path)
+    (one,) = planned(cluster, file, ReplayOptions(to="rescued")).partitions
+    assert one.counts[Verdict.DROPPED] == 3
+    replayed(cluster, file, tmp_path, monkeypatch, options=replace(CUT, to="rescued"))
+    assert origins(cluster, TopicPartition("rescued", 0)) == [2, 3, 4, 7, 8, 9, 11]
