@@ -29,7 +29,7 @@ def alternative_in_words(one: Alternative) -> str:
     if one.loss is None:
         return f"{one.election.value}: elects nobody now.{note}"
     if one.elect is None:
-        return f"{note.strip()} Lost, however it stopped: {loss_in_short(one.loss)}.".strip()
+        return f"{note.strip()} Lost at worst: {loss_in_short(one.loss)}.".strip()
     return f"Broker {one.elect} ({one.election.value}). Lost: {loss_in_short(one.loss)}.{note}"
 
 

@@ -78,7 +78,7 @@ def test_one_election_is_told_in_sentences() -> None:
         "            kelr elect --election-type longest_log_aggressive orders:1 -b kafka-1:9092",
         "  instead   longest_log_balanced: elects nobody now. Waits for the log of 1.",
         "            kelr elect --election-type longest_log_balanced orders:1 -b kafka-1:9092",
-        "  instead   Bring broker 1 back. Lost, however it stopped: not known.",
+        "  instead   Bring broker 1 back. Lost at worst: not known.",
         "",
         "In all: 1 election; at least 19 offsets lost, 4 of them known to be committed; broker 1 not heard.",
         "        Carried out with --accept-loss 19+ (or that typed; the plus is for logs not heard).",
