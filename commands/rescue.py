@@ -9,13 +9,14 @@ import typer
 
 from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_output, with_session
 from kelr.commands.session import Session
-from kelr.errors import ExitCode
+from kelr.errors import ExitCode, UsageError
 from kelr.view.output import Output
 
 app = typer.Typer(
     help="Save the records that an election would truncate, and produce them again.", no_args_is_help=True
 )
 
+SUFFIX = ".kelr-rescue"
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A file that `kelr rescue dump` wrote.")]
 Only = Annotated[
     list[str] | None,
@@ -70,6 +71,11 @@ def dump(
     from kelr.commands.rescue_find import DumpOptions  # noqa: PLC0415 - not for --help
     from kelr.commands.rescuing import dump_records  # noqa: PLC0415
 
+    if out.suffix != SUFFIX:
+        raise UsageError(
+            f"--out {out} does not end in {SUFFIX}, by which a rescue file is known",
+            next_step=f"write --out {out.with_suffix(SUFFIX)}",
+        )
     selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
     options = DumpOptions(
         out=out,

@@ -59,11 +59,6 @@ def default_directory() -> Path:
     return Path(chosen) if chosen else _state_directory() / "lab"
 
 
-def demo_directory() -> Path:
-    """Where ``kelr demo`` lives: beside the lab, so that a demo never meets a lab that is in use."""
-    return _state_directory() / "demo"
-
-
 def _state_directory() -> Path:
     from platformdirs import user_state_path  # noqa: PLC0415
 

@@ -14,6 +14,8 @@ class _Line(BaseModel):
 
 
 class PartitionEntryLine(_Line):
+    """One partition, and what is asked for it."""
+
     topic: Topic
     partition: Int32
     desiredLeader: Int32 | None = None  # noqa: N815 - the KIP's spelling
@@ -21,6 +23,8 @@ class PartitionEntryLine(_Line):
 
 
 class ElectionFileLine(_Line):
+    """The whole file."""
+
     version: Literal[1] | None = None
     """Older tools of Kafka write it; it says nothing."""
     partitions: tuple[PartitionEntryLine, ...]

@@ -76,6 +76,7 @@ class Journal:
 
     @property
     def path(self) -> Path:
+        """Its file."""
         return self._file.path
 
     @classmethod
@@ -157,6 +158,7 @@ class Journal:
         self._write(Line.APPLIED, results=for_each, audited=audited)
 
     def end(self, ending: Ending) -> None:
+        """Close the books: nothing is left to put right. Raises like every line that is written."""
         self._write(Line.END, ending=ending)
 
     def close(self) -> None:

@@ -5,7 +5,6 @@ The format, and what its hash protects from, is in docs/plans.md.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,18 +106,6 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 def _digests(content: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
     """The hash of the whole, and the beginning of that of each election."""
     return digest_of(content), tuple(digest_of(election)[:_DIGITS] for election in content["elections"])
-
-
-def plan_of_document(document: Any, where: str) -> SavedPlan:
-    """The plan that a `plan_document` holds.
-
-    Args:
-        where: where the document is from, for the words of an error, such as a journal's name and line.
-
-    Raises:
-        BadInputError: as `read_plan`.
-    """
-    return _saved(json.dumps(document).encode(), document, where)
 
 
 def _saved(text: bytes, document: Any, where: str) -> SavedPlan:

@@ -100,12 +100,16 @@ def _value(held: Any) -> Any:
 
 
 class BoundsLine(_Line):
+    """At least and at most so many offsets."""
+
     _made = Bounds
     at_least: Offset
     at_most: Offset | None
 
 
 class TruncationLine(_Line):
+    """What a replica cuts off when it follows the elected one."""
+
     _made = Truncation
     replica: Int32
     from_offset: Offset
@@ -113,6 +117,8 @@ class TruncationLine(_Line):
 
 
 class LossLine(_Line):
+    """What an election loses, and how certain that is."""
+
     _made = Loss
     grade: Grade
     committed: BoundsLine | None
@@ -129,6 +135,8 @@ class LossLine(_Line):
 
 
 class LogLine(_Line):
+    """A replica's log as it was heard, or why it was not."""
+
     _made = LogEvidence
     replica: Int32
     log_end: Offset | None
@@ -142,6 +150,8 @@ class LogLine(_Line):
 
 
 class EvidenceLine(_Line):
+    """What the cluster said when the plan was made; the fences hold the present against it."""
+
     _made = Evidence
     situation: Situation
     leader: Int32 | None
@@ -159,6 +169,8 @@ class EvidenceLine(_Line):
 
 
 class AlternativeLine(_Line):
+    """What else could be elected, and what that loses."""
+
     _made = Alternative
     election: ElectionType
     elect: Int32 | None
@@ -167,6 +179,8 @@ class AlternativeLine(_Line):
 
 
 class HoldLine(_Line):
+    """A broker that stays down until the election is done."""
+
     _made = HoldDown
     broker: Int32
     reason: HoldReason
@@ -174,6 +188,8 @@ class HoldLine(_Line):
 
 
 class RescueLine(_Line):
+    """Records that can be saved before the election."""
+
     _made = RescueStep
     replica: Int32
     from_offset: Offset
@@ -182,6 +198,8 @@ class RescueLine(_Line):
 
 
 class DamageLine(_Line):
+    """What an election does beside losing records."""
+
     _made = Damage
     kind: DamageKind
     text: Text
@@ -189,6 +207,8 @@ class DamageLine(_Line):
 
 
 class ElectionLine(_Line):
+    """One planned election, with the hash that tells whether somebody has edited it."""
+
     _made = PlannedElection
     _own = frozenset({"digest"})
     topic: Topic
@@ -214,6 +234,8 @@ class ElectionLine(_Line):
 
 
 class NotPlannedLine(_Line):
+    """A partition without an election, and why."""
+
     _made = NotPlanned
     topic: Topic
     partition: Int32
@@ -228,6 +250,8 @@ class NotPlannedLine(_Line):
 
 
 class PlanLine(_Line):
+    """The whole file."""
+
     _made = Plan
     _own = frozenset({"format", "version", "plan_id", "sha256", "signed_elections"})
     format: Literal["kelr-plan"]

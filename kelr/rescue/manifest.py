@@ -116,6 +116,7 @@ class SavedTail:
 
     @property
     def address(self) -> TopicPartition:
+        """The partition."""
         return TopicPartition(self.topic, self.partition)
 
     @property
@@ -125,14 +126,17 @@ class SavedTail:
 
     @property
     def batches(self) -> int:
+        """Batches in its segments, control batches included."""
         return sum(segment.batches for segment in self.segments)
 
     @property
     def records(self) -> int:
+        """Records in its segments, without markers."""
         return sum(segment.records for segment in self.segments)
 
     @property
     def size_bytes(self) -> int:
+        """Bytes of its segments."""
         return sum(segment.size_bytes for segment in self.segments)
 
 

@@ -65,6 +65,7 @@ class PartitionReplay:
 
     @property
     def to_replay(self) -> int:
+        """Records of this partition that are to be produced."""
         return self.counts.get(Verdict.REPLAY, 0)
 
     @property
@@ -98,4 +99,5 @@ class ReplayPlan:
 
     @property
     def to_replay(self) -> int:
+        """Records of all partitions that are to be produced."""
         return sum(one.to_replay for one in self.partitions)

@@ -7,7 +7,7 @@ next marker ends it.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -143,17 +143,6 @@ class Transactions:
         return any(
             (marker is None or start < marker) and (end is None or end > last_offset + 1) for start, end in self.gaps
         )
-
-
-def transactions_of(
-    batches: Iterable[RawBatch], *, gaps: Sequence[tuple[int, int | None]] = (), starts_between: bool | None = None
-) -> Transactions:
-    """All of these batches, fed and finished."""
-    transactions = Transactions(gaps, starts_between)
-    for batch in batches:
-        transactions.feed(batch)
-    transactions.finish()
-    return transactions
 
 
 def marker_of(batch: RawBatch) -> Outcome | None:

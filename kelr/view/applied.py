@@ -170,6 +170,8 @@ RESULT_COLUMNS: tuple[Column[Applied], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Changed:
+    """Something that an election stood on and that is no longer so."""
+
     address: TopicPartition
     difference: Difference
 

@@ -167,7 +167,7 @@ def test_a_disk_is_saved_without_a_cluster(kelr: Kelr, disk: Path) -> None:
 def test_a_damaged_segment_is_stepped_over_and_named(kelr: Kelr, disk: Path, offsets: tuple[str, ...]) -> None:
     path = disk / "orders-0" / f"{0:020}.log"
     path.write_bytes(batch(0, 2, epoch=4).data + batch(2, 2, epoch=4).data[:-3] + b"xyz")
-    ran = kelr("rescue", "dump", "orders:0", "--log-dir", str(disk), "--out", "d", *offsets, "-o", "json")
+    ran = kelr("rescue", "dump", "orders:0", "--log-dir", str(disk), "--out", "d.kelr-rescue", *offsets, "-o", "json")
     assert ran.code == 7
     document = json.loads(ran.out)
     assert "Kafka would not load this log" in document["notes"][0]["text"]
@@ -178,15 +178,25 @@ def test_a_damaged_segment_is_stepped_over_and_named(kelr: Kelr, disk: Path, off
     assert "does not match its checksum" in missing
 
 
+DUMP = ["rescue", "dump", "orders", "--out", "x.kelr-rescue"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["rescue", "dump", "--out", "x"], "wants to know which partitions"),
+        (["rescue", "dump", "--out", "x.kelr-rescue"], "wants to know which partitions"),
         (["rescue", "dump", "orders", "--out", "lost.kelr-rescue"], "exists already"),
-        (["rescue", "dump", "orders", "--out", "x", "--from-offset", "5", "--to-offset", "5"], "there is nothing from"),
-        (["rescue", "dump", "orders", "--out", "x", "--elect", "1", "--plan", "p"], "both say who is to lead"),
-        (["rescue", "dump", "orders", "--out", "x", "--log-dir", "nowhere"], "nowhere"),
-        (["rescue", "dump", "orders", "--out", "x"], "nothing says which cluster to ask"),
+        (
+            ["rescue", "dump", "orders", "--out", "x.kelr-rescue", "--from-offset", "5", "--to-offset", "5"],
+            "there is nothing from",
+        ),
+        (
+            ["rescue", "dump", "orders", "--out", "x.kelr-rescue", "--elect", "1", "--plan", "p"],
+            "both say who is to lead",
+        ),
+        ([*DUMP, "--log-dir", "nowhere"], "nowhere"),
+        (DUMP, "nothing says which cluster to ask"),
+        (["rescue", "dump", "orders", "--out", "x.zip"], "next: write --out x.kelr-rescue"),
         (["rescue", "replay", "lost.kelr-rescue"], "nothing says which cluster to ask"),
         (["rescue", "replay", "none", "-b", "127.0.0.1:1"], "No such file"),
         (["rescue", "show", "none"], "No such file"),
@@ -197,4 +207,4 @@ def test_what_cannot_be_done_is_said(kelr: Kelr, arguments: list[str], message: 
     ran = kelr(*arguments)
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
-    assert not Path("x").exists()
+    assert not Path("x.kelr-rescue").exists()

@@ -18,7 +18,6 @@ from kelr.lab.state import (
     ProcessRecord,
     claim_directory,
     default_directory,
-    demo_directory,
     load_state,
     save_state,
 )
@@ -107,8 +106,7 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
 
 
 def test_where_labs_live(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert (default_directory().name, demo_directory().name) == ("lab", "demo")
-    assert default_directory().parent == demo_directory().parent
+    assert default_directory().name == "lab"
     monkeypatch.setenv("KELR_LAB_DIR", str(tmp_path))
     assert default_directory() == tmp_path
 

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kelr.rescue.transactions import Outcome, Transaction, transactions_of
+from kelr.rescue.transactions import Outcome, Transaction, Transactions
 from kelr.sources.records.stream import RawBatch
 from tests.rescue.batches import batch, marker
+
+
+def transactions_of(
+    batches: Iterable[RawBatch], *, gaps: Sequence[tuple[int, int | None]] = (), starts_between: bool | None = None
+) -> Transactions:
+    """All of these batches, fed and finished."""
+    transactions = Transactions(gaps, starts_between)
+    for one in batches:
+        transactions.feed(one)
+    transactions.finish()
+    return transactions
 
 
 def data(first: int, producer: int, count: int = 1) -> RawBatch:
