@@ -207,7 +207,7 @@ complete -c kelr -n '__fish_seen_subcommand_from recover; and __fish_seen_subcom
 complete -c kelr -n '__fish_seen_subcommand_from recover; and __fish_seen_subcommand_from undo' -l verbose -d 'Say on stderr what is being done.'
 complete -c kelr -n '__fish_seen_subcommand_from recover; and __fish_seen_subcommand_from undo' -l debug -d 'Show the traceback of an error.'
 complete -c kelr -n '__fish_seen_subcommand_from recover; and __fish_seen_subcommand_from undo' -l help -d 'Show this message and exit.'
-complete -c kelr -n '__fish_seen_subcommand_from recover; and __fish_seen_subcommand_from hold' -l topic -x -d 'The one topic to hold.'
+complete -c kelr -n '__fish_seen_subcommand_from recover; and __fish_seen_subcommand_from hold' -l topic -x -d 'The same, as a flag.'
 complete -c kelr -n '__fish_seen_subcommand_from recover; and __fish_seen_subcommand_from hold' -l yes-clear-elr-of -x -d 'Do not ask; names the topic again.'
 complete -c kelr -n '__fish_seen_subcommand_from recover; and __fish_seen_subcommand_from hold' -l force -x -d 'Although a clean candidate is thrown away; the reason goes into the audit log.'
 complete -c kelr -n '__fish_seen_subcommand_from recover; and __fish_seen_subcommand_from hold' -l dry-run -d 'Show the price; change nothing.'

@@ -61,8 +61,8 @@ def test_the_last_known_leader_stays_down() -> None:
     made = election(incident(), designated(2))
     assert holds(made) == [(1, HoldReason.LAST_KNOWN_LEADER)]
     assert made.hold[0].text == (
-        "If broker 1 returns before the election, Kafka elects it as the last known leader, whatever its log holds: keep"
-        " it down until this is done."
+        "If broker 1 returns before the election, Kafka elects it as the last known leader, whatever its log holds:"
+        " keep it down until this is done."
     )
 
 
