@@ -112,7 +112,7 @@ def _recover(output: Output, lab: Lab) -> None:
     )
     _headline(output, "Saving the records that the elections would lose, then the elections, then the records again")
     _run(output, lab, ("rescue", "dump", "--plan", plan, "--log-dir", disk, "--out", lost))
-    accepted = str(_known_loss(Path(plan)))
+    accepted = _loss_to_accept(Path(plan))
     _run(output, lab, ("recover", "apply", plan, "--logs", logs, "--yes", "--accept-loss", accepted))
     _run(output, lab, ("rescue", "replay", lost, "--yes"))
     _headline(output, f"Broker {GIVEN_UP} is repaired after all, and takes the others' logs")
@@ -121,10 +121,10 @@ def _recover(output: Output, lab: Lab) -> None:
     _run(output, lab, ("recover", "verify", plan, "--wait"))
 
 
-def _known_loss(path: Path) -> int:
+def _loss_to_accept(path: Path) -> str:
     from kelr.recovery.plan_file import read_plan  # noqa: PLC0415 - not for --help
 
-    return read_plan(path).plan.known_loss.at_least
+    return str(read_plan(path).plan.loss_to_accept)
 
 
 def _typed(lab: Lab, arguments: tuple[str, ...]) -> str:
