@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from kelr.engine.advice.by_hand import STOCK_CONNECTION
 from kelr.engine.planning import DEFAULT_LIFETIME_MS, stock_files
 from kelr.engine.planning.stock import KAFKA_PYTHON_CONNECTION, StockFiles
 from kelr.errors import UsageError
-from kelr.model import ElectionType, Selection, parse_election_type
+from kelr.model import AdviceAction, ElectionType, Selection, parse_election_type
 from kelr.model.plan import Plan, Unplanned, Wish
 from kelr.recovery.plan_file import write_plan
 from kelr.recovery.plan_making import Made, make_plan
@@ -163,7 +163,7 @@ def _show(session: Session, wanted: Wanted, made: Made) -> None:
     if not plan.elections and not plan.not_planned and not nothing_seen:
         output.note("every partition that was looked at has its leader and enough replicas in sync")
     say_other_rescues(output, rescues)
-    for command in _collecting(wanted, plan):
+    for command in _collecting(wanted, plan, session.source().cluster().live):
         output.note(f"to count the log of a broker that is down, on its host: {shlex.join(['kelr', *command])}")
     if wanted.out is not None:
         output.note(f"saved in {wanted.out}; nothing was changed")
@@ -183,7 +183,7 @@ def _following(wanted: Wanted, plan: Plan) -> tuple[str, ...] | None:
     return left[0].command or None if len(left) == 1 else ("explain",) if left else None
 
 
-def _collecting(wanted: Wanted, plan: Plan) -> list[tuple[str, ...]]:
+def _collecting(wanted: Wanted, plan: Plan, live: Collection[int]) -> list[tuple[str, ...]]:
     """For each broker whose log nobody heard because it is down: the command that reads its disk.
 
     What it holds decides whether its return, or its absence, loses anything; where it may be elected by itself, it has
@@ -194,8 +194,16 @@ def _collecting(wanted: Wanted, plan: Plan) -> list[tuple[str, ...]]:
     unheard = {
         replica for one in plan.elections for replica in one.loss.unheard if replica not in one.evidence.live
     } | {step.broker for step in broker_order(plan).bring_back}
+    asked_for = {
+        broker
+        for one in plan.not_planned
+        if one.action is AdviceAction.GET_MORE_INFORMATION
+        for broker in one.brokers
+        if broker not in live
+    }
     return [
-        ("recover", "collect", "--log-dir", DIRECTORY, "--out", f"broker-{broker}.kelr") for broker in sorted(unheard)
+        ("recover", "collect", "--log-dir", DIRECTORY, "--out", f"broker-{broker}.kelr")
+        for broker in sorted(unheard | asked_for)
     ]
 
 

@@ -594,6 +594,9 @@ def test_a_hold_shows_its_price_and_asks_for_the_topic_by_name(
     assert ran.code == 0, ran.err
     assert [(world.state(number).elr, world.state(number).last_known_elr) for number in range(4)] == [((), ())] * 4
     assert "ELR and LastKnownELR of 4 partitions are empty; min.insync.replicas has its old value" in ran.out
+    planned = kelr("recover", "plan", *CONNECTION)
+    assert "or read its log" in planned.out
+    assert "on its host: kelr recover collect --log-dir DIRECTORY --out broker-1.kelr" in planned.err
 
 
 @pytest.mark.usefixtures("world")
