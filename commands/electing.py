@@ -246,7 +246,7 @@ def _after(plan: Plan, applied: Sequence[Applied], saved: Path | None) -> tuple[
     ends = {one.ended for one in applied}
     if ends & {Ended.UNKNOWN, Ended.NOT_RESTORED}:
         return ("recover", "status")
-    if saved is not None and Ended.DONE in ends:
+    if saved is not None and ends & {Ended.DONE, Ended.OTHER_LEADER}:
         return ("recover", "verify", str(saved))
     refusals = _explaining_refusals(plan)
     if not applied and refusals is not None:

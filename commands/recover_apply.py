@@ -316,7 +316,7 @@ def _after(
     refused = [one.address for one in applied if one.ended is Ended.REFUSED]
     if refused and session.output.format.for_people:
         session.output.note(f"to plan the refused again: {session.output.next_command(_again(plan, refused, wanted))}")
-    if ends & {Ended.DONE, Ended.NOT_NEEDED}:
+    if ends & {Ended.DONE, Ended.NOT_NEEDED, Ended.OTHER_LEADER}:
         topics = tuple(text for topic in wanted.topics for text in ("--topic", topic))
         return ("recover", "verify", str(file), *topics, "--wait")
     return _again(plan, refused, wanted) if refused else None

@@ -87,9 +87,14 @@ def _following(found: RecoveryStatus, plan_file: Path | None) -> tuple[str, ...]
 
 
 def go_on(session: Session, name: str | None) -> None:
-    """Finish what a run began that was cut short. Raises KelrError where something is left."""
+    """Finish what a run began that was cut short: where none was, all is well. Raises KelrError where something is
+    left."""
     require_live(session)
-    path = find_journal(state_directory(), session.source().cluster().cluster_id, name)
+    cluster_id = session.source().cluster().cluster_id
+    if name is None and not open_journals(state_directory(), cluster_id):
+        show_put_right(session.output, (), journal=None, plan_id=None, closed=True, following=None)
+        return
+    path = find_journal(state_directory(), cluster_id, name)
     done = resume(
         path,
         source=session.source(),

@@ -33,6 +33,7 @@ from kelr.sources.base import Source
 DEFAULT_BATCH = 100
 MOST_IN_A_BATCH = 1000
 _INTERRUPTED = "interrupted before it was begun"
+_EXPIRED = "the plan expired before it was begun: look again and make a new one"
 
 
 def apply_plan(
@@ -111,6 +112,7 @@ def apply_plan(
                 command=command,
                 consented=consented,
                 keep_order=keep_order,
+                expires_at_ms=plan.expires_at_ms,
             )
             return run.all(plan.elections, batch=batch, pause_s=pause_s, ending=Ending.APPLIED)
 
@@ -187,6 +189,8 @@ class Run:
     command: str
     consented: Consented
     keep_order: bool
+    expires_at_ms: int
+    """No batch is begun after this, in milliseconds since 1970 UTC."""
     may_end: bool = True
     """Whether the journal may be ended by these batches: False where something else is left to put right."""
 
@@ -234,6 +238,8 @@ class Run:
     def _batch(self, part: Sequence[PlannedElection], done: int, total: int, stopped: str) -> BatchDone:
         if stopped:
             return _left(part, stopped)
+        if self.site.clock_ms() > self.expires_at_ms:
+            return _left(part, _EXPIRED)
         return Batch(self.site, self.journal, part, done, total, self.keep_order).run()
 
     def _ended(self, ending: Ending) -> KelrError | None:

@@ -82,6 +82,16 @@ def conclude(
     )
 
 
+def _held(planned: PlannedElection, leader: int) -> str:
+    """What the two logs held when the plan was made: all others follow the leader's now."""
+    ends = {log.replica: log.log_end for log in planned.evidence.logs}
+    wanted, other = ends.get(planned.elect), ends.get(leader)
+    if wanted is None:
+        return ""
+    known = "was not read" if other is None else f"ended at {other}"
+    return f"; in the plan its log {known}, and that of {planned.elect} ended at {wanted}"
+
+
 def _outcome(course: Course, state: PartitionState, error: str | None, *, interrupted: bool) -> tuple[Ended, str]:
     planned = course.planned
     if state.leader == planned.elect:
@@ -92,8 +102,8 @@ def _outcome(course: Course, state: PartitionState, error: str | None, *, interr
             return Ended.REFUSED, f"Kafka answers {error}; broker {state.leader} still leads"
         if course.asked and state.leader == course.before.leader:
             return Ended.OTHER_LEADER, f"broker {state.leader} still leads, and not {planned.elect}"
-        how = "was elected" if course.asked else "became the leader by itself meanwhile"
-        return Ended.OTHER_LEADER, f"broker {state.leader} {how}, and not {planned.elect}"
+        how = "was elected" if course.asked else "became the leader meanwhile, not by this run"
+        return Ended.OTHER_LEADER, f"broker {state.leader} {how}, and not {planned.elect}{_held(planned, state.leader)}"
     if course.found:
         return Ended.REFUSED, "what the plan stood on changed while it was carried out: " + course.found[0].text
     if course.asked:

@@ -192,6 +192,7 @@ class _Resuming:
             command=self._command,
             consented=self._journalled.consented,
             keep_order=self._journalled.keep_order,
+            expires_at_ms=0 if self._journalled.plan is None else self._journalled.plan.expires_at_ms,
             may_end=settled,
         )
 

@@ -176,7 +176,7 @@ def put_right_view() -> View[Put]:
             fact("error", "string?", "Kafka's name of the error, where there was one."),
         ),
         head=(
-            Fact("journal", "string", "The journal's name."),
+            Fact("journal", "string?", "The journal's name; null: none was open."),
             Fact("plan_id", "string?", "The plan that it carried out; null for a hold."),
         ),
         tail=(
@@ -190,12 +190,12 @@ def show_put_right(
     output: Output,
     puts: Sequence[Put],
     *,
-    journal: str,
+    journal: str | None,
     plan_id: str | None,
     closed: bool,
     following: Sequence[str] | None,
 ) -> None:
-    """Print what resume or undo did with one journal."""
+    """Print what resume or undo did with one journal; None: there was none to do anything with."""
     if output.format.for_people:
         layout = Layout(output.width)
         if puts:

@@ -506,7 +506,7 @@ def test_part_of_it_done_is_seven_and_each_partition_is_told(kelr: Kelr, carrier
     [
         (Ended.REFUSED, None, 6, "kelr describe orders:1"),
         (Ended.REFUSED, "CLUSTER_AUTHORIZATION_FAILED", 4, "kelr describe orders:1"),
-        (Ended.OTHER_LEADER, None, 7, "kelr describe orders:1"),
+        (Ended.OTHER_LEADER, None, 7, "kelr recover verify "),
         (Ended.NOT_RESTORED, None, 7, "kelr recover status"),
         (Ended.UNKNOWN, "NO_ANSWER", 7, "kelr recover status"),
         (Ended.NOT_NEEDED, None, 0, "kelr describe orders:1"),

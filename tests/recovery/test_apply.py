@@ -279,7 +279,10 @@ def test_a_returning_leader_between_reordering_and_election(tmp_path: Path) -> N
     world.happens[1] = lambda: returns(world, 1, clean=True)  # right after the reordering
     (result,) = _apply(world, tmp_path, plan)
     assert (result.ended, result.leader) == (Ended.OTHER_LEADER, 1)
-    assert result.text == "broker 1 became the leader by itself meanwhile, and not 2"
+    assert result.text == (
+        "broker 1 became the leader meanwhile, not by this run, and not 2; in the plan its log was not read, and that of"
+        " 2 ended at 20"
+    )
     assert world.state().replicas == (3, 1, 2)
     assert not any("elect" in moment for moment in world.moments)
 
@@ -740,6 +743,15 @@ def test_a_loss_that_nobody_accepted(tmp_path: Path, given: Consented) -> None:
     with pytest.raises(RefusedError, match=r"--accept-loss 0\+ "):
         _apply(world, tmp_path, plan, consented=given)
     _assert_untouched(world, tmp_path)
+
+
+def test_a_plan_that_expires_between_two_batches(tmp_path: Path) -> None:
+    """What was done stays done; of a plan of yesterday nothing more is begun."""
+    world = leaderless()
+    results = _apply(world, tmp_path, world.plan(lifetime_ms=60_000), batch=2, pause_s=40)
+    assert _ends(results) == ["done", "done", "done", "done", "not-tried"]
+    assert results[4].text == "the plan expired before it was begun: look again and make a new one"
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
 
 
 def test_a_saved_snapshot_is_no_cluster(tmp_path: Path) -> None:
