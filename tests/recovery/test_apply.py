@@ -280,8 +280,8 @@ def test_a_returning_leader_between_reordering_and_election(tmp_path: Path) -> N
     (result,) = _apply(world, tmp_path, plan)
     assert (result.ended, result.leader) == (Ended.OTHER_LEADER, 1)
     assert result.text == (
-        "broker 1 became the leader meanwhile, not by this run, and not 2; in the plan its log was not read, and that of"
-        " 2 ended at 20"
+        "broker 1 became the leader meanwhile, not by this run, and not 2; in the plan its log was not read, and that"
+        " of 2 ended at 20"
     )
     assert world.state().replicas == (3, 1, 2)
     assert not any("elect" in moment for moment in world.moments)
