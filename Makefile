@@ -17,8 +17,8 @@ MUTATION_READY := $(MUTATION_VENV)/.ready
 LOCK := requirements-test.lock
 MUTATION_LOCK := requirements-mutation.lock
 PYTEST_ARGS ?=
-# Three processes: two with real clusters, which wait most of their time, while the third computes.
-WORKERS ?= 3
+# Two processes: the one with real clusters waits most of its time, while the other computes.
+WORKERS ?= 2
 PROPERTIES := tests/controller tests/engine tests/simulation
 
 # The first Python that is new enough; PYTHON=... chooses another.

@@ -24,17 +24,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share something dear run in one process where several run side by side (`make pytest`, pytest-xdist):
-    those of one module, those that look at the shared clusters, and those that change them."""
+    those of one module, and all with clusters, so that there is never more than one thing that starts brokers."""
     for item in items:
-        group = item.nodeid.partition("::")[0]
-        if {"lab_of", "lab_43", "lab_40", "healthy_43"} & set(getattr(item, "fixturenames", ())):
-            group = "clusters changed" if item.path.stem in _CHANGE_CLUSTERS else "clusters looked at"
-        item.add_marker(pytest.mark.xdist_group(group))
-
-
-_CHANGE_CLUSTERS = frozenset(
-    {"test_apply", "test_disk", "test_elect", "test_recover", "test_rescue", "test_state_machine"}
-)
+        has_cluster = item.path.parent.name == "cluster"
+        item.add_marker(pytest.mark.xdist_group("clusters" if has_cluster else item.nodeid.partition("::")[0]))
 
 
 @pytest.fixture(autouse=True)

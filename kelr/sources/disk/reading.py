@@ -161,9 +161,22 @@ def _directory(path: Path) -> LogDirectory:
         directory_id=meta.directory_id if meta else None,
         clean_shutdown=clean is not None,
         broker_epoch=clean.broker_epoch if clean else None,
-        running=is_locked(place),
+        running=_runs(place),
         single_replica=single,
     )
+
+
+_DYING_S = 3.0
+"""A broker that was killed holds its lock until its last thread has ended: a second or two on a busy machine."""
+_LOOK_AGAIN_S = 0.1
+
+
+def _runs(place: Path) -> bool | None:
+    """Whether a broker runs on this directory; one that has just been killed is given time to be gone."""
+    deadline = time.monotonic() + _DYING_S
+    while (locked := is_locked(place)) and time.monotonic() < deadline:
+        time.sleep(_LOOK_AGAIN_S)
+    return locked
 
 
 _NAME_DIRECTORIES = "name the broker's log directories: log.dirs in its server.properties"
