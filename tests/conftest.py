@@ -22,6 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", type=int, default=966, help="seed of the random controller runs and histories")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share something dear run in one process where several run side by side (`make pytest`, pytest-xdist):
     those of one module, and all with clusters, so that there is never more than one thing that starts brokers."""
