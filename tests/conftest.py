@@ -22,15 +22,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", type=int, default=966, help="seed of the random controller runs and histories")
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share something dear run in one process where several run side by side (`make pytest`, pytest-xdist):
-    those of one module, and all with clusters, so that there is never more than one thing that starts brokers."""
-    for item in items:
-        has_cluster = item.path.parent.name == "cluster"
-        item.add_marker(pytest.mark.xdist_group("clusters" if has_cluster else item.nodeid.partition("::")[0]))
-
-
 @pytest.fixture(autouse=True)
 def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Tests do not depend on the KELR_* variables, the contexts or the terminal of whoever runs them."""
