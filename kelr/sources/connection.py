@@ -7,8 +7,8 @@ named in `ConnectionSettings.ignored`, so that the caller can say so.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -115,6 +115,10 @@ class ConnectionSettings:
             ignored=tuple(sorted(key for key in properties if key not in _KNOWN)),
             origin=reader.origin,
         )
+
+    def with_servers(self, servers: Iterable[tuple[str, int]]) -> Self:
+        """The same settings with further (host, port) pairs to begin with, after those that the user named."""
+        return replace(self, bootstrap_servers=tuple(dict.fromkeys((*self.bootstrap_servers, *servers))))
 
     @property
     def uses_tls(self) -> bool:

@@ -45,7 +45,6 @@ def test_a_history_on_a_real_cluster_comes_out_as_computed(healthy_43: Lab) -> N
     lab, topic = healthy_43, "history"
     create_topic(lab, topic, LAYOUTS, {"min.insync.replicas": "2"})
     lab.wait_partitions(topic, "all in sync", lambda state: len(state.isr) == 3)
-    admin = AdminClient({"bootstrap.servers": lab.bootstrap_servers})
     both = _Both(lab, topic, _on_record(lab, topic))
     addresses = tuple(sorted(both.state.partitions))
     wire = [WirePartition(topic, address.partition) for address in addresses]
@@ -65,17 +64,19 @@ def test_a_history_on_a_real_cluster_comes_out_as_computed(healthy_43: Lab) -> N
 
     lab.start(2)
     both.happened(ev.BrokerRegistered(2, clean=False), ev.BrokerUnfenced(2))
+    admin = _admin(lab)
     answers = admin.elect_leaders(Wire.PREFERRED, wire[:1]).result(30)
     errors = [None if error is None else error.name() for error in answers.values()]
     both.happened(ev.LeadersElected(Election.PREFERRED, addresses[:1]))
     assert errors == [both.answers[addresses[0]]]
 
-    _set_min_isr(admin, topic, "1")
+    _set_min_isr(lab, topic, "1")
     both.happened(ev.ConfigWritten(topic, min_isr=1))
     assert not any(state.elr or state.last_known_elr for state in both.state.partitions.values())
-    _set_min_isr(admin, topic, "2")
+    _set_min_isr(lab, topic, "2")
     both.happened(ev.ConfigWritten(topic, min_isr=2))
 
+    admin = _admin(lab)
     answers = admin.elect_leaders(Wire.UNCLEAN, wire).result(30)
     assert set(answers.values()) == {None}
     both.compute(ev.LeadersElected(Election.UNCLEAN, addresses))
@@ -130,7 +131,13 @@ def _snapshot(lab: Lab, topic: str) -> Snapshot:
         return take_snapshot(source, select([topic]), now_ms=0)
 
 
-def _set_min_isr(admin: AdminClient, topic: str, value: str) -> None:
+def _admin(lab: Lab) -> AdminClient:
+    """A new client for each request: librdkafka keeps waiting for the broker that was the controller when it asked."""
+    return AdminClient({"bootstrap.servers": lab.bootstrap_servers, "log_level": 0})
+
+
+def _set_min_isr(lab: Lab, topic: str, value: str) -> None:
     entry = ConfigEntry("min.insync.replicas", value, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin = _admin(lab)
     admin.incremental_alter_configs([resource])[resource].result(30)

@@ -202,7 +202,21 @@ def test_an_election(cluster: ChangingCluster, admin: type[FakeAdmin]) -> None:
     assert (made.config["log_level"], made.config["socket.timeout.ms"]) == (0, 5000)
     admin.outcome = {_wire(A): None}
     assert hand.elect(Election.PREFERRED, [A, B]) == {A: "NONE", B: NO_ANSWER}
-    assert made.calls[1][0] == "PREFERRED"
+    assert [call[0] for client in admin.made for call in client.calls] == ["UNCLEAN", "PREFERRED"]
+
+
+def test_each_election_asks_all_known_brokers_who_passes_it_on(
+    cluster: ChangingCluster, admin: type[FakeAdmin]
+) -> None:
+    """A client that is kept waits for the broker that it knew as the controller, also when that one has died."""
+    admin.outcome = {_wire(A): None}
+    hand = _hand(cluster)
+    hand.elect(Election.UNCLEAN, [A])
+    hand.elect(Election.UNCLEAN, [A])
+    servers = [client.config["bootstrap.servers"].split(",") for client in admin.made]
+    brokers = [f"{broker.host}:{broker.port}" for broker in cluster.cluster.brokers if broker.host]
+    assert len(brokers) > 1
+    assert servers == [["127.0.0.1:1", *brokers]] * 2
 
 
 def test_an_election_of_nothing_is_not_one_of_everything(cluster: ChangingCluster, admin: type[FakeAdmin]) -> None:
@@ -246,7 +260,7 @@ def test_a_topics_config(cluster: ChangingCluster, admin: type[FakeAdmin]) -> No
     hand = _hand(cluster)
     assert hand.write_topic_config("orders", "min.insync.replicas", "3") == "NONE"
     assert hand.write_topic_config("orders", "min.insync.replicas", None) == "NONE"
-    assert admin.made[0].calls == [
+    assert [call for client in admin.made for call in client.calls] == [
         ("orders", "min.insync.replicas", "3", "SET"),
         ("orders", "min.insync.replicas", None, "DELETE"),
     ]

@@ -65,7 +65,7 @@ class LiveHand:
     """Changes the cluster that a `LiveSource` reads.
 
     Args:
-        settings: as for the source; feeds the admin client.
+        settings: as for the source, and naming every broker that is known; feeds the admin client.
         transport: the source's connections.
         brokers: whom to send to.
     """
@@ -74,7 +74,6 @@ class LiveHand:
         self._settings = settings
         self._transport = transport
         self._brokers = brokers
-        self._admin: AdminClient | None = None
         self._request_s = min(LONGEST_REQUEST_S, settings.timeout_s)
 
     @classmethod
@@ -87,8 +86,10 @@ class LiveHand:
         """
         if not isinstance(source, LiveSource):
             raise UsageError(f"{source.name} is no live cluster, and nothing else can be changed")
-        source.cluster()  # so that all brokers are known, and not the bootstrap servers alone
-        return cls(*source.reached())
+        cluster = source.cluster()  # so that all brokers are known, and not the bootstrap servers alone
+        settings, transport, brokers = source.reached()
+        known = [(broker.host, broker.port) for broker in cluster.brokers if broker.host and broker.port]
+        return cls(settings.with_servers(known), transport, brokers)
 
     def reorder(self, orders: Mapping[TopicPartition, tuple[int, ...]]) -> Mapping[TopicPartition, str]:
         """AlterPartitionReassignments at one broker, which passes it on to the controller.
@@ -128,7 +129,8 @@ class LiveHand:
         kind = Wire.PREFERRED if election is Election.PREFERRED else Wire.UNCLEAN
         wanted = [WirePartition(at.topic, at.partition) for at in partitions]
         # With request_timeout or operation_timeout confluent-kafka 2.16 fails, so the wait is bounded here.
-        found, error = self._outcome(self._client().elect_leaders(kind, wanted))
+        client = self._client()  # held until the answer is there: a client that goes takes its requests along
+        found, error = self._outcome(client.elect_leaders(kind, wanted))
         if error is not None:
             return dict.fromkeys(partitions, error)
         answered = {
@@ -148,7 +150,8 @@ class LiveHand:
         operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
         entry = ConfigEntry(name, value, incremental_operation=operation)
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-        (future,) = self._client().incremental_alter_configs([resource]).values()
+        client = self._client()
+        (future,) = client.incremental_alter_configs([resource]).values()
         return self._outcome(future)[1] or NONE
 
     def permissions(self, topics: tuple[str, ...]) -> Permissions:
@@ -182,16 +185,19 @@ class LiveHand:
         raise ConnectError(f"no broker can be reached; the last one: {last}", next_step="check that a broker is up")
 
     def _client(self) -> AdminClient:
-        if self._admin is None:
-            from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - a client library that few commands need
+        """A new client, which asks the brokers that live now who passes requests on to the controller.
 
-            config: dict[str, Any] = {
-                **self._settings.confluent(),
-                "socket.timeout.ms": max(1000, int(self._request_s * 1000)),
-                "error_cb": lambda _error: None,
-            }
-            self._admin = AdminClient(config)
-        return self._admin
+        librdkafka sends an election to the broker that it learned as the controller when it connected, and when that
+        broker has died since, it waits for it until the time is over.
+        """
+        from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - a client library that few commands need
+
+        config: dict[str, Any] = {
+            **self._settings.confluent(),
+            "socket.timeout.ms": max(1000, int(self._request_s * 1000)),
+            "error_cb": lambda _error: None,
+        }
+        return AdminClient(config)
 
     def _outcome(self, future: Future[Any]) -> tuple[Any, str | None]:
         """(result, error) of an admin call: exactly one is set, but for a call whose result is None."""
