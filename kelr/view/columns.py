@@ -58,6 +58,17 @@ class Column(Generic[RowT]):
     """What the value means, for the schema."""
 
 
+def datum(key: str, type_: str, about: str, value: Callable[[RowT], Json] | None = None) -> Column[RowT]:
+    """A column that only machines see; without `value` it is the row's attribute of that name."""
+
+    def attribute(row: RowT) -> Json:
+        found = getattr(row, key)
+        shown: Json = list(found) if isinstance(found, tuple) else found
+        return shown
+
+    return Column(key, key, value=value or attribute, shown=Shown.MACHINE, type=type_, about=about)
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     """A field of a document that stands beside its items: its name, its JSON type as in `Column`, and its meaning."""

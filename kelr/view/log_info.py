@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kelr.engine import KnownLogs, diverges_at, rank_logs, segments
 from kelr.model import Cluster, LogAnswer, NotHeard, PartitionState, ReplicaLog, TopicError
-from kelr.view.columns import Column, Json, Shown, View
+from kelr.view.columns import Column, Json, Shown, View, datum
 from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL
 from kelr.view.output import Output
 from kelr.view.replicas import UNKNOWN, ReplicaMarks
@@ -109,34 +109,30 @@ def log_info_tail(errors: Sequence[TopicError], command: str | None) -> dict[str
     }
 
 
-def _fact(key: str, type_: str, value: Callable[[LogRow], Json], about: str) -> Column[LogRow]:
-    return Column(key, key, value=value, shown=Shown.MACHINE, type=type_, about=about)
-
-
 def _facts(cluster: Cluster) -> tuple[Column[LogRow], ...]:
     def rack(row: LogRow) -> Json:
         broker = cluster.broker(row.replica)
         return None if broker is None else broker.rack
 
     return (
-        _fact("topic", "string", lambda row: row.state.topic, "Topic name."),
-        _fact("partition", "integer", lambda row: row.state.partition, "Partition number."),
-        _fact("leader", "integer?", lambda row: row.state.leader, "Broker that leads; null: none."),
-        _fact("leader_epoch", "integer", lambda row: row.state.leader_epoch, "Leader epoch as the controller has it."),
-        _fact("replica", "integer", lambda row: row.replica, "Broker that holds this replica."),
-        _fact("broker_status", "string", lambda row: str(cluster.status(row.replica)), "Whether the broker can lead."),
-        _fact("rack", "string?", rack, "The broker's rack."),
-        _fact("roles", "string[]", lambda row: row.roles, "leader, isr, elr, last-known: all that hold."),
-        _fact("heard", "boolean", lambda row: row.log is not None, "Whether the log could be read."),
+        datum("topic", "string", "Topic name.", lambda row: row.state.topic),
+        datum("partition", "integer", "Partition number.", lambda row: row.state.partition),
+        datum("leader", "integer?", "Broker that leads; null: none.", lambda row: row.state.leader),
+        datum("leader_epoch", "integer", "Leader epoch as the controller has it.", lambda row: row.state.leader_epoch),
+        datum("replica", "integer", "Broker that holds this replica.", lambda row: row.replica),
+        datum("broker_status", "string", "Whether the broker can lead.", lambda row: str(cluster.status(row.replica))),
+        datum("rack", "string?", "The broker's rack.", rack),
+        datum("roles", "string[]", "leader, isr, elr, last-known: all that hold.", lambda row: row.roles),
+        datum("heard", "boolean", "Whether the log could be read.", lambda row: row.log is not None),
     )
 
 
 def _log_facts() -> tuple[Column[LogRow], ...]:
     def of_log(key: str, type_: str, value: Callable[[ReplicaLog], Json], about: str) -> Column[LogRow]:
-        return _fact(key, type_, lambda row: None if row.log is None else value(row.log), about)
+        return datum(key, type_, about, lambda row: None if row.log is None else value(row.log))
 
     def of_silence(key: str, value: Callable[[NotHeard], Json], about: str) -> Column[LogRow]:
-        return _fact(key, "string?", lambda row: None if row.not_heard is None else value(row.not_heard), about)
+        return datum(key, "string?", about, lambda row: None if row.not_heard is None else value(row.not_heard))
 
     return (
         of_log("broker_epoch", "integer?", lambda log: log.broker_epoch, "Broker epoch that answered."),
@@ -146,9 +142,9 @@ def _log_facts() -> tuple[Column[LogRow], ...]:
         of_log("log_end", "integer?", lambda log: log.log_end, "Log end offset (LEO)."),
         of_log("high_watermark", "integer?", lambda log: log.high_watermark, "As this replica knows it."),
         of_log("last_stable_offset", "integer?", lambda log: log.last_stable_offset, "LSO, as this replica knows it."),
-        _fact("behind_best", "integer?", _behind_best, "Offsets of the best heard log that this one lacks."),
-        _fact("best", "boolean", lambda row: row.is_best, "Newest last epoch, then highest log end, of all heard."),
-        _fact("parts_at", "integer?", lambda row: row.parts_at, "First offset that differs from the best log."),
+        datum("behind_best", "integer?", "Offsets of the best heard log that this one lacks.", _behind_best),
+        datum("best", "boolean", "Newest last epoch, then highest log end, of all heard.", lambda row: row.is_best),
+        datum("parts_at", "integer?", "First offset that differs from the best log.", lambda row: row.parts_at),
         of_log("lineage", "object[]?", _lineage, "All epochs, oldest first: {epoch, start_offset, end_offset}."),
         of_log("source", "string?", lambda log: log.source, "How it was learnt."),
         of_log("read_at_ms", "integer?", lambda log: log.read_at_ms, "When, in milliseconds since 1970 UTC."),

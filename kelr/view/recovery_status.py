@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kelr.model import TopicPartition
-from kelr.view.columns import Column, Fact, Json, Shown, View
+from kelr.view.columns import Column, Fact, Json, View, datum
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.plan_words import partitions_in_words
@@ -101,25 +101,20 @@ class Put:
 def status_view() -> View[Standing]:
     """One row for each partition or config of an open journal, or of the plan that was given."""
 
-    def fact(key: str, type_: str, about: str) -> Column[Standing]:
-        return Column(
-            key, key, value=lambda row: _json(getattr(row, key)), shown=Shown.MACHINE, type=type_, about=about
-        )
-
     return View(
         STATUS_KIND,
         (
-            fact("journal", "string?", "The open journal that speaks of it; null: only the plan that was given does."),
-            fact("topic", "string", "Topic name."),
-            fact("partition", "integer?", "Partition number; null for a topic's config."),
-            fact("left", "boolean", "Whether something is left to put right."),
-            fact("state", "string", "left, gone, no leader, other leader (than the one that was to lead), or well."),
-            fact("wanted", "integer?", "The replica that was to lead."),
-            fact("leader", "integer?", "Who leads; null: nobody, or there is no such partition."),
-            fact("order", "integer[]?", "Its replicas now; null where there is no such partition."),
-            fact("restores", "integer[]?", "The order that it should have."),
-            fact("result", "string?", "What the journal has as its result; null: none yet."),
-            fact("text", "string", "How it stands, in a sentence."),
+            datum("journal", "string?", "The open journal that speaks of it; null: only the plan that was given does."),
+            datum("topic", "string", "Topic name."),
+            datum("partition", "integer?", "Partition number; null for a topic's config."),
+            datum("left", "boolean", "Whether something is left to put right."),
+            datum("state", "string", "left, gone, no leader, other leader (than the one that was to lead), or well."),
+            datum("wanted", "integer?", "The replica that was to lead."),
+            datum("leader", "integer?", "Who leads; null: nobody, or there is no such partition."),
+            datum("order", "integer[]?", "Its replicas now; null where there is no such partition."),
+            datum("restores", "integer[]?", "The order that it should have."),
+            datum("result", "string?", "What the journal has as its result; null: none yet."),
+            datum("text", "string", "How it stands, in a sentence."),
         ),
         head=(
             Fact("cluster_id", "string?", "The cluster."),
@@ -157,23 +152,18 @@ def show_status(output: Output, status: Status, *, following: Sequence[str] | No
 def put_right_view() -> View[Put]:
     """One row for each order, config and election of a journal."""
 
-    def fact(key: str, type_: str, about: str) -> Column[Put]:
-        return Column(
-            key, key, value=lambda row: _json(getattr(row, key)), shown=Shown.MACHINE, type=type_, about=about
-        )
-
     return View(
         PUT_RIGHT_KIND,
         (
-            fact("what", "string", "order, config or election."),
-            fact("topic", "string", "Topic name."),
-            fact("partition", "integer?", "Partition number; null for a topic's config."),
-            fact("result", "string", "How it stands now."),
-            fact("good", "boolean", "Whether that is as it should be."),
-            fact("now", "string?", "The order, value or leader now; null: none, or not known."),
-            fact("wanted", "string?", "What it should be; null: no value of its own."),
-            fact("text", "string", "More, in a sentence."),
-            fact("error", "string?", "Kafka's name of the error, where there was one."),
+            datum("what", "string", "order, config or election."),
+            datum("topic", "string", "Topic name."),
+            datum("partition", "integer?", "Partition number; null for a topic's config."),
+            datum("result", "string", "How it stands now."),
+            datum("good", "boolean", "Whether that is as it should be."),
+            datum("now", "string?", "The order, value or leader now; null: none, or not known."),
+            datum("wanted", "string?", "What it should be; null: no value of its own."),
+            datum("text", "string", "More, in a sentence."),
+            datum("error", "string?", "Kafka's name of the error, where there was one."),
         ),
         head=(
             Fact("journal", "string?", "The journal's name; null: none was open."),
@@ -258,11 +248,6 @@ def _journal(one: OpenJournal) -> dict[str, Json]:
         "plan_id": one.plan_id,
         "text": one.text,
     }
-
-
-def _json(value: object) -> Json:
-    found: Json = list(value) if isinstance(value, tuple) else value  # type: ignore[assignment]
-    return found
 
 
 def _leader(row: Standing) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kelr.view.columns import Column, Fact, Json, Shown, View
-from kelr.view.rescue import FILE_HEAD, NEXT
+from kelr.view.rescue import FILE_HEAD, NEXT, partition_columns
 from kelr.view.styled import Style, Text, plain, styled
 
 
@@ -49,15 +49,7 @@ def replay_view(*, done: bool) -> View[ReplayRow]:
     """The output of `rescue replay`: what it does, or with `done` what it did."""
     title = "REPLAYED" if done else "REPLAY"
     columns: tuple[Column[ReplayRow], ...] = (
-        Column("topic", "TOPIC", value=lambda row: row.topic, shown=Shown.MACHINE, type="string", about="The topic."),
-        Column(
-            "partition",
-            "PARTITION",
-            value=lambda row: row.partition,
-            text=lambda row: plain(f"{row.topic}:{row.partition}"),
-            type="integer",
-            about="The partition's number, there and in the topic that gets the records.",
-        ),
+        *partition_columns("The partition's number, there and in the topic that gets the records."),
         Column("to_topic", "TO", value=lambda row: row.to_topic, type="string", about="The topic that gets them."),
         Column(
             "replay",

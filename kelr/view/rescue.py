@@ -6,8 +6,9 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Protocol, TypeVar
 
-from kelr.view.columns import Column, Fact, Json, Shown, View
+from kelr.view.columns import Column, Fact, Json, Shown, View, datum
 from kelr.view.styled import Style, Text, plain, styled
 
 PREVIEW_CHARACTERS = 40
@@ -109,16 +110,33 @@ def _transactions_text(row: TailRow) -> Text:
     return [*plain(text), *styled(f"; {row.cut_records} kept by the leader without the commit", Style.NOTICE)]
 
 
+class _OfPartition(Protocol):
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+
+
+_RowT = TypeVar("_RowT", bound=_OfPartition)
+
+
+def partition_columns(about: str) -> tuple[Column[_RowT], Column[_RowT]]:
+    """Topic and partition for machines, both in one word for people. `about`: what the partition's number means."""
+    return (
+        datum("topic", "string", "The topic."),
+        Column(
+            "partition",
+            "PARTITION",
+            value=lambda row: row.partition,
+            text=lambda row: plain(f"{row.topic}:{row.partition}"),
+            type="integer",
+            about=about,
+        ),
+    )
+
+
 TAIL_COLUMNS: tuple[Column[TailRow], ...] = (
-    Column("topic", "TOPIC", value=lambda row: row.topic, shown=Shown.MACHINE, type="string", about="The topic."),
-    Column(
-        "partition",
-        "PARTITION",
-        value=lambda row: row.partition,
-        text=lambda row: plain(f"{row.topic}:{row.partition}"),
-        type="integer",
-        about="The partition's number.",
-    ),
+    *partition_columns("The partition's number."),
     Column(
         "replica",
         "REPLICA",
@@ -277,15 +295,7 @@ def records_view(*, full: bool) -> View[RecordRow]:
 
 def _record_columns(full: bool) -> tuple[Column[RecordRow], ...]:
     return (
-        Column("topic", "TOPIC", value=lambda row: row.topic, shown=Shown.MACHINE, type="string", about="The topic."),
-        Column(
-            "partition",
-            "PARTITION",
-            value=lambda row: row.partition,
-            text=lambda row: plain(f"{row.topic}:{row.partition}"),
-            type="integer",
-            about="The partition's number.",
-        ),
+        *partition_columns("The partition's number."),
         Column("offset", "OFFSET", value=lambda row: row.offset, right=True, type="integer", about="Its offset there."),
         Column(
             "leader_epoch",

@@ -9,7 +9,7 @@ from kelr.engine.advice.by_hand import STOCK_CONNECTION
 from kelr.engine.planning import plan_id
 from kelr.model import TopicPartition
 from kelr.model.plan import Check, Finding, Passed, Plan
-from kelr.view.columns import Column, Fact, Json, Shown, View
+from kelr.view.columns import Column, Fact, Json, View, datum
 from kelr.view.formats import OutputFormat
 from kelr.view.layout import Layout
 from kelr.view.output import Output
@@ -51,27 +51,17 @@ class Verified:
 def verification_view(output: Output | None = None, stock_connection: str = "") -> View[Finding]:
     """One item for each check of each partition. `output` and `stock_connection` complete the commands."""
 
-    def fact(key: str, type_: str, about: str) -> Column[Finding]:
-        return Column(key, key, value=lambda row: _value(row, key), shown=Shown.MACHINE, type=type_, about=about)
-
     def command(row: Finding) -> Json:
         return None if not row.command else _completed(output, stock_connection, row.command)
 
     columns: tuple[Column[Finding], ...] = (
-        fact("topic", "string", "Topic name."),
-        fact("partition", "integer", "Partition number."),
-        fact("check", "string", f"What was looked at: one of {', '.join(Check)}."),
-        fact("passed", "string", f"How it came out: one of {', '.join(Passed)}."),
-        fact("text", "string", "What was seen, in a sentence."),
-        fact("remark", "string", "The part of it to know although the check came out well; empty: none."),
-        Column(
-            "command",
-            "command",
-            value=command,
-            shown=Shown.MACHINE,
-            type="string?",
-            about="A command that mends it or shows more; null: none.",
-        ),
+        datum("topic", "string", "Topic name."),
+        datum("partition", "integer", "Partition number."),
+        datum("check", "string", f"What was looked at: one of {', '.join(Check)}."),
+        datum("passed", "string", f"How it came out: one of {', '.join(Passed)}."),
+        datum("text", "string", "What was seen, in a sentence."),
+        datum("remark", "string", "The part of it to know although the check came out well; empty: none."),
+        datum("command", "string?", "A command that mends it or shows more; null: none.", command),
     )
     return View(KIND, columns, head=HEAD, tail=TAIL)
 
@@ -223,11 +213,6 @@ def _completed(output: Output | None, stock_connection: str, command: str) -> st
     if command.startswith(_KELR) and output is not None:
         return output.next_command(command.removeprefix(_KELR).split())
     return command.replace(STOCK_CONNECTION, stock_connection or STOCK_CONNECTION)
-
-
-def _value(row: Finding, key: str) -> Json:
-    value: Json = getattr(row, key)
-    return value
 
 
 def _style(verified: Verified) -> Style:
