@@ -97,6 +97,14 @@ class SimulatedCluster:
         cluster = replace(self, controller=controller, manager=replace(self.manager, tasks=tasks))
         return cluster._with_replication(address, cluster._led(fresh, partition))
 
+    def copied(self, source: TopicPartition, partition: PartitionState) -> SimulatedCluster:
+        """A partition is in this state, with the logs of another one."""
+        address = partition.address
+        counts = {**self.controller.first_partition_replicas}
+        counts.setdefault(address.topic, len(partition.replicas))
+        controller = replace(self.controller.with_partition(partition), first_partition_replicas=counts)
+        return replace(self, controller=controller)._with_replication(address, self.replication[source])
+
     def running(self, broker: int) -> bool:
         """Whether a broker's process runs and the controller counts it in: only then it leads, fetches and answers."""
         registration = self.controller.brokers.get(broker)
@@ -179,6 +187,14 @@ class SimulatedCluster:
             cluster, done = cluster.after(answer)
             steps.append(done)
         return cluster, tuple(steps)
+
+    def questions(self) -> tuple[tuple[LogInfoRequest, ...], SimulatedCluster]:
+        """The manager's open questions, for whoever carries them over a network; they are not handed out again."""
+        return self.asked, replace(self, asked=())
+
+    def log_info(self, address: TopicPartition, broker: int) -> LogInfoEntry:
+        """What a broker tells of a partition's log when it is asked by GetReplicaLogInfo."""
+        return self._log_info(address, broker)
 
     def no_answer(self, broker: int) -> tuple[SimulatedCluster, Stepped]:
         """The manager's questions to a broker, and its answers, are lost on the way."""

@@ -294,8 +294,9 @@ def records_view(*, full: bool) -> View[RecordRow]:
 
 
 def _record_columns(full: bool) -> tuple[Column[RecordRow], ...]:
+    where: tuple[Column[RecordRow], ...] = partition_columns("The partition's number.")
     return (
-        *partition_columns("The partition's number."),
+        *where,
         Column("offset", "OFFSET", value=lambda row: row.offset, right=True, type="integer", about="Its offset there."),
         Column(
             "leader_epoch",

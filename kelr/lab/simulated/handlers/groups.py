@@ -1,0 +1,7 @@
+"""What asks for consumer groups: there are none."""
+
+from __future__ import annotations
+
+from kelr.lab.simulated.api import Api
+
+APIS: tuple[Api, ...] = ()

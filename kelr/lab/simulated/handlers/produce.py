@@ -1,0 +1,7 @@
+"""Produce and InitProducerId."""
+
+from __future__ import annotations
+
+from kelr.lab.simulated.api import Api
+
+APIS: tuple[Api, ...] = ()

@@ -1,0 +1,61 @@
+"""ApiVersions: which requests a node takes, and the cluster's features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
+
+from kelr.lab.simulated.api import Api, Apis, Call, Message, Nodes
+from kelr.lab.simulated.world import World
+from kelr.messages.dialects import ANNOUNCING_FEATURE, Dialect
+from kelr.model import ELR_FEATURE
+
+METADATA_VERSION = 29
+"""4.3-IV0's number; the newest that a released broker supports."""
+
+
+def api_versions(table: Apis) -> Sequence[Api]:
+    """ApiVersions itself, which tells of the whole table."""
+
+    def handle(call: Call) -> Message:
+        kind = Nodes.CONTROLLERS if call.node == call.world.controller else Nodes.BROKERS
+        spoken = {**table, own.key: own}
+        answer = ApiVersionsResponse(
+            version=call.version,
+            throttle_time_ms=0,
+            error_code=0,
+            api_keys=[
+                ApiVersionsResponse.ApiVersion(
+                    version=call.version, api_key=key, min_version=api.versions[0], max_version=api.versions[1]
+                )
+                for key, api in sorted(spoken.items())
+                if kind in api.nodes
+            ],
+        )
+        if call.version >= 3:
+            _features(answer, call.world, call.version)
+        return answer
+
+    own = Api(ApiVersionsRequest, ApiVersionsResponse, (0, 4), handle, Nodes.ALL)
+    return (own,)
+
+
+def _features(answer: Message, world: World, version: int) -> None:
+    levels = {"metadata.version": METADATA_VERSION, ELR_FEATURE: int(world.running.cluster.controller.rules.elr)}
+    supported, finalized = ApiVersionsResponse.SupportedFeatureKey, ApiVersionsResponse.FinalizedFeatureKey
+    answer.supported_features = [
+        supported(version=version, name=name, min_version=0, max_version=max(level, 1))
+        for name, level in levels.items()
+    ]
+    if world.spec.api_key is not None:
+        low = 0 if world.spec.log_info is Dialect.KIP else 1
+        answer.supported_features.append(
+            supported(version=version, name=ANNOUNCING_FEATURE, min_version=low, max_version=world.spec.api_key)
+        )
+    answer.finalized_features_epoch = 1
+    answer.finalized_features = [
+        finalized(version=version, name=name, max_version_level=level, min_version_level=level)
+        for name, level in levels.items()
+        if level
+    ]

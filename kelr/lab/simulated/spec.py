@@ -1,0 +1,82 @@
+"""What a simulated cluster is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kelr.controller import RULE_SETS, RuleSet, rule_set
+from kelr.errors import UsageError
+from kelr.lab.spec import CONTROLLER_ID
+from kelr.messages.dialects import Dialect
+from kelr.simulation.running import Timing
+
+MOST_BROKERS = CONTROLLER_ID - 1
+MOST_PARTITIONS = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedSpec:
+    """One controller, `brokers` brokers over `racks` racks, and `topics` healthy topics of `partitions` partitions.
+
+    Raises:
+        UsageError: a number is out of range, or there is no such rule set.
+    """
+
+    brokers: int = 3
+    racks: int = 3
+    rules: str = "kip966-balanced"
+    """The rule set that the controller runs."""
+    min_isr: int = 2
+    """min.insync.replicas of the cluster."""
+    topics: int = 0
+    partitions: int = 1
+    """Partitions of each of those topics."""
+    replication: int = 3
+    log_info: Dialect | None = Dialect.KIP
+    """In which dialect brokers speak GetReplicaLogInfo; None: not at all, as released brokers."""
+    log_info_key: int | None = None
+    """Its API key; None takes the dialect's."""
+    page_limit: int = 2000
+    """max.request.partition.size.limit: the most partitions in one answer of DescribeTopicPartitions."""
+    log_info_limit: int = 1000
+    """The most partitions that GetReplicaLogInfo answers for."""
+    timing: Timing = field(default_factory=Timing)
+
+    def __post_init__(self) -> None:
+        _within("brokers", self.brokers, 1, MOST_BROKERS)
+        _within("racks", self.racks, 1, MOST_BROKERS)
+        _within("min-isr", self.min_isr, 1, self.brokers)
+        _within("replication", self.replication, 1, self.brokers)
+        _within("topics", self.topics, 0, MOST_PARTITIONS)
+        _within("partitions", self.partitions, 1, MOST_PARTITIONS // max(1, self.topics))
+        try:
+            rule_set(self.rules)
+        except ValueError as error:
+            raise UsageError(str(error), next_step=f"give one of {', '.join(RULE_SETS)}") from None
+
+    @property
+    def rule_set(self) -> RuleSet:
+        return rule_set(self.rules)
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        return tuple(range(1, self.brokers + 1))
+
+    @property
+    def rack_of(self) -> Mapping[int, str]:
+        return {broker: f"az{(broker - 1) % self.racks + 1}" for broker in self.broker_ids}
+
+    @property
+    def api_key(self) -> int | None:
+        """The API key of GetReplicaLogInfo; None where brokers do not speak it."""
+        if self.log_info is None:
+            return None
+        return self.log_info.api_key if self.log_info_key is None else self.log_info_key
+
+
+def _within(name: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise UsageError(
+            f"a simulated lab's {name} is {value}, outside {low} to {high}", next_step=f"give --{name} in that range"
+        )

@@ -1,0 +1,224 @@
+"""Everything that the nodes of a simulated cluster know: the running cluster, names and ids, contents, permissions.
+
+Handlers ask and change it; nothing here touches a network or a clock. One world is used by one thread.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from heapq import merge
+from uuid import UUID
+
+from kelr.controller import Configs as Levels
+from kelr.controller import ControllerState, events
+from kelr.controller.state import Registration
+from kelr.lab.simulated.spec import SimulatedSpec
+from kelr.lab.spec import CONTROLLER_ID
+from kelr.model import PartitionState, TopicPartition
+from kelr.simulation import SimulatedCluster, started
+from kelr.simulation.alike import STAND_IN, AlikeTopics, dealt
+from kelr.simulation.logs import SimulatedLog
+from kelr.simulation.replication import Replication
+from kelr.simulation.running import RunningCluster
+
+HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """An operation that clients may not do. `kind` is ``cluster`` or ``topic``; `name` None stands for all of them."""
+
+    kind: str
+    operation: str
+    """As Kafka names it: DESCRIBE, READ, ALTER, ..."""
+    name: str | None = None
+
+
+class World:
+    """A cluster as its nodes see it.
+
+    Args:
+        ports: node id to TCP port, for the addresses that brokers tell.
+        cluster: a cluster to begin with; None starts an empty one from the spec.
+        topic_ids: ids of topics that are there already (22 letters, as Kafka prints them); others are made up.
+    """
+
+    def __init__(
+        self,
+        spec: SimulatedSpec,
+        ports: Mapping[int, int],
+        *,
+        cluster_id: str,
+        cluster: SimulatedCluster | None = None,
+        topic_ids: Mapping[str, str] | None = None,
+        now_ms: int = 0,
+    ) -> None:
+        self.spec = spec
+        self.ports = dict(ports)
+        self.cluster_id = cluster_id
+        self.racks: dict[int, str] = dict(spec.rack_of)
+        self.denied: set[Denied] = set()
+        self.topic_configs: dict[str, dict[str, str]] = {}
+        """Topic configs that the controller's state does not keep, as they were written."""
+        self.alike = AlikeTopics(spec.topics, spec.partitions, dealt(spec.broker_ids, spec.replication))
+        self.running = RunningCluster(
+            cluster or _empty(spec), controller=CONTROLLER_ID, timing=spec.timing, now_ms=now_ms
+        )
+        self._ids: dict[str, UUID] = {name: _uuid(text) for name, text in (topic_ids or {}).items()}
+        self._names: dict[UUID, str] = {topic_id: name for name, topic_id in self._ids.items()}
+        self._deleted_alike: set[str] = set()
+        self._made = 0
+        if spec.topics:
+            self.running.ask(events.TopicCreated(STAND_IN, self.alike.assignments))
+
+    # Nodes.
+
+    @property
+    def controller(self) -> int:
+        return self.running.controller
+
+    @property
+    def brokers(self) -> Mapping[int, Registration]:
+        """Registered brokers."""
+        return self.running.cluster.controller.brokers
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """The controller and all brokers, running or not."""
+        return (self.controller, *sorted(self.brokers))
+
+    def listens(self, node: int) -> bool:
+        """Whether the node's process runs."""
+        return node == self.controller or self.running.runs(node)
+
+    # Topics.
+
+    def topics(self, start: str = "") -> Iterator[str]:
+        """All names in order, from this one on; the topics that are alike are not kept anywhere."""
+        explicit = iter([name for name in sorted(self._explicit()) if name >= start])
+        alike = (
+            name for name in self.alike.names(self.alike.first_at_or_after(start)) if name not in self._deleted_alike
+        )
+        return merge(explicit, alike)
+
+    def partitions(self, topic: str) -> int:
+        """How many partitions a topic has; 0 where there is no such topic."""
+        if self._is_alike(topic):
+            return self.alike.partitions
+        return self._explicit().get(topic, 0)
+
+    def topic_id(self, topic: str) -> UUID:
+        index = self.alike.index(topic)
+        if index is not None and topic not in self._ids:
+            return UUID(bytes=_digest(self.cluster_id)[:8] + index.to_bytes(8, "big"))
+        if topic not in self._ids:
+            self._made += 1
+            made = UUID(bytes=_digest(f"{self.cluster_id}/{topic}/{self._made}"))
+            self._ids[topic], self._names[made] = made, topic
+        return self._ids[topic]
+
+    def topic_of(self, topic_id: UUID) -> str | None:
+        """The topic with this id; None where there is none."""
+        name = self._names.get(topic_id)
+        if name is not None:
+            return name if self.partitions(name) or name == STAND_IN else None
+        if topic_id.bytes[:8] == _digest(self.cluster_id)[:8]:
+            index = int.from_bytes(topic_id.bytes[8:], "big")
+            return self.alike.name(index) if index < self.alike.topics else None
+        return next((topic for topic in self._explicit() if self.topic_id(topic) == topic_id), None)
+
+    # Partitions.
+
+    def state(self, address: TopicPartition) -> PartitionState | None:
+        """A partition as the controller has it on record; None where there is none."""
+        known = self.running.cluster.controller.partitions
+        if address in known:
+            return replace(known[address], topic_id=id_text(self.topic_id(address.topic)))
+        stand_in = self._stand_in(address)
+        if stand_in is None:
+            return None
+        return replace(
+            known[stand_in],
+            topic=address.topic,
+            partition=address.partition,
+            topic_id=id_text(self.topic_id(address.topic)),
+        )
+
+    def replication(self, address: TopicPartition) -> Replication | None:
+        """The logs of a partition's replicas; None where there is no such partition."""
+        found = self.running.cluster.replication
+        return found.get(address) or found.get(self._stand_in(address) or address)
+
+    def log(self, address: TopicPartition, broker: int) -> SimulatedLog | None:
+        """The log that a broker holds of a partition; None where it holds none."""
+        replication = self.replication(address)
+        return None if replication is None else replication.logs.get(broker)
+
+    def own(self, address: TopicPartition) -> TopicPartition:
+        """Give a partition a state of its own, before something happens to it alone."""
+        cluster, stand_in = self.running.cluster, self._stand_in(address)
+        if address not in cluster.controller.partitions and stand_in is not None:
+            state = self.state(address)
+            assert state is not None
+            self.running.cluster = cluster.copied(stand_in, state)
+        return address
+
+    def own_topic(self, topic: str) -> None:
+        """The same for all partitions of a topic: before its configs change, or it is deleted."""
+        for partition in range(self.partitions(topic)):
+            self.own(TopicPartition(topic, partition))
+
+    def forget_topic(self, topic: str) -> None:
+        """After a topic was deleted: its id and configs go too."""
+        self._names.pop(self._ids.pop(topic, UUID(int=0)), None)
+        self.topic_configs.pop(topic, None)
+        if self.alike.index(topic) is not None:
+            self._deleted_alike.add(topic)
+
+    # Permissions.
+
+    def allowed(self, kind: str, operation: str, name: str | None = None) -> bool:
+        """Whether clients may do it: everything is allowed but what was denied."""
+        return not {Denied(kind, operation, name), Denied(kind, operation)} & self.denied
+
+    # Inside.
+
+    def _is_alike(self, topic: str) -> bool:
+        return self.alike.index(topic) is not None and topic not in self._deleted_alike
+
+    def _stand_in(self, address: TopicPartition) -> TopicPartition | None:
+        return self.alike.stand_in(address) if self._is_alike(address.topic) else None
+
+    def _explicit(self) -> dict[str, int]:
+        """Partition counts of the topics that are kept one by one."""
+        counts: dict[str, int] = {}
+        for address in self.running.cluster.controller.partitions:
+            if address.topic != STAND_IN and not self._is_alike(address.topic):
+                counts[address.topic] = max(counts.get(address.topic, 0), address.partition + 1)
+        return counts
+
+
+def id_text(topic_id: UUID) -> str:
+    """The id as Kafka prints it."""
+    return base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode("ascii")
+
+
+def _uuid(text: str) -> UUID:
+    return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+
+def _empty(spec: SimulatedSpec) -> SimulatedCluster:
+    controller = ControllerState(spec.rule_set, cluster=Levels(min_isr=spec.min_isr))
+    made = started(controller, spec.broker_ids)
+    brokers = {
+        broker: replace(registration, rack=spec.rack_of.get(broker))
+        for broker, registration in made.controller.brokers.items()
+    }
+    return replace(made, controller=replace(made.controller, brokers=brokers))

@@ -1,0 +1,29 @@
+"""The two forms in which GetReplicaLogInfo was ever written down; importable without kafka-python."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Dialect(StrEnum):
+    """Whose GetReplicaLogInfo a broker speaks."""
+
+    KIP = "kip"
+    """KIP-966's text: the request names the broker; what is over the limit is answered with an error."""
+    PATCH = "patch"
+    """The patch that was merged to trunk in 2025 and reverted: no broker id, and `has_more_replica_log_info`."""
+
+    @property
+    def schema(self) -> str:
+        """How the names of its schemas begin."""
+        return self.value.capitalize()
+
+    @property
+    def api_key(self) -> int:
+        """The API key that goes with it. A number alone proves nothing: released brokers use both for other things."""
+        return {Dialect.KIP: 70, Dialect.PATCH: 93}[self]
+
+
+ANNOUNCING_FEATURE = "get.replica.log.info.api.key"
+"""A supported feature of this name announces GetReplicaLogInfo: its highest level is the API key, its lowest one is 0
+for `Dialect.KIP` and 1 for `Dialect.PATCH`. kelr's own convention: no release of Kafka has it, or any other sign."""
