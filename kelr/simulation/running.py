@@ -56,6 +56,8 @@ class RunningCluster:
         self.now_ms = now_ms
         self.severed: frozenset[Link] = frozenset()
         """Pairs of nodes that do not reach each other."""
+        self.paused: frozenset[int] = frozenset()
+        """Brokers whose process stands still (SIGSTOP): they reach nobody, and nobody reaches them."""
         self.changes = 0
         """Grows with everything that happens: who waits for something looks again when it has grown."""
         self._silent_since: dict[int, int] = {}
@@ -118,7 +120,18 @@ class RunningCluster:
     # Links.
 
     def linked(self, one: int, other: int) -> bool:
-        return frozenset((one, other)) not in self.severed
+        return frozenset((one, other)) not in self.severed and one not in self.paused and other not in self.paused
+
+    def pause(self, broker: int) -> None:
+        """The broker's process stands still, until `go_on` or its end."""
+        if self.runs(broker):
+            self.paused |= {broker}
+            self._links_changed()
+
+    def go_on(self, broker: int) -> None:
+        """Undo `pause`."""
+        self.paused -= {broker}
+        self._links_changed()
 
     def sever(self, one: int, other: int) -> None:
         """Two nodes do not reach each other any more."""
@@ -214,6 +227,7 @@ class RunningCluster:
         return done
 
     def _gone(self, broker: int) -> None:
+        self.paused -= {broker}
         self._registers.discard(broker)
         self._unfenced_at.pop(broker, None)
         self._silent_since.setdefault(broker, self.now_ms)
