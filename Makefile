@@ -48,14 +48,20 @@ typecheck: $(READY) build/tree  ## Check types
 imports: $(READY) build/tree  ## Check that the layers import only what they may
 	cd build/tree && PYTHONPATH=. ../../$(BIN)/lint-imports --config ../../pyproject.toml --cache-dir ../../.import_linter_cache
 
+# Tests with clusters wait most of their time: two runs of them, with clusters of their own, beside one that computes.
+PREDICTIONS := $(addprefix tests/cluster/test_,predictions.py predictions_in_corners.py describe_against_kafka_topics.py \
+	live_reassignments.py disk.py)
+
 pytest: $(READY)  ## Run the tests; PYTEST_ARGS="-k word" chooses some
 	@mkdir -p build
-	@# Two processes: the one with real clusters waits most of its time, while the other computes. 5: nothing was chosen.
-	@$(UNSET) $(BIN)/pytest tests/cluster $(PYTEST_ARGS) >build/clusters.log 2>&1 & clusters=$$!; \
-	trap 'kill $$clusters 2>/dev/null || true' EXIT; trap 'exit 130' INT TERM; \
+	@# 5: nothing was chosen.
+	@$(UNSET) $(BIN)/pytest $(PREDICTIONS) $(PYTEST_ARGS) >build/predictions.log 2>&1 & one=$$!; \
+	$(UNSET) $(BIN)/pytest tests/cluster $(addprefix --ignore=,$(PREDICTIONS)) $(PYTEST_ARGS) >build/clusters.log 2>&1 & two=$$!; \
+	trap 'kill $$one $$two 2>/dev/null || true' EXIT; trap 'exit 130' INT TERM; \
 	rest=0; $(UNSET) $(BIN)/pytest --ignore=tests/cluster $(PYTEST_ARGS) || rest=$$?; \
-	real=0; wait $$clusters || real=$$?; cat build/clusters.log; \
-	[ $$rest = 0 ] || [ $$rest = 5 ]; [ $$real = 0 ] || [ $$real = 5 ]
+	first=0; wait $$one || first=$$?; second=0; wait $$two || second=$$?; \
+	cat build/predictions.log build/clusters.log; \
+	for run in $$rest $$first $$second; do [ $$run = 0 ] || [ $$run = 5 ] || exit 1; done
 
 differential: $(READY)  ## Compare the controller with Apache's own, 200,000 runs and 2,000 histories for each Kafka version
 	$(UNSET) $(BIN)/pytest tests/differential --steps 200000 --sequences 2000

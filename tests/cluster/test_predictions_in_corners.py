@@ -55,7 +55,7 @@ def send(lab: Lab, topic: str, batches: int, acks: Acks) -> None:
     produce(lab.bootstrap_servers, topic, (0,), batches=batches, records=5, acks=acks, label="corner")
 
 
-def leaderless_without_3(lab: Lab, topic: str) -> AdminClient:
+def without_3(lab: Lab, topic: str) -> None:
     """Replicas [3, 1, 2]: 3 misses what 1 and 2 commit, then 2 and 1 are killed, and 2 and 3 come back."""
     create_topic(lab, topic, [[3, 1, 2]], {})
     lab.wait_partitions(topic, "all in sync", lambda state: len(state.isr) == 3)
@@ -63,7 +63,11 @@ def leaderless_without_3(lab: Lab, topic: str) -> AdminClient:
     lab.kill(3)
     lab.wait_partitions(topic, "3 is out", lambda state: state.leader == 1 and 3 not in state.isr)
     send(lab, topic, 4, Acks.ALL)
-    return AdminClient({"bootstrap.servers": lab.bootstrap_servers})
+
+
+def admin_of(lab: Lab) -> AdminClient:
+    """A new client each time: one that is kept may wait for a broker that has died since."""
+    return AdminClient({"bootstrap.servers": lab.bootstrap_servers, "log_level": 0})
 
 
 def kill_the_rest(lab: Lab, topic: str) -> None:
@@ -79,7 +83,8 @@ def kill_the_rest(lab: Lab, topic: str) -> None:
 def test_logs_whose_common_epochs_are_gone(healthy_43: Lab) -> None:
     """Retention took epoch 0 from the better log: what the election loses is still counted, and comes true."""
     lab, topic = healthy_43, "retention"
-    admin = leaderless_without_3(lab, topic)
+    without_3(lab, topic)
+    admin = admin_of(lab)
     admin.delete_records([WirePartition(topic, 0, 30)])[WirePartition(topic, 0)].result(30)
     lab.wait_until("2 has dropped the records", lambda: logs_of(explain(lab, topic)[0], topic).get(2) == (30, 40))
     # A clean restart saves the log's start, which a broker writes down once a minute only.
@@ -95,6 +100,7 @@ def test_logs_whose_common_epochs_are_gone(healthy_43: Lab) -> None:
     assert unclean.loss.total == Bounds(10, None)
     assert unclean.loss.lost_ranges == ((30, 39),)
     assert unclean.loss.truncations == (Truncation(2, 20, 10),)
+    admin = admin_of(lab)
     admin.elect_leaders(Wire.UNCLEAN, [WirePartition(topic, 0)]).result(30)
     lab.wait_partitions(topic, "3 leads with 2", lambda state: state.leader == 3 and set(state.isr) == {2, 3})
     assert logs_of(explain(lab, topic)[0], topic)[2][1] == 20
@@ -108,7 +114,7 @@ def test_an_unclean_setting_in_the_brokers_files_alone_elects_nobody(own_lab: La
         with Path(lab.directory, f"broker-{broker}", "server.properties").open("a") as file:
             file.write("\nunclean.leader.election.enable=true\n")
         lab.start(broker)
-    leaderless_without_3(lab, topic)
+    without_3(lab, topic)
     kill_the_rest(lab, topic)
     snapshot, decision = explain(lab, topic)
     assert snapshot.configs[topic].unclean_leader_election is True

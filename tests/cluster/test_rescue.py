@@ -175,6 +175,8 @@ def test_a_transaction_across_the_cut_comes_back_whole_after_its_abort(
     producer.commit_transaction(30)
     lab.wait_until("broker 2 knows the commit to be committed", lambda: _known_to(lab, topic, 2) == 11)
     lab.kill(2)
+    # If the session of 1 ended first, 2 would be the last known leader, and be elected when it is back.
+    lab.wait_partitions(topic, "2 is out", lambda one: one.isr == (1,))
     lab.kill(1)
     lab.start(3)
     lab.start(2)
