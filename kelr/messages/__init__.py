@@ -1,43 +1,26 @@
 """Kafka messages that no release has, as JSON schemas in Kafka's own format (`resources`), in kafka-python's classes.
 
-Importing this brings kafka-python along: import it where it is used.
+The classes (`kelr.messages.classes`) bring kafka-python along, and are imported when they are first asked for.
 
 Source: KIP-966, "ElectLeadersRequest", "GetReplicaLogInfo Request", and the patch to Kafka's trunk that was reverted.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kafka.protocol.api_message import ApiMessage
+if TYPE_CHECKING:
+    from kelr.messages.classes import ElectLeadersRequest as ElectLeadersRequest
+    from kelr.messages.classes import ElectLeadersResponse as ElectLeadersResponse
+    from kelr.messages.classes import Message as Message
+    from kelr.messages.classes import replica_log_info as replica_log_info
 
-from kelr.messages.dialects import Dialect
-
-_RESOURCES = "kelr.messages.resources"
-
-Message = Any
-"""A request or response class of kafka-python, which is not typed."""
+_CLASSES = frozenset({"ElectLeadersRequest", "ElectLeadersResponse", "Message", "replica_log_info"})
 
 
-class ElectLeadersRequest(ApiMessage, load_json=_RESOURCES):  # type: ignore[call-arg,misc]  # kafka-python has no types
-    """ElectLeaders v0 to v3; v3 is KIP-966's, with `desired_leaders`."""
+def __getattr__(name: str) -> Any:
+    if name not in _CLASSES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from kelr.messages import classes  # noqa: PLC0415 - kafka-python takes its time to load
 
-
-class ElectLeadersResponse(ApiMessage, load_json=_RESOURCES):  # type: ignore[call-arg,misc]
-    """The answer to ElectLeaders v0 to v3."""
-
-
-@cache
-def replica_log_info(dialect: Dialect, api_key: int) -> tuple[Message, Message]:
-    """The classes of GetReplicaLogInfo's request and response in a dialect, under the API key that was configured."""
-
-    def with_key(_metaclass: type, json: dict[str, Any]) -> dict[str, Any]:
-        return {**json, "apiKey": api_key}
-
-    def made(kind: str) -> Message:
-        name = f"{dialect.schema}ReplicaLogInfo{kind}"
-        attributes = {"json_patch": classmethod(with_key), "__module__": __name__}
-        return type(ApiMessage)(name, (ApiMessage,), attributes, load_json=_RESOURCES)
-
-    return made("Request"), made("Response")
+    return getattr(classes, name)

@@ -27,3 +27,8 @@ class Dialect(StrEnum):
 ANNOUNCING_FEATURE = "get.replica.log.info.api.key"
 """A supported feature of this name announces GetReplicaLogInfo: its highest level is the API key, its lowest one is 0
 for `Dialect.KIP` and 1 for `Dialect.PATCH`. kelr's own convention: no release of Kafka has it, or any other sign."""
+
+REQUEST_LIMIT_REACHED = "REQUEST_LIMIT_REACHED"
+"""The KIP's name of the retriable error for each partition over a request's limit."""
+REQUEST_LIMIT_REACHED_CODE = 966
+"""Its number: kelr's own, since the KIP gives none, and far from any that a release has."""

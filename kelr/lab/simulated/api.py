@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from kafka.errors import kafka_errors
 
 from kelr.lab.simulated.world import World
+from kelr.messages.dialects import REQUEST_LIMIT_REACHED_CODE
 from kelr.sources.live.failures import error_name
 
 Message: TypeAlias = Any
@@ -81,7 +82,7 @@ Apis: TypeAlias = Mapping[int, Api]
 
 @cache
 def _codes() -> Mapping[str, int]:
-    return {error_name(number): number for number in (-1, 0, *kafka_errors)}
+    return {error_name(number): number for number in (-1, 0, *kafka_errors, REQUEST_LIMIT_REACHED_CODE)}
 
 
 def code(name: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from kelr.messages.dialects import REQUEST_LIMIT_REACHED, REQUEST_LIMIT_REACHED_CODE
 from kelr.sources.live.transport import Failure, FailureKind
 
 NONE = "NONE"
@@ -75,6 +76,7 @@ _NAMES = {
     78: "OFFSET_NOT_AVAILABLE",
     100: "UNKNOWN_TOPIC_ID",
     103: "INCONSISTENT_TOPIC_ID",
+    REQUEST_LIMIT_REACHED_CODE: REQUEST_LIMIT_REACHED,
 }
 
 
