@@ -11,8 +11,8 @@ from kelr.lab.simulated.world import World
 from kelr.messages.dialects import ANNOUNCING_FEATURE, Dialect
 from kelr.model import ELR_FEATURE
 
-METADATA_VERSION = 29
-"""4.3-IV0's number; the newest that a released broker supports."""
+METADATA_VERSION = 30
+"""The number of 4.3-IV0, which Kafka 4.3.1 runs with."""
 
 
 def api_versions(table: Apis) -> Sequence[Api]:
