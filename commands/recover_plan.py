@@ -13,7 +13,7 @@ from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.commands.topic_errors import topics_failed
 from kelr.durable import make_directory, whole_file
-from kelr.engine.advice.by_hand import STOCK_CONNECTION
+from kelr.engine.advice.commands import STOCK_CONNECTION
 from kelr.engine.planning import DEFAULT_LIFETIME_MS, stock_files
 from kelr.engine.planning.stock import KAFKA_PYTHON_CONNECTION, StockFiles
 from kelr.errors import UsageError

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kelr.controller import Change, Election, change_partition, elect_leaders, replicas_reordered
-from kelr.engine.advice.by_hand import left_out, needs_reordering
 from kelr.engine.case import Case
 from kelr.engine.loss import loss_of_electing
+from kelr.engine.reordering import left_out, needs_reordering
 from kelr.engine.rule_docs import (
     ANY_REPLICA_HEARD,
     BEST_LOG,

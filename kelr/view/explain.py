@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from kelr.controller import RULE_SETS
-from kelr.engine.advice.by_hand import STOCK_CONNECTION
+from kelr.engine.advice.commands import STOCK_CONNECTION
 from kelr.engine.what_if.imagine import Happened
 from kelr.model import (
     Cluster,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kelr.engine.advice.by_hand import STOCK_CONNECTION
+from kelr.engine.advice.commands import STOCK_CONNECTION
 from kelr.model import Loss, TopicError, TopicPartition
 from kelr.model.plan import Consent, Plan, PlannedElection
 from kelr.view.columns import Column, Shown

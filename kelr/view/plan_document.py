@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from kelr.engine.advice.by_hand import STOCK_CONNECTION
+from kelr.engine.advice.commands import STOCK_CONNECTION
 from kelr.engine.planning import plan_id
 from kelr.model import Bounds, TopicError, TopicPartition
 from kelr.model.plan import Applied, Consent, Ended, NotPlanned, Plan, PlannedElection

@@ -23,7 +23,7 @@ from confluent_kafka import TopicPartition as WirePartition
 from confluent_kafka.admin import AdminClient
 
 from kelr.engine import agreement, rank_logs
-from kelr.engine.advice.by_hand import STOCK_CONNECTION
+from kelr.engine.advice.commands import STOCK_CONNECTION
 from kelr.engine.planning import KAFKA_PYTHON_CONNECTION, StockFiles, plan_of, stock_files
 from kelr.lab import INCIDENTS, Action, IncidentReport, Lab, LabSpec, run_incident
 from kelr.model import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from kelr.engine.advice.by_hand import abort_transaction, find_hanging
+from kelr.engine.advice.commands import abort_transaction, find_hanging
 from kelr.engine.advice.purpose import METADATA_TOPIC, PURPOSES
 from kelr.engine.case import Case
 from kelr.engine.logs import agreement, missing

@@ -14,7 +14,7 @@ from kelr.engine.advice.absent_logs import (
     keep_down,
     with_the_best_log,
 )
-from kelr.engine.advice.by_hand import designation, left_out, needs_reordering
+from kelr.engine.advice.commands import designation
 from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.lost_directory import and_not, not_without_the_data, with_their_logs
 from kelr.engine.advice.words import (
@@ -27,6 +27,7 @@ from kelr.engine.advice.words import (
     until_the_outage_costs_more,
 )
 from kelr.engine.case import Case
+from kelr.engine.reordering import left_out, needs_reordering
 from kelr.engine.words import agree, brokers, ids, joined
 from kelr.model import (
     Advice,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from kelr.engine.advice.by_hand import STOCK_CONNECTION
+from kelr.engine.advice.commands import STOCK_CONNECTION
 from kelr.engine.logs import segments
 from kelr.model import Check, Finding, Passed, ReplicaLog, TopicPartition
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets, Unread

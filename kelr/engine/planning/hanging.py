@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kelr.engine.advice.by_hand import STOCK_CONNECTION
+from kelr.engine.advice.commands import STOCK_CONNECTION
 from kelr.engine.words import plural
 from kelr.model import Check, Finding, PartitionState, Passed, ReplicaLog, TopicPartition
 from kelr.model.afterwards import Coordinated, OpenTransaction, Transactions, Unread

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kelr.engine.advice.by_hand import STOCK_CONNECTION
+from kelr.engine.advice.commands import STOCK_CONNECTION
 from kelr.engine.words import plural
 from kelr.model import Method, Plan, PlannedElection
 

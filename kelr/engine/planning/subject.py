@@ -6,8 +6,8 @@ from bisect import bisect_left
 from dataclasses import dataclass
 
 from kelr.controller import RuleSet, choose_rules, rule_set
-from kelr.engine.advice.by_hand import left_out
 from kelr.engine.case import Case, case_of
+from kelr.engine.reordering import left_out
 from kelr.model import Decision, ElectionType, Outcome, PartitionState, Snapshot, TopicPartition
 
 
@@ -32,7 +32,7 @@ class Subject:
 
     @property
     def unregistered(self) -> tuple[int, ...]:
-        """Replicas that no new order may name (`kelr.engine.advice.by_hand.left_out`)."""
+        """Replicas that no new order may name (`kelr.engine.reordering.left_out`)."""
         return left_out(self.case)
 
     def outcome(self, kind: ElectionType) -> Outcome | None:

@@ -190,7 +190,7 @@ def _designation(
     state: ControllerState, address: TopicPartition, partition: PartitionState, broker: int
 ) -> Iterator[ev.Event]:
     """Reorder, elect, restore the order; no order may name a broker that is not registered
-    (`kelr.engine.advice.by_hand.left_out`), and where the broker comes first anyway none is needed. One that is refused
+    (`kelr.engine.reordering.left_out`), and where the broker comes first anyway none is needed. One that is refused
     ends it."""
     election = ev.LeadersElected(Election.UNCLEAN, (address,))
     kept = tuple(replica for replica in partition.replicas if replica in state.brokers)
