@@ -12,12 +12,23 @@ Apache Kafka.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from kelr.controller import LogInfoAnswered, LogInfoFailed, LogInfoRequest, RecoveryEvent, Stepped, TimePassed, events
+from kelr.controller import (
+    ControllerState,
+    LogInfoAnswered,
+    LogInfoFailed,
+    LogInfoRequest,
+    ManualRecovery,
+    RecoveryEvent,
+    Stepped,
+    TimePassed,
+    events,
+)
 from kelr.controller.reach import NONE
 from kelr.model import TopicPartition
+from kelr.simulation.by_hand import Awaited, awaited
 from kelr.simulation.cluster import SimulatedCluster
 from kelr.simulation.logs import Acks
 from kelr.simulation.replication import Produced, caught_up
@@ -68,6 +79,10 @@ class RunningCluster:
         """When a registered broker will have caught up with the metadata."""
         self._behind_since: dict[tuple[TopicPartition, int], int] = {}
         """In-sync followers that do not fetch, and since when."""
+        self._awaited: list[Awaited] = []
+        """Recoveries that were asked for by hand and go on."""
+        self.out_of_touch: dict[int, ControllerState] = {}
+        """What brokers know of the cluster that the controller does not reach: what it was when they lost touch."""
         self._unsettled: set[TopicPartition] = set(cluster.controller.partitions)
         """Partitions whose followers have something to do."""
         self.settle()
@@ -157,6 +172,13 @@ class RunningCluster:
         self._everything_moved()
         return done
 
+    def ask_by_hand(self, event: ManualRecovery) -> Awaited:
+        """Recoveries that somebody waits for: the answers come with the steps that end them."""
+        found = awaited(event.partitions, self._happens(event))
+        self._awaited.append(found)
+        self._everything_moved()
+        return found
+
     def flush(self, broker: int) -> None:
         """A broker writes everything to its disk."""
         self.cluster = self.cluster.flushed(broker)
@@ -222,9 +244,22 @@ class RunningCluster:
         return registration is None or registration.fenced
 
     def _happens(self, event: events.Event | RecoveryEvent) -> Stepped:
+        self._tell_the_time()
         self.cluster, done = self.cluster.after(event)
-        self.changes += 1
+        self._stepped(done)
         return done
+
+    def _tell_the_time(self) -> None:
+        """The Unclean Recovery Manager counts its times from the moment at which something happens."""
+        manager = self.cluster.manager
+        if manager.now_ms < self.now_ms:
+            self.cluster = replace(self.cluster, manager=replace(manager, now_ms=self.now_ms))
+
+    def _stepped(self, done: Stepped) -> None:
+        self.changes += 1
+        for one in self._awaited:
+            one.take(done)
+        self._awaited = [one for one in self._awaited if one.pending]
 
     def _gone(self, broker: int) -> None:
         self.paused -= {broker}
@@ -241,9 +276,11 @@ class RunningCluster:
     def _tend(self, broker: int) -> None:
         """The broker's dealings with the controller, by whether they reach each other."""
         if not self.linked(broker, self.controller):
+            self.out_of_touch.setdefault(broker, self.cluster.controller)
             self._silent_since.setdefault(broker, self.now_ms)
             self._unfenced_at.pop(broker, None)
             return
+        self.out_of_touch.pop(broker, None)
         if broker in self._registers:
             clean = broker not in self.cluster.crashed
             if self._happens(events.BrokerRegistered(broker, clean=clean)).error == NONE:
@@ -292,9 +329,10 @@ class RunningCluster:
         self._propose(address, tuple(one for one in state.isr if one != follower))
 
     def _propose(self, address: TopicPartition, isr: tuple[int, ...]) -> None:
+        self._tell_the_time()
         self.cluster = self.cluster.propose(address, isr)
         self.cluster, done = self.cluster.deliver(address)
-        self.changes += 1
+        self._stepped(done)
         if done.error == NONE:
             leader = self.cluster.serving(address)
             if leader is not None:

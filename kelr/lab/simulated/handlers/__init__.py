@@ -20,7 +20,7 @@ from kelr.lab.simulated.spec import SimulatedSpec
 
 def apis_of(spec: SimulatedSpec) -> Apis:
     """Everything that the nodes of such a cluster speak."""
-    modules = (cluster, configs, elections, fetch, groups, produce, reassignments, topics)
-    found = [*(api for module in modules for api in module.APIS), *log_info.apis(spec)]
+    modules = (cluster, configs, fetch, groups, produce, reassignments, topics)
+    found = [*(api for module in modules for api in module.APIS), *elections.apis(spec), *log_info.apis(spec)]
     table = {api.key: api for api in found}
     return {**table, **{api.key: api for api in versions.api_versions(table)}}

@@ -1,7 +1,138 @@
-"""ElectLeaders, versions 0 to 3."""
+"""ElectLeaders, versions 0 to 3.
+
+Versions 0 to 2 are answered as Kafka's controller answers them. Version 3 is KIP-966's, and only controllers that run
+the KIP's rules announce it. Brokers hand the request on to the controller, so every node answers alike.
+
+Source: ControllerApis.handleElectLeaders, QuorumController.electLeaders and ReplicationControlManager.electLeaders of
+Apache Kafka; KIP-966, "ElectLeadersRequest" (versions 3, its election types and its limit).
+"""
 
 from __future__ import annotations
 
-from kelr.lab.simulated.api import Api
+from collections.abc import Mapping, Sequence
 
-APIS: tuple[Api, ...] = ()
+from kelr.controller import Election, ManualRecovery, events
+from kelr.controller.reach import NONE
+from kelr.lab.simulated.api import Answer, Api, Call, Later, Message, Nodes
+from kelr.lab.simulated.handlers.elected import MOST_PARTITIONS, TIMED_OUT, refused, response
+from kelr.lab.simulated.spec import SimulatedSpec
+from kelr.lab.simulated.world import World
+from kelr.messages import ElectLeadersRequest, ElectLeadersResponse
+from kelr.messages.dialects import REQUEST_LIMIT_REACHED
+from kelr.model import ElectionType, TopicPartition
+
+_KINDS = {
+    1: ElectionType.DESIGNATION,
+    2: ElectionType.LONGEST_LOG_BALANCED,
+    3: ElectionType.LONGEST_LOG_AGGRESSIVE,
+}
+"""ElectionType of version 3, apart from 0, preferred."""
+
+
+def apis(spec: SimulatedSpec) -> Sequence[Api]:
+    """Its one entry; version 3 only by the whole KIP's rules."""
+    newest = 3 if spec.rule_set.kip966 else 2
+    return (Api(ElectLeadersRequest, ElectLeadersResponse, (0, newest), _handle, Nodes.ALL),)
+
+
+def _handle(call: Call) -> Answer:
+    request = call.request
+    if not call.world.allowed("cluster", "ALTER"):
+        return refused(call, "CLUSTER_AUTHORIZATION_FAILED")
+    if request.topic_partitions is not None and not request.topic_partitions:
+        return response(call, {})
+    if request.timeout_ms <= 0:
+        return refused(call, TIMED_OUT)
+    kind = request.election_type if call.version else 0
+    if kind not in ((0, 1, 2, 3) if call.version >= 3 else (0, 1)):
+        return refused(call, "INVALID_REQUEST", f"Unknown election type {kind}")
+    if kind == 0:
+        return _by_released_rules(call, Election.PREFERRED)
+    if call.version < 3 and not call.world.running.cluster.controller.rules.kip966:
+        return _by_released_rules(call, Election.UNCLEAN)
+    # KIP-966 puts the unclean recovery in place of the unclean election, also for those who ask as before.
+    election = _KINDS[kind] if call.version >= 3 else ElectionType.LONGEST_LOG_AGGRESSIVE
+    return _by_hand(call, election)
+
+
+def _by_released_rules(call: Call, election: Election) -> Answer:
+    """PREFERRED or UNCLEAN: done at once."""
+    world = call.world
+    if call.request.topic_partitions is None:
+        done = world.running.ask(events.LeadersElected(election))
+        return refused(call, done.error) if done.error != NONE else response(call, done.answers)
+    served, over = _asked(call)
+    _own(world, served)
+    done = world.running.ask(events.LeadersElected(election, tuple(address for address, _ in served)))
+    return refused(call, done.error) if done.error != NONE else response(call, {**done.answers, **over})
+
+
+def _by_hand(call: Call, election: ElectionType) -> Answer:
+    """A designation, or a recovery that is answered once it has ended."""
+    world, running = call.world, call.world.running
+    error = _malformed(call, election)
+    if error is not None:
+        return refused(call, "INVALID_REQUEST", error)
+    served, over = _asked(call)
+    _own(world, served)
+    recovery = ManualRecovery(election, dict(served), timeout_ms=call.request.timeout_ms)
+    awaited = running.ask_by_hand(recovery)
+    if awaited.refused != NONE:
+        return refused(call, awaited.refused)
+
+    def poll() -> Message | None:
+        return None if awaited.pending else response(call, {**awaited.answers, **over})
+
+    def expired() -> Message:
+        late = dict.fromkeys(awaited.pending, TIMED_OUT)
+        return response(call, {**awaited.answers, **late, **over})
+
+    answer = poll()
+    return Later(running.now_ms + call.request.timeout_ms, poll, expired) if answer is None else answer
+
+
+def _malformed(call: Call, election: ElectionType) -> str | None:
+    """What is wrong with the desired leaders: each partition of a designation has one, and those of nothing else."""
+    if call.version < 3:
+        return None
+    topics, designation = call.request.topic_partitions, election is ElectionType.DESIGNATION
+    if topics is None:
+        return "A designation names its partitions and their desired leaders" if designation else None
+    for topic in topics:
+        desired = topic.desired_leaders or ()
+        if not designation and desired:
+            return f"Desired leaders are for a designation alone, and topic {topic.topic} has some"
+        if designation and len(desired) != len(topic.partitions):
+            return f"Topic {topic.topic} has {len(topic.partitions)} partitions and {len(desired)} desired leaders"
+    if not designation:
+        return None
+    wanted: dict[TopicPartition, int] = {}
+    for topic in topics:
+        for partition, leader in zip(topic.partitions, topic.desired_leaders or (), strict=True):
+            if wanted.setdefault(TopicPartition(topic.topic, partition), leader) != leader:
+                return f"Two desired leaders for {topic.topic}-{partition}"
+    return None
+
+
+def _asked(call: Call) -> tuple[list[tuple[TopicPartition, int | None]], Mapping[TopicPartition, str]]:
+    """What is served, each with its desired leader, and the answers of what is over the limit."""
+    if call.request.topic_partitions is None:
+        partitions = call.world.running.cluster.controller.partitions
+        return [(address, None) for address, one in sorted(partitions.items()) if one.leader is None], {}
+    pairs = [
+        (TopicPartition(topic.topic, partition), desired)
+        for topic in call.request.topic_partitions
+        for partition, desired in zip(topic.partitions, _desired(call, topic), strict=True)
+    ]
+    most = MOST_PARTITIONS if call.version >= 3 else len(pairs)
+    return pairs[:most], dict.fromkeys([address for address, _ in pairs[most:]], REQUEST_LIMIT_REACHED)
+
+
+def _desired(call: Call, topic: Message) -> Sequence[int | None]:
+    given = topic.desired_leaders if call.version >= 3 else None
+    return given or [None] * len(topic.partitions)
+
+
+def _own(world: World, served: Sequence[tuple[TopicPartition, int | None]]) -> None:
+    for address, _ in served:
+        world.own(address)
