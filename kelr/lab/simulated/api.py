@@ -73,7 +73,8 @@ class Api:
     @property
     def name(self) -> str:
         """Such as ``Metadata``."""
-        return str(self.request.__name__).removesuffix("Request")
+        name = str(self.request.__name__).removesuffix("Request")
+        return "GetReplicaLogInfo" if name.endswith("ReplicaLogInfo") else name
 
 
 Apis: TypeAlias = Mapping[int, Api]

@@ -40,4 +40,11 @@ class VirtualClock:
         return self._now_ms
 
     def advance(self, duration_ms: int) -> None:
+        """Turn it forward.
+
+        Raises:
+            ValueError: backward.
+        """
+        if duration_ms < 0:
+            raise ValueError(f"a clock is not turned back by {-duration_ms} ms")
         self._now_ms += duration_ms

@@ -10,10 +10,10 @@ from typing import Self, TypeVar
 
 from kelr.lab.nodes import new_kafka_uuid
 from kelr.lab.ports import free_ports
-from kelr.lab.simulated.clock import Clock, MachineClock, VirtualClock
+from kelr.lab.simulated.clock import Clock, MachineClock
 from kelr.lab.simulated.faults import Fault
 from kelr.lab.simulated.handlers import apis_of
-from kelr.lab.simulated.server import Server
+from kelr.lab.simulated.server import IDLE_S, Server, serving
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import HOST, World
 from kelr.lab.spec import CONTROLLER_ID
@@ -24,9 +24,12 @@ T = TypeVar("T")
 class SimulatedServer:
     """Runs a server in a thread of its own; every method may be called from any thread.
 
+    As a context manager it raises what a handler broke with, should one have: clients saw UNKNOWN_SERVER_ERROR.
+
     Args:
         clock: a `VirtualClock` stands still until `advance`.
         make: makes the world from the ports; None makes one from the spec.
+        idle_s: after how many seconds without a request a connection ends.
     """
 
     def __init__(
@@ -35,6 +38,7 @@ class SimulatedServer:
         *,
         clock: Clock | None = None,
         make: Callable[[SimulatedSpec, dict[int, int]], World] | None = None,
+        idle_s: float = IDLE_S,
     ) -> None:
         self.spec = spec or SimulatedSpec()
         self.clock = clock or MachineClock()
@@ -43,8 +47,10 @@ class SimulatedServer:
             self.world = World(self.spec, self.ports, cluster_id=new_kafka_uuid(), now_ms=self.clock.now_ms())
         else:
             self.world = make(self.spec, self.ports)
+        self._idle_s = idle_s
         self._ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop = asyncio.Event()
         self._server: Server | None = None
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True, name="simulated cluster")
@@ -57,6 +63,8 @@ class SimulatedServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+        if error is None and self.failures:
+            raise self.failures[0]
 
     @property
     def bootstrap_servers(self) -> str:
@@ -68,25 +76,39 @@ class SimulatedServer:
         return f"{HOST}:{self.ports[CONTROLLER_ID]}"
 
     def start(self) -> None:
-        """Listen; returns when all ports are open."""
+        """Listen; returns when all ports are open.
+
+        Raises:
+            LabError: a port is taken.
+        """
         self._thread.start()
         self._ready.wait()
         if self._failure is not None:
+            self._thread.join()
             raise self._failure
 
     def close(self) -> None:
         """End it; all connections end."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._loop.stop)
+        if self._loop is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join()
+
+    @property
+    def failures(self) -> tuple[Exception, ...]:
+        """Why handlers broke, where they did."""
+        return tuple(self._there.failures)
 
     def inside(self, do: Callable[[World], T]) -> T:
         """Do something with the world, between two requests; listeners follow before this returns."""
+        return self.perform(lambda server: do(server.world))
+
+    def perform(self, do: Callable[[Server], T]) -> T:
+        """As `inside`, for what concerns the server too."""
 
         async def done() -> T:
-            assert self._server is not None
-            result = do(self.world)
-            await self._server.follow()
+            self._there.time_passes()
+            result = do(self._there)
+            await self._there.follow()
             return result
 
         assert self._loop is not None
@@ -94,40 +116,32 @@ class SimulatedServer:
 
     def advance(self, duration_ms: int) -> None:
         """Turn a virtual clock."""
-        assert isinstance(self.clock, VirtualClock)
-        self.clock.advance(duration_ms)
-        self.inside(lambda world: world.running.advance(self.clock.now_ms()))
+        self.perform(lambda server: server.turn(duration_ms))
 
     def fault(self, fault: Fault) -> None:
         """A rule for what goes wrong from now on, after those that are there."""
-        self.inside(lambda _world: self._faults.append(fault))
+        self.perform(lambda server: server.faults.rules.append(fault))
 
     def no_faults(self) -> None:
         """All rules are gone."""
-        self.inside(lambda _world: self._faults.clear())
+        self.perform(lambda server: server.faults.rules.clear())
 
     @property
-    def _faults(self) -> list[Fault]:
+    def _there(self) -> Server:
         assert self._server is not None
-        return self._server.faults.rules
+        return self._server
 
     def _run(self) -> None:
-        loop = asyncio.new_event_loop()
-        asyncio.set_event_loop(loop)
         try:
-            self._server = Server(self.world, apis_of(self.spec), self.clock)
-            loop.run_until_complete(self._server.start())
-            self._loop = loop
+            asyncio.run(self._serve())
         except BaseException as failure:
             self._failure = failure
             self._ready.set()
-            return
-        ticking = loop.create_task(self._server.run())
-        self._ready.set()
-        try:
-            loop.run_forever()
-        finally:
-            ticking.cancel()
-            self._server.close()
-            loop.run_until_complete(asyncio.gather(*asyncio.all_tasks(loop), return_exceptions=True))
-            loop.close()
+
+    async def _serve(self) -> None:
+        self._server = Server(self.world, apis_of(self.spec), self.clock, idle_s=self._idle_s)
+        await self._server.start()
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        async with serving(self._server):
+            self._ready.set()
+            await self._stop.wait()

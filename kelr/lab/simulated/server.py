@@ -1,192 +1,215 @@
 """The ports of a simulated cluster: one for each node, speaking Kafka's protocol over TCP.
 
-Requests of one connection are answered one after the other, as Kafka does it. A node whose process does not run refuses
-connections; when it dies, those that are open end.
+A node whose process does not run refuses connections; when it dies, those that are open end. One that is paused takes
+connections and says nothing. Everything runs in one event loop, in which alone the world may be touched.
 """
 
 from __future__ import annotations
 
 import asyncio
-import struct
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 
-from kelr.lab.simulated.api import Answer, Api, Apis, Call, Later, Nodes
-from kelr.lab.simulated.clock import Clock
-from kelr.lab.simulated.faults import Fault, FaultKind, Faults
+from kelr.errors import LabError
+from kelr.lab.simulated.api import Apis, Nodes
+from kelr.lab.simulated.clock import Clock, VirtualClock
+from kelr.lab.simulated.connection import Connection
+from kelr.lab.simulated.faults import Faults
 from kelr.lab.simulated.world import HOST, World
 
-MOST_BYTES = 100 * 1024 * 1024
-"""socket.request.max.bytes: a longer request ends the connection."""
-_HEADER = struct.Struct(">hhih")
-_TICK_S = 0.02
-
-
-class Connection:
-    """One client's connection to one node."""
-
-    def __init__(self, server: Server, node: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._server = server
-        self._node = node
-        self._reader = reader
-        self._writer = writer
-
-    async def serve(self) -> None:
-        """Answer requests until the connection ends, or something comes that is no request."""
-        with suppress(ConnectionError, asyncio.IncompleteReadError, _EndError):
-            while True:
-                (size,) = struct.unpack(">i", await self._reader.readexactly(4))
-                if not _HEADER.size <= size <= MOST_BYTES:
-                    return
-                await self._answer(await self._reader.readexactly(size))
-
-    def abort(self) -> None:
-        """End it at once, as when the process at this end dies."""
-        self._writer.transport.abort()
-
-    async def _answer(self, frame: bytes) -> None:
-        key, version, correlation, length = _HEADER.unpack_from(frame)
-        sender = frame[_HEADER.size : _HEADER.size + max(length, 0)].decode("utf-8", "replace")
-        api = self._server.apis_of(self._node).get(key)
-        if api is None:
-            raise _EndError
-        low, high = api.versions
-        fault = self._server.faults.strike(self._node, api.name)
-        if fault is not None and fault.kind in {FaultKind.LOSE, FaultKind.CLOSE}:
-            if fault.kind is FaultKind.CLOSE:
-                raise _EndError
-            return
-        if not low <= version <= high:
-            if api.name != "ApiVersions":
-                raise _EndError  # as Kafka does: the client was told which versions there are
-            body: bytes | None = self._server.unsupported_api_versions(self._node)
-            version = 0
-        else:
-            body = await self._body(api, frame, version, sender, fault)
-        if body is not None:
-            await self._send(api, correlation, version, body, fault)
-
-    async def _body(self, api: Api, frame: bytes, version: int, sender: str, fault: Fault | None) -> bytes | None:
-        try:
-            request = api.request.decode(frame, version=version, header=True)
-        except Exception:
-            raise _EndError from None  # whatever a decoder makes of noise
-        call = Call(self._server.world, self._node, request, version, sender)
-        if fault is not None and fault.kind is FaultKind.ERROR:
-            return self._server.with_error(api, call, fault.amount)
-        answer = await self._server.settled(api.handle(call))
-        if answer is None or isinstance(answer, bytes):
-            return answer
-        return bytes(answer.encode(version=version))
-
-    async def _send(self, api: Api, correlation: int, version: int, body: bytes, fault: Fault | None) -> None:
-        flexible = api.response.flexible_version_q(version) and api.name != "ApiVersions"
-        header = struct.pack(">i", correlation) + (b"\x00" if flexible else b"")
-        frame = struct.pack(">i", len(header) + len(body)) + header + body
-        await self._server.deliver(self._writer, frame, len(header) + 4, fault)
-
-
-class _EndError(Exception):
-    """This connection is over."""
+IDLE_S = 600.0
+"""connections.max.idle.ms of Kafka, in seconds."""
+_BACKLOG = 1024
+_SHORTEST_WAIT_S = 0.005
+_LOOK_AGAIN_S = 0.5
+"""How often a waiting request looks, should it have been told of nothing."""
+_MOST_FAILURES = 100
 
 
 class Server:
     """Listens on the port of each node, and lets time pass in the world.
 
     Args:
-        world: what the nodes know; used from the server's event loop alone (`inside`).
+        world: what the nodes know; used from the server's event loop alone.
         apis: what nodes speak.
+        idle_s: after how many seconds without a request a connection ends.
     """
 
-    def __init__(self, world: World, apis: Apis, clock: Clock, faults: Faults | None = None) -> None:
+    def __init__(
+        self, world: World, apis: Apis, clock: Clock, faults: Faults | None = None, *, idle_s: float = IDLE_S
+    ) -> None:
         self.world = world
         self.faults = faults or Faults()
         self.clock = clock
-        self._apis = apis
-        self._listeners: dict[int, asyncio.Server] = {}
-        self._connections: dict[int, set[Connection]] = {}
-        self._changed = asyncio.Event()
-        self._seen = -1
         self.after_change: list[Callable[[], None]] = []
         """Called in the event loop whenever something happened in the world."""
+        self.failures: deque[Exception] = deque(maxlen=_MOST_FAILURES)
+        """Why handlers broke, where they did: faults of this server's own."""
+        self._apis = {kind: {key: api for key, api in apis.items() if kind in api.nodes} for kind in _KINDS}
+        self._idle_s = idle_s
+        self._listeners: dict[int, asyncio.Server] = {}
+        self._tasks: dict[int, set[asyncio.Task[None]]] = {}
+        self._following = asyncio.Lock()
+        self._changed = asyncio.Event()
+        self._stirred = asyncio.Event()
+        self._seen = -1
 
     async def start(self) -> None:
-        """Listen on every node's port, and begin to let time pass."""
-        await self.follow()
+        """Listen on every node's port.
+
+        Raises:
+            LabError: a port is taken.
+        """
+        try:
+            await self.follow()
+        except OSError as error:
+            self.close()
+            raise LabError(
+                f"a port of the simulated cluster is taken ({error.strerror})", next_step="try again"
+            ) from error
 
     def apis_of(self, node: int) -> Apis:
         """What one node speaks."""
-        kind = Nodes.CONTROLLERS if node == self.world.controller else Nodes.BROKERS
-        return {key: api for key, api in self._apis.items() if kind in api.nodes}
+        return self._apis[Nodes.CONTROLLERS if node == self.world.controller else Nodes.BROKERS]
 
     async def run(self) -> None:
-        """Let time pass until cancelled."""
+        """Let time pass until cancelled; sleeps until something is due."""
         while True:
-            if not self.clock.virtual:
-                self.world.running.advance(self.clock.now_ms())
-            await self.follow()
-            await asyncio.sleep(_TICK_S)
+            self._stirred.clear()
+            self.time_passes()
+            try:
+                await self.follow()
+            except OSError:  # a port is taken: somebody took it while its broker was down
+                await asyncio.sleep(_LOOK_AGAIN_S)
+                continue
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stirred.wait(), self._rest_s())
+
+    def time_passes(self) -> None:
+        """The world learns how late it is; a virtual clock's world is told when the clock is turned."""
+        if not self.clock.virtual:
+            self.world.running.advance(self.clock.now_ms())
+
+    def turn(self, duration_ms: int) -> None:
+        """Turn a virtual clock.
+
+        Raises:
+            LabError: the clock is the machine's.
+            ValueError: backward.
+        """
+        if not isinstance(self.clock, VirtualClock):
+            raise LabError("this cluster's clock is the machine's", next_step="kelr lab up --simulated --virtual-clock")
+        self.clock.advance(duration_ms)
+        self.world.running.advance(self.clock.now_ms())
+        self._wake()
+
+    def look(self) -> None:
+        """Tell all who wait, if something happened in the world; whoever changes it calls this."""
+        if self.world.running.changes != self._seen:
+            self._wake()
 
     async def follow(self) -> None:
-        """Listen where a process runs and nowhere else, and wake up who waits for a change."""
-        for node in self.world.nodes:
-            if self.world.listens(node) and node not in self._listeners:
-                self._connections.setdefault(node, set())
-                self._listeners[node] = await asyncio.start_server(self._accept(node), HOST, self.world.ports[node])
-            elif not self.world.listens(node) and node in self._listeners:
-                self._close(node)
-        if self.world.running.changes != self._seen:
-            self._seen = self.world.running.changes
-            for call in self.after_change:
-                call()
-            changed, self._changed = self._changed, asyncio.Event()
-            changed.set()
+        """Listen where a process runs and nowhere else, and wake up who waits for a change.
+
+        Raises:
+            OSError: a port is taken.
+        """
+        self.look()
+        async with self._following:
+            for node in self.world.nodes:
+                if self.world.listens(node) and node not in self._listeners:
+                    port = self.world.ports[node]
+                    accept = self._accept(node)
+                    self._listeners[node] = await asyncio.start_server(accept, HOST, port, backlog=_BACKLOG)
+            for node in [node for node in self._listeners if not self._is_there(node)]:
+                self._end(node)
 
     def close(self) -> None:
         """End all listeners and connections."""
         for node in list(self._listeners):
-            self._close(node)
+            self._end(node)
 
-    async def settled(self, answer: Answer) -> Any:
-        """The answer, waited for where it is not there yet."""
-        if not isinstance(answer, Later):
-            return answer
-        while (found := answer.poll()) is None:
-            left_ms = answer.until_ms - self.clock.now_ms()
-            if left_ms <= 0:
-                return answer.expired()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), min(left_ms / 1000, _TICK_S * 5))
-        return found
+    async def until(self, at_ms: int) -> None:
+        """Wait until it is so late."""
+        while (left_ms := at_ms - self.clock.now_ms()) > 0:
+            if self.clock.virtual:
+                await self._changed.wait()
+            else:
+                await asyncio.sleep(left_ms / 1000)
 
-    async def deliver(self, writer: asyncio.StreamWriter, frame: bytes, head: int, fault: Fault | None) -> None:
-        """Send a frame whose first `head` bytes are its header, as the fault has it."""
-        writer.write(frame)
-        await writer.drain()
+    async def something_new(self, until_ms: int) -> None:
+        """Wait until something happened in the world, or it is so late."""
+        left_s = None if self.clock.virtual else max(0.0, (until_ms - self.clock.now_ms()) / 1000)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(
+                self._changed.wait(), _LOOK_AGAIN_S if left_s is None else min(left_s, _LOOK_AGAIN_S)
+            )
 
-    def with_error(self, api: Api, call: Call, number: int) -> bytes:
-        """An answer all of whose error codes are this one."""
-        raise NotImplementedError
+    async def going_on(self, node: int) -> None:
+        """Wait while the node's process stands still."""
+        while node in self.world.running.paused:
+            await self._changed.wait()
 
-    def unsupported_api_versions(self, node: int) -> bytes:
-        """ApiVersions v0 with UNSUPPORTED_VERSION and the versions of ApiVersions itself, as Kafka has it (KIP-511)."""
-        api = next(api for api in self.apis_of(node).values() if api.name == "ApiVersions")
-        return struct.pack(">hihhh", 35, 1, api.key, *api.versions)
+    def _wake(self) -> None:
+        self._seen = self.world.running.changes
+        self._stirred.set()
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+        for call in self.after_change:
+            call()
 
-    def _accept(self, node: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]:
-        async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            connection = Connection(self, node, reader, writer)
-            self._connections[node].add(connection)
-            try:
-                await connection.serve()
-            finally:
-                self._connections[node].discard(connection)
-                writer.close()
+    def _rest_s(self) -> float | None:
+        due_ms = self.world.running.next_due_ms
+        if self.clock.virtual or due_ms is None:
+            return None
+        return max(_SHORTEST_WAIT_S, (due_ms - self.clock.now_ms()) / 1000)
+
+    def _is_there(self, node: int) -> bool:
+        return node in self.world.nodes and self.world.listens(node)
+
+    def _accept(self, node: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]:
+        tasks = self._tasks.setdefault(node, set())
+
+        def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            connection = Connection(self, node, reader, writer, idle_s=self._idle_s)
+
+            def ended(task: asyncio.Task[None]) -> None:
+                tasks.discard(task)
+                if task.cancelled():
+                    connection.abort()
+                else:
+                    writer.close()
+                    task.result()
+
+            task = asyncio.get_running_loop().create_task(connection.serve())
+            tasks.add(task)
+            task.add_done_callback(ended)
 
         return accepted
 
-    def _close(self, node: int) -> None:
+    def _end(self, node: int) -> None:
         self._listeners.pop(node).close()
-        for connection in list(self._connections.get(node, ())):
-            connection.abort()
+        for task in list(self._tasks.get(node, ())):
+            task.cancel()
+
+
+_KINDS = (Nodes.BROKERS, Nodes.CONTROLLERS)
+
+
+@asynccontextmanager
+async def serving(server: Server) -> AsyncIterator[None]:
+    """Lets time pass in a server that has started, and ends it cleanly: no socket and no task is left."""
+    ticking = asyncio.create_task(server.run())
+    try:
+        yield
+    finally:
+        ticking.cancel()
+        server.close()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        # A transport lets go of its socket in the loop's next rounds.
+        for _round in range(3):
+            await asyncio.sleep(0)
