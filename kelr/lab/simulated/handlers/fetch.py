@@ -1,7 +1,245 @@
-"""Fetch, ListOffsets and OffsetForLeaderEpoch."""
+"""Fetch: records for consumers and past the high watermark, and questions about epochs.
+
+Followers of the simulated cluster do not fetch over the wire; one that asks here is answered and moves nothing. Fetch
+sessions (KIP-227) are never begun, as by a broker whose session cache is full.
+
+Source: KafkaApis.handleFetchRequest, ReplicaManager.readFromLog, Partition.readRecords, LocalLog.read, FetchParams.
+"""
 
 from __future__ import annotations
 
-from kelr.lab.simulated.api import Api
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from uuid import UUID
 
-APIS: tuple[Api, ...] = ()
+from kafka.protocol.consumer import FetchRequest, FetchResponse
+
+from kelr.lab.simulated.api import Answer, Api, Call, Later, Message, Nodes, code
+from kelr.lab.simulated.handlers import metadata_fetch, offsets
+from kelr.lab.simulated.leaders import CurrentLeaders
+from kelr.lab.simulated.replicas import NONE, Replica, hosted, known
+from kelr.model import TopicPartition
+
+MOST_BYTES = 55 * 1024 * 1024
+"""fetch.max.bytes"""
+_FUTURE_LOCAL_REPLICA = -3
+_READ_COMMITTED = 1
+_UNKNOWN = -1
+_MOVED = frozenset({"NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """One partition of a request."""
+
+    topic: str
+    """Empty where the request goes by id and there is no such topic, and where it goes by name and not by id."""
+    topic_id: UUID | None
+    partition: Message
+
+    @property
+    def address(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition.partition)
+
+
+@dataclass(slots=True)
+class _Read:
+    """What came of one partition."""
+
+    wanted: _Wanted
+    error: str = NONE
+    high_watermark: int = _UNKNOWN
+    log_start: int = _UNKNOWN
+    diverging: tuple[int, int] | None = None
+    records: bytes = b""
+
+
+@dataclass(slots=True)
+class _Reads:
+    """What came of a whole request."""
+
+    found: list[_Read] = field(default_factory=list)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(len(read.records) for read in self.found)
+
+    @property
+    def final(self) -> bool:
+        """Whether something is to be told at once: an error, or that the logs part."""
+        return any(read.error != NONE or read.diverging is not None for read in self.found)
+
+
+def fetch(call: Call) -> Answer:
+    """Answer one request; it waits for records as long as the client allows."""
+    request = call.request
+    if call.node == call.world.controller:
+        return metadata_fetch.answer(call)
+    if request.session_id != 0 and request.session_epoch > 0:
+        return _response(call, _Reads(), error="FETCH_SESSION_ID_NOT_FOUND")
+    refused, reads = _read_all(call)
+    enough = reads.size_bytes >= min(request.min_bytes, request.max_bytes, MOST_BYTES)
+    if request.max_wait_ms <= 0 or not reads.found or enough or reads.final:
+        return _response(call, reads, refused)
+    return _wait(call)
+
+
+def _wait(call: Call) -> Later:
+    request, world = call.request, call.world
+
+    def poll() -> Message | None:
+        refused, reads = _read_all(call)
+        enough = reads.size_bytes >= min(request.min_bytes, request.max_bytes, MOST_BYTES)
+        return _response(call, reads, refused) if enough or reads.final else None
+
+    def expired() -> Message:
+        refused, reads = _read_all(call)
+        return _response(call, reads, refused)
+
+    return Later(world.running.now_ms + request.max_wait_ms, poll, expired)
+
+
+def _read_all(call: Call) -> tuple[_Reads, _Reads]:
+    """(partitions that are refused before any log is looked at, the others)."""
+    refused, reads = _Reads(), _Reads()
+    left, at_least_one = min(call.request.max_bytes, MOST_BYTES), True
+    for wanted in _wanted(call):
+        error = _refusal(call, wanted)
+        if error != NONE:
+            refused.found.append(_Read(wanted, error))
+            continue
+        read = _read(call, wanted, min(left, wanted.partition.partition_max_bytes), at_least_one=at_least_one)
+        reads.found.append(read)
+        at_least_one = at_least_one and not read.records
+        left = max(0, left - len(read.records))
+    return refused, reads
+
+
+def _wanted(call: Call) -> Iterator[_Wanted]:
+    for topic in call.request.topics:
+        by_id = call.version >= 13
+        name = (call.world.topic_of(topic.topic_id) or "") if by_id else topic.topic
+        for partition in topic.partitions:
+            yield _Wanted(name, topic.topic_id if by_id else None, partition)
+
+
+def _refusal(call: Call, wanted: _Wanted) -> str:
+    world, follower = call.world, _replica_id(call) >= 0
+    if follower and not world.allowed("cluster", "CLUSTER_ACTION"):
+        return "TOPIC_AUTHORIZATION_FAILED"
+    if not wanted.topic:
+        return "UNKNOWN_TOPIC_ID"
+    if not follower and not world.allowed("topic", "READ", wanted.topic):
+        return "TOPIC_AUTHORIZATION_FAILED"
+    return NONE if known(world, call.node, wanted.address) is not None else "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def _replica_id(call: Call) -> int:
+    request = call.request
+    return int(request.replica_state.replica_id if call.version >= 15 else request.replica_id)
+
+
+def _read(call: Call, wanted: _Wanted, most_bytes: int, *, at_least_one: bool) -> _Read:
+    replica = hosted(call.world, call.node, wanted.address)
+    if isinstance(replica, str):
+        return _Read(wanted, replica)
+    error = _unfit(call, wanted, replica)
+    if error != NONE:
+        return _Read(wanted, error)
+    offset, log = wanted.partition.fetch_offset, replica.log
+    read = _Read(wanted, high_watermark=log.high_watermark, log_start=log.start)
+    epoch = wanted.partition.last_fetched_epoch if call.version >= 12 else _UNKNOWN
+    if epoch >= 0:
+        end = replica.end_of(epoch)
+        if end is None or offset < log.start:
+            return _Read(wanted, "OFFSET_OUT_OF_RANGE")
+        if end[0] < epoch or end[1] < offset:
+            read.diverging = end
+            return read
+    if not log.start <= offset <= log.end:
+        return _Read(wanted, "OFFSET_OUT_OF_RANGE")
+    read.records = _records(call, replica, offset, most_bytes, at_least_one=at_least_one)
+    return read
+
+
+def _unfit(call: Call, wanted: _Wanted, replica: Replica) -> str:
+    """Why this replica does not answer this request; ``NONE`` where it does."""
+    replica_id = _replica_id(call)
+    epoch = wanted.partition.current_leader_epoch if call.version >= 9 else _UNKNOWN
+    error = replica.fenced(epoch)
+    if error != NONE:
+        return error
+    # From v11 on a consumer may read from any replica (KIP-392); before, and for followers, only the leader answers.
+    only_leader = replica_id >= 0 or (replica_id != _FUTURE_LOCAL_REPLICA and call.version < 11)
+    if only_leader and not replica.leads:
+        return "NOT_LEADER_OR_FOLLOWER"
+    if replica_id >= 0 and replica_id not in replica.state.replicas:
+        return "UNKNOWN_LEADER_EPOCH" if epoch >= 0 else "NOT_LEADER_OR_FOLLOWER"
+    return NONE
+
+
+def _records(call: Call, replica: Replica, offset: int, most_bytes: int, *, at_least_one: bool) -> bytes:
+    """Batches from the one that holds the offset on; the last may be cut short by the limit, as Kafka cuts it."""
+    log, replica_id = replica.log, _replica_id(call)
+    to_log_end = replica_id >= 0 or replica_id == _FUTURE_LOCAL_REPLICA
+    parts: list[bytes] = []
+    size = 0
+    for batch in call.world.contents.batches(log, offset, None if to_log_end else log.high_watermark):
+        if not parts:
+            if not at_least_one and len(batch.data) > most_bytes:
+                return b""
+            most_bytes = max(most_bytes, len(batch.data))
+        parts.append(batch.data)
+        size += len(batch.data)
+        if size >= most_bytes:
+            break
+    return b"".join(parts)[:most_bytes]
+
+
+def _response(call: Call, reads: _Reads, refused: _Reads | None = None, *, error: str = NONE) -> Message:
+    leaders = CurrentLeaders(call.world, call.node)
+    topics: list[Message] = []
+    kind = FetchResponse.FetchableTopicResponse
+    for read in (*reads.found, *(refused.found if refused is not None else ())):
+        topic, topic_id = read.wanted.topic, read.wanted.topic_id
+        if not topics or (topics[-1].topic, topics[-1].topic_id) != (topic, topic_id or UUID(int=0)):
+            topics.append(kind(version=call.version, topic=topic, topic_id=topic_id or UUID(int=0), partitions=[]))
+        topics[-1].partitions.append(_partition(call, read, leaders))
+    answer = FetchResponse(
+        version=call.version, throttle_time_ms=0, error_code=code(error), session_id=0, responses=topics
+    )
+    if call.version >= 16 and leaders.told:
+        answer.node_endpoints = leaders.endpoints(FetchResponse.NodeEndpoint, call.version)
+        answer.tags = {"node_endpoints"}
+    return answer
+
+
+def _partition(call: Call, read: _Read, leaders: CurrentLeaders) -> Message:
+    kind, version = FetchResponse.FetchableTopicResponse.PartitionData, call.version
+    committed = call.request.isolation_level == _READ_COMMITTED and read.error == NONE
+    tagged: dict[str, Message] = {}
+    if read.diverging is not None:
+        epoch, end = read.diverging
+        tagged["diverging_epoch"] = kind.EpochEndOffset(version=version, epoch=epoch, end_offset=end)
+    if version >= 16 and read.error in _MOVED:
+        leader, leader_epoch = leaders.of(read.wanted.address)
+        tagged["current_leader"] = kind.LeaderIdAndEpoch(version=version, leader_id=leader, leader_epoch=leader_epoch)
+    return kind(
+        version=version,
+        partition_index=read.wanted.partition.partition,
+        error_code=code(_for_version(read.error, version)),
+        high_watermark=read.high_watermark,
+        last_stable_offset=read.high_watermark,
+        log_start_offset=read.log_start,
+        aborted_transactions=[] if committed and read.diverging is None else None,
+        preferred_read_replica=_UNKNOWN,
+        records=read.records,
+        **tagged,
+    )
+
+
+def _for_version(error: str, version: int) -> str:
+    return "NOT_LEADER_OR_FOLLOWER" if error == "KAFKA_STORAGE_ERROR" and version <= 5 else error
+
+
+APIS: tuple[Api, ...] = (Api(FetchRequest, FetchResponse, (4, 18), fetch, Nodes.ALL), *offsets.APIS)
