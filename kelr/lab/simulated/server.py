@@ -16,6 +16,7 @@ from kelr.lab.simulated.api import Apis, Nodes
 from kelr.lab.simulated.clock import Clock, VirtualClock
 from kelr.lab.simulated.connection import Connection
 from kelr.lab.simulated.faults import Faults
+from kelr.lab.simulated.recovery_manager import Sender
 from kelr.lab.simulated.world import HOST, World
 
 IDLE_S = 600.0
@@ -61,6 +62,7 @@ class Server:
         Raises:
             LabError: a port is taken.
         """
+        self.after_change.append(Sender(self).look)
         try:
             await self.follow()
         except OSError as error:
@@ -85,6 +87,10 @@ class Server:
                 continue
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stirred.wait(), self._rest_s())
+
+    def connections(self, node: int) -> int:
+        """How many clients are connected to a node."""
+        return len(self._tasks.get(node, ()))
 
     def time_passes(self) -> None:
         """The world learns how late it is; a virtual clock's world is told when the clock is turned."""

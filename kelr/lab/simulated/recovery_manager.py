@@ -1,0 +1,200 @@
+"""The Unclean Recovery Manager's questions on the network: GetReplicaLogInfo from the controller to its brokers.
+
+What to ask and what to make of an answer is decided by the pure manager (`kelr.controller.recovery`). Here its
+questions travel as real requests, over one connection to each broker, through whatever goes wrong on the way: a link
+that is severed, a broker that stands still or dies, and the faults that an operator set.
+
+Source: KIP-966, "Broker Request Sender" (the controller's own sender: when its time is over or the network fails, the
+manager is told and asks again in its next round).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kelr.controller import LogInfoAnswered, LogInfoEntry, LogInfoFailed, LogInfoRequest
+from kelr.controller.reach import NONE
+from kelr.lab.simulated.connection import node_client_id
+from kelr.lab.simulated.world import HOST, World
+from kelr.messages import Message, replica_log_info
+from kelr.messages.dialects import REQUEST_LIMIT_REACHED, Dialect
+from kelr.model import TopicPartition
+from kelr.sources.live.failures import error_name
+
+if TYPE_CHECKING:
+    from kelr.lab.simulated.server import Server
+
+TIMEOUT_MS = 2000
+"""How long a question waits for its answer, as long as other requests between nodes of a quorum do
+(controller.quorum.request.timeout.ms); aggressive's window of five seconds then has room for a second try."""
+MOST_BYTES = 16 * 1024 * 1024
+"""A longer answer is noise: a partition takes 30 bytes or so, and no question has more than some thousands."""
+
+T = TypeVar("T")
+
+
+class Sender:
+    """Carries the manager's questions to the brokers, and brings their answers back.
+
+    Used from the server's event loop alone.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._lines: dict[int, _Line] = {}
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def look(self) -> None:
+        """Send what the manager wants to ask by now; called whenever something has happened."""
+        for question in self._running.asked():
+            task = asyncio.get_running_loop().create_task(self._carry(question))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
+
+    @property
+    def _running(self) -> Any:
+        return self._server.world.running
+
+    async def _carry(self, question: LogInfoRequest) -> None:
+        try:
+            event = await self._answer(question)
+            self._server.time_passes()
+            self._running.answered(event)
+            self._server.look()
+        except Exception as error:
+            self._server.failures.append(error)
+
+    async def _answer(self, question: LogInfoRequest) -> LogInfoAnswered | LogInfoFailed:
+        world, failed = self._server.world, LogInfoFailed(question.broker, question.id)
+        if world.spec.log_info is None or question.broker not in world.ports:
+            return failed
+        line = self._lines.setdefault(question.broker, _Line(world, question.broker))
+        request, response = _classes(world)
+        try:
+            body = await self._in_time(line.ask(_request(world, request, question)))
+        except (OSError, asyncio.IncompleteReadError, TimeoutError, _NoiseError):
+            return failed
+        if not self._running.linked(world.controller, question.broker):
+            return failed  # it was sent before the link broke, and never got here
+        try:
+            answer = response.decode(body, version=0, header=False)
+            entries = _entries(world, question, answer)
+        except Exception:
+            return failed  # whatever a decoder makes of noise
+        if all(entry.error == REQUEST_LIMIT_REACHED for entry in entries.values()):
+            # Nobody is any wiser, and the manager would ask again at once, for ever.
+            return failed
+        return LogInfoAnswered(question.broker, answer.broker_epoch, entries, question.id)
+
+    async def _in_time(self, doing: Coroutine[Any, Any, T]) -> T:
+        """Do something until its time is over, by the cluster's clock.
+
+        Raises:
+            TimeoutError: it is.
+        """
+        until_ms = self._server.clock.now_ms() + TIMEOUT_MS
+        done = asyncio.ensure_future(doing)
+        late = asyncio.ensure_future(self._server.until(until_ms))
+        try:
+            await asyncio.wait({done, late}, return_when=asyncio.FIRST_COMPLETED)
+            if not done.done():
+                raise TimeoutError
+            return done.result()
+        finally:
+            done.cancel()
+            late.cancel()
+            await asyncio.gather(done, late, return_exceptions=True)
+
+
+class _NoiseError(Exception):
+    """What came is no answer to what was asked."""
+
+
+class _Line:
+    """The controller's connection to one broker; requests on it wait for one another."""
+
+    def __init__(self, world: World, broker: int) -> None:
+        self._world = world
+        self._broker = broker
+        self._turn = asyncio.Lock()
+        self._sent = 0
+        self._writer: asyncio.StreamWriter | None = None
+        self._reader = asyncio.StreamReader()
+
+    async def ask(self, request: Message) -> bytes:
+        """Send a request, and give the body of its answer; the connection ends with whatever goes wrong."""
+        async with self._turn:
+            try:
+                return await self._asked(request)
+            except BaseException:
+                if self._writer is not None:
+                    self._writer.transport.abort()
+                self._writer = None
+                raise
+
+    async def _asked(self, request: Message) -> bytes:
+        if self._writer is None or self._reader.at_eof():
+            self._end()
+            self._reader, self._writer = await asyncio.open_connection(HOST, self._world.ports[self._broker])
+        self._sent += 1
+        request.with_header(correlation_id=self._sent, client_id=node_client_id(self._world.controller))
+        frame = request.encode(version=0, header=True)
+        self._writer.write(struct.pack(">i", len(frame)) + frame)
+        await self._writer.drain()
+        (size,) = struct.unpack(">i", await self._reader.readexactly(4))
+        # Correlation id, no tagged fields.
+        if not 5 <= size <= MOST_BYTES:
+            raise _NoiseError
+        correlation, _tags = struct.unpack(">ib", await self._reader.readexactly(5))
+        if correlation != self._sent:
+            raise _NoiseError
+        return await self._reader.readexactly(size - 5)
+
+    def _end(self) -> None:
+        if self._writer is not None:
+            with suppress(OSError):
+                self._writer.close()
+        self._writer = None
+
+
+def _classes(world: World) -> tuple[Message, Message]:
+    dialect, key = world.spec.log_info, world.spec.api_key
+    assert dialect is not None
+    assert key is not None
+    return replica_log_info(dialect, key)
+
+
+def _request(world: World, request: Message, question: LogInfoRequest) -> Message:
+    """The question as a request in the cluster's dialect, topic by topic."""
+    topics: dict[str, list[int]] = {}
+    for address in question.partitions:
+        topics.setdefault(address.topic, []).append(address.partition)
+    asked = [
+        request.TopicPartitions(version=0, topic_id=world.topic_id(topic), partitions=partitions)
+        for topic, partitions in topics.items()
+    ]
+    if world.spec.log_info is Dialect.KIP:
+        return request(version=0, broker_id=question.broker, topic_partitions=asked)
+    return request(version=0, topic_partitions=asked)
+
+
+def _entries(world: World, question: LogInfoRequest, answer: Message) -> Mapping[TopicPartition, LogInfoEntry]:
+    """What the answer tells of the partitions that were asked for; what is missing in it is asked for again."""
+    asked, entries = set(question.partitions), {}
+    for topic in answer.topic_partition_log_info_list:
+        name = world.topic_of(topic.topic_id)
+        for told in topic.partition_log_info:
+            address = None if name is None else TopicPartition(name, told.partition)
+            if address not in asked:
+                continue
+            entries[address] = LogInfoEntry(
+                told.log_end_offset,
+                None if told.last_written_leader_epoch < 0 else told.last_written_leader_epoch,
+                told.current_leader_epoch,
+                NONE if told.error_code == 0 else error_name(told.error_code),
+            )
+    return entries
