@@ -6,8 +6,9 @@ Handlers ask and change it; nothing here touches a network or a clock. One world
 from __future__ import annotations
 
 import base64
+import bisect
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
 from uuid import UUID
@@ -15,6 +16,7 @@ from uuid import UUID
 from kelr.controller import Configs as Levels
 from kelr.controller import ControllerState, events
 from kelr.controller.state import Registration
+from kelr.lab.simulated.contents import Contents
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.model import PartitionState, TopicPartition
@@ -63,13 +65,18 @@ class World:
         self.denied: set[Denied] = set()
         self.topic_configs: dict[str, dict[str, str]] = {}
         """Topic configs that the controller's state does not keep, as they were written."""
+        self.broker_configs: dict[str, dict[str, str]] = {}
+        """The same for dynamic configs of brokers, by their id as text; "" is the cluster-wide default."""
         self.alike = AlikeTopics(spec.topics, spec.partitions, dealt(spec.broker_ids, spec.replication))
         self.running = RunningCluster(
             cluster or _empty(spec), controller=CONTROLLER_ID, timing=spec.timing, now_ms=now_ms
         )
+        self.contents = Contents()
         self._ids: dict[str, UUID] = {name: _uuid(text) for name, text in (topic_ids or {}).items()}
         self._names: dict[UUID, str] = {topic_id: name for name, topic_id in self._ids.items()}
-        self._deleted_alike: set[str] = set()
+        self._alike_no_more: set[str] = set()
+        self._alike_ids = _digest(cluster_id)[:8]
+        self._catalogue: _Catalogue | None = None
         self._made = 0
         if spec.topics:
             self.running.ask(events.TopicCreated(STAND_IN, self.alike.assignments))
@@ -98,37 +105,49 @@ class World:
 
     def topics(self, start: str = "") -> Iterator[str]:
         """All names in order, from this one on; the topics that are alike are not kept anywhere."""
-        explicit = iter([name for name in sorted(self._explicit()) if name >= start])
+        names = self._known().names
+        explicit = iter(names[bisect.bisect_left(names, start) :])
         alike = (
-            name for name in self.alike.names(self.alike.first_at_or_after(start)) if name not in self._deleted_alike
+            name for name in self.alike.names(self.alike.first_at_or_after(start)) if name not in self._alike_no_more
         )
         return merge(explicit, alike)
 
     def partitions(self, topic: str) -> int:
         """How many partitions a topic has; 0 where there is no such topic."""
-        if self._is_alike(topic):
+        if self.is_alike(topic):
             return self.alike.partitions
-        return self._explicit().get(topic, 0)
+        return self._known().counts.get(topic, 0)
+
+    def is_alike(self, topic: str) -> bool:
+        """Whether it is one of the topics that are alike, though some of its partitions may have their own state."""
+        return self.alike.index(topic) is not None and topic not in self._alike_no_more
+
+    @property
+    def partly_alike(self) -> Collection[str]:
+        """The topics that are alike but for some partitions that have a state of their own."""
+        return self._known().partly_alike
 
     def topic_id(self, topic: str) -> UUID:
+        if topic in self._ids:
+            return self._ids[topic]
         index = self.alike.index(topic)
-        if index is not None and topic not in self._ids:
-            return UUID(bytes=_digest(self.cluster_id)[:8] + index.to_bytes(8, "big"))
-        if topic not in self._ids:
-            self._made += 1
-            made = UUID(bytes=_digest(f"{self.cluster_id}/{topic}/{self._made}"))
-            self._ids[topic], self._names[made] = made, topic
-        return self._ids[topic]
+        if index is not None and topic not in self._alike_no_more:
+            return self._alike_id(index)
+        self._made += 1
+        made = UUID(bytes=_digest(f"{self.cluster_id}/{topic}/{self._made}"))
+        self._ids[topic], self._names[made] = made, topic
+        return made
 
     def topic_of(self, topic_id: UUID) -> str | None:
         """The topic with this id; None where there is none."""
         name = self._names.get(topic_id)
         if name is not None:
             return name if self.partitions(name) or name == STAND_IN else None
-        if topic_id.bytes[:8] == _digest(self.cluster_id)[:8]:
+        if topic_id.bytes[:8] == self._alike_ids:
             index = int.from_bytes(topic_id.bytes[8:], "big")
-            return self.alike.name(index) if index < self.alike.topics else None
-        return next((topic for topic in self._explicit() if self.topic_id(topic) == topic_id), None)
+            alike = self.alike.name(index)
+            return alike if index < self.alike.topics and self.is_alike(alike) else None
+        return next((topic for topic in self._known().names if self.topic_id(topic) == topic_id), None)
 
     # Partitions.
 
@@ -171,34 +190,64 @@ class World:
         for partition in range(self.partitions(topic)):
             self.own(TopicPartition(topic, partition))
 
+    def part(self, topic: str) -> None:
+        """Let a topic be one of its own, of another shape than those that it is alike with so far."""
+        index = self.alike.index(topic)
+        if index is not None and self.is_alike(topic):
+            self.own_topic(topic)
+            self._ids[topic] = self._alike_id(index)
+            self._names[self._ids[topic]] = topic
+            self._alike_no_more.add(topic)
+            self._catalogue = None
+
     def forget_topic(self, topic: str) -> None:
         """After a topic was deleted: its id and configs go too."""
         self._names.pop(self._ids.pop(topic, UUID(int=0)), None)
         self.topic_configs.pop(topic, None)
         if self.alike.index(topic) is not None:
-            self._deleted_alike.add(topic)
+            self._alike_no_more.add(topic)
+            self._catalogue = None
 
     # Permissions.
 
     def allowed(self, kind: str, operation: str, name: str | None = None) -> bool:
         """Whether clients may do it: everything is allowed but what was denied."""
-        return not {Denied(kind, operation, name), Denied(kind, operation)} & self.denied
+        return not self.denied or not {Denied(kind, operation, name), Denied(kind, operation)} & self.denied
 
     # Inside.
 
-    def _is_alike(self, topic: str) -> bool:
-        return self.alike.index(topic) is not None and topic not in self._deleted_alike
-
     def _stand_in(self, address: TopicPartition) -> TopicPartition | None:
-        return self.alike.stand_in(address) if self._is_alike(address.topic) else None
+        return self.alike.stand_in(address) if self.is_alike(address.topic) else None
 
-    def _explicit(self) -> dict[str, int]:
-        """Partition counts of the topics that are kept one by one."""
+    def _alike_id(self, index: int) -> UUID:
+        return UUID(bytes=self._alike_ids + index.to_bytes(8, "big"))
+
+    def _known(self) -> _Catalogue:
+        """The topics that are kept one by one; the controller's mapping is another one with each record."""
+        partitions = self.running.cluster.controller.partitions
+        if self._catalogue is None or self._catalogue.source is not partitions:
+            self._catalogue = self._listed(partitions)
+        return self._catalogue
+
+    def _listed(self, partitions: Mapping[TopicPartition, PartitionState]) -> _Catalogue:
         counts: dict[str, int] = {}
-        for address in self.running.cluster.controller.partitions:
-            if address.topic != STAND_IN and not self._is_alike(address.topic):
-                counts[address.topic] = max(counts.get(address.topic, 0), address.partition + 1)
-        return counts
+        for address in partitions:
+            counts[address.topic] = max(counts.get(address.topic, 0), address.partition + 1)
+        counts.pop(STAND_IN, None)
+        partly = frozenset(topic for topic in counts if self.is_alike(topic))
+        explicit = {topic: counts[topic] for topic in sorted(counts.keys() - partly)}
+        return _Catalogue(partitions, explicit, tuple(explicit), partly)
+
+
+@dataclass(frozen=True, slots=True)
+class _Catalogue:
+    """The topics in a mapping of the controller's partitions."""
+
+    source: Mapping[TopicPartition, PartitionState]
+    counts: Mapping[str, int]
+    names: Sequence[str]
+    """In order; without those that are alike."""
+    partly_alike: frozenset[str]
 
 
 def id_text(topic_id: UUID) -> str:

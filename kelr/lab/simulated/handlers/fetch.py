@@ -22,6 +22,7 @@ from kelr.model import TopicPartition
 
 MOST_BYTES = 55 * 1024 * 1024
 """fetch.max.bytes"""
+_CONSUMER = -1
 _FUTURE_LOCAL_REPLICA = -3
 _READ_COMMITTED = 1
 _UNKNOWN = -1
@@ -135,8 +136,10 @@ def _refusal(call: Call, wanted: _Wanted) -> str:
 
 
 def _replica_id(call: Call) -> int:
-    request = call.request
-    return int(request.replica_state.replica_id if call.version >= 15 else request.replica_id)
+    if call.version < 15:
+        return int(call.request.replica_id)
+    state = call.request.replica_state
+    return _CONSUMER if state is None else int(state.replica_id)
 
 
 def _read(call: Call, wanted: _Wanted, most_bytes: int, *, at_least_one: bool) -> _Read:
