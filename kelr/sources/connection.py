@@ -15,6 +15,7 @@ from typing import Any, Self
 from kelr import __version__
 from kelr.errors import UsageError
 from kelr.sources.jaas import Credentials, credentials
+from kelr.sources.log_info_key import LogInfoKey
 from kelr.sources.properties import Property, PropertyReader, read_properties
 from kelr.sources.tls import TlsFiles, tls_files
 
@@ -65,6 +66,8 @@ class ConnectionSettings:
     tls: TlsFiles = field(default_factory=TlsFiles)
     ignored: tuple[str, ...] = ()
     """Property keys that were given and that kelr does not use, sorted."""
+    log_info: LogInfoKey | None = None
+    """GetReplicaLogInfo as somebody configured it; None: it is used where brokers announce it, and nowhere else."""
     origin: str | None = None
     """The properties file that these settings came from, for the words of an error."""
 
@@ -76,6 +79,7 @@ class ConnectionSettings:
         command_config: Path | None = None,
         overrides: Mapping[str, str] | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
+        log_info: LogInfoKey | None = None,
     ) -> Self:
         """Settings from the command line and a Java client properties file.
 
@@ -83,6 +87,7 @@ class ConnectionSettings:
             bootstrap_servers: ``host:port,...``; None takes `bootstrap.servers` of the file.
             command_config: the properties file that Kafka's own tools take.
             overrides: properties that win over the file (`--command-property key=value`).
+            log_info: GetReplicaLogInfo's API key and dialect, where somebody configured them.
 
         Raises:
             UsageError: no server, or one that is not ``host:port``.
@@ -113,6 +118,7 @@ class ConnectionSettings:
             credentials=credentials(reader, mechanism) if mechanism is not None else None,
             tls=tls_files(reader) if protocol.endswith("SSL") else TlsFiles(),
             ignored=tuple(sorted(key for key in properties if key not in _KNOWN)),
+            log_info=log_info,
             origin=reader.origin,
         )
 

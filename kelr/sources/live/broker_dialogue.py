@@ -1,5 +1,8 @@
 """The exchange with one broker about the logs of its replicas: log ends first, then epochs, with repetitions.
 
+Log ends come from GetReplicaLogInfo where the broker speaks it, which tells the last epoch too, else from ListOffsets.
+What is left, a Fetch tells: the epochs, the high watermark, the log start, the last stable offset.
+
 An answer that is older than the partition's state (a smaller leader epoch), and an error that Kafka's own clients
 repeat after, are asked again a few times. Epoch questions carry the leader epoch of the log end's answer, so that a
 log that changes hands in between is noticed (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH) and read anew.
@@ -10,68 +13,44 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from kelr.model import EpochEnd, LogAnswer, NotHeard, PartitionState, ReplicaLog, TopicPartition, Unheard
+from kelr.model import LogAnswer, NotHeard, PartitionState, ReplicaLog, TopicPartition, Unheard
 from kelr.sources.live import requests
-from kelr.sources.live.decode import topic_id_text
 from kelr.sources.live.epochs import Above, Below, Epochs, EpochSearch
-from kelr.sources.live.failures import NONE, REFUSED, RETRIABLE, TOPIC_UNAUTHORIZED, UNKNOWN_TOPIC, error_name
-from kelr.sources.live.transport import Ask, Dialogue, Failure, FailureKind, Message, Pause
+from kelr.sources.live.failures import REFUSED, RETRIABLE, TOPIC_UNAUTHORIZED, UNKNOWN_TOPIC
+from kelr.sources.live.log_ends import End, Ends, NoEnd, by_list_offsets, failed
+from kelr.sources.live.log_info import LogInfoReader
+from kelr.sources.live.probes import Fetched, Position, answers_to, position_of, probe
+from kelr.sources.live.transport import Ask, Dialogue, Failure, FailureKind, Pause
+from kelr.sources.log_info_key import LogInfoKey
 
 PARTITIONS_A_REQUEST = 2500
 ATTEMPTS = 4
 FIRST_PAUSE_S = 0.1
 """Doubles for each further attempt: 0.7 s in all."""
 
-_OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
-_UNHEARD_BY_ERROR = {
-    "NOT_LEADER_OR_FOLLOWER": Unheard.NOT_A_REPLICA,
-    UNKNOWN_TOPIC: Unheard.NOT_A_REPLICA,
-    "KAFKA_STORAGE_ERROR": Unheard.STORAGE_ERROR,
-    TOPIC_UNAUTHORIZED: Unheard.NOT_AUTHORIZED,
-    "REQUEST_TIMED_OUT": Unheard.TIMED_OUT,
-    "UNSUPPORTED_VERSION": Unheard.UNSUPPORTED,
-}
-_UNHEARD_BY_FAILURE = {
-    FailureKind.UNREACHABLE: Unheard.UNREACHABLE,
-    FailureKind.TIMED_OUT: Unheard.TIMED_OUT,
-    FailureKind.AUTHENTICATION: Unheard.AUTHENTICATION_FAILED,
-    FailureKind.UNSUPPORTED: Unheard.UNSUPPORTED,
-    FailureKind.GARBLED: Unheard.ERROR,
-}
 _AGAIN = RETRIABLE | {UNKNOWN_TOPIC}
 """A broker that has just started may not know its replicas yet."""
-
-
+_CONTRADICTED = "what Fetch tells of its log end contradicts GetReplicaLogInfo"
 _NO_EPOCHS = "its epoch history names none"
+
+
 _SENT_ELSEWHERE = "the broker did not answer for its own log (it sends consumers to another replica)"
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
-    """An answer about no epoch: where the log stands."""
+class LogInfoUse:
+    """How GetReplicaLogInfo may be used: under this key, or where the broker itself announces one."""
 
-    high_watermark: int | None
-    log_start: int | None
-    last_stable_offset: int | None
-
-
-Fetched = Above | Below | Position | str
-"""What a Fetch said of one partition; a str is the name of the error."""
-
-
-@dataclass(frozen=True, slots=True)
-class _End:
-    """A log end, and the leader epoch that the broker holds to be current; None before ListOffsets v4."""
-
-    partition: PartitionState
-    log_end: int
-    leader_epoch: int | None
+    key: LogInfoKey | None = None
+    """As configured; None: the broker is asked what it announces."""
 
 
 class BrokerDialogue:
     """Reads all logs that one broker holds of these partitions; `hold` is the dialogue.
 
     Args:
+        log_info: whether GetReplicaLogInfo is used; None: it is not, and nothing is asked about it.
+        registered_epoch: the broker epoch of the broker's registration; None where nobody told.
         report: called with the number of replicas that have just been settled.
     """
 
@@ -83,6 +62,8 @@ class BrokerDialogue:
         lineage: bool,
         timeout_s: float,
         clock_ms: Callable[[], int],
+        log_info: LogInfoUse | None = None,
+        registered_epoch: int | None = None,
         report: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._broker = broker
@@ -91,11 +72,17 @@ class BrokerDialogue:
         self._timeout_s = timeout_s
         self._clock_ms = clock_ms
         self._report = report
+        self._log_info_use = log_info
+        self._registered_epoch = registered_epoch
+        self._log_info: LogInfoReader | None = None
         self._answers: dict[TopicPartition, LogAnswer] = {}
+        self._again: set[TopicPartition] = set()
+        """Partitions whose epochs were not told, or contradicted, in a way that another question may mend."""
         self._failure: Failure | None = None
 
     def hold(self) -> Dialogue[dict[TopicPartition, LogAnswer]]:
         """One answer for each partition: its log, or why it was not heard."""
+        yield from self._learn_log_info()
         pending = list(self._partitions.values())
         for attempt in range(ATTEMPTS):
             if attempt:
@@ -104,95 +91,120 @@ class BrokerDialogue:
             again: list[PartitionState] = []
             for at in range(0, len(pending), PARTITIONS_A_REQUEST):
                 again += yield from self._read(pending[at : at + PARTITIONS_A_REQUEST])
-            pending = again
+            pending = again + self._of_another_incarnation()
             if not pending:
                 break
+        for partition in self._of_another_incarnation():
+            self._not_heard(partition, Unheard.STALE, "the broker was restarted while it was asked")
         self._report(len(pending))
         return {address: self._answers[address] for address in self._partitions}
 
+    def _learn_log_info(self) -> Dialogue[None]:
+        """Which GetReplicaLogInfo this broker speaks: as configured, or as it announces."""
+        use = self._log_info_use
+        if use is None:
+            return
+        key = use.key
+        if key is None:
+            answer = yield Ask(requests.api_versions(), self._timeout_s)
+            key = None if isinstance(answer, Failure) else LogInfoKey.announced(answer)
+        if key is not None:
+            self._log_info = LogInfoReader(self._broker, key, self._registered_epoch, self._timeout_s)
+
+    def _of_another_incarnation(self) -> list[PartitionState]:
+        """Partitions whose answers an earlier process of this broker gave than the one that answered last."""
+        if self._log_info is None or self._log_info.epoch is None:
+            return []
+        return [
+            self._partitions[address]
+            for address, answer in self._answers.items()
+            if isinstance(answer, ReplicaLog) and answer.broker_epoch not in {None, self._log_info.epoch}
+        ]
+
     def _read(self, batch: Sequence[PartitionState]) -> Dialogue[list[PartitionState]]:
         """Settle what can be settled; gives back what should be asked again, with the best answer so far noted."""
-        ends = yield from self._log_ends(batch)
-        logs = yield from self._epochs(ends)
-        self._answers.update(logs)
-        again = [partition for partition in batch if self._asks_again(self._answers[partition.address])]
+        self._again.difference_update(partition.address for partition in batch)
+        found = yield from self._ends(batch)
+        ends = [end for end in found.values() if isinstance(end, End)]
+        for partition in batch:
+            end = found[partition.address]
+            if isinstance(end, NoEnd):
+                self._not_heard(partition, end.reason, end.detail)
+        yield from self._epochs(ends)
+        again = [partition for partition in batch if self._asks_again(partition.address)]
         self._report(len(batch) - len(again))
         return again
 
-    def _asks_again(self, answer: LogAnswer) -> bool:
+    def _asks_again(self, address: TopicPartition) -> bool:
+        answer = self._answers[address]
         if isinstance(answer, ReplicaLog):
-            return answer.last_epoch_error in _AGAIN
+            return address in self._again
         if self._failure is not None:
             # A connection that broke may have been an idle one that the broker closed; a slow broker stays slow.
             return self._failure.kind is FailureKind.UNREACHABLE and self._failure.detail != REFUSED
-        return answer.reason is Unheard.STALE or answer.detail in _AGAIN
+        return answer.reason is Unheard.STALE or answer.detail in _AGAIN or address in self._again
 
-    def _log_ends(self, batch: Sequence[PartitionState]) -> Dialogue[list[_End]]:
-        """The log ends; a partition without one has its `NotHeard` noted."""
-        by_topic: dict[str, list[int]] = {}
-        for partition in batch:
-            by_topic.setdefault(partition.topic, []).append(partition.partition)
-        if self._failure is None:
-            answer = yield Ask(requests.log_ends(by_topic, timeout_s=self._timeout_s), self._timeout_s)
-            self._failure = answer if isinstance(answer, Failure) else None
+    def _ends(self, batch: Sequence[PartitionState]) -> Dialogue[Ends]:
+        """A log end, or why there is none, for each partition."""
+        found: Ends = {}
+        if self._failure is None and self._log_info is not None and self._log_info.unusable is None:
+            told = yield from self._log_info.read(batch)
+            if isinstance(told, Failure):
+                self._failure = told
+            else:
+                found.update(told)
+        rest = [partition for partition in batch if partition.address not in found]
+        if self._failure is None and rest:
+            answer = yield from by_list_offsets(rest, timeout_s=self._timeout_s)
+            if isinstance(answer, Failure):
+                self._failure = answer
+            else:
+                found.update(answer)
         if self._failure is not None:
-            for partition in batch:
-                self._not_heard(partition, _UNHEARD_BY_FAILURE[self._failure.kind], self._failure.detail)
-            return []
-        found = {
-            TopicPartition(topic.name, partition.partition_index): partition
-            for topic in answer.topics
-            for partition in topic.partitions
-        }
-        return [
-            end for partition in batch if (end := self._log_end(partition, found.get(partition.address))) is not None
-        ]
+            found.update(failed([one for one in batch if one.address not in found], self._failure))
+        return found
 
-    def _log_end(self, partition: PartitionState, answer: Message) -> _End | None:
-        if answer is None:
-            self._not_heard(partition, Unheard.ERROR, "the broker's answer leaves this partition out")
-            return None
-        error = error_name(answer.error_code)
-        if error != NONE or answer.offset < 0:
-            self._not_heard(partition, _UNHEARD_BY_ERROR.get(error, Unheard.ERROR), error)
-            return None
-        leader_epoch = answer.leader_epoch if answer.leader_epoch is not None and answer.leader_epoch >= 0 else None
-        if leader_epoch is not None and leader_epoch < partition.leader_epoch:
-            self._not_heard(
-                partition,
-                Unheard.STALE,
-                f"the broker is at leader epoch {leader_epoch}, the partition at {partition.leader_epoch}",
-            )
-            return None
-        return _End(partition, answer.offset, leader_epoch)
-
-    def _epochs(self, ends: Sequence[_End]) -> Dialogue[dict[TopicPartition, LogAnswer]]:
-        """Search the epochs of all these logs at once, one request a round."""
+    def _epochs(self, ends: Sequence[End]) -> Dialogue[None]:
+        """Search the epochs of all these logs at once, one request a round, and note what each log holds."""
         held = {end.partition.address: end for end in ends}
         searches = {address: EpochSearch(_highest_epoch(end), lineage=self._lineage) for address, end in held.items()}
         errors: dict[TopicPartition, str] = {}
+        checked: set[TopicPartition] = set()
+        """Where GetReplicaLogInfo's answer was held against the epoch history: once is enough, without lineage."""
         while True:
             wanted = {
                 address: epoch
                 for address, search in searches.items()
-                if address not in errors and (epoch := search.next_epoch()) is not None
+                if address not in errors
+                and (self._lineage or address not in checked)
+                and (epoch := search.next_epoch()) is not None
             }
             if not wanted:
                 break
-            probes = [_probe(held[address], epoch) for address, epoch in wanted.items()]
+            probes = [probe(held[address], epoch) for address, epoch in wanted.items()]
             answers = yield from self._fetch(probes)
             for address, epoch in wanted.items():
                 answer = answers[address]
+                if held[address].tells_epoch and address not in checked:
+                    checked.add(address)
+                    if _contradicts(held[address], answer):
+                        errors[address] = _CONTRADICTED
+                        continue
                 if isinstance(answer, Above | Below):
                     searches[address].answered(epoch, answer)
                 else:
                     errors[address] = answer if isinstance(answer, str) else _SENT_ELSEWHERE
         unheld = [end for address, end in held.items() if address not in errors and _knows_no_epoch(searches[address])]
-        positions = (yield from self._fetch([_position(end) for end in unheld])) if unheld else {}
-        return {
-            address: self._log(end, searches[address].result(), errors.get(address), positions.get(address))
-            for address, end in held.items()
-        }
+        positions = (yield from self._fetch([position_of(end) for end in unheld])) if unheld else {}
+        for address, end in held.items():
+            error, position = errors.get(address), positions.get(address)
+            if error == _CONTRADICTED or (end.tells_epoch and isinstance(position, Above)):
+                self._not_heard(end.partition, Unheard.ERROR, _CONTRADICTED)
+                self._again.add(address)
+                continue
+            self._answers[address] = self._log(end, searches[address].result(), error, position)
+            if error in _AGAIN or position in _AGAIN:
+                self._again.add(address)
 
     def _fetch(self, probes: Sequence[requests.Probe]) -> Dialogue[dict[TopicPartition, Fetched]]:
         """One Fetch; for each probe what it says, or Kafka's (or the failure's) name of why it says nothing."""
@@ -201,83 +213,67 @@ class BrokerDialogue:
             if answer.kind is not FailureKind.UNSUPPORTED:
                 self._failure = answer
             return {probe.address: f"{answer.kind.value} (Fetch): {answer.detail}" for probe in probes}
-        error = error_name(answer.error_code)
-        if error != NONE:
-            return {probe.address: error for probe in probes}
-        names = {probe.topic_id: probe.address.topic for probe in probes}
-        found = {
-            TopicPartition(_topic_name(answer, topic, names), partition.partition_index): _fetched(partition)
-            for topic in answer.responses
-            for partition in topic.partitions
-        }
-        return {probe.address: found.get(probe.address, "the answer leaves this partition out") for probe in probes}
+        return answers_to(probes, answer)
 
-    def _log(self, end: _End, epochs: Epochs, error: str | None, position: Fetched | None) -> ReplicaLog:
+    def _log(self, end: End, epochs: Epochs, error: str | None, position: Fetched | None) -> ReplicaLog:
         here = position if isinstance(position, Position) else None
         problem = error or (position if isinstance(position, str) else None)
         known = error is None
         log_end = epochs.log_end if known and epochs.log_end is not None else end.log_end
         log_start = here.log_start if here is not None else epochs.log_start
-        if problem is None and epochs.newest is None and log_start is not None and log_start < log_end:
-            problem = _NO_EPOCHS
+        newest = end.last_epoch if end.tells_epoch else epochs.newest if known else None
+        problem = problem if problem != TOPIC_UNAUTHORIZED else f"{problem} (READ)"
+        epoch_error = None if end.tells_epoch else problem
+        if problem is None and newest is None and log_start is not None and log_start < log_end:
+            epoch_error = _NO_EPOCHS
         return ReplicaLog(
             replica=self._broker,
             log_end=log_end,
-            last_epoch=epochs.newest if known else None,
+            last_epoch=newest,
             current_leader_epoch=end.leader_epoch,
             high_watermark=here.high_watermark if here is not None else epochs.high_watermark,
             log_start=log_start,
             lineage=epochs.lineage if known else None,
-            source="ListOffsets+Fetch" if log_start is not None else "ListOffsets",
+            broker_epoch=end.broker_epoch,
+            source=self._source(end, problem, fetched=log_start is not None),
             read_at_ms=self._clock_ms(),
-            last_epoch_error=problem if problem != TOPIC_UNAUTHORIZED else f"{problem} (READ)",
+            last_epoch_error=epoch_error,
             last_stable_offset=here.last_stable_offset if here is not None else epochs.last_stable_offset,
         )
+
+    def _source(self, end: End, problem: str | None, *, fetched: bool) -> str:
+        """The requests that told, and why not others."""
+        source = f"{end.source}+Fetch" if fetched else end.source
+        if end.tells_epoch:
+            return source if fetched or problem is None else f"{source}; high watermark not told: {problem}"
+        unusable = None if self._log_info is None else self._log_info.unusable
+        return source if unusable is None else f"{source} ({self._log_info_name}: {unusable})"
+
+    @property
+    def _log_info_name(self) -> str:
+        return "" if self._log_info is None else str(self._log_info.key)
 
     def _not_heard(self, partition: PartitionState, reason: Unheard, detail: str) -> None:
         self._answers[partition.address] = NotHeard(self._broker, reason, detail, self._clock_ms())
 
 
-def _highest_epoch(end: _End) -> int:
+def _highest_epoch(end: End) -> int:
+    """The epoch to begin the search with: no log of this broker holds a higher one."""
+    if end.tells_epoch:
+        return -1 if end.last_epoch is None else end.last_epoch
     known = end.leader_epoch if end.leader_epoch is not None else end.partition.leader_epoch
     return max(0, known)
 
 
+def _contradicts(end: End, answer: Fetched) -> bool:
+    """Whether the epoch history denies what GetReplicaLogInfo told: its last epoch is there, and ends where it said.
+
+    Where a leader leads, the log may have grown in between. An error denies nothing.
+    """
+    if isinstance(answer, Below):
+        return answer.end.epoch != end.last_epoch or answer.end.end_offset < end.log_end
+    return isinstance(answer, Above)
+
+
 def _knows_no_epoch(search: EpochSearch) -> bool:
     return search.result().log_start is None
-
-
-def _probe(end: _End, epoch: int) -> requests.Probe:
-    return requests.Probe(
-        end.partition.address, end.partition.topic_id, end.leader_epoch, requests.FAR_OFFSET, last_epoch=epoch
-    )
-
-
-def _position(end: _End) -> requests.Probe:
-    """At the log end, without an epoch: no records, but where the log stands."""
-    return requests.Probe(end.partition.address, end.partition.topic_id, end.leader_epoch, end.log_end, last_epoch=None)
-
-
-def _topic_name(answer: Message, topic: Message, names: dict[str | None, str]) -> str:
-    if answer.API_VERSION < 13:
-        return str(topic.topic)
-    return names.get(topic_id_text(topic.topic_id), "")
-
-
-def _fetched(partition: Message) -> Fetched:
-    error = error_name(partition.error_code)
-    if error == _OUT_OF_RANGE:
-        return Above()
-    if error != NONE:
-        return error
-    high_watermark, log_start = _known(partition.high_watermark), _known(partition.log_start_offset)
-    last_stable_offset = _known(partition.last_stable_offset)
-    diverging = partition.diverging_epoch
-    if diverging is None or diverging.epoch < 0:
-        return Position(high_watermark, log_start, last_stable_offset)
-    end = EpochEnd(diverging.epoch, diverging.end_offset)
-    return Below(end, high_watermark, log_start, last_stable_offset)
-
-
-def _known(offset: int) -> int | None:
-    return offset if offset >= 0 else None

@@ -18,7 +18,7 @@ from kelr.model import (
     Unheard,
 )
 from kelr.sources.base import Progress
-from kelr.sources.live.broker_dialogue import BrokerDialogue
+from kelr.sources.live.broker_dialogue import BrokerDialogue, LogInfoUse
 from kelr.sources.live.transport import Dialogue, NodeId, Transport
 
 FENCED_PATIENCE_S = 2.0
@@ -36,15 +36,23 @@ class LogReader:
     Args:
         timeout_s: how long a live broker may take for one answer.
         clock_ms: milliseconds since 1970 UTC, for the time that each answer carries.
+        log_info: whether GetReplicaLogInfo is used; None: nowhere.
     """
 
     def __init__(
-        self, cluster: Cluster, transport: Transport, *, timeout_s: float, clock_ms: Callable[[], int]
+        self,
+        cluster: Cluster,
+        transport: Transport,
+        *,
+        timeout_s: float,
+        clock_ms: Callable[[], int],
+        log_info: LogInfoUse | None = None,
     ) -> None:
         self._cluster = cluster
         self._transport = transport
         self._timeout_s = timeout_s
         self._clock_ms = clock_ms
+        self._log_info = log_info
 
     def read(
         self, partitions: Sequence[PartitionState], *, lineage: bool, progress: Progress | None = None
@@ -82,12 +90,15 @@ class LogReader:
         self, broker: int, hosted: Sequence[PartitionState], *, lineage: bool, report: Callable[[int], None]
     ) -> Callable[[], Dialogue[dict[TopicPartition, LogAnswer]]]:
         live = self._cluster.status(broker) is BrokerStatus.LIVE
+        known = self._cluster.broker(broker)
         dialogue = BrokerDialogue(
             broker,
             hosted,
             lineage=lineage,
             timeout_s=self._timeout_s if live else min(FENCED_PATIENCE_S, self._timeout_s),
             clock_ms=self._clock_ms,
+            log_info=self._log_info,
+            registered_epoch=None if known is None else known.broker_epoch,
             report=report,
         )
         return dialogue.hold

@@ -21,6 +21,7 @@ from kelr.sources.base import Page, Progress
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.bootstrap import reach
+from kelr.sources.live.broker_dialogue import LogInfoUse
 from kelr.sources.live.describe import describe_cluster, knows_request
 from kelr.sources.live.logs import LogReader
 from kelr.sources.live.network import KafkaTransport
@@ -30,6 +31,7 @@ from kelr.sources.live.requests import DESCRIBE_TOPIC_PARTITIONS_KEY, api_versio
 from kelr.sources.live.tail import TailReader
 from kelr.sources.live.topic_configs import read_topic_configs
 from kelr.sources.live.transport import Failure, Message, NodeAddress, Transport
+from kelr.sources.log_info_key import LogInfoKey
 
 
 def _now_ms() -> int:
@@ -105,7 +107,13 @@ class LiveSource:
     ) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
         cluster = self.cluster()
         transport, _ = self._reached()
-        reader = LogReader(cluster, transport, timeout_s=self._settings.timeout_s, clock_ms=self._clock_ms)
+        reader = LogReader(
+            cluster,
+            transport,
+            timeout_s=self._settings.timeout_s,
+            clock_ms=self._clock_ms,
+            log_info=self._log_info_use(),
+        )
         return reader.read(partitions, lineage=lineage, progress=progress)
 
     def reached(self) -> tuple[ConnectionSettings, Transport, AnyBroker]:
@@ -166,6 +174,12 @@ class LiveSource:
             self._transport = transport
             self._brokers = AnyBroker(transport, [first, *others], timeout_s=self._settings.timeout_s)
         return self._transport, self._brokers
+
+    def _log_info_use(self) -> LogInfoUse | None:
+        """As configured, else where each broker announces it; none is asked where the first one announces nothing."""
+        if self._settings.log_info is not None:
+            return LogInfoUse(self._settings.log_info)
+        return None if LogInfoKey.announced(self._versions) is None else LogInfoUse()
 
     def _learn_versions(self, brokers: AnyBroker) -> None:
         """After `forget`: features may have been switched since the first answer."""
