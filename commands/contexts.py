@@ -4,6 +4,8 @@
     bootstrap_server = "kafka-1:9092,kafka-2:9092"
     command_config = "prod.properties"        # relative to this file
     cluster_id = "4L6g3nShT-eMCtK--X86sw"     # kelr refuses another cluster
+    log_info_api_key = 70                     # brokers that speak GetReplicaLogInfo; no release does
+    log_info_dialect = "kip"
 
 KELR_CONFIG_DIR names another directory.
 """
@@ -19,7 +21,8 @@ from typing import Any
 from kelr.errors import BadInputError, UsageError
 
 FILE_NAME = "contexts.toml"
-_KEYS = ("bootstrap_server", "command_config", "cluster_id")
+_KEYS = ("bootstrap_server", "command_config", "cluster_id", "log_info_api_key", "log_info_dialect")
+_NUMBERS = frozenset({"log_info_api_key"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,8 @@ class Context:
     bootstrap_server: str | None = None
     command_config: Path | None = None
     cluster_id: str | None = None
+    log_info_api_key: int | None = None
+    log_info_dialect: str | None = None
 
 
 NO_CONTEXT = Context()
@@ -84,7 +89,9 @@ def _context(name: str, values: Mapping[str, Any], path: Path) -> Context:
             next_step=f"use only {', '.join(_KEYS)}",
         )
     for key, value in values.items():
-        if not isinstance(value, str) or not value:
+        if key in _NUMBERS and (isinstance(value, bool) or not isinstance(value, int)):
+            raise BadInputError(f"{path}: context {name!r}: {key} has to be a number", next_step="correct that file")
+        if key not in _NUMBERS and (not isinstance(value, str) or not value):
             raise BadInputError(
                 f"{path}: context {name!r}: {key} has to be text in quotes", next_step="correct that file"
             )
@@ -94,4 +101,6 @@ def _context(name: str, values: Mapping[str, Any], path: Path) -> Context:
         bootstrap_server=values.get("bootstrap_server"),
         command_config=path.parent / Path(config).expanduser() if config else None,
         cluster_id=values.get("cluster_id"),
+        log_info_api_key=values.get("log_info_api_key"),
+        log_info_dialect=values.get("log_info_dialect"),
     )

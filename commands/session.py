@@ -17,8 +17,10 @@ from kelr.errors import RefusedError, UsageError
 from kelr.view.formats import OutputFormat
 
 if TYPE_CHECKING:
+    from kelr.commands.contexts import Context
     from kelr.model import Selection
     from kelr.sources.base import Progress, Source
+    from kelr.sources.log_info_key import LogInfoKey
     from kelr.view.output import Output
 
 DEFAULT_TIMEOUT_S = 30.0
@@ -33,6 +35,8 @@ class Settings:
     context: str | None = None
     snapshot: Path | None = None
     timeout_s: float | None = None
+    log_info_key: int | None = None
+    log_info_dialect: str | None = None
     format: OutputFormat | None = None
     verbose: bool = False
 
@@ -52,6 +56,8 @@ class Resolved:
     context: str | None
     connection_flags: tuple[str, ...]
     """The connection flags that were given, for the next command to repeat."""
+    log_info: LogInfoKey | None = None
+    """GetReplicaLogInfo as it was configured; None: it is used where brokers announce it."""
 
     def output(self) -> Output:
         """The output on this process's streams."""
@@ -91,6 +97,7 @@ def resolve(given: Settings, *, environ: Mapping[str, str] | None = None, local:
         cluster_id=context.cluster_id,
         context=context.name,
         connection_flags=_connection_flags(given),
+        log_info=_log_info(given, variables, context),
     )
 
 
@@ -205,7 +212,10 @@ def open_source(settings: Resolved) -> Source:
     from kelr.sources.live import LiveSource  # noqa: PLC0415
 
     connection = ConnectionSettings.read(
-        settings.bootstrap_server, command_config=settings.command_config, timeout_s=settings.timeout_s
+        settings.bootstrap_server,
+        command_config=settings.command_config,
+        timeout_s=settings.timeout_s,
+        log_info=settings.log_info,
     )
     if settings.verbose and connection.ignored:
         settings.output().note(f"not used of {settings.command_config}: {', '.join(connection.ignored)}")
@@ -225,10 +235,43 @@ def _connection_flags(given: Settings) -> tuple[str, ...]:
         ("--context", given.context),
         ("--snapshot", given.snapshot),
         ("--timeout", given.timeout_s),
+        ("--log-info-api-key", given.log_info_key),
+        ("--log-info-dialect", given.log_info_dialect),
     ):
         if value is not None:
             flags += [flag, f"{value:g}" if isinstance(value, float) else str(value)]
     return tuple(flags)
+
+
+def _log_info(given: Settings, variables: Mapping[str, str], context: Context) -> LogInfoKey | None:
+    """The key by flag, environment variable or context; its dialect by the same, or the one that goes with the key."""
+    text = variables.get("KELR_LOG_INFO_API_KEY")
+    if given.log_info_key is not None:
+        key: int | None = given.log_info_key
+    elif text:
+        key = _number("KELR_LOG_INFO_API_KEY", text)
+    else:
+        key = context.log_info_api_key
+    dialect = given.log_info_dialect or variables.get("KELR_LOG_INFO_DIALECT") or context.log_info_dialect
+    if key is None:
+        if given.log_info_dialect is not None:
+            raise UsageError(
+                "--log-info-dialect says nothing without a key",
+                next_step="give --log-info-api-key too, or leave it out",
+            )
+        return None
+    from kelr.sources.log_info_key import LogInfoKey  # noqa: PLC0415 - only where it is configured
+
+    return LogInfoKey.chosen(key, dialect)
+
+
+def _number(where: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(
+            f"{where} is {text!r}, which is no API key", next_step="set it to a number such as 70"
+        ) from None
 
 
 def _timeout_s(given: float | None, variables: Mapping[str, str]) -> float:
