@@ -1,4 +1,4 @@
-"""What clients may do, as answers tell it: which operations of a resource, and that an operation is denied.
+"""What clients may do, as answers tell it: which operations of a resource, in bits, and that an operation is denied.
 
 Source: AuthHelper.authorizedOperations and AclEntry.supportedOperations of Apache Kafka.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from kelr.lab.simulated.world import World
 
+NOT_ASKED = -(2**31)
+"""Nobody asked for the operations."""
 CLUSTER, TOPIC = "cluster", "topic"
 DENIED = {CLUSTER: "CLUSTER_AUTHORIZATION_FAILED", TOPIC: "TOPIC_AUTHORIZATION_FAILED"}
 """The error of a resource that a client may not do something with."""
@@ -25,18 +27,23 @@ _CODES = {
 }
 _OF_BOTH = ("CREATE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")
 _SUPPORTED = {TOPIC: (*_OF_BOTH, "READ", "WRITE", "DELETE"), CLUSTER: (*_OF_BOTH, "CLUSTER_ACTION", "IDEMPOTENT_WRITE")}
+_ALL = {kind: sum(1 << _CODES[one] for one in supported) for kind, supported in _SUPPORTED.items()}
 
 
-def operations(world: World, kind: str, name: str | None = None) -> set[int]:
-    """The codes of the operations that are allowed on a resource."""
-    return {_CODES[one] for one in _SUPPORTED[kind] if world.allowed(kind, one, name)}
+def operations(world: World, kind: str, name: str | None = None) -> int:
+    """The operations that are allowed on a resource, as Kafka's field of 32 bits."""
+    if not world.denied:
+        return _ALL[kind]
+    return sum(1 << _CODES[one] for one in _SUPPORTED[kind] if world.allowed(kind, one, name))
 
 
-def cluster_operations(world: World, *, asked: bool) -> set[int] | None:
-    """The same for the cluster, as Metadata and DescribeCluster answer it: none where even DESCRIBE is denied.
+def codes(bits: int) -> set[int] | None:
+    """The same as kafka-python has it."""
+    return None if bits == NOT_ASKED else {one for one in range(31) if bits & 1 << one}
 
-    None where nobody asked.
-    """
+
+def cluster_operations(world: World, *, asked: bool) -> int:
+    """The same for the cluster, as Metadata and DescribeCluster answer it: 0 where even DESCRIBE is denied."""
     if not asked:
-        return None
-    return operations(world, CLUSTER) if world.allowed(CLUSTER, "DESCRIBE") else set()
+        return NOT_ASKED
+    return operations(world, CLUSTER) if world.allowed(CLUSTER, "DESCRIBE") else 0

@@ -5,114 +5,132 @@ Source: DescribeTopicPartitionsRequestHandler and KRaftMetadataCache.describeTop
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
-from kafka.protocol.admin.topics import DescribeTopicPartitionsResponse
-
-from kelr.lab.simulated.api import Call, Message, code
-from kelr.lab.simulated.handlers.authorized import DENIED, TOPIC, operations
-from kelr.lab.simulated.handlers.partitions import NO_LEADER, is_internal, offline, unknown_topic
+from kelr.lab.simulated.api import Call, code
+from kelr.lab.simulated.handlers.authorized import DENIED, NOT_ASKED, TOPIC, operations
+from kelr.lab.simulated.handlers.encoding import NO_TAGS, int32, length, string
+from kelr.lab.simulated.handlers.partitions import is_internal, unknown_topic
+from kelr.lab.simulated.handlers.topic_bytes import DESCRIBE, topic_bytes
 from kelr.lab.simulated.world import World
-from kelr.model import PartitionState, TopicPartition
 
 NO_ID = UUID(int=0)
-_Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
-_Partition = _Topic.DescribeTopicPartitionsResponsePartition
+_NO_THROTTLE = int32(0)
+_NO_CURSOR = b"\xff"
 
 
-def describe(call: Call) -> Message:
-    """One page, in kafka-python's words."""
-    world, request = call.world, call.request
-    first, start = ("", 0) if request.cursor is None else (request.cursor.topic_name, request.cursor.partition_index)
-    every = not request.topics
-    names = {topic.name for topic in request.topics if _order(topic.name) >= _order(first)}
-    if start < 0 or (request.cursor is not None and not every and first not in names):
-        return _invalid(call)
-    denied = [] if every else [name for name in sorted(names, key=_order) if not world.allowed(TOPIC, "DESCRIBE", name)]
-    wanted = world.topics(first) if every else iter(sorted(names, key=_order))
-    readable = (name for name in wanted if world.allowed(TOPIC, "DESCRIBE", name))
-    left = max(1, min(world.spec.page_limit, request.response_partition_limit))
-    topics, cursor = [], None
-    for name in readable:
-        if left == 0:
-            cursor = (name, 0)
-            break
-        count, begin = world.partitions(name), start if name == first else 0
-        if not count:
-            topics.append(_failed(world, name, unknown_topic(name)))
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where a page begins or the next one does; `partition` is the wire's INT32."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A topic's partitions from `begin` up to `end` in a page; or the error that stands in their place."""
+
+    topic: str
+    begin: int = 0
+    end: int = 0
+    error: str = "NONE"
+
+
+def describe(call: Call) -> bytes:
+    """One page, encoded."""
+    request = call.request
+    cursor = None if request.cursor is None else Cursor(request.cursor.topic_name, request.cursor.partition_index)
+    named = [topic.name for topic in request.topics]
+    error = _refusal(named, cursor)
+    if error is not None:
+        # The whole request fails; its answer names the topics in it (DescribeTopicPartitionsRequest.getErrorResponse).
+        return _encoded([_error(name, error, internal=False) for name in named], None)
+    limit = max(1, min(call.world.spec.page_limit, request.response_partition_limit))
+    parts, following = page(call.world, named, cursor, limit)
+    return _encoded([_part(call.world, part) for part in parts], following)
+
+
+def page(
+    world: World, named: Collection[str], cursor: Cursor | None, limit: int
+) -> tuple[Sequence[Part], Cursor | None]:
+    """What is in a page, and where the next one begins.
+
+    Args:
+        named: the topics that were asked for; none of them stands for all, and leaves out what is not authorized.
+        limit: the most partitions in it.
+    """
+    first = "" if cursor is None else cursor.topic
+    wanted = _in_order(named, first) if named else world.topics(first)
+    denied = [name for name in _in_order(named, first) if not world.allowed(TOPIC, "DESCRIBE", name)]
+    parts, following = _filled(world, wanted, cursor, limit)
+    return [*parts, *(Part(name, error=DENIED[TOPIC]) for name in denied)], following
+
+
+def _filled(
+    world: World, wanted: Iterator[str], cursor: Cursor | None, limit: int
+) -> tuple[Sequence[Part], Cursor | None]:
+    parts: list[Part] = []
+    for name in wanted:
+        if not world.allowed(TOPIC, "DESCRIBE", name):
             continue
-        end = min(count, begin + left)
-        topics.append(_described(world, name, begin, end))
+        if limit == 0:
+            return parts, Cursor(name, 0)
+        count = world.partitions(name)
+        if not count:
+            parts.append(Part(name, error=unknown_topic(name)))
+            continue
+        begin = cursor.partition if cursor is not None and name == cursor.topic else 0
+        end = min(count, _int32(begin + limit))
+        parts.append(Part(name, begin, end))
         if end < count:
-            cursor = (name, end)
-            break
-        left -= max(0, end - begin)
-    topics += [_failed(world, name, DENIED[TOPIC]) for name in denied]
-    return _answer(call, topics, cursor)
+            return parts, Cursor(name, end)
+        limit -= max(0, end - begin)
+    return parts, None
+
+
+def _refusal(named: Sequence[str], cursor: Cursor | None) -> str | None:
+    """The error that fails the whole request."""
+    if cursor is not None and named and (cursor.topic not in named or cursor.partition < 0):
+        return "INVALID_REQUEST"
+    if cursor is not None and cursor.partition < 0:
+        return "INVALID_REQUEST"
+    # Kafka 4.3.1 runs into an error of its own where it looks for the permissions of a topic without a name.
+    return "UNKNOWN_SERVER_ERROR" if "" in named and (cursor is None or not cursor.topic) else None
+
+
+def _in_order(named: Collection[str], first: str) -> Iterator[str]:
+    """Each name once; Java compares strings by their UTF-16 units."""
+    return iter(sorted({name for name in named if _order(name) >= _order(first)}, key=_order))
 
 
 def _order(name: str) -> bytes:
-    """Java compares strings by their UTF-16 units."""
     return name.encode("utf-16-be", "surrogatepass")
 
 
-def _answer(call: Call, topics: list[Message], cursor: tuple[str, int] | None) -> Message:
-    made = DescribeTopicPartitionsResponse.Cursor
-    return DescribeTopicPartitionsResponse(
-        version=call.version,
-        topics=topics,
-        next_cursor=None if cursor is None else made(topic_name=cursor[0], partition_index=cursor[1]),
-    )
+def _int32(number: int) -> int:
+    """A sum as Java's int has it: a cursor beyond all partitions runs over, and the next one is negative."""
+    return (number + 2**31) % 2**32 - 2**31
 
 
-def _invalid(call: Call) -> Message:
-    """The whole request fails; its answer names the topics in it (DescribeTopicPartitionsRequest.getErrorResponse)."""
-    return _answer(call, [_error(topic.name, "INVALID_REQUEST") for topic in call.request.topics], None)
+def _part(world: World, part: Part) -> bytes:
+    if part.error == DENIED[TOPIC]:
+        return _error(part.topic, part.error, internal=False)
+    bits = operations(world, TOPIC, part.topic)
+    if part.error != "NONE":
+        return _error(part.topic, part.error, internal=is_internal(part.topic), bits=bits)
+    return topic_bytes(world, DESCRIBE).topic(world, part.topic, part.begin, part.end, bits)
 
 
-def _failed(world: World, name: str, error: str) -> Message:
-    topic = _error(name, error)
-    if error != DENIED[TOPIC]:
-        topic.topic_authorized_operations = _bits(world, name)
-    return topic
+def _error(name: str, error: str, *, internal: bool, bits: int = NOT_ASKED) -> bytes:
+    return DESCRIBE.topic(name, NO_ID, b"", 0, error=code(error), internal=internal, operations=bits)
 
 
-def _error(name: str, error: str) -> Message:
-    return _Topic(error_code=code(error), name=name, topic_id=NO_ID, is_internal=is_internal(name), partitions=[])
-
-
-def _described(world: World, name: str, begin: int, end: int) -> Message:
-    return _Topic(
-        error_code=0,
-        name=name,
-        topic_id=world.topic_id(name),
-        is_internal=is_internal(name),
-        partitions=[_partition(world, state) for state in _states(world, name, begin, end)],
-        topic_authorized_operations=_bits(world, name),
-    )
-
-
-def _states(world: World, name: str, begin: int, end: int) -> Iterator[PartitionState]:
-    for number in range(begin, end):
-        state = world.state(TopicPartition(name, number))
-        if state is not None:
-            yield state
-
-
-def _partition(world: World, state: PartitionState) -> Message:
-    return _Partition(
-        error_code=0,
-        partition_index=state.partition,
-        leader_id=state.leader if state.leader in world.brokers else NO_LEADER,
-        leader_epoch=state.leader_epoch,
-        replica_nodes=list(state.replicas),
-        isr_nodes=list(state.isr),
-        eligible_leader_replicas=list(state.elr or ()),
-        last_known_elr=list(state.last_known_elr or ()),
-        offline_replicas=offline(world, state),
-    )
-
-
-def _bits(world: World, name: str) -> int:
-    return sum(1 << one for one in operations(world, TOPIC, name))
+def _encoded(topics: Sequence[bytes], cursor: Cursor | None) -> bytes:
+    """The whole answer: throttle time, topics, and the next cursor, if any."""
+    following = _NO_CURSOR
+    if cursor is not None:
+        following = b"".join((b"\x01", string(cursor.topic, flexible=True), int32(cursor.partition), NO_TAGS))
+    return b"".join((_NO_THROTTLE, length(len(topics), flexible=True), *topics, following, NO_TAGS))

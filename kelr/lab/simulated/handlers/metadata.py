@@ -1,0 +1,187 @@
+"""Metadata: live brokers, and topics with their leaders.
+
+Source: KafkaApis.handleTopicMetadataRequest and KRaftMetadataCache of Apache Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import cache
+from uuid import UUID
+
+from kafka.protocol.metadata import MetadataResponse
+
+from kelr.lab.simulated.api import Call, Message, code
+from kelr.lab.simulated.handlers.authorized import DENIED, NOT_ASKED, TOPIC, cluster_operations, codes, operations
+from kelr.lab.simulated.handlers.encoding import NO_TAGS, int16, int32, int32s, length
+from kelr.lab.simulated.handlers.partitions import NO_LEADER, is_internal, offline, unknown_topic
+from kelr.lab.simulated.handlers.topic_bytes import Ends, Form, topic_bytes
+from kelr.lab.simulated.world import HOST, World
+from kelr.model import PartitionState
+
+NO_ID = UUID(int=0)
+_NAMED_BY_ID = 12
+"""The first version that may name topics by their ids."""
+
+
+def metadata(call: Call) -> Message | bytes:
+    """Live brokers, and the topics that were asked for; topics are never made by it."""
+    world, request = call.world, call.request
+    if any(_malformed(topic, call.version) for topic in request.topics or ()):
+        return _malformed_answer(call)
+    brokers = [
+        MetadataResponse.MetadataResponseBroker(
+            node_id=broker, host=HOST, port=world.ports[broker], rack=world.brokers[broker].rack
+        )
+        for broker in live(world)
+    ]
+    asked = 8 <= call.version <= 10 and bool(request.include_cluster_authorized_operations)
+    answer = MetadataResponse(
+        version=call.version,
+        brokers=brokers,
+        cluster_id=world.cluster_id,
+        controller_id=some_broker(world, call.node),
+        topics=[],
+        authorized_operations=codes(cluster_operations(world, asked=asked)),
+    )
+    return _with_topics(answer, list(_topics(call)))
+
+
+def live(world: World) -> list[int]:
+    """The brokers that are not fenced, in order."""
+    return sorted(broker for broker, registration in world.brokers.items() if not registration.fenced)
+
+
+def some_broker(world: World, node: int) -> int:
+    """The broker that a node names in the controller's place: any live one (KRaftMetadataCache.getRandomAliveBrokerId).
+
+    Kafka throws dice for each answer; here each node always names the same one while the same brokers live.
+    """
+    brokers = live(world)
+    if not brokers:
+        return NO_LEADER
+    digest = hashlib.blake2b(f"{world.cluster_id}/{node}".encode(), digest_size=4).digest()
+    return brokers[int.from_bytes(digest, "big") % len(brokers)]
+
+
+def _with_topics(answer: Message, topics: list[bytes]) -> bytes:
+    """The answer, encoded, with these topics in place of none."""
+    version = answer.version
+    flexible = form(version).flexible
+    empty = bytes(answer.encode(version=version))
+    none = length(0, flexible=flexible)
+    after = (4 if 8 <= version <= 10 else 0) + (2 if version >= 13 else 0) + (len(NO_TAGS) if flexible else 0)
+    at = len(empty) - after
+    return b"".join((empty[: at - len(none)], length(len(topics), flexible=flexible), *topics, empty[at:]))
+
+
+def _topics(call: Call) -> Iterator[bytes]:
+    world, wanted = call.world, call.request.topics
+    if wanted is None or (call.version == 0 and not wanted):
+        for topic in world.topics():
+            if world.allowed(TOPIC, "DESCRIBE", topic):
+                yield _topic(call, topic)
+        return
+    ids = [topic.topic_id for topic in wanted if topic.topic_id and topic.topic_id != NO_ID]
+    if ids:
+        yield from _by_id(call, dict.fromkeys(ids))
+        return
+    for name in dict.fromkeys(topic.name for topic in wanted):
+        if not world.allowed(TOPIC, "DESCRIBE", name):
+            yield _failed(call, name, NO_ID, DENIED[TOPIC])
+        elif world.partitions(name):
+            yield _topic(call, name)
+        else:
+            yield _failed(call, name, NO_ID, unknown_topic(name))
+
+
+def _by_id(call: Call, ids: dict[UUID, None]) -> Iterator[bytes]:
+    for topic_id in ids:
+        name = call.world.topic_of(topic_id)
+        if name is None:
+            yield _failed(call, None, topic_id, "UNKNOWN_TOPIC_ID")
+        elif not call.world.allowed(TOPIC, "DESCRIBE", name):
+            yield _failed(call, None, topic_id, DENIED[TOPIC])
+        else:
+            yield _topic(call, name)
+
+
+def _topic(call: Call, name: str) -> bytes:
+    world = call.world
+    asked = call.version >= 8 and call.request.include_topic_authorized_operations
+    bits = operations(world, TOPIC, name) if asked else NOT_ASKED
+    return topic_bytes(world, form(call.version)).topic(world, name, 0, world.partitions(name), bits)
+
+
+def _failed(call: Call, name: str | None, topic_id: UUID, error: str) -> bytes:
+    internal = error != DENIED[TOPIC] and is_internal(name)
+    asked = call.version >= 8 and call.request.include_topic_authorized_operations and error not in _NOT_TOLD
+    bits = operations(call.world, TOPIC, name) if asked else NOT_ASKED
+    return form(call.version).topic(name, topic_id, b"", 0, error=code(error), internal=internal, operations=bits)
+
+
+_NOT_TOLD = frozenset({DENIED[TOPIC], "UNKNOWN_TOPIC_ID"})
+"""Errors with which Kafka does not tell what a client may do with the topic."""
+
+
+def _malformed(topic: Message, version: int) -> bool:
+    return version < _NAMED_BY_ID and (topic.name is None or topic.topic_id not in {None, NO_ID})
+
+
+def _malformed_answer(call: Call) -> bytes:
+    """The whole request fails; its answer still names the topics (MetadataRequest.getErrorResponse)."""
+    answer = MetadataResponse(
+        version=call.version,
+        brokers=[],
+        cluster_id=None,
+        controller_id=NO_LEADER,
+        topics=[],
+        authorized_operations=None,
+    )
+    made = form(call.version)
+    topics = [
+        made.topic(
+            topic.name or "",
+            topic.topic_id or NO_ID,
+            b"",
+            0,
+            error=code("INVALID_REQUEST"),
+            internal=False,
+            operations=NOT_ASKED,
+        )
+        for topic in call.request.topics
+    ]
+    return _with_topics(answer, topics)
+
+
+@cache
+def form(version: int) -> Form:
+    """How a version encodes topics."""
+
+    def ends(world: World, state: PartitionState) -> Ends:
+        return _ends(world, state, version)
+
+    return Form(version >= 9, version >= 10, version >= 1, version >= 8, ends)
+
+
+def _ends(world: World, state: PartitionState, version: int) -> Ends:
+    brokers, replicas, isr = world.brokers, state.replicas, state.isr
+    if version == 0:
+        replicas = tuple(one for one in replicas if one in brokers and not brokers[one].fenced)
+        isr = tuple(one for one in isr if one in brokers and not brokers[one].fenced)
+    error, leader = "NONE", NO_LEADER if state.leader is None else state.leader
+    if leader not in brokers:
+        error, leader = "LEADER_NOT_AVAILABLE", NO_LEADER
+    elif len(replicas) < len(state.replicas) or len(isr) < len(state.isr):
+        error = "REPLICA_NOT_AVAILABLE"
+    flexible = version >= 9
+    after = [int32(leader)]
+    if version >= 7:
+        after.append(int32(state.leader_epoch))
+    after += (int32s(replicas, flexible=flexible), int32s(isr, flexible=flexible))
+    if version >= 5:
+        after.append(int32s(tuple(offline(world, state)), flexible=flexible))
+    if flexible:
+        after.append(NO_TAGS)
+    return int16(code(error)), b"".join(after)

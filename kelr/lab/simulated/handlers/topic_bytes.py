@@ -1,0 +1,165 @@
+"""Topics and their partitions as the bytes of Metadata's and DescribeTopicPartitions' answers.
+
+A million partitions are a few hundred different ones: those of the topics that are alike differ in their number alone.
+So the bytes of each kind of partition are made once, those of a topic's partitions once for each kind that its first
+one can have, and both are kept for as long as the controller writes nothing. The answers are those that kafka-python
+would encode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from kelr.controller import ControllerState
+from kelr.lab.simulated.handlers.encoding import NO_TAGS, int16, int32, int32s, length, string
+from kelr.lab.simulated.handlers.partitions import NO_LEADER, is_internal, offline
+from kelr.lab.simulated.world import World
+from kelr.model import PartitionState, TopicPartition
+from kelr.simulation.alike import STAND_IN
+
+MOST_KEPT_BYTES = 64 * 1024 * 1024
+"""What is kept of topics' partitions, at most."""
+_AT_ONCE = 1 << 14
+"""Partitions whose pieces are in memory at the same time."""
+
+Ends: TypeAlias = tuple[bytes, bytes]
+"""A partition's bytes before and after its number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How one version of an answer encodes a topic."""
+
+    flexible: bool
+    has_id: bool
+    has_internal: bool
+    has_operations: bool
+    ends: Callable[[World, PartitionState], Ends]
+
+    def topic(
+        self, name: str | None, topic_id: UUID, body: bytes, count: int, *, error: int, internal: bool, operations: int
+    ) -> bytes:
+        """One topic; `body` is its partitions, of which there are `count`."""
+        flexible = self.flexible
+        head = [int16(error), b"\x00" if name is None else string(name, flexible=flexible)]
+        if self.has_id:
+            head.append(topic_id.bytes)
+        if self.has_internal:
+            head.append(b"\x01" if internal else b"\x00")
+        head += (length(count, flexible=flexible), body)
+        if self.has_operations:
+            head.append(int32(operations))
+        if flexible:
+            head.append(NO_TAGS)
+        return b"".join(head)
+
+
+class TopicBytes:
+    """What is kept of one world's topics, in one form."""
+
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        self._of: ControllerState | None = None
+        self._kinds: list[Ends] = []
+        self._whole: dict[int | str, bytes] = {}
+        self._bytes = 0
+        self._numbers: list[bytes] = []
+
+    def topic(self, world: World, name: str, begin: int, end: int, operations: int) -> bytes:
+        """A topic with its partitions from `begin` up to `end`."""
+        count = max(0, end - begin)
+        body = self._body(world, name, begin, end) if count else b""
+        return self.form.topic(
+            name, world.topic_id(name), body, count, error=0, internal=is_internal(name), operations=operations
+        )
+
+    def _body(self, world: World, name: str, begin: int, end: int) -> bytes:
+        self._begin(world)
+        alike = world.alike.index(name) if world.is_alike(name) and name not in world.partly_alike else None
+        if (begin, end) != (0, world.partitions(name)):
+            return self._made(world, name, alike, begin, end)
+        key: int | str = name if alike is None else world.alike.kind(alike, 0)
+        found = self._whole.get(key)
+        if found is None:
+            found = self._made(world, name, alike, begin, end)
+            self._keep(key, found)
+        return found
+
+    def _begin(self, world: World) -> None:
+        """What was kept is of no use once the controller has written something."""
+        controller = world.running.cluster.controller
+        if controller is self._of:
+            return
+        self._of, self._bytes = controller, 0
+        self._whole.clear()
+        stand_ins = range(len(world.alike.assignments)) if world.alike.topics else ()
+        states = (controller.partitions[TopicPartition(STAND_IN, number)] for number in stand_ins)
+        self._kinds = [self.form.ends(world, state) for state in states]
+
+    def _keep(self, key: int | str, body: bytes) -> None:
+        if len(body) > MOST_KEPT_BYTES:
+            return
+        if self._bytes + len(body) > MOST_KEPT_BYTES:
+            self._whole.clear()
+            self._bytes = 0
+        self._whole[key] = body
+        self._bytes += len(body)
+
+    def _made(self, world: World, name: str, alike: int | None, begin: int, end: int) -> bytes:
+        pieces = []
+        for first in range(begin, end, _AT_ONCE):
+            last = min(end, first + _AT_ONCE)
+            parts = (
+                self._one_by_one(world, name, first, last)
+                if alike is None
+                else self._dealt(world, alike, first, last)
+            )
+            pieces.append(b"".join([piece for before, number, after in parts for piece in (before, number, after)]))
+        return b"".join(pieces)
+
+    def _dealt(self, world: World, alike: int, begin: int, end: int) -> Iterator[tuple[bytes, bytes, bytes]]:
+        kinds, first = self._kinds, world.alike.kind(alike, 0)
+        for number, encoded in enumerate(self._encoded(begin, end), first + begin):
+            before, after = kinds[number % len(kinds)]
+            yield before, encoded, after
+
+    def _one_by_one(self, world: World, name: str, begin: int, end: int) -> Iterator[tuple[bytes, bytes, bytes]]:
+        known = world.running.cluster.controller.partitions
+        for number, encoded in enumerate(self._encoded(begin, end), begin):
+            address = TopicPartition(name, number)
+            state = known.get(address)
+            if state is None:
+                state = known[world.alike.stand_in(address) or address]
+            before, after = self.form.ends(world, state)
+            yield before, encoded, after
+
+    def _encoded(self, begin: int, end: int) -> list[bytes]:
+        """The numbers of partitions."""
+        while len(self._numbers) < min(end, _AT_ONCE):
+            self._numbers.append(int32(len(self._numbers)))
+        return self._numbers[begin:end] if end <= len(self._numbers) else [int32(one) for one in range(begin, end)]
+
+
+_KEPT: WeakKeyDictionary[World, dict[Form, TopicBytes]] = WeakKeyDictionary()
+
+
+def topic_bytes(world: World, form: Form) -> TopicBytes:
+    """What is kept of this world in this form."""
+    return _KEPT.setdefault(world, {}).setdefault(form, TopicBytes(form))
+
+
+# DescribeTopicPartitions v0.
+
+
+def _describe_ends(world: World, state: PartitionState) -> Ends:
+    leader = state.leader if state.leader in world.brokers else None
+    lists = (state.replicas, state.isr, state.elr or (), state.last_known_elr or (), tuple(offline(world, state)))
+    after = [int32(NO_LEADER if leader is None else leader), int32(state.leader_epoch)]
+    return int16(0), b"".join([*after, *(int32s(one, flexible=True) for one in lists), NO_TAGS])
+
+
+DESCRIBE = Form(flexible=True, has_id=True, has_internal=True, has_operations=True, ends=_describe_ends)
