@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Coroutine, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kelr.controller import LogInfoAnswered, LogInfoEntry, LogInfoFailed, LogInfoRequest
@@ -54,6 +53,11 @@ class Sender:
             task = asyncio.get_running_loop().create_task(self._carry(question))
             self._under_way.add(task)
             task.add_done_callback(self._under_way.discard)
+
+    def close(self) -> None:
+        """End all connections."""
+        for line in self._lines.values():
+            line.end()
 
     @property
     def _running(self) -> Any:
@@ -131,14 +135,18 @@ class _Line:
             try:
                 return await self._asked(request)
             except BaseException:
-                if self._writer is not None:
-                    self._writer.transport.abort()
-                self._writer = None
+                self.end()
                 raise
+
+    def end(self) -> None:
+        """End the connection, if there is one."""
+        if self._writer is not None:
+            self._writer.transport.abort()
+        self._writer = None
 
     async def _asked(self, request: Message) -> bytes:
         if self._writer is None or self._reader.at_eof():
-            self._end()
+            self.end()
             self._reader, self._writer = await asyncio.open_connection(HOST, self._world.ports[self._broker])
         self._sent += 1
         request.with_header(correlation_id=self._sent, client_id=node_client_id(self._world.controller))
@@ -153,12 +161,6 @@ class _Line:
         if correlation != self._sent:
             raise _NoiseError
         return await self._reader.readexactly(size - 5)
-
-    def _end(self) -> None:
-        if self._writer is not None:
-            with suppress(OSError):
-                self._writer.close()
-        self._writer = None
 
 
 def _classes(world: World) -> tuple[Message, Message]:

@@ -55,6 +55,8 @@ class Server:
         self._changed = asyncio.Event()
         self._stirred = asyncio.Event()
         self._seen = -1
+        self._recovery = Sender(self)
+        self.after_change.append(self._recovery.look)
 
     async def start(self) -> None:
         """Listen on every node's port.
@@ -62,7 +64,6 @@ class Server:
         Raises:
             LabError: a port is taken.
         """
-        self.after_change.append(Sender(self).look)
         try:
             await self.follow()
         except OSError as error:
@@ -133,6 +134,7 @@ class Server:
 
     def close(self) -> None:
         """End all listeners and connections."""
+        self._recovery.close()
         for node in list(self._listeners):
             self._end(node)
 
