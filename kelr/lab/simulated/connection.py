@@ -147,6 +147,7 @@ class Connection:
             answer = api.handle(call)
             if isinstance(answer, bytes):
                 answer = api.response.decode(answer, version=call.version)
+                answer._header = None  # kafka-python forgets it where it decodes, and asks for it where it encodes
             answer = answer if with_errors(answer, number) else None
         if answer is None:
             raise EndError

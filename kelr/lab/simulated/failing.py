@@ -52,7 +52,7 @@ class _Filler:
 
     def filled(self, struct: Field, asked: Any, make: Callable[..., Message]) -> Message:
         """A struct of the response; `asked` is what it answers: a struct of the request, or one number or name."""
-        values = {}
+        values: dict[str, Any] = {}
         for field in _fields(struct, self._version):
             if _is_code(field):
                 values[field.name] = self._number
@@ -77,7 +77,7 @@ class _Filler:
 
 
 def _fields(struct: Field, version: int) -> list[Field]:
-    return [field for field in struct._fields if field.for_version_q(version)]
+    return [field for field in struct.fields.values() if field.for_version_q(version)]
 
 
 def _is_code(field: Field) -> bool:
@@ -124,7 +124,7 @@ def _same_name(one: Field, other: Field) -> bool:
 
 
 def _same_entity(one: Field, other: Field) -> bool:
-    return one._entity_type is not None and one._entity_type == other._entity_type
+    return bool(one._entity_type is not None and one._entity_type == other._entity_type)
 
 
 def _both_partitions(one: Field, other: Field) -> bool:

@@ -184,11 +184,13 @@ class Server:
 
             def ended(task: asyncio.Task[None]) -> None:
                 tasks.discard(task)
-                if task.cancelled():
+                failure = None if task.cancelled() else task.exception()
+                if isinstance(failure, Exception):
+                    self.failures.append(failure)
+                if task.cancelled() or failure is not None:
                     connection.abort()
                 else:
                     writer.close()
-                    task.result()
 
             task = asyncio.get_running_loop().create_task(connection.serve())
             tasks.add(task)
