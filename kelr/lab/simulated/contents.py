@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from kelr.lab.simulated.batches import NewRecord, cut, encoded, placed
+from kelr.lab.simulated.producers import ProducerStates
 from kelr.simulation.logs import Record, SimulatedLog
 
 MOST_BYTES = 512 * 1024 * 1024
@@ -43,6 +44,7 @@ class Contents:
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
+        self.producers = ProducerStates()
         self._firsts: list[int] = []
         self._batches: list[tuple[int, bytes]] = []
         """(number of offsets, bytes), beside `_firsts`."""
