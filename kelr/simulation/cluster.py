@@ -7,10 +7,11 @@ that does not run neither leads nor fetches, and the Unclean Recovery Manager's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kelr.controller import (
+    Change,
     Configs,
     ControllerState,
     LogInfoAnswered,
@@ -41,7 +42,9 @@ from kelr.model import (
     Unheard,
 )
 from kelr.simulation import replication as rep
+from kelr.simulation.isr_reports import altered_together
 from kelr.simulation.logs import Acks, SimulatedLog, after_power_loss, flushed
+from kelr.simulation.partition_map import PartitionMap
 from kelr.simulation.replication import HighWatermarkRule, Produced, Replication
 
 
@@ -56,7 +59,7 @@ class SimulatedCluster:
     """The manager's questions that nobody has answered yet."""
     replies: Mapping[int, tuple[LogInfoAnswered, ...]] = field(default_factory=dict)
     """By broker: answers that are on their way to the controller, one for each request, in the order of sending."""
-    replication: Mapping[TopicPartition, Replication] = field(default_factory=dict)
+    replication: Mapping[TopicPartition, Replication] = field(default_factory=PartitionMap)
     down: frozenset[int] = frozenset()
     """Brokers whose process does not run, whatever the controller knows of it."""
     crashed: frozenset[int] = frozenset()
@@ -76,7 +79,7 @@ class SimulatedCluster:
             controller=done.controller.state,
             manager=done.controller.manager,
             asked=(*self._still_asked(event), *done.requests),
-        )._with_records(done)
+        )._with_records(event, done)
         if done.error != NONE:
             return cluster, done
         if isinstance(event, events.BrokerRegistered):
@@ -97,13 +100,15 @@ class SimulatedCluster:
         cluster = replace(self, controller=controller, manager=replace(self.manager, tasks=tasks))
         return cluster._with_replication(address, cluster._led(fresh, partition))
 
-    def copied(self, source: TopicPartition, partition: PartitionState) -> SimulatedCluster:
-        """A partition is in this state, with the logs of another one."""
-        address = partition.address
+    def copied(self, copies: Sequence[tuple[PartitionState, TopicPartition]]) -> SimulatedCluster:
+        """Partitions are in these states, each with the logs of another partition."""
         counts = {**self.controller.first_partition_replicas}
-        counts.setdefault(address.topic, len(partition.replicas))
-        controller = replace(self.controller.with_partition(partition), first_partition_replicas=counts)
-        return replace(self, controller=controller)._with_replication(address, self.replication[source])
+        for partition, _ in copies:
+            counts.setdefault(partition.topic, len(partition.replicas))
+        states = (partition for partition, _ in copies)
+        controller = replace(self.controller.with_partitions(states), first_partition_replicas=counts)
+        logs = {partition.address: self.replication[source] for partition, source in copies}
+        return replace(self, controller=controller).with_replications(logs)
 
     def running(self, broker: int) -> bool:
         """Whether a broker's process runs and the controller counts it in: only then it leads, fetches and answers."""
@@ -143,6 +148,25 @@ class SimulatedCluster:
         }
         return self._with_replication(address, rep.settled(self.replication[address], epochs, self._rule(address)))
 
+    def replicated(self, followers: Mapping[TopicPartition, tuple[int, ...]]) -> SimulatedCluster:
+        """Followers of many partitions fetch until they have everything.
+
+        Whether they may is not looked at: a fenced broker fetches on while its process runs.
+
+        Args:
+            followers: for each partition whose leader's process runs, registered brokers that reach it.
+        """
+        changed = {}
+        for address, brokers in followers.items():
+            before = self.replication[address]
+            epochs: dict[int, int | None] = {
+                broker: self.controller.brokers[broker].epoch for broker in brokers if broker in before.logs
+            }
+            after = rep.settled(before, epochs, self._rule(address))
+            if after is not before:
+                changed[address] = after
+        return self.with_replications(changed)
+
     def propose(self, address: TopicPartition, isr: tuple[int, ...]) -> SimulatedCluster:
         """The leader sends AlterPartition; the request is under way until `deliver`."""
         return self._with_replication(address, rep.proposed(self.replication[address], isr))
@@ -157,6 +181,41 @@ class SimulatedCluster:
         running = cluster.serving(address) is not None
         withdrawn = rep.withdrawn(cluster.replication[address], cluster._rule(address), running=running)
         return cluster._with_replication(address, withdrawn), done
+
+    def altered(self, isrs: Mapping[TopicPartition, tuple[int, ...]]) -> tuple[SimulatedCluster, Stepped]:
+        """Leaders report these ISRs, and are answered: AlterPartition for many partitions at once, as leaders send it.
+
+        The controller decides each by what was on record before the request; their records take effect together.
+        """
+        asking = self.with_replications(
+            {address: rep.proposed(self.replication[address], isr) for address, isr in isrs.items()}
+        )
+        handled = altered_together(self.controller, map(asking._report, sorted(isrs)))
+        if handled is None:
+            cluster, answers, changes = asking, dict[TopicPartition, str](), list[Change]()
+            for address in sorted(isrs):
+                cluster, done = cluster.deliver(address)
+                answers[address] = done.answers.get(address, done.error)
+                changes += done.changes
+            controller = RecoveringController(cluster.controller, cluster.manager)
+            return cluster, Stepped(controller, changes=tuple(changes), answers=answers)
+        # The manager looks at what is in question, at the same time of day.
+        acted = RecoveringController(handled.state, self.manager).step(TimePassed(self.manager.now_ms))
+        done = replace(acted, changes=(*handled.changes, *acted.changes), answers=handled.answers)
+        state, manager = done.controller.state, done.controller.manager
+        cluster = replace(asking, controller=state, manager=manager, asked=(*self.asked, *done.requests))
+        cluster = cluster._with_changes(done.changes)
+        ended = {}
+        for address in isrs:
+            running = cluster.serving(address) is not None
+            ended[address] = rep.withdrawn(cluster.replication[address], cluster._rule(address), running=running)
+        return cluster.with_replications(ended), done
+
+    def _report(self, address: TopicPartition) -> events.PartitionAltered:
+        leadership = self.replication[address].leadership
+        assert leadership is not None
+        assert leadership.proposed is not None
+        return events.PartitionAltered(address, leadership.leader, leadership.proposed, leadership.proposed_epochs)
 
     def reply(self, broker: int) -> SimulatedCluster:
         """A broker answers what the manager asked it, by its logs of this moment; the answers are on their way.
@@ -224,6 +283,23 @@ class SimulatedCluster:
         """A broker writes everything to its disk."""
         return self._each_log(broker, flushed)
 
+    def without_cache(self, broker: int) -> SimulatedCluster:
+        """The machine of a broker whose process has ended loses its power: what was not flushed is gone.
+
+        A clean shutdown has flushed everything, and stays one.
+        """
+        return self._each_log(broker, after_power_loss)
+
+    def flushed_everywhere(self, addresses: Iterable[TopicPartition]) -> SimulatedCluster:
+        """The machines write what they hold of these partitions to their disks, whether brokers run or not."""
+        changed = {}
+        for address in addresses:
+            logs = self.replication[address].logs
+            if any(log.flushed < log.end for log in logs.values()):
+                everything = {broker: flushed(log) for broker, log in logs.items()}
+                changed[address] = replace(self.replication[address], logs=everything)
+        return self.with_replications(changed)
+
     def cut(self, address: TopicPartition, replica: int, end: int) -> SimulatedCluster:
         """A replica's log loses its records from offset `end` on."""
         return self._with_replication(address, rep.cut(self.replication[address], replica, end))
@@ -260,8 +336,12 @@ class SimulatedCluster:
         lost = broker in (partition.offline_replicas or ())
         return broker in partition.replicas and self.running(broker) and not lost
 
+    def with_replications(self, changed: Mapping[TopicPartition, Replication]) -> SimulatedCluster:
+        """The cluster with these partitions' logs as they are given."""
+        return replace(self, replication=PartitionMap.of(self.replication).updated(changed)) if changed else self
+
     def _with_replication(self, address: TopicPartition, after: Replication) -> SimulatedCluster:
-        return replace(self, replication={**self.replication, address: after})
+        return self.with_replications({address: after})
 
     def _has(self, address: TopicPartition) -> bool:
         return address in self.replication
@@ -277,18 +357,27 @@ class SimulatedCluster:
         known = partition.leader_epoch if answer.current_leader_epoch is None else answer.current_leader_epoch
         return LogInfoEntry(answer.log_end, answer.last_epoch, known)
 
-    def _with_records(self, handled: Stepped) -> SimulatedCluster:
+    def _with_records(self, event: events.Event | RecoveryEvent, done: Stepped) -> SimulatedCluster:
         """The controller's records reach the replicas of each partition that they change."""
-        known = self.controller.partitions
-        kept = {address: logs for address, logs in self.replication.items() if address in known}
-        cluster = replace(self, replication=kept)
-        for address in sorted(known.keys() - kept.keys()):
-            fresh = Replication({replica: SimulatedLog() for replica in known[address].replicas})
-            cluster = cluster._with_replication(address, cluster._led(fresh, known[address]))
-        for change in handled.changes:
+        cluster = self
+        if isinstance(event, events.TopicCreated | events.TopicDeleted):
+            known, logs = self.controller.partitions, PartitionMap.of(self.replication)
+            logs = logs.without([address for address in logs if address not in known])
+            cluster = replace(self, replication=logs)
+            new = {}
+            for address in known.keys() - logs.keys():
+                fresh = Replication({replica: SimulatedLog() for replica in known[address].replicas})
+                new[address] = cluster._led(fresh, known[address])
+            cluster = cluster.with_replications(new)
+        return cluster._with_changes(done.changes)
+
+    def _with_changes(self, changes: Iterable[Change]) -> SimulatedCluster:
+        changed: dict[TopicPartition, Replication] = {}
+        for change in changes:
             address = change.after.address
-            cluster = cluster._with_replication(address, cluster._led(cluster.replication[address], change.after))
-        return cluster
+            before = changed.get(address) or self.replication[address]
+            changed[address] = self._led(before, change.after)
+        return self.with_replications(changed)
 
     def _led(self, logs: Replication, partition: PartitionState) -> Replication:
         logs = rep.assigned(logs, partition.replicas)
@@ -297,8 +386,8 @@ class SimulatedCluster:
         return rep.led(logs, partition.leader, partition.leader_epoch, partition.isr, rule, running=running)
 
     def _leading_no_more(self, broker: int) -> SimulatedCluster:
-        after = {address: rep.stopped(logs, broker) for address, logs in self.replication.items()}
-        return replace(self, replication=after)
+        after = ((address, logs, rep.stopped(logs, broker)) for address, logs in self.replication.items())
+        return self.with_replications({address: logs for address, before, logs in after if logs is not before})
 
     def _still_asked(self, event: events.Event | RecoveryEvent) -> tuple[LogInfoRequest, ...]:
         """The manager's open questions once an event has happened: those to a process that has ended are lost."""
@@ -307,20 +396,22 @@ class SimulatedCluster:
 
     def _without_lost_directories(self) -> SimulatedCluster:
         """What was in a failed log directory is gone."""
-        cluster = self
+        emptied: dict[TopicPartition, Replication] = {}
         for address, partition in self.controller.partitions.items():
             for broker in partition.offline_replicas or ():
                 if broker in partition.replicas:
-                    empty = cluster.replication[address].with_log(broker, SimulatedLog())
-                    cluster = cluster._with_replication(address, empty)
-        return cluster
+                    before = emptied.get(address) or self.replication[address]
+                    emptied[address] = before.with_log(broker, SimulatedLog())
+        return self.with_replications(emptied)
 
     def _each_log(self, broker: int, change: Callable[[SimulatedLog], SimulatedLog]) -> SimulatedCluster:
-        cluster = self
+        changed = {}
         for address, logs in self.replication.items():
-            if broker in logs.logs:
-                cluster = cluster._with_replication(address, logs.with_log(broker, change(logs.logs[broker])))
-        return cluster
+            log = logs.logs.get(broker)
+            after = None if log is None else change(log)
+            if after is not None and after != log:
+                changed[address] = logs.with_log(broker, after)
+        return self.with_replications(changed)
 
     def _cluster(self) -> Cluster:
         brokers = tuple(

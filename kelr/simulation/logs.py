@@ -114,9 +114,9 @@ def truncated(log: SimulatedLog, end: int) -> SimulatedLog:
 
 def trimmed(log: SimulatedLog, start: int) -> SimulatedLog:
     """The log after retention or DeleteRecords took its records before `start`."""
-    gone = log.below(start)
     if start <= log.start:
         return log
+    gone = log.below(start)
     return replace(
         log,
         records=log.records[len(gone) :],
@@ -127,7 +127,7 @@ def trimmed(log: SimulatedLog, start: int) -> SimulatedLog:
 
 def flushed(log: SimulatedLog) -> SimulatedLog:
     """The log with all its records on the disk."""
-    return replace(log, flushed=log.end)
+    return log if log.flushed == log.end else replace(log, flushed=log.end)
 
 
 def after_power_loss(log: SimulatedLog) -> SimulatedLog:
@@ -140,7 +140,8 @@ def parts_from(follower: SimulatedLog, leader: SimulatedLog) -> int:
     if follower.end < leader.start:
         return leader.start
     # One record at one offset: so is everything before it. This is the usual case, and spares the two lineages.
-    if follower.records and leader.below(follower.end)[-1:] == follower.records[-1:] and leader.end >= follower.end:
+    last = follower.end - 1 - leader.start
+    if follower.records and 0 <= last < len(leader.records) and leader.records[last] == follower.records[-1]:
         return follower.end
     agreed = agreement(follower.answer(0), leader.answer(1))
     return min(follower.end, leader.end) if agreed is None else agreed
@@ -158,6 +159,6 @@ def following(follower: SimulatedLog, leader: SimulatedLog, *, limit: int | None
     follower = truncated(follower, parts_from(follower, leader))
     first = follower.end - leader.start
     copied = leader.records[first : None if limit is None else first + limit]
-    follower = trimmed(appended(follower, copied), leader.start)
-    known = max(follower.high_watermark, min(leader.high_watermark, follower.end))
-    return replace(follower, high_watermark=max(known, follower.start))
+    follower = trimmed(appended(follower, copied) if copied else follower, leader.start)
+    known = max(follower.high_watermark, min(leader.high_watermark, follower.end), follower.start)
+    return follower if known == follower.high_watermark else replace(follower, high_watermark=known)

@@ -205,10 +205,13 @@ def fetched(
     if leadership is None or leader_log is None or follower == leadership.leader:
         return replication
     log = replication.logs[follower]
-    common = parts_from(log, leader_log)
-    after = replication.with_log(follower, following(log, leader_log, limit=limit))
+    common, copied = parts_from(log, leader_log), following(log, leader_log, limit=limit)
+    after = replication if copied is log else replication.with_log(follower, copied)
     if common < log.end or log.end < leader_log.start:
         return after
+    told = broker_epoch is None or leadership.broker_epochs.get(follower) == broker_epoch
+    if told and leadership.ends.get(follower) == log.end:
+        return advanced(after, rule)
     epochs = leadership.broker_epochs if broker_epoch is None else {**leadership.broker_epochs, follower: broker_epoch}
     known = replace(leadership, ends={**leadership.ends, follower: log.end}, broker_epochs=epochs)
     return advanced(replace(after, leadership=known), rule)
@@ -224,8 +227,8 @@ def settled(replication: Replication, followers: Mapping[int, int | None], rule:
         before = replication
         for follower, broker_epoch in followers.items():
             replication = fetched(replication, follower, rule, broker_epoch=broker_epoch)
-        if replication == before:
-            return replication
+        if replication is before or replication == before:
+            return before
 
 
 def caught_up(replication: Replication, follower: int) -> bool:
@@ -307,6 +310,6 @@ def deleted_before(replication: Replication, offset: int) -> Replication:
 
 def assigned(replication: Replication, replicas: tuple[int, ...]) -> Replication:
     """The partition has these replicas now: new ones start with an empty log, and dropped ones delete theirs."""
-    if set(replicas) == set(replication.logs):
+    if replication.logs.keys() == set(replicas):
         return replication
     return replace(replication, logs={replica: replication.logs.get(replica, SimulatedLog()) for replica in replicas})

@@ -5,18 +5,17 @@ it fences a broker whose heartbeats stay away, lets followers catch up, and lets
 It asks no clock: whoever runs it says how late it is (`advance`). The Unclean Recovery Manager's questions are handed
 out (`asked`), and the answers taken in (`answered`), so that a server can send them over a network.
 
-Source: ClusterControlManager, BrokerHeartbeatManager, ReplicaManager and Partition (maybeShrinkIsr, maybeExpandIsr) of
-Apache Kafka.
+Source: ClusterControlManager.registerBroker and BrokerHeartbeatManager of Apache Kafka; for logs and ISRs
+`kelr.simulation.following`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from kelr.controller import (
-    ControllerState,
+    ControllerFailedOver,
     LogInfoAnswered,
     LogInfoFailed,
     LogInfoRequest,
@@ -27,115 +26,129 @@ from kelr.controller import (
     events,
 )
 from kelr.controller.reach import NONE
-from kelr.model import TopicPartition
+from kelr.model import PartitionState, TopicPartition
 from kelr.simulation.by_hand import Awaited, awaited
 from kelr.simulation.cluster import SimulatedCluster
+from kelr.simulation.following import Following
+from kelr.simulation.ground import Link, Timing
 from kelr.simulation.logs import Acks
-from kelr.simulation.replication import Produced, caught_up
+from kelr.simulation.recovery_times import RecoveryTimes
+from kelr.simulation.replication import Produced
 
-Link: TypeAlias = frozenset[int]
-"""Two nodes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """The configs that say how long things take, in milliseconds."""
-
-    session_ms: int = 3000
-    """broker.session.timeout.ms"""
-    lag_ms: int = 3000
-    """replica.lag.time.max.ms"""
-    start_ms: int = 100
-    """From a broker's registration until it has caught up with the metadata and is unfenced."""
+__all__ = ["Link", "RunningCluster", "Timing"]
 
 
-class RunningCluster:
+class RunningCluster(Following):
     """A cluster that goes on by itself as time passes. Mutable; everything in it is single-threaded.
 
     Args:
-        cluster: brokers that are registered and live run.
+        cluster: brokers that are registered and are not down run.
         controller: the node id of the controller.
         now_ms: the time, in milliseconds since any one moment.
     """
 
     def __init__(
-        self, cluster: SimulatedCluster, *, controller: int, timing: Timing = Timing(), now_ms: int = 0
+        self, cluster: SimulatedCluster, *, controller: int, timing: Timing | None = None, now_ms: int = 0
     ) -> None:
-        self.cluster = cluster
-        self.controller = controller
-        self.timing = timing
-        self.now_ms = now_ms
-        self.severed: frozenset[Link] = frozenset()
-        """Pairs of nodes that do not reach each other."""
-        self.paused: frozenset[int] = frozenset()
-        """Brokers whose process stands still (SIGSTOP): they reach nobody, and nobody reaches them."""
-        self.changes = 0
-        """Grows with everything that happens: who waits for something looks again when it has grown."""
+        super().__init__(cluster, controller=controller, timing=timing or Timing(), now_ms=now_ms)
         self._silent_since: dict[int, int] = {}
         """Brokers whose heartbeats do not reach the controller, and since when."""
         self._registers: set[int] = set()
-        """Brokers that have started and whose registration has not reached the controller."""
+        """Brokers that have started and whose registration the controller has not accepted."""
         self._unfenced_at: dict[int, int] = {}
         """When a registered broker will have caught up with the metadata."""
-        self._behind_since: dict[tuple[TopicPartition, int], int] = {}
-        """In-sync followers that do not fetch, and since when."""
-        self._awaited: list[Awaited] = []
-        """Recoveries that were asked for by hand and go on."""
-        self.out_of_touch: dict[int, ControllerState] = {}
-        """What brokers know of the cluster that the controller does not reach: what it was when they lost touch."""
-        self._unsettled: set[TopicPartition] = set(cluster.controller.partitions)
-        """Partitions whose followers have something to do."""
+        self._strays: set[int] = set()
+        """Brokers whose registration was removed while their process ran."""
+        self._recoveries = RecoveryTimes(now_ms)
+        self._next_unclean_ms = now_ms + (self.timing.unclean_ms or 0)
+        self.topics_changed = 0
+        """Grows whenever a topic or a partition comes or goes."""
+        for broker in sorted(cluster.controller.brokers):
+            if broker in cluster.down:
+                self._silent_since[broker] = now_ms
+            self._tend(broker)
         self.settle()
 
     # Processes.
 
     def runs(self, broker: int) -> bool:
-        """Whether the broker's process runs, fenced or not."""
-        return broker in self.cluster.controller.brokers and broker not in self.cluster.down
+        """Whether the broker's process runs and has registered, fenced or not."""
+        registered = broker in self.cluster.controller.brokers or broker in self._strays
+        return registered and broker not in self.cluster.down
 
     def kill(self, broker: int, *, power_loss: bool = False) -> None:
         """The process dies at once; with `power_loss` the page cache goes, and what was not flushed."""
         if self.runs(broker):
             self.cluster = self.cluster.stopped(broker, power_loss=power_loss)
             self._gone(broker)
+        self._registers.discard(broker)
 
     def stop(self, broker: int) -> None:
-        """A controlled shutdown: leaders move away, everything is flushed, the process ends."""
+        """A controlled shutdown: leaders move away, everything is flushed, the process ends.
+
+        One that does not reach the controller ends all the same, and what it led has no leader until its session
+        expires. A process that stands still gets the signal when it goes on, which it does now.
+        """
+        self._registers.discard(broker)
         if not self.runs(broker):
             return
+        if broker in self.paused:
+            self.go_on(broker)
         if self.linked(broker, self.controller):
             for event in (
                 events.ControlledShutdown(broker),
                 events.ControlledShutdown(broker),
                 events.BrokerFenced(broker),
             ):
-                if self._happens(event).error != NONE:
+                done = self._happens(event)
+                if done.error != NONE:
                     break
+                # The others go on at once, while the broker still waits for its last answer.
+                self._changed(done)
         self.cluster = self.cluster.shut_down(broker)
         self._gone(broker)
 
     def start(self, broker: int) -> None:
-        """The process starts, registers as soon as it reaches the controller, and is unfenced some time later."""
-        if self.runs(broker) or broker not in self.cluster.controller.brokers:
+        """The process starts, registers as soon as the controller lets it, and is unfenced some time later.
+
+        A controller that has heard from the broker's last incarnation within broker.session.timeout.ms, and knows of no
+        controlled shutdown, refuses another one (DUPLICATE_BROKER_REGISTRATION) until that session has expired. One
+        whose registration was removed, or that never had one, registers as a new broker.
+        """
+        if self.runs(broker) or broker in self._registers:
             return
         self._registers.add(broker)
         self._tend(broker)
-        self._everything_moved()
+        self._broker_moved(broker)
 
     def lose_cache(self, broker: int) -> None:
-        """What a broker had not flushed is gone, as after a power loss; its process must not run."""
-        self.cluster = self.cluster.stopped(broker, power_loss=True)
+        """The machine of a broker that does not run loses its power: what was not flushed is gone.
+
+        A broker that runs dies of it (`kill` with `power_loss`). A clean shutdown has flushed everything.
+        """
+        if self.runs(broker):
+            self.kill(broker, power_loss=True)
+            return
+        self.cluster = self.cluster.without_cache(broker)
         self.changes += 1
 
     def expire(self, broker: int) -> None:
-        """The controller gives up on the broker now, and not only when its session's time is over."""
+        """The controller gives up on the broker now, and not only when its session's time is over.
+
+        A broker that is in reach is unfenced with its next heartbeat.
+        """
         self._happens(events.BrokerFenced(broker))
-        self._everything_moved()
+        self._tend(broker, unfenced_in_ms=self.timing.heartbeat_ms)
+        self._broker_moved(broker)
+
+    def lose_directory(self, broker: int, partitions: Iterable[TopicPartition]) -> Stepped:
+        """A log directory of a running broker fails, with these partitions' replicas in it.
+
+        When the broker is started again it has an empty directory in its place.
+        """
+        return self.ask(events.DirectoryFailed(broker, frozenset(partitions)))
 
     # Links.
-
-    def linked(self, one: int, other: int) -> bool:
-        return frozenset((one, other)) not in self.severed and one not in self.paused and other not in self.paused
 
     def pause(self, broker: int) -> None:
         """The broker's process stands still, until `go_on` or its end."""
@@ -163,21 +176,62 @@ class RunningCluster:
     def produce(self, address: TopicPartition, count: int, acks: Acks) -> Produced:
         """Records arrive at the partition's leader; followers fetch them at once, where they can."""
         self.cluster, produced = self.cluster.produce(address, count, acks)
+        if produced.records:
+            self._written((address,))
         self._moved((address,))
         return produced
 
     def ask(self, event: events.Event | RecoveryEvent) -> Stepped:
         """A request that the controller decides: elections, assignments, topics, configs, features."""
+        ran = isinstance(event, events.BrokerUnregistered) and self.runs(event.broker)
         done = self._happens(event)
-        self._everything_moved()
+        if isinstance(event, events.BrokerUnregistered) and done.error == NONE and ran:
+            self._strays.add(event.broker)
+        if isinstance(event, events.TopicCreated | events.TopicDeleted):
+            self.topics_changed += 1
+            self._forget_lags(event.topic)
+            self._topic_moved(event.topic)
+        elif isinstance(event, _OF_A_BROKER):
+            self._broker_moved(event.broker)
+        elif isinstance(event, _OF_ONE_PARTITION):
+            self._moved({event.address, *(change.after.address for change in done.changes)})
+        elif isinstance(event, _OF_NAMED_PARTITIONS):
+            self._changed(done)
+        elif isinstance(event, events.ConfigWritten | events.ConfigDeleted) and event.topic is not None:
+            # A min ISR decides how far high watermarks go.
+            self._topic_moved(event.topic)
+        else:
+            self._everything_moved()
         return done
 
     def ask_by_hand(self, event: ManualRecovery) -> Awaited:
         """Recoveries that somebody waits for: the answers come with the steps that end them."""
-        found = awaited(event.partitions, self._happens(event))
+        done = self._happens(event)
+        found = awaited(event.partitions, done)
         self._awaited.append(found)
-        self._everything_moved()
+        self._changed(done)
         return found
+
+    def copy(self, copies: Sequence[tuple[PartitionState, TopicPartition]]) -> None:
+        """Partitions come to be that are like others in everything: state, logs, and what brokers know of them."""
+        self.cluster = self.cluster.copied(copies)
+        for broker, view in self.out_of_touch.items():
+            known = (
+                replace(view.partitions[source], topic=state.topic, partition=state.partition, topic_id=state.topic_id)
+                for state, source in copies
+                if source in view.partitions
+            )
+            self.out_of_touch[broker] = view.with_partitions(known)
+        for state, source in copies:
+            if source in self._unflushed:
+                self._unflushed.add(state.address)
+            if source in self._behind:
+                leader, since = self._behind[source]
+                self._behind[state.address] = leader, dict(since)
+                for follower, at_ms in since.items():
+                    self._lag(state.address, follower, at_ms)
+        self.changes += 1
+        self.topics_changed += 1
 
     def flush(self, broker: int) -> None:
         """A broker writes everything to its disk."""
@@ -195,170 +249,142 @@ class RunningCluster:
         """An answer reached the controller, or the question was lost."""
         return self.ask(event)
 
+    def fail_over(self) -> Stepped:
+        """Another controller takes over: what the manager had heard, and its questions under way, are lost."""
+        self.cluster = replace(self.cluster, asked=(), replies={})
+        return self.ask(ControllerFailedOver())
+
     # Time.
 
     @property
     def next_due_ms(self) -> int | None:
         """When something will happen by itself; None where nothing is to be expected."""
-        timing = self.timing
-        due = [since + timing.session_ms for broker, since in self._silent_since.items() if not self._fenced(broker)]
+        due = [
+            since + self.timing.session_ms for broker, since in self._silent_since.items() if not self._fenced(broker)
+        ]
         due += self._unfenced_at.values()
-        due += [since + timing.lag_ms for since in self._behind_since.values()]
-        if self.cluster.manager.tasks:
-            due.append(self.now_ms + 100)
-        return min(due, default=None)
+        due += [at_ms for at_ms, *_ in self._lags[:1]]
+        moments = (self._recoveries.next_ms(self.cluster.manager), self._flush_at_ms, self._unclean_due_ms())
+        return min([*due, *(at_ms for at_ms in moments if at_ms is not None)], default=None)
 
     def advance(self, now_ms: int) -> None:
-        """It is this late now: sessions expire, brokers are unfenced, leaders shrink ISRs."""
+        """It is this late now: sessions expire, brokers are unfenced, leaders shrink ISRs, each in its time."""
+        while (due_ms := self.next_due_ms) is not None and due_ms <= now_ms:
+            self.now_ms = max(self.now_ms, due_ms)
+            self._do_what_is_due()
         self.now_ms = max(self.now_ms, now_ms)
-        for broker, since in sorted(self._silent_since.items()):
-            if self.now_ms - since >= self.timing.session_ms and not self._fenced(broker):
-                self._happens(events.BrokerFenced(broker))
-                self._everything_moved()
-        for broker, at in sorted(self._unfenced_at.items()):
-            if self.now_ms >= at:
-                del self._unfenced_at[broker]
-                if self.runs(broker) and self.linked(broker, self.controller):
-                    self._happens(events.BrokerUnfenced(broker))
-                    self._everything_moved()
-        for (address, follower), since in sorted(self._behind_since.items()):
-            if self.now_ms - since >= self.timing.lag_ms:
-                del self._behind_since[address, follower]
-                self._shrink(address, follower)
-        if self.cluster.manager.tasks:
-            self._happens(TimePassed(self.now_ms))
         self.settle()
-
-    def settle(self) -> None:
-        """Followers fetch what there is, and leaders take those that have caught up into the ISR."""
-        while self._unsettled:
-            address = min(self._unsettled)
-            self._unsettled.discard(address)
-            if address in self.cluster.controller.partitions:
-                self._replicate(address)
 
     # Inside.
 
-    def _fenced(self, broker: int) -> bool:
-        registration = self.cluster.controller.brokers.get(broker)
-        return registration is None or registration.fenced
+    def _do_what_is_due(self) -> None:
+        """Everything that is due by now, so that nothing of it stays due."""
+        for broker, since in sorted(self._silent_since.items()):
+            if self.now_ms - since >= self.timing.session_ms and not self._fenced(broker):
+                if self._happens(events.BrokerFenced(broker)).error != NONE:
+                    self._silent_since[broker] = self.now_ms  # the controller fails at it, and tries again
+                self._tend(broker)
+                self._broker_moved(broker)
+        for broker, at_ms in sorted(self._unfenced_at.items()):
+            if self.now_ms >= at_ms:
+                del self._unfenced_at[broker]
+                self._starting.discard(broker)
+                self._changed(self._happens(events.BrokerUnfenced(broker)))
+                self._broker_moved(broker)
+        self._shrink_what_is_due()
+        recovery_ms = self._recoveries.next_ms(self.cluster.manager)
+        if recovery_ms is not None and recovery_ms <= self.now_ms:
+            self._recoveries.seen(self.now_ms)
+            self._changed(self._happens(TimePassed(self.now_ms)))
+        unclean_ms = self._unclean_due_ms()
+        if unclean_ms is not None and unclean_ms <= self.now_ms:
+            self._next_unclean_ms = self.now_ms + (self.timing.unclean_ms or 0)
+            self._changed(self._happens(events.UncleanElectionTask()))
+        self._flush_what_is_due()
 
-    def _happens(self, event: events.Event | RecoveryEvent) -> Stepped:
-        self._tell_the_time()
-        self.cluster, done = self.cluster.after(event)
-        self._stepped(done)
-        return done
+    def _unclean_due_ms(self) -> int | None:
+        controller = self.cluster.controller
+        if self.timing.unclean_ms is None or controller.rules.kip966 or not self._unclean_is_allowed():
+            return None
+        if all(partition.leader is not None for partition in controller.partitions.values()):
+            return None
+        return self._next_unclean_ms
 
-    def _tell_the_time(self) -> None:
-        """The Unclean Recovery Manager counts its times from the moment at which something happens."""
-        manager = self.cluster.manager
-        if manager.now_ms < self.now_ms:
-            self.cluster = replace(self.cluster, manager=replace(manager, now_ms=self.now_ms))
-
-    def _stepped(self, done: Stepped) -> None:
-        self.changes += 1
-        for one in self._awaited:
-            one.take(done)
-        self._awaited = [one for one in self._awaited if one.pending]
+    def _unclean_is_allowed(self) -> bool:
+        """Whether any topic allows unclean elections; mostly none does, which is found out cheaply."""
+        controller = self.cluster.controller
+        levels = (controller.static, controller.cluster, *controller.topics.values())
+        return any(level.unclean_leader_election for level in levels)
 
     def _gone(self, broker: int) -> None:
+        """The process has ended."""
         self.paused -= {broker}
         self._registers.discard(broker)
+        self._strays.discard(broker)
+        self._starting.discard(broker)
         self._unfenced_at.pop(broker, None)
         self._silent_since.setdefault(broker, self.now_ms)
-        self._everything_moved()
+        self._broker_moved(broker)
 
     def _links_changed(self) -> None:
-        for broker in self.cluster.controller.brokers:
+        for broker in sorted({*self.cluster.controller.brokers, *self._registers}):
             self._tend(broker)
+        self._look_at_lags_again()
         self._everything_moved()
 
-    def _tend(self, broker: int) -> None:
+    def _tend(self, broker: int, *, unfenced_in_ms: int | None = None) -> None:
         """The broker's dealings with the controller, by whether they reach each other."""
         if not self.linked(broker, self.controller):
             self.out_of_touch.setdefault(broker, self.cluster.controller)
             self._silent_since.setdefault(broker, self.now_ms)
             self._unfenced_at.pop(broker, None)
             return
-        self.out_of_touch.pop(broker, None)
         if broker in self._registers:
-            clean = broker not in self.cluster.crashed
-            if self._happens(events.BrokerRegistered(broker, clean=clean)).error == NONE:
-                self._registers.discard(broker)
-        if self.runs(broker):
-            self._silent_since.pop(broker, None)
-            if self._fenced(broker):
-                self._unfenced_at.setdefault(broker, self.now_ms + self.timing.start_ms)
-
-    def _everything_moved(self) -> None:
-        self._moved(self.cluster.controller.partitions)
-
-    def _moved(self, addresses: Iterable[TopicPartition]) -> None:
-        self.changes += 1
-        self._unsettled.update(addresses)
-        self.settle()
-
-    def _replicate(self, address: TopicPartition) -> None:
-        leader = self.cluster.serving(address)
-        state = self.cluster.controller.partitions[address]
-        if leader is None:
-            self._forget_behind(address, ())
+            self._register(broker)
+        if broker not in self.cluster.controller.brokers or not self.runs(broker):
             return
-        reached = tuple(
-            replica
-            for replica in state.replicas
-            if replica == leader or (self.cluster.running(replica) and self.linked(leader, replica))
-        )
-        self.cluster = self.cluster.replicate(address, reached)
-        self._grow(address, leader, reached)
-        self._watch_followers(address, leader, reached)
+        self.out_of_touch.pop(broker, None)
+        self._silent_since.pop(broker, None)
+        if self._fenced(broker):
+            in_ms = self.timing.start_ms if unfenced_in_ms is None else unfenced_in_ms
+            self._unfenced_at.setdefault(broker, self.now_ms + in_ms)
 
-    def _grow(self, address: TopicPartition, leader: int, reached: Collection[int]) -> None:
-        state, replication = self.cluster.controller.partitions[address], self.cluster.replication[address]
-        joining = [one for one in reached if one not in state.isr and caught_up(replication, one)]
-        if joining and self.linked(leader, self.controller):
-            members = {*state.isr, *joining}
-            self._propose(address, tuple(one for one in state.replicas if one in members))
-
-    def _shrink(self, address: TopicPartition, follower: int) -> None:
-        state, leader = self.cluster.controller.partitions.get(address), None
-        if state is not None:
-            leader = self.cluster.serving(address)
-        if state is None or leader is None or follower not in state.isr or not self.linked(leader, self.controller):
+    def _register(self, broker: int) -> None:
+        if self._session_is_valid(broker):
             return
-        self._propose(address, tuple(one for one in state.isr if one != follower))
-
-    def _propose(self, address: TopicPartition, isr: tuple[int, ...]) -> None:
-        self._tell_the_time()
-        self.cluster = self.cluster.propose(address, isr)
-        self.cluster, done = self.cluster.deliver(address)
-        self._stepped(done)
+        registration = self.cluster.controller.brokers.get(broker)
+        rack = None if registration is None else registration.rack
+        clean = broker not in self.cluster.crashed
+        done = self._happens(events.BrokerRegistered(broker, clean=clean, rack=rack))
         if done.error == NONE:
-            leader = self.cluster.serving(address)
-            if leader is not None:
-                self.cluster = self.cluster.replicate(address, self._in_reach(address, leader))
+            self._registers.discard(broker)
+            self._starting.add(broker)
+            self._changed(done)
 
-    def _in_reach(self, address: TopicPartition, leader: int) -> tuple[int, ...]:
-        state = self.cluster.controller.partitions[address]
-        return tuple(
-            one for one in state.replicas if self.cluster.running(one) and (one == leader or self.linked(leader, one))
-        )
+    def _session_is_valid(self, broker: int) -> bool:
+        """Whether the controller still counts on the incarnation that was there before."""
+        registration = self.cluster.controller.brokers.get(broker)
+        if registration is None or not registration.active:
+            return False
+        return self.now_ms - self._silent_since.get(broker, self.now_ms) < self.timing.session_ms
 
-    def _watch_followers(self, address: TopicPartition, leader: int, reached: Collection[int]) -> None:
-        """Followers that cannot fetch what the leader has fall behind (Replica.isCaughtUp)."""
-        replication = self.cluster.replication[address]
-        log, leadership = replication.leader_log, replication.leadership
-        if log is None or leadership is None:
-            return
-        behind = [
-            one
-            for one in self.cluster.controller.partitions[address].isr
-            if one != leader and one not in reached and leadership.ends.get(one, -1) < log.end
-        ]
-        for follower in behind:
-            self._behind_since.setdefault((address, follower), self.now_ms)
-        self._forget_behind(address, behind)
 
-    def _forget_behind(self, address: TopicPartition, but: Collection[int]) -> None:
-        for key in [key for key in self._behind_since if key[0] == address and key[1] not in but]:
-            del self._behind_since[key]
+_OF_A_BROKER = (
+    events.BrokerRegistered,
+    events.BrokerFenced,
+    events.BrokerUnfenced,
+    events.ControlledShutdown,
+    events.BrokerUnregistered,
+    events.DirectoryFailed,
+)
+_OF_ONE_PARTITION = (events.Reassigned, events.DirectoryAssigned, events.PartitionAltered)
+_OF_NAMED_PARTITIONS = (
+    events.LeadersElected,
+    events.PreferredElectionTask,
+    events.UncleanElectionTask,
+    LogInfoAnswered,
+    LogInfoFailed,
+    ManualRecovery,
+    TimePassed,
+    ControllerFailedOver,
+)

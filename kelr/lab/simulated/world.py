@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import bisect
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
 from uuid import UUID
@@ -94,8 +94,8 @@ class World:
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        """The controller and all brokers, running or not."""
-        return (self.controller, *sorted(self.brokers))
+        """The controller and all brokers, running or not, and those whose registration was removed."""
+        return (self.controller, *sorted({*self.brokers, *self.ports} - {self.controller}))
 
     def listens(self, node: int) -> bool:
         """Whether the node's process runs."""
@@ -147,7 +147,7 @@ class World:
             index = int.from_bytes(topic_id.bytes[8:], "big")
             alike = self.alike.name(index)
             return alike if index < self.alike.topics and self.is_alike(alike) else None
-        return next((topic for topic in self._known().names if self.topic_id(topic) == topic_id), None)
+        return None  # an id is made when it is first told, so that nobody can know another one
 
     # Partitions.
 
@@ -178,17 +178,12 @@ class World:
 
     def own(self, address: TopicPartition) -> TopicPartition:
         """Give a partition a state of its own, before something happens to it alone."""
-        cluster, stand_in = self.running.cluster, self._stand_in(address)
-        if address not in cluster.controller.partitions and stand_in is not None:
-            state = self.state(address)
-            assert state is not None
-            self.running.cluster = cluster.copied(stand_in, state)
+        self._own((address,))
         return address
 
     def own_topic(self, topic: str) -> None:
         """The same for all partitions of a topic: before its configs change, or it is deleted."""
-        for partition in range(self.partitions(topic)):
-            self.own(TopicPartition(topic, partition))
+        self._own(TopicPartition(topic, partition) for partition in range(self.partitions(topic)))
 
     def part(self, topic: str) -> None:
         """Let a topic be one of its own, of another shape than those that it is alike with so far."""
@@ -216,6 +211,17 @@ class World:
 
     # Inside.
 
+    def _own(self, addresses: Iterable[TopicPartition]) -> None:
+        known, copies = self.running.cluster.controller.partitions, []
+        for address in addresses:
+            stand_in = self._stand_in(address)
+            if address not in known and stand_in is not None:
+                state = self.state(address)
+                assert state is not None
+                copies.append((state, stand_in))
+        if copies:
+            self.running.copy(copies)
+
     def _stand_in(self, address: TopicPartition) -> TopicPartition | None:
         return self.alike.stand_in(address) if self.is_alike(address.topic) else None
 
@@ -223,9 +229,10 @@ class World:
         return UUID(bytes=self._alike_ids + index.to_bytes(8, "big"))
 
     def _known(self) -> _Catalogue:
-        """The topics that are kept one by one; the controller's mapping is another one with each record."""
+        """The topics that are kept one by one; listed again only when a topic or a partition came or went."""
         partitions = self.running.cluster.controller.partitions
-        if self._catalogue is None or self._catalogue.source is not partitions:
+        version = self.running.topics_changed, len(partitions)
+        if self._catalogue is None or self._catalogue.version != version:
             self._catalogue = self._listed(partitions)
         return self._catalogue
 
@@ -236,14 +243,16 @@ class World:
         counts.pop(STAND_IN, None)
         partly = frozenset(topic for topic in counts if self.is_alike(topic))
         explicit = {topic: counts[topic] for topic in sorted(counts.keys() - partly)}
-        return _Catalogue(partitions, explicit, tuple(explicit), partly)
+        version = self.running.topics_changed, len(partitions)
+        return _Catalogue(version, explicit, tuple(explicit), partly)
 
 
 @dataclass(frozen=True, slots=True)
 class _Catalogue:
     """The topics in a mapping of the controller's partitions."""
 
-    source: Mapping[TopicPartition, PartitionState]
+    version: tuple[int, int]
+    """What it stands on: how often topics have changed, and how many partitions there are."""
     counts: Mapping[str, int]
     names: Sequence[str]
     """In order; without those that are alike."""

@@ -1,0 +1,203 @@
+"""What brokers do by themselves with logs: followers fetch, leaders grow and shrink ISRs, machines write to disks.
+
+Source: ReplicaManager and Partition (maybeExpandIsr, maybeShrinkIsr, isReplicaIsrEligible), Replica.isCaughtUp of
+Apache Kafka; KIP-841 for fenced followers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+from kelr.controller import Stepped
+from kelr.model import PartitionState, TopicPartition
+from kelr.simulation.ground import Ground
+from kelr.simulation.replication import caught_up
+
+MOST_ROUNDS = 100
+"""Each round ends with ISRs that have grown, so that a partition needs no more of them than it has replicas."""
+
+
+class Following(Ground):
+    """Looks after logs and ISRs; partitions that something happened to are `_moved`."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._unsettled: set[TopicPartition] = set(self.cluster.controller.partitions)
+        """Partitions whose followers have something to do."""
+        self._behind: dict[TopicPartition, tuple[int, dict[int, int]]] = {}
+        """The leader, and in-sync followers that do not have what it has: since when."""
+        self._lags: list[tuple[int, TopicPartition, int, int]] = []
+        """A heap: when a follower will have been behind for too long, and since when it is."""
+        self._unflushed: set[TopicPartition] = set()
+        """Partitions with records that may be on no disk yet."""
+        self._flush_at_ms: int | None = None
+        self._starting: set[int] = set()
+        """Brokers whose process has registered, and was not unfenced yet."""
+
+    def settle(self) -> None:
+        """Followers fetch what there is, and leaders take those that have caught up into the ISR."""
+        looked_at: set[TopicPartition] = set()
+        for _ in range(MOST_ROUNDS):
+            known = self.cluster.controller.partitions
+            addresses = sorted(address for address in self._unsettled if address in known)
+            self._unsettled.clear()
+            if not addresses:
+                break
+            looked_at.update(addresses)
+            self._fetch(addresses)
+            self._report(self._grown(addresses))
+        for address in looked_at:
+            self._watch_followers(address)
+
+    def _moved(self, addresses: Iterable[TopicPartition]) -> None:
+        self.changes += 1
+        self._unsettled.update(addresses)
+        self.settle()
+
+    def _changed(self, done: Stepped) -> None:
+        self._moved(change.after.address for change in done.changes)
+
+    def _everything_moved(self) -> None:
+        self._moved(self.cluster.controller.partitions)
+
+    def _broker_moved(self, broker: int) -> None:
+        """Something happened to a broker, and with it to every partition that has a replica there."""
+        partitions = self.cluster.controller.partitions
+        self._moved([address for address, partition in partitions.items() if broker in partition.replicas])
+
+    def _topic_moved(self, topic: str) -> None:
+        self._moved([address for address in self.cluster.controller.partitions if address.topic == topic])
+
+    # Fetching.
+
+    def _fetch(self, addresses: Sequence[TopicPartition]) -> None:
+        followers = {}
+        for address in addresses:
+            leader = self.cluster.serving(address)
+            if leader is not None:
+                followers[address] = self._in_reach(self.cluster.controller.partitions[address], leader)
+        before, self.cluster = self.cluster.replication, self.cluster.replicated(followers)
+        self._written(address for address in followers if self.cluster.replication[address] is not before[address])
+
+    def _in_reach(self, partition: PartitionState, leader: int) -> tuple[int, ...]:
+        """The replicas that have what the leader has: itself, and those that fetch from it."""
+        return tuple(one for one in partition.replicas if one == leader or self._fetches(partition, one, leader))
+
+    def _fetches(self, partition: PartitionState, follower: int, leader: int) -> bool:
+        """Whether a follower fetches: as long as its process runs and knows who leads, fenced or not."""
+        if follower not in self.cluster.controller.brokers or follower in self.cluster.down:
+            return False
+        if follower in self._starting or follower in (partition.offline_replicas or ()):
+            return False
+        if not self.linked(follower, leader):
+            return False
+        view = self.out_of_touch.get(follower)
+        if view is None:
+            return True
+        known = view.partitions.get(partition.address)
+        return known is not None and (known.leader, known.leader_epoch) == (leader, partition.leader_epoch)
+
+    # ISRs.
+
+    def _grown(self, addresses: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
+        """The ISRs with the followers that have caught up, where there are any that are not in it."""
+        controller, grown = self.cluster.controller, {}
+        for address in addresses:
+            state = controller.partitions[address]
+            if len(state.isr) == len(state.replicas):
+                continue
+            leader = self.cluster.serving(address)
+            if leader is None or not self.linked(leader, self.controller):
+                continue
+            reached, replication = self._in_reach(state, leader), self.cluster.replication[address]
+            joining = {
+                one
+                for one in reached
+                if one not in state.isr and controller.active(one) and caught_up(replication, one)
+            }
+            if joining:
+                grown[address] = tuple(one for one in state.replicas if one in joining or one in state.isr)
+        return grown
+
+    def _report(self, isrs: dict[TopicPartition, tuple[int, ...]]) -> None:
+        """Leaders tell the controller other ISRs; what becomes of them is for the followers to learn."""
+        if not isrs:
+            return
+        self._tell_the_time()
+        self.cluster, done = self.cluster.altered(isrs)
+        self._stepped(done)
+        self._unsettled.update(change.after.address for change in done.changes)
+
+    def _watch_followers(self, address: TopicPartition) -> None:
+        """Followers that do not have what the leader has fall behind (Replica.isCaughtUp)."""
+        partition, leader = self.cluster.controller.partitions[address], self.cluster.serving(address)
+        leadership = self.cluster.replication[address].leadership
+        log = self.cluster.replication[address].leader_log
+        if leader is None or leadership is None or log is None:
+            self._behind.pop(address, None)
+            return
+        # A new leader gives everybody the whole time.
+        led, before = self._behind.get(address, (leader, {}))
+        before = before if led == leader else {}
+        since = {
+            one: before.get(one, self.now_ms)
+            for one in partition.isr
+            if one != leader and leadership.ends.get(one, -1) < log.end
+        }
+        for follower in since.keys() - before.keys():
+            self._lag(address, follower, self.now_ms)
+        if since:
+            self._behind[address] = leader, since
+        else:
+            self._behind.pop(address, None)
+
+    def _lag(self, address: TopicPartition, follower: int, since_ms: int) -> None:
+        heappush(self._lags, (since_ms + self.timing.lag_ms, address, follower, since_ms))
+
+    def _shrink_what_is_due(self) -> None:
+        """Leaders drop followers that have been behind for replica.lag.time.max.ms.
+
+        One that cannot tell the controller tries again when it can.
+        """
+        due: dict[TopicPartition, set[int]] = {}
+        while self._lags and self._lags[0][0] <= self.now_ms:
+            _, address, follower, since = heappop(self._lags)
+            if self._behind.get(address, (0, {}))[1].get(follower) == since:
+                due.setdefault(address, set()).add(follower)
+        shrunk = {}
+        for address, followers in due.items():
+            partition, leader = self.cluster.controller.partitions.get(address), None
+            if partition is not None:
+                leader = self.cluster.serving(address)
+            if partition is not None and leader is not None and self.linked(leader, self.controller):
+                shrunk[address] = tuple(one for one in partition.isr if one not in followers)
+        self._report({address: isr for address, isr in shrunk.items() if isr})
+        self.settle()
+
+    def _forget_lags(self, topic: str) -> None:
+        self._behind = {address: lag for address, lag in self._behind.items() if address.topic != topic}
+
+    def _look_at_lags_again(self) -> None:
+        """Links have changed: leaders that could not tell the controller try again."""
+        for address, (_, since) in self._behind.items():
+            for follower, at_ms in since.items():
+                if at_ms + self.timing.lag_ms <= self.now_ms:
+                    heappush(self._lags, (self.now_ms, address, follower, at_ms))
+
+    # Disks.
+
+    def _written(self, addresses: Iterable[TopicPartition]) -> None:
+        self._unflushed.update(addresses)
+        if self._unflushed and self._flush_at_ms is None and self.timing.flush_ms is not None:
+            self._flush_at_ms = self.now_ms + self.timing.flush_ms
+
+    def _flush_what_is_due(self) -> None:
+        if self._flush_at_ms is None or self._flush_at_ms > self.now_ms:
+            return
+        known = self.cluster.replication
+        self.cluster = self.cluster.flushed_everywhere(address for address in self._unflushed if address in known)
+        self._unflushed.clear()
+        self._flush_at_ms = None
+        self.changes += 1
