@@ -1,8 +1,9 @@
 """kafka-python's connection manager, with kelr's own way of opening a connection.
 
 kafka-python's own looks names up inside the event loop, bounds no TLS handshake, leaves the socket of an attempt that
-failed to the garbage collector, and shuts a node out that failed, for up to half a minute. All of kafka-python is
-imported here at the top: import this module where it is used.
+failed to the garbage collector, shuts a node out that failed, for up to half a minute, makes room for whatever size an
+answer claims, and lets a reader die of bytes that it cannot decode. All of kafka-python is imported here at the top:
+import this module where it is used.
 """
 
 from __future__ import annotations
@@ -14,14 +15,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kafka import errors
+from kafka.net.connection import KafkaConnection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
+from kafka.protocol.api_message import ApiMessage
+from kafka.protocol.frame import KafkaBytes
+from kafka.protocol.parser import KafkaProtocol
+
+from kelr.sources.live.strict import MalformedError, decoded, header_of
+from kelr.sources.live.transport import Message
 
 AddressInfo = tuple[Any, ...]
 """What socket.getaddrinfo gives for one address."""
 
 _IN_PROGRESS = frozenset({"EINPROGRESS", "EWOULDBLOCK", "EAGAIN"})
+_PIECE_BYTES = 64 * 1024
+"""Read at once: more than a TLS record, so that none of one is left where no selector sees it."""
+_BYTES_A_ROUND = 16 * _PIECE_BYTES
+"""Read before anything else gets its turn, however fast the other side sends."""
+_SIZE_BYTES = 4
 
 
 class ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python has no types
@@ -44,6 +57,13 @@ class ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]  # kafka-
         back must not be taken for dead.
         """
         return 0.0
+
+    def get_connection(self, node_id: Any, **kwargs: Any) -> Any:
+        """The connection to this node, made where there is none."""
+        connection = super().get_connection(node_id, **kwargs)
+        # kafka-python names the class outright; nothing of a new connection has run yet.
+        connection.__class__ = _Connection
+        return connection
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
         """A connected transport, its TLS handshake done, by `timeout_at` (monotonic seconds)."""
@@ -100,23 +120,108 @@ class ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]  # kafka-
                 raise errors.KafkaConnectionError(f"TLS handshake failed: {error}") from error
 
 
-class _KeepsLastWords:
-    """Hands on what came right before the other side hung up.
+class _Connection(KafkaConnection):  # type: ignore[misc]  # kafka-python has no types
+    """A connection that takes answers strictly, and ends when it cannot."""
 
-    kafka-python's transports drop it, and with it a broker's words about refused credentials, where answer and end
-    arrive in one piece. The end is seen again by the next read.
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.parser = _StrictParser(
+            client_id=self.config["client_id"], receive_message_max_bytes=self.config["receive_message_max_bytes"]
+        )
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            super().data_received(data)
+        except errors.KafkaProtocolError:
+            raise
+        except Exception as error:
+            # Anything else ends the reading task alone: requests would wait for their timeouts, and tell of silence.
+            raise errors.KafkaProtocolError(f"what came back makes no sense ({error})") from error
+
+    def _maybe_throttle(self, response: Message) -> None:
+        """Nothing: the broker itself leaves a throttled client's next request waiting (KIP-219).
+
+        kafka-python refuses to send for as long as the answer says, be it a month, and kelr would take the broker for
+        unreachable.
+        """
+
+
+class _StrictParser(KafkaProtocol):  # type: ignore[misc]  # kafka-python has no types
+    """Answers out of the bytes of one connection: memory for what has come, and strict decoding."""
+
+    def __init__(self, **config: Any) -> None:
+        super().__init__(**config)
+        self._held = bytearray()
+
+    def receive_bytes(self, data: bytes) -> list[tuple[int, Message]]:
+        """The answers that are whole now, each with its correlation id.
+
+        Raises:
+            KafkaProtocolError: what came is no answer.
+        """
+        self._held += data
+        answers = []
+        while len(self._held) >= _SIZE_BYTES:
+            size = int.from_bytes(self._held[:_SIZE_BYTES], "big", signed=True)
+            self._validate_frame_size(size)
+            if len(self._held) < _SIZE_BYTES + size:
+                break
+            frame = bytes(memoryview(self._held)[_SIZE_BYTES : _SIZE_BYTES + size])
+            del self._held[: _SIZE_BYTES + size]
+            answers.append(self._answer(frame))
+        return answers
+
+    def _answer(self, frame: bytes) -> tuple[int, Message]:
+        if not self.in_flight_requests:
+            raise errors.CorrelationIdError("an answer to nothing that was asked")
+        asked = self.in_flight_requests[0]
+        kind = asked.get_response_class()
+        if not (isinstance(kind, type) and issubclass(kind, ApiMessage)):  # bare SASL tokens have no schema
+            held = KafkaBytes(len(frame))
+            held[:] = frame
+            whole: tuple[int, Message] = self._process_response(held)
+            return whole
+        self.in_flight_requests.popleft()
+        try:
+            correlation, at = header_of(kind, memoryview(frame), asked.request_api_version)
+            if correlation != asked.correlation_id:
+                raise errors.CorrelationIdError("the answer to another request")
+            return correlation, decoded(kind, memoryview(frame)[at:], asked.request_api_version)
+        except MalformedError as error:
+            raise errors.KafkaProtocolError(f"{kind[None].__name__}: {error}") from error
+
+
+class _ReadsInTurns:
+    """Reads a bounded piece at once, and hands on what came right before the other side hung up.
+
+    kafka-python's transports read for as long as there is something, and drop what came before an end, and with it a
+    broker's words about refused credentials, where answer and end arrive in one piece. The end is seen again by the
+    next read.
     """
 
+    _sock: socket.socket
+
     def _sock_recv(self) -> tuple[bytes, Exception | None]:
-        received, failure = super()._sock_recv()  # type: ignore[misc]  # from the transport that this is mixed into
-        return received, None if received else failure
+        received = bytearray()
+        try:
+            while len(received) < _BYTES_A_ROUND:
+                piece = self._sock.recv(_PIECE_BYTES)
+                if not piece:
+                    failure = None if received else errors.KafkaConnectionError("socket disconnected")
+                    return bytes(received), failure
+                received += piece
+        except (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            pass
+        except Exception as error:
+            return bytes(received), None if received else errors.KafkaConnectionError(error)
+        return bytes(received), None
 
 
-class _Connected(_KeepsLastWords, KafkaTCPTransport):  # type: ignore[misc]  # kafka-python has no types
+class _Connected(_ReadsInTurns, KafkaTCPTransport):  # type: ignore[misc]  # kafka-python has no types
     """A transport over a connected socket."""
 
 
-class _ConnectedTls(_KeepsLastWords, KafkaSSLTransport):  # type: ignore[misc]  # kafka-python has no types
+class _ConnectedTls(_ReadsInTurns, KafkaSSLTransport):  # type: ignore[misc]  # kafka-python has no types
     """A TLS transport over a socket whose handshake is done; kafka-python's would wrap the socket itself."""
 
     def __init__(self, net: NetworkSelector, sock: ssl.SSLSocket, host: str) -> None:
