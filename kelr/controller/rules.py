@@ -168,7 +168,11 @@ def choose_rules(features: Features) -> ChosenRules:
     Kafka does not tell its version, but the highest metadata.version that its software supports changes with each
     minor release. Patch releases share it: 4.1.0 cannot be told from 4.1.1. That is the software of the broker that
     answered; the controllers, which elect, may run an older one as long as metadata.version is not raised to it.
+
+    A cluster whose brokers take ElectLeaders v3 has the whole of KIP-966.
     """
+    if features.elects_natively:
+        return _whole_kip(features)
     chosen = _by_software(features)
     newest, finalized = (features.supported or {}).get(METADATA_FEATURE), features.metadata_version
     if newest is None or finalized is None or finalized >= newest or not chosen.rules.elr:
@@ -178,6 +182,14 @@ def choose_rules(features: Features) -> ChosenRules:
         return chosen
     reason = f"{chosen.reason}, but it is {finalized}: controllers may still run older software ({older.rules.name})"
     return ChosenRules(chosen.rules, reason, certain=False)
+
+
+def _whole_kip(features: Features) -> ChosenRules:
+    """The KIP's rules, each topic's strategy by its configs."""
+    reason = f"brokers take ElectLeaders v{features.elect_leaders}, which is KIP-966's"
+    if features.elr_enabled is False:
+        return ChosenRules(replace(KIP966, elr=False), f"{reason}; ELR is off", certain=True)
+    return ChosenRules(KIP966, reason, certain=True)
 
 
 def _by_software(features: Features) -> ChosenRules:

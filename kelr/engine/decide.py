@@ -97,6 +97,8 @@ def _cluster_rules(snapshot: Snapshot, own: ChosenRules, rules: RuleSet) -> str 
     """
     if rules.name == own.rules.name or snapshot.cluster.partitions_source == _ON_PAPER:
         return None
+    if own.rules.kip966 and rules.kip966:
+        return None  # each topic's strategy, which may have been configured otherwise than kelr can read
     return own.rules.name if own.certain or rules.kip966 else None
 
 

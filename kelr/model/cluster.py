@@ -8,6 +8,8 @@ from enum import StrEnum
 
 ELR_FEATURE = "eligible.leader.replicas.version"
 METADATA_FEATURE = "metadata.version"
+NATIVE_ELECT_LEADERS = 3
+"""The version of ElectLeaders that KIP-966 adds."""
 
 
 class BrokerStatus(StrEnum):
@@ -49,6 +51,9 @@ class Features:
     finalized: Mapping[str, int] | None = None
     supported: Mapping[str, int] | None = None
     """Feature name to the highest level that the broker's software knows: the closest thing to a version number."""
+    elect_leaders: int | None = None
+    """The newest version of ElectLeaders that the answering broker takes; None where it was not looked at. Version 3 is
+    KIP-966's, and in no release."""
 
     @property
     def elr_enabled(self) -> bool | None:
@@ -56,6 +61,11 @@ class Features:
         if self.finalized is None:
             return None
         return self.finalized.get(ELR_FEATURE, 0) >= 1
+
+    @property
+    def elects_natively(self) -> bool:
+        """Whether ElectLeaders v3 is there: it names the wanted leader, and elects by logs (KIP-966)."""
+        return self.elect_leaders is not None and self.elect_leaders >= NATIVE_ELECT_LEADERS
 
     @property
     def metadata_version(self) -> int | None:

@@ -42,6 +42,8 @@ class Method(StrEnum):
     REORDER = "reorder"
     """AlterPartitionReassignments with the same replicas and the wanted one first, ElectLeaders UNCLEAN, then the old
     order again: how a designation is done on every released broker."""
+    NATIVE = "native"
+    """ElectLeaders v3 with the wanted replica named (KIP-966): that one is elected, or nobody. No order is changed."""
 
 
 class Consent(StrEnum):

@@ -349,5 +349,8 @@ class _NoHand:
     def elect(self, election: Election, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, str]:
         raise UsageError(f"nothing is elected while a plan is only checked: {len(partitions)} partitions ({election})")
 
+    def designate(self, leaders: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, str]:
+        raise UsageError(f"nothing is elected while a plan is only checked: {len(leaders)} partitions")
+
     def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
         raise UsageError(f"nothing is written while a plan is only checked: {name}={value} of {topic}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kelr.controller import Election
@@ -18,6 +18,9 @@ from kelr.recovery.reading import States, read_decided, read_states, wait_until
 from kelr.recovery.requests import Requests
 from kelr.recovery.restoring import order_of, outlast_elections, put_back
 from kelr.recovery.site import Site
+
+Ask = Callable[[Sequence[Course]], Mapping[TopicPartition, str]]
+"""Asks for the elections of these; Kafka's name of an error for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +103,21 @@ class Batch:
         if moved:
             self._reorder(moved)
             self._look_again([course for course in self._fit() if not course.moved])
-        others = [course for course in self._fit() if course.planned.method is not Method.PREFERRED]
-        if others:
-            self._elect(Election.UNCLEAN, others)
-            self._look_again([course for course in self._fit() if not course.asked])
-        preferred = [course for course in self._fit() if not course.asked]
-        if preferred:
-            self._elect(Election.PREFERRED, preferred)
+        rounds = (
+            ("designation", {Method.NATIVE}, self._designated),
+            (Election.UNCLEAN, {Method.REORDER, Method.UNCLEAN}, self._asked_for(Election.UNCLEAN)),
+            (Election.PREFERRED, {Method.PREFERRED}, self._asked_for(Election.PREFERRED)),
+        )
+        begun = False
+        for name, methods, ask in rounds:
+            if not any(course.planned.method in methods for course in self._fit()):
+                continue
+            if begun:
+                self._look_again([course for course in self._fit() if not course.asked])
+            courses = [course for course in self._fit() if course.planned.method in methods]
+            if courses:
+                self._elect(name, courses, ask)
+                begun = True
 
     def _fit(self) -> list[Course]:
         return [course for course in self._courses.values() if course.fit]
@@ -175,12 +186,25 @@ class Batch:
             return moved_on_reordered(planned, course.judged, cluster, state, rules=rules)
         return moved_on(planned, course.judged, course.before, cluster, state, rules=rules)
 
-    def _elect(self, election: Election, courses: Sequence[Course]) -> None:
+    def _asked_for(self, election: Election) -> Ask:
+        """Kafka's own election of this type."""
+
+        def ask(courses: Sequence[Course]) -> Mapping[TopicPartition, str]:
+            return self._requests.elect(election, [course.address for course in courses], self._still_without)
+
+        return ask
+
+    def _designated(self, courses: Sequence[Course]) -> Mapping[TopicPartition, str]:
+        """The election that names the leaders."""
+        leaders = {course.address: course.planned.elect for course in courses}
+        return self._requests.designate(leaders, self._still_without)
+
+    def _elect(self, election: str, courses: Sequence[Course], ask: Ask) -> None:
         self._tell(Stage.ELECT, f"electing leaders of {_count(len(courses))} ({election})")
         for course in courses:
             course.asked = True
         try:
-            answers = self._requests.elect(election, [course.address for course in courses], self._still_without)
+            answers = ask(courses)
         except UsageError:
             for course in courses:
                 course.asked = (JournalStep.ELECT, course.address) in self._requests.sent

@@ -37,5 +37,11 @@ class Hand(Protocol):
         ``NONE`` does not mean that the wanted replica leads: read the partition again.
         """
 
+    def designate(self, leaders: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, str]:
+        """ElectLeaders v3: elect exactly this replica of each partition, or nobody (KIP-966).
+
+        ``UNSUPPORTED_VERSION`` where the cluster does not take that version; then nothing was sent.
+        """
+
     def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
         """IncrementalAlterConfigs: set one config of one topic, or with None remove the topic's own value."""

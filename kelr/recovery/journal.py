@@ -16,7 +16,7 @@ from typing import Any, Self
 from kelr import __version__
 from kelr.controller import Election
 from kelr.durable import AppendOnlyFile
-from kelr.model import TopicPartition
+from kelr.model import ElectionType, TopicPartition
 from kelr.model.plan import Applied, Plan
 from kelr.recovery.consent import Consented
 from kelr.recovery.places import cluster_directory
@@ -132,6 +132,11 @@ class Journal:
         """ElectLeaders is about to be sent."""
         changes = [_names(at) for at in sorted(partitions)]
         self._write(Line.INTENT, step=JournalStep.ELECT, election=election, changes=changes)
+
+    def intend_designation(self, leaders: Mapping[TopicPartition, int]) -> None:
+        """ElectLeaders v3 is about to be sent, which names the leaders."""
+        changes = [{**_names(at), "leader": leader} for at, leader in sorted(leaders.items())]
+        self._write(Line.INTENT, step=JournalStep.ELECT, election=ElectionType.DESIGNATION, changes=changes)
 
     def intend_config(self, topic: str, name: str, *, old: str | None, new: str | None, restores: bool) -> None:
         """IncrementalAlterConfigs is about to be sent; None is the lack of a value of the topic's own."""

@@ -22,7 +22,13 @@ from kelr.recovery.site import Site
 
 NOT_SENT = "NOT_SENT"
 """kelr's name where no broker could be reached, so that the request was not sent."""
-REPEATED = UNCERTAIN | {NOT_SENT, "NOT_CONTROLLER", "THROTTLING_QUOTA_EXCEEDED", "BROKER_NOT_AVAILABLE"}
+REPEATED = UNCERTAIN | {
+    NOT_SENT,
+    "NOT_CONTROLLER",
+    "THROTTLING_QUOTA_EXCEEDED",
+    "BROKER_NOT_AVAILABLE",
+    "REQUEST_LIMIT_REACHED",
+}
 """Answers after which the request is repeated, if the partition is still as it was."""
 
 Again = Callable[[TopicPartition, PartitionState], bool]
@@ -74,6 +80,20 @@ class Requests:
             return self._sent(JournalStep.ELECT, asked, lambda: self.site.hand.elect(election, asked))
 
         return self._repeated(JournalStep.ELECT, tuple(partitions), send, again)
+
+    def designate(self, leaders: Mapping[TopicPartition, int], again: Again) -> Mapping[TopicPartition, str]:
+        """Ask for exactly these leaders; Kafka's name of an error for each.
+
+        Raises:
+            UsageError: the journal cannot be written; nothing was sent.
+        """
+
+        def send(wanted: Collection[TopicPartition]) -> Mapping[TopicPartition, str]:
+            asked = {at: leaders[at] for at in sorted(wanted)}
+            self.note(lambda: self.journal.intend_designation(asked))
+            return self._sent(JournalStep.ELECT, asked, lambda: self.site.hand.designate(asked))
+
+        return self._repeated(JournalStep.ELECT, leaders, send, again)
 
     def late_until(self, steps: Collection[JournalStep], addresses: Collection[TopicPartition]) -> float | None:
         """Until when one of these requests may still take effect; None where none may."""

@@ -66,6 +66,7 @@ class ClusterLine(_Line):
     brokers: tuple[BrokerLine, ...]
     finalized: dict[Text, Level] | None = None
     supported: dict[Text, Level] | None = None
+    elect_leaders: Level | None = None
     controller: Int32 | None = None
     brokers_source: Text
     partitions_source: Text
@@ -89,6 +90,7 @@ class ClusterLine(_Line):
             ),
             finalized=None if features.finalized is None else dict(features.finalized),
             supported=None if features.supported is None else dict(features.supported),
+            elect_leaders=features.elect_leaders,
             controller=cluster.controller,
             brokers_source=cluster.brokers_source,
             partitions_source=cluster.partitions_source,
@@ -102,7 +104,7 @@ class ClusterLine(_Line):
                 Broker(broker.id, broker.status, broker.host, broker.port, broker.rack, broker.broker_epoch)
                 for broker in self.brokers
             ),
-            features=Features(self.finalized, self.supported),
+            features=Features(self.finalized, self.supported, self.elect_leaders),
             controller=self.controller,
             brokers_source=self.brokers_source,
             partitions_source=self.partitions_source,

@@ -116,12 +116,18 @@ def method_in_words(election: PlannedElection) -> str:
         return "ElectLeaders PREFERRED."
     if election.method is Method.UNCLEAN:
         return f"ElectLeaders UNCLEAN, which takes broker {election.elect} by itself."
+    if election.method is Method.NATIVE:
+        return (
+            f"ElectLeaders v3 that names broker {election.elect} (KIP-966): it is elected, or nobody. No order changes."
+        )
     order, after = (",".join(map(str, replicas)) for replicas in (election.order, election.restores))
     return f"Give its replicas the order {order}, ElectLeaders UNCLEAN, then the order {after} again. No data moves."
 
 
 def method_in_short(election: PlannedElection) -> str:
     """For a table's cell."""
+    if election.method is Method.NATIVE:
+        return "elect by name"
     return "reorder, elect, restore" if election.method is Method.REORDER else f"elect {election.method.value}"
 
 

@@ -234,6 +234,9 @@ class SimulatedHand:
         assert partitions
         return self._each("elect", partitions, lambda at: events.LeadersElected(election, (at,)))
 
+    def designate(self, leaders: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, str]:
+        raise AssertionError("no released cluster is told whom to elect")
+
     def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
         assert name == "min.insync.replicas"
         event = (

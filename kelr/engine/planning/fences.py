@@ -196,7 +196,7 @@ def _outcome(planned: PlannedElection, subject: Subject) -> Iterator[Difference]
             subject.decision.rules,
             "The election was looked at by other rules than those of the cluster.",
         )
-    if planned.method is Method.REORDER:
+    if planned.method in {Method.REORDER, Method.NATIVE}:
         outcome = subject.designation(planned.elect)
     else:
         kind = ElectionType.PREFERRED if planned.method is Method.PREFERRED else ElectionType.UNCLEAN

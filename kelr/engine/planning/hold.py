@@ -45,7 +45,9 @@ def _hold(subject: Subject, choice: Choice, method: Method, replica: int) -> Hol
     if method is Method.PREFERRED:
         return None
     if replica in (subject.state.isr or subject.case.elr):
-        text = f"If broker {replica} is back when the election runs, that elects it: it is in the ISR or ELR."
+        when = "before" if method is Method.NATIVE else "when"
+        what = "Kafka elects it by itself" if method is Method.NATIVE else "that elects it"
+        text = f"If broker {replica} is back {when} the election runs, {what}: it is in the ISR or ELR."
         return HoldDown(replica, HoldReason.ISR_OR_ELR, text)
     if method is Method.UNCLEAN and _comes_first(subject, choice, replica):
         text = (

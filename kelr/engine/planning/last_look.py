@@ -91,7 +91,7 @@ def _elects_another(
         status = subject.case.status(planned.elect)
         yield Difference("live", "live", status, f"broker {planned.elect}, which is to lead, is {status} now")
         return
-    if planned.method is Method.REORDER and not reordered:
+    if planned.method is Method.NATIVE or (planned.method is Method.REORDER and not reordered):
         outcome = subject.designation(planned.elect)
     else:
         kind = ElectionType.PREFERRED if planned.method is Method.PREFERRED else ElectionType.UNCLEAN

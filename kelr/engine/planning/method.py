@@ -14,12 +14,18 @@ from kelr.model import ElectedBy, ElectionType, Method, Situation
 def method_of(subject: Subject, choice: Choice) -> Method:
     """The requests that make the chosen replica the leader: the fewest that surely do.
 
+    A cluster with ElectLeaders v3 is told whom to elect, also where the choice was made by logs: what was shown, and
+    consented to, is what is done. Only an unclean election that somebody asked for is left to its controller.
+
     A plain unclean election takes the first live replica of the assignment. One that stands before the wanted replica
     and comes back at the last moment would be elected, whatever its log holds: so it is left to Kafka only where nobody
     stands before it, where logs decide (KIP-966's manager), or where somebody asked for that very election.
     """
     if choice.kind is ElectionType.PREFERRED:
         return Method.PREFERRED
+    case = subject.case
+    if case.rules.kip966 and case.cluster.features.elects_natively and choice.kind is not ElectionType.UNCLEAN:
+        return Method.NATIVE
     unclean = subject.outcome(ElectionType.UNCLEAN)
     by_itself = subject.state.leader is None and unclean is not None and unclean.elected == choice.elect
     surely = choice.kind is ElectionType.UNCLEAN or subject.case.rules.kip966 or not _before(subject, choice.elect)

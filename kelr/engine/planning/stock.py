@@ -50,8 +50,9 @@ def stock_files(plan: Plan) -> StockFiles:
         *_election("unclean", unclean),
         *_reordering("restore", "Restore the replicas' order", reordered, restore=True),
         *_election("preferred", preferred),
+        *_designations([one for one in plan.elections if one.method is Method.NATIVE]),
     )
-    return StockFiles(steps, tuple(_limits(reordered, unclean)))
+    return StockFiles(steps, tuple(_limits(plan, reordered, unclean)))
 
 
 def _reordering(name: str, title: str, elections: Sequence[PlannedElection], *, restore: bool) -> Iterator[StockStep]:
@@ -103,11 +104,27 @@ def _election(kind: str, elections: Sequence[PlannedElection]) -> Iterator[Stock
     yield StockStep(f"Elect ({kind}, {plural(len(elections), 'partition')})", file, _json(content), (line,))
 
 
-def _limits(reordered: Sequence[PlannedElection], unclean: Sequence[PlannedElection]) -> Iterator[str]:
+def _designations(elections: Sequence[PlannedElection]) -> Iterator[StockStep]:
+    """KIP-966's own tool: the file names the leaders."""
+    if not elections:
+        return
+    file = "elect-designation.json"
+    content = {
+        "partitions": [
+            {"topic": one.topic, "partition": one.partition, "desiredLeader": one.elect} for one in elections
+        ]
+    }
+    line = f"kafka-leader-election.sh {STOCK_CONNECTION} --election-type designation --path-to-json-file {file}"
+    yield StockStep(f"Elect by name ({plural(len(elections), 'partition')})", file, _json(content), (line,))
+
+
+def _limits(plan: Plan, reordered: Sequence[PlannedElection], unclean: Sequence[PlannedElection]) -> Iterator[str]:
     yield (
         "These tools look at nothing before they elect: compare leader, ISR, ELR and replica order with the plan first,"
         " and stop where anything differs."
     )
+    if any(one.method is Method.NATIVE for one in plan.elections):
+        yield "kafka-leader-election.sh knows designation where it comes with the whole of KIP-966, as no release does."
     if unclean:
         yield (
             "kafka-leader-election.sh elects whom Kafka's rules find, and reports success whoever that is: read who"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kelr.controller import RuleSet, choose_rules, rule_set
 from kelr.engine.case import Case, case_of
 from kelr.engine.reordering import left_out
-from kelr.model import Decision, ElectionType, Outcome, PartitionState, Snapshot, TopicPartition
+from kelr.model import Decision, ElectionType, Outcome, PartitionState, Snapshot, TopicConfig, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,4 +69,10 @@ def state_of(snapshot: Snapshot, address: TopicPartition) -> PartitionState | No
 def rules_of(snapshot: Snapshot, decision: Decision) -> RuleSet:
     """The rule set that the decision was made by; the cluster's own where the name is that of it."""
     own = choose_rules(snapshot.cluster.features).rules
-    return own if own.name == decision.rules else rule_set(decision.rules)
+    of_topic = own.of_topic(unclean_of(snapshot, decision.topic))
+    return next((rules for rules in (own, of_topic) if rules.name == decision.rules), None) or rule_set(decision.rules)
+
+
+def unclean_of(snapshot: Snapshot, topic: str) -> bool | None:
+    """unclean.leader.election.enable of a topic as the controller has it; None where that is not known."""
+    return snapshot.configs.get(topic, TopicConfig()).unclean_leader_election_of_the_controller

@@ -39,6 +39,8 @@ def undecided(case: Case) -> str:
 
 def notes_on_the_rules(snapshot: Snapshot, case: Case) -> Iterator[str]:
     """What to know where somebody asks what the whole of KIP-966 would do."""
+    if snapshot.cluster.features.elects_natively:
+        return
     yield "no release has these rules, which are the whole of KIP-966"
     known = case.state.last_known_elr
     if known is not None and len(known) == 1 and snapshot.cluster.partitions_source not in _KEEPS_THE_SET:

@@ -101,6 +101,8 @@ class LiveHand:
         if not orders:
             return {}
         answer = self._sent(requests.alter_reassignments(orders, timeout_s=self._request_s))
+        if isinstance(answer, Failure):
+            raise UnsupportedError(f"the broker cannot reorder replicas: {answer.detail}")
         if answer is None:
             return dict.fromkeys(orders, NO_ANSWER)
         error = error_name(answer.error_code)
@@ -138,6 +140,38 @@ class LiveHand:
         }
         return {at: answered.get(at, NO_ANSWER) for at in partitions}
 
+    def designate(self, leaders: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, str]:
+        """ElectLeaders v3 over kelr's own connection, at a broker that passes it on to the controller.
+
+        Raises:
+            ConnectError, AuthenticationError: no broker could be reached; nothing was sent.
+        """
+        wanted, answers = sorted(leaders.items()), dict[TopicPartition, str]()
+        for at in range(0, len(wanted), requests.ELECTIONS_A_REQUEST):
+            answers.update(self._designated(dict(wanted[at : at + requests.ELECTIONS_A_REQUEST]), begun=bool(at)))
+        return answers
+
+    def _designated(self, leaders: Mapping[TopicPartition, int], *, begun: bool) -> Mapping[TopicPartition, str]:
+        try:
+            answer = self._sent(requests.designate(leaders, timeout_s=self._request_s))
+        except ConnectError:
+            if begun:
+                return dict.fromkeys(leaders, "BROKER_NOT_AVAILABLE")  # not sent, after others that were
+            raise
+        if answer is None:
+            return dict.fromkeys(leaders, NO_ANSWER)
+        if isinstance(answer, Failure):
+            return dict.fromkeys(leaders, "UNSUPPORTED_VERSION")
+        error = error_name(answer.error_code)
+        if error != NONE:
+            return dict.fromkeys(leaders, error)
+        answered = {
+            TopicPartition(topic.topic, partition.partition_id): error_name(partition.error_code)
+            for topic in answer.replica_election_results
+            for partition in topic.partition_result
+        }
+        return {at: answered.get(at, NO_ANSWER) for at in leaders}
+
     def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
         """IncrementalAlterConfigs through the admin client."""
         from confluent_kafka.admin import (  # noqa: PLC0415 - a client library that few commands need
@@ -166,8 +200,9 @@ class LiveHand:
             told.update({topic.name: _operations_of_topic(topic) for topic in of_topics.topics})
         return Permissions(cluster, told)
 
-    def _sent(self, request: Message) -> Message | None:
-        """The answer of the first broker that can be reached; None where it was sent and nothing came back."""
+    def _sent(self, request: Message) -> Message | Failure | None:
+        """The answer of the first broker that can be reached; None where it was sent and nothing came back; a Failure
+        where that broker takes no such request, which was not sent then."""
         failures = []
         for node in self._brokers.nodes:
             answer = self._transport.exchange(node, request, timeout_s=self._request_s + _PATIENCE_S)
@@ -175,7 +210,7 @@ class LiveHand:
                 return answer
             failures.append(answer)
             if answer.kind is FailureKind.UNSUPPORTED:
-                raise UnsupportedError(f"the broker cannot reorder replicas: {answer.detail}")
+                return answer
             if answer.kind is not FailureKind.AUTHENTICATION and not answer.detail.startswith(_NEVER_SENT):
                 return None
         refused = next((failure for failure in failures if failure.kind is FailureKind.AUTHENTICATION), None)

@@ -32,17 +32,24 @@ class BrokerList:
 
 def features_of(versions: Message) -> Features:
     """Features from an ApiVersions answer; unknown before v3, which is when brokers began to tell."""
+    elect_leaders = newest_version(versions, requests.ELECT_LEADERS_KEY)
     if versions.API_VERSION < 3 or versions.finalized_features_epoch is None or versions.finalized_features_epoch < 0:
-        return Features()
+        return Features(elect_leaders=elect_leaders)
     return Features(
         finalized={feature.name: feature.max_version_level for feature in versions.finalized_features or ()},
         supported={feature.name: feature.max_version for feature in versions.supported_features or ()},
+        elect_leaders=elect_leaders,
     )
 
 
 def knows_request(versions: Message, key: int) -> bool:
     """Whether the broker that gave this ApiVersions answer takes requests of this key."""
     return any(api.api_key == key for api in versions.api_keys)
+
+
+def newest_version(versions: Message, key: int) -> int | None:
+    """The newest version of a request that the broker that gave this ApiVersions answer takes; None: it takes none."""
+    return next((api.max_version for api in versions.api_keys if api.api_key == key), None)
 
 
 def describe_cluster(ask: AskAny, ask_controller: AskController, versions: Message) -> tuple[Cluster, Reassignments]:

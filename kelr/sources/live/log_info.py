@@ -63,7 +63,7 @@ class LogInfoReader:
                     self.unusable = answer.detail
                     break
                 return answer
-            if not isinstance(answer.broker_epoch, int) or answer.broker_epoch < 0:
+            if answer.broker_epoch < 0:
                 self.unusable = "no answer to this request: it names no broker epoch"
                 break
             answered = self._taken(batch, answer)

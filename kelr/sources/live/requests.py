@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 from kelr import __version__
 from kelr.model import TopicPartition
+from kelr.model.cluster import NATIVE_ELECT_LEADERS
 from kelr.sources.live.decode import topic_id_uuid
+from kelr.sources.live.page_bytes import Skip, read_page
+from kelr.sources.live.questions import Question
 from kelr.sources.live.transport import Message
 
 DESCRIBE_TOPIC_PARTITIONS_KEY = 75
 METADATA_KEY = 3
+ELECT_LEADERS_KEY = 43
 FAR_OFFSET = 2**62
 """An offset beyond the end of every log, so that a Fetch with an epoch is always answered by that epoch's end."""
+ELECTIONS_A_REQUEST = 1000
+"""The most partitions that ElectLeaders v3 serves in one request (KIP-966)."""
+_DESIGNATION = 1
 _LATEST = -1
 _CONSUMER = -1
 _DEBUGGING_REPLICA = -2
@@ -23,39 +31,28 @@ _TOPIC_RESOURCE = 2
 _METADATA_LOG = "__cluster_metadata"
 
 
-def api_versions() -> Message:
+def api_versions() -> Question:
     """ApiVersions: the requests that this broker knows, and the cluster's features."""
-    from kafka.protocol.metadata import ApiVersionsRequest  # noqa: PLC0415
-
-    return ApiVersionsRequest(client_software_name="kelr", client_software_version=__version__)
+    return Question("ApiVersions", {"client_software_name": "kelr", "client_software_version": __version__})
 
 
-def describe_cluster(*, fenced: bool) -> Message:
+def describe_cluster(*, fenced: bool) -> Question:
     """DescribeCluster: v2 with fenced brokers, or the best older version without them."""
-    from kafka.protocol.admin.cluster import DescribeClusterRequest  # noqa: PLC0415
-
     if fenced:
-        return DescribeClusterRequest(
-            include_cluster_authorized_operations=False, include_fenced_brokers=True, min_version=2
-        )
-    return DescribeClusterRequest(include_cluster_authorized_operations=False, max_version=1)
+        fields = {"include_cluster_authorized_operations": False, "include_fenced_brokers": True}
+        return Question("DescribeCluster", fields, min_version=2)
+    return Question("DescribeCluster", {"include_cluster_authorized_operations": False}, max_version=1)
 
 
-def describe_quorum() -> Message:
+def describe_quorum() -> Question:
     """DescribeQuorum: who is the active controller. (DescribeCluster's answer names a random broker under KRaft.)"""
-    from kafka.protocol.admin.cluster import DescribeQuorumRequest  # noqa: PLC0415
-
-    topic = DescribeQuorumRequest.TopicData
-    return DescribeQuorumRequest(
-        topics=[topic(topic_name=_METADATA_LOG, partitions=[topic.PartitionData(partition_index=0)])]
-    )
+    topic = {"topic_name": _METADATA_LOG, "partitions": [{"partition_index": 0}]}
+    return Question("DescribeQuorum", {"topics": [topic]})
 
 
-def list_reassignments(*, timeout_s: float) -> Message:
+def list_reassignments(*, timeout_s: float) -> Question:
     """ListPartitionReassignments: every reassignment that is under way in the cluster."""
-    from kafka.protocol.admin.topics import ListPartitionReassignmentsRequest  # noqa: PLC0415
-
-    return ListPartitionReassignmentsRequest(timeout_ms=int(timeout_s * 1000), topics=None)
+    return Question("ListPartitionReassignments", {"timeout_ms": int(timeout_s * 1000), "topics": None})
 
 
 def alter_reassignments(orders: Mapping[TopicPartition, Sequence[int]], *, timeout_s: float) -> Message:
@@ -70,6 +67,36 @@ def alter_reassignments(orders: Mapping[TopicPartition, Sequence[int]], *, timeo
         by_topic.setdefault(at.topic, []).append(partition)
     topics = [Request.ReassignableTopic(name=name, partitions=partitions) for name, partitions in by_topic.items()]
     return Request(timeout_ms=int(timeout_s * 1000), topics=topics)
+
+
+def designate(leaders: Mapping[TopicPartition, int], *, timeout_s: float) -> Message:
+    """ElectLeaders v3, type 1: each partition gets this leader, or none (KIP-966). Changes the cluster.
+
+    The partitions are named one by one, each with its leader; a null list would stand for the whole cluster.
+
+    Raises:
+        ValueError: no partition is named.
+    """
+    from kelr.messages.classes import ElectLeadersRequest as Request  # noqa: PLC0415
+
+    if not leaders:
+        raise ValueError("an election names its partitions")
+    by_topic: dict[str, list[tuple[int, int]]] = {}
+    for at, leader in sorted(leaders.items()):
+        by_topic.setdefault(at.topic, []).append((at.partition, leader))
+    return Request(
+        election_type=_DESIGNATION,
+        topic_partitions=[
+            Request.TopicPartitions(
+                topic=topic,
+                partitions=[partition for partition, _ in pairs],
+                desired_leaders=[leader for _, leader in pairs],
+            )
+            for topic, pairs in by_topic.items()
+        ],
+        timeout_ms=int(timeout_s * 1000),
+        min_version=NATIVE_ELECT_LEADERS,
+    )
 
 
 def describe_cluster_operations() -> Message:
@@ -91,48 +118,44 @@ def topic_operations(topics: Sequence[str]) -> Message:
     )
 
 
-def describe_configs(topics: Sequence[str], names: Sequence[str]) -> Message:
+def describe_configs(topics: Sequence[str], names: Sequence[str]) -> Question:
     """DescribeConfigs of these configs of these topics, without synonyms."""
-    from kafka.protocol.admin.configs import DescribeConfigsRequest  # noqa: PLC0415
-
-    resource = DescribeConfigsRequest.DescribeConfigsResource
-    return DescribeConfigsRequest(
-        resources=[
-            resource(resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=list(names))
-            for topic in topics
-        ],
-        include_synonyms=False,
-        include_documentation=False,
-        min_version=1,
-    )
+    resources = [
+        {"resource_type": _TOPIC_RESOURCE, "resource_name": topic, "configuration_keys": list(names)}
+        for topic in topics
+    ]
+    fields = {"resources": resources, "include_synonyms": False, "include_documentation": False}
+    return Question("DescribeConfigs", fields, min_version=1)
 
 
-def metadata(topics: Sequence[str] | None) -> Message:
+def metadata(topics: Sequence[str] | None) -> Question:
     """Metadata of these topics, of no topic (an empty list), or of all (None). Never creates a topic.
 
     From v7 on an answer carries leader epochs, without which kelr can say nothing safe.
     """
-    from kafka.protocol.metadata import MetadataRequest  # noqa: PLC0415
-
-    listed = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
-    return MetadataRequest(
-        topics=listed,
-        allow_auto_topic_creation=False,
-        include_topic_authorized_operations=False,
-        include_cluster_authorized_operations=False,
-        min_version=7 if topics != [] else 1,
-    )
+    fields = {
+        "topics": None if topics is None else [{"name": topic} for topic in topics],
+        "allow_auto_topic_creation": False,
+        "include_topic_authorized_operations": False,
+        "include_cluster_authorized_operations": False,
+    }
+    return Question("Metadata", fields, min_version=7 if topics != [] else 1)
 
 
-def describe_topic_partitions(topics: Sequence[str], cursor: TopicPartition | None, limit: int) -> Message:
-    """DescribeTopicPartitions from `cursor` (inclusive); no topics means all of them."""
-    from kafka.protocol.admin.topics import DescribeTopicPartitionsRequest as Request  # noqa: PLC0415
+def describe_topic_partitions(
+    topics: Sequence[str], cursor: TopicPartition | None, limit: int, skip: Skip | None = None
+) -> Question:
+    """DescribeTopicPartitions from `cursor` (inclusive); no topics means all of them. Answered by a `PageBytes`.
 
-    return Request(
-        topics=[Request.TopicRequest(name=topic) for topic in topics],
-        response_partition_limit=limit,
-        cursor=None if cursor is None else Request.Cursor(topic_name=cursor.topic, partition_index=cursor.partition),
-    )
+    Args:
+        skip: unwanted partitions, which are passed over in the answer, and counted.
+    """
+    fields = {
+        "topics": [{"name": topic} for topic in topics],
+        "response_partition_limit": limit,
+        "cursor": None if cursor is None else {"topic_name": cursor.topic, "partition_index": cursor.partition},
+    }
+    return Question("DescribeTopicPartitions", fields, read=partial(read_page, skip=skip))
 
 
 def log_ends(partitions: Mapping[str, Sequence[int]], *, timeout_s: float) -> Message:
