@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kelr.model.cluster import TopicConfig
 from kelr.model.decision import Situation
@@ -18,3 +18,6 @@ class Described:
     min_isr: int | None
     """The effective min ISR: min(min.insync.replicas, replication factor); None where the config is not known."""
     config: TopicConfig
+    enough: int | None = field(default=None, compare=False)
+    """So many in sync are not under min ISR: the effective min ISR or, where that is not known and all that can be
+    asked for are in sync, as many as that."""

@@ -10,21 +10,24 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 from kelr.model import Cluster, LogAnswer, PartitionState, Selection, Snapshot, TopicConfig, TopicError, TopicPartition
+from kelr.sources.unwanted import Unwanted
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     """A run of partitions in address order, as one answer brought them."""
 
-    partitions: tuple[PartitionState, ...]
+    partitions: Sequence[PartitionState]
     topic_errors: tuple[TopicError, ...] = ()
     next_cursor: TopicPartition | None = None
     """Where the next page starts; None on the last page."""
     first_partition_replicas: Mapping[str, int] = field(default_factory=dict)
     """Replica count of partition 0 for the topics whose partition 0 this answer held, selected or not."""
+    left_out: int = 0
+    """Selected partitions that are not here, because they are unwanted."""
 
 
 Progress = Callable[[int, int], None]
@@ -74,6 +77,21 @@ class Source(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+@runtime_checkable
+class LeavesOut(Protocol):
+    """A source that can leave partitions out without reading them."""
+
+    def pages_without(
+        self,
+        unwanted: Unwanted,
+        selection: Selection,
+        *,
+        page_size: int | None = None,
+        start: TopicPartition | None = None,
+    ) -> Iterator[Page]:
+        """As `Source.pages`, without partitions that are certainly unwanted; `Page.left_out` counts them."""
 
 
 LogFilter = Callable[[PartitionState], bool]

@@ -34,6 +34,10 @@ class NamedTracker:
             if partition.topic in self._there:
                 self._there[partition.topic].add(partition.partition)
 
+    def saw_topic(self, topic: str) -> None:
+        """This topic exists; for selections of whole topics."""
+        self._topics.discard(topic)
+
     def failed(self, topic: str) -> None:
         """An error was reported for the whole topic; its partitions need no error of their own."""
         self._topics.discard(topic)

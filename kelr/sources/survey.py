@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import compress
 
 from kelr.engine import effective_min_isr, situation_of
 from kelr.model import Cluster, PartitionState, Selection, Situation, TopicConfig, TopicError, TopicPartition
 from kelr.model.described import Described
-from kelr.sources.base import Page, Source
+from kelr.model.rows import Kind, Rows, Run, described_rows, topics_of
+from kelr.sources.base import LeavesOut, Page, Source
+from kelr.sources.unwanted import Look, Unwanted
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
 """Kafka's own topics (Topic.java)."""
@@ -38,6 +41,14 @@ class Filters:
         """Whether something is looked for; leaving out internal topics looks for nothing."""
         return any(getattr(self, field.name) for field in fields(self) if field.name != "exclude_internal")
 
+    def unwanted(self, cluster: Cluster) -> Unwanted | None:
+        """What partitions look like that certainly do not pass; None where nothing is certain beforehand."""
+        looks = [(look(cluster, self), first) for name, (look, first) in _LOOKS.items() if getattr(self, name)]
+        certain = [(look, first) for look, first in looks if look is not None]
+        if not certain:
+            return None
+        return Unwanted(tuple(dict.fromkeys(look for look, _ in certain)), any(first for _, first in certain))
+
     def keeps(self, described: Described, cluster: Cluster) -> bool | None:
         """Whether the partition is one of those looked for; None where what is not known would decide."""
         verdicts = [verdict(described, cluster, self) for name, verdict in _VERDICTS.items() if getattr(self, name)]
@@ -50,7 +61,7 @@ class Filters:
 class SurveyPage:
     """The partitions of one page that the filters keep."""
 
-    partitions: tuple[Described, ...]
+    partitions: Sequence[Described]
     topic_errors: tuple[TopicError, ...] = ()
     read: int = 0
     """How many partitions the page held before the filters."""
@@ -82,17 +93,103 @@ def survey(
     cluster = source.cluster()
     configs: Mapping[str, TopicConfig] = {}
     first_replicas: dict[str, int] = {}
+    judges = _Judges(cluster, wanted)
     left = limit
-    for page in source.pages(selection, page_size=page_size, start=start):
-        topics = dict.fromkeys(partition.topic for partition in page.partitions)
+    # A limit ends the reading at a certain partition, and says how many were read before it.
+    unwanted = wanted.unwanted(cluster) if limit is None else None
+    for page in _pages(source, unwanted, selection, page_size, start):
+        topics = topics_of(page.partitions)
         configs = _configs_of(source, topics, configs)
         first_replicas = {**{t: n for t, n in first_replicas.items() if t in topics}, **page.first_partition_replicas}
-        described = [_describe(partition, cluster, configs, first_replicas) for partition in page.partitions]
-        result = _filtered(page, described, wanted, cluster, left)
+        if isinstance(page.partitions, Rows) and limit is None:
+            result = _filtered_rows(page, page.partitions, judges, configs, first_replicas)
+        else:
+            described = [_describe(partition, cluster, configs, first_replicas) for partition in page.partitions]
+            result = _filtered(page, described, wanted, cluster, left)
         yield result
         if result.cut_at is not None:
             return
         left = None if left is None else left - len(result.partitions)
+
+
+def _pages(
+    source: Source, unwanted: Unwanted | None, selection: Selection, page_size: int | None, start: TopicPartition | None
+) -> Iterator[Page]:
+    if unwanted is not None and isinstance(source, LeavesOut):
+        return source.pages_without(unwanted, selection, page_size=page_size, start=start)
+    return source.pages(selection, page_size=page_size, start=start)
+
+
+class _Judge(dict[Kind[PartitionState], tuple[Kind[Described], bool | None]]):
+    """What is said of each kind of partition of topics that have the same configs, and whether the filters keep it.
+
+    Nothing that is said depends on a partition's number or epoch, and of its topic's name only whether it is internal.
+    """
+
+    def __init__(self, judges: _Judges, config: TopicConfig, first_replicas: int | None, name: str) -> None:
+        self._judges = judges
+        self._config = config
+        self._first_replicas = first_replicas
+        self._name = name
+
+    def __missing__(self, kind: Kind[PartitionState]) -> tuple[Kind[Described], bool | None]:
+        state = replace(kind.example, topic=self._name) if self._name else kind.example
+        described = _judged(state, self._judges.cluster, self._config, self._first_replicas)
+        self._judges.remember()
+        judged = self[kind] = Kind(described), self._judges.filters.keeps(described, self._judges.cluster)
+        return judged
+
+
+class _Judges(dict[tuple[TopicConfig, int | None, str], _Judge]):
+    """All judges of a survey: one for each set of configs and replica count of partition 0."""
+
+    def __init__(self, cluster: Cluster, filters: Filters) -> None:
+        self.cluster = cluster
+        self.filters = filters
+        self._remembered = 0
+
+    def __missing__(self, key: tuple[TopicConfig, int | None, str]) -> _Judge:
+        judge = self[key] = _Judge(self, *key)
+        return judge
+
+    def remember(self) -> None:
+        """One more is remembered; when there are too many, all are forgotten."""
+        self._remembered += 1
+        if self._remembered > _MOST_JUDGED:
+            self._remembered = 0
+            for judge in self.values():
+                judge.clear()
+
+
+def _filtered_rows(
+    page: Page,
+    rows: Rows[PartitionState],
+    judges: _Judges,
+    configs: Mapping[str, TopicConfig],
+    first_replicas: Mapping[str, int],
+) -> SurveyPage:
+    """As `_filtered`, each kind of partition judged once."""
+    kept: list[Run[Described]] = []
+    undecided = 0
+    for run in rows.runs:
+        internal = run.topic if run.topic in INTERNAL_TOPICS else ""
+        judge = judges[configs[run.topic], first_replicas.get(run.topic), internal]
+        judged = list(map(judge.__getitem__, run.kinds))
+        kinds, verdicts = zip(*judged, strict=True)
+        undecided += verdicts.count(None)
+        if verdicts.count(True) == len(verdicts):
+            kept.append(Run(run.topic, run.topic_id, run.numbers, run.leader_epochs, kinds))
+        elif True in verdicts:
+            kept.append(
+                Run(
+                    run.topic,
+                    run.topic_id,
+                    tuple(compress(run.numbers, verdicts)),
+                    tuple(compress(run.leader_epochs, verdicts)),
+                    tuple(compress(kinds, verdicts)),
+                )
+            )
+    return SurveyPage(described_rows(kept), page.topic_errors, len(rows) + page.left_out, undecided)
 
 
 def _configs_of(
@@ -107,10 +204,16 @@ def _configs_of(
 def _describe(
     state: PartitionState, cluster: Cluster, configs: Mapping[str, TopicConfig], first_replicas: Mapping[str, int]
 ) -> Described:
-    config = configs[state.topic]
+    return _judged(state, cluster, configs[state.topic], first_replicas.get(state.topic))
+
+
+def _judged(state: PartitionState, cluster: Cluster, config: TopicConfig, first_replicas: int | None) -> Described:
     # Where partition 0 was not read (a cursor in the middle of the topic), its replica count is taken to be this one's.
-    min_isr = effective_min_isr(config.min_insync_replicas, first_replicas.get(state.topic, len(state.replicas)))
-    return Described(state, situation_of(state, cluster, min_isr), min_isr, config)
+    most = len(state.replicas) if first_replicas is None else first_replicas
+    min_isr = effective_min_isr(config.min_insync_replicas, most)
+    # Whatever the config says, no more than that can be asked for.
+    enough = most if min_isr is None and len(state.isr) >= most else min_isr
+    return Described(state, situation_of(state, cluster, enough), min_isr, config, enough)
 
 
 def _filtered(
@@ -126,7 +229,8 @@ def _filtered(
             kept.append(partition)
         undecided += verdict is None
     at_limit = limit is not None and len(kept) == limit
-    return SurveyPage(tuple(kept), page.topic_errors, len(described), undecided, page.next_cursor if at_limit else None)
+    read = len(described) + page.left_out
+    return SurveyPage(tuple(kept), page.topic_errors, read, undecided, page.next_cursor if at_limit else None)
 
 
 def _leaderless(described: Described, cluster: Cluster, _: Filters) -> bool | None:
@@ -135,7 +239,7 @@ def _leaderless(described: Described, cluster: Cluster, _: Filters) -> bool | No
 
 
 def _under_min_isr(described: Described, _: Cluster, __: Filters) -> bool | None:
-    return None if described.min_isr is None else len(described.state.isr) < described.min_isr
+    return None if described.enough is None else len(described.state.isr) < described.enough
 
 
 def _at_min_isr(described: Described, _: Cluster, __: Filters) -> bool | None:
@@ -179,6 +283,53 @@ def _in_rack(described: Described, cluster: Cluster, filters: Filters) -> bool |
 def _not_internal(described: Described, _: Cluster, __: Filters) -> bool | None:
     return described.state.topic not in INTERNAL_TOPICS
 
+
+_LookOf = Callable[[Cluster, Filters], Look | None]
+
+
+def _any_look(_: Cluster, __: Filters) -> Look:
+    return Look()
+
+
+def _live_leader(cluster: Cluster, _: Filters) -> Look:
+    return Look(leader_in=cluster.live)
+
+
+def _where_elr_is_known(cluster: Cluster, _: Filters) -> Look | None:
+    return Look() if cluster.features.elr_enabled is True else None
+
+
+def _all_live(cluster: Cluster, _: Filters) -> Look:
+    return Look(replicas_in=cluster.live)
+
+
+def _led_where_healthy_is_not_wanted(cluster: Cluster, filters: Filters) -> Look | None:
+    return None if Situation.HEALTHY in filters.situations else Look(leader_in=cluster.live)
+
+
+def _on_other_brokers(cluster: Cluster, filters: Filters) -> Look:
+    return Look(replicas_in=frozenset(broker.id for broker in cluster.brokers) - filters.brokers)
+
+
+def _in_other_racks(cluster: Cluster, filters: Filters) -> Look:
+    return Look(replicas_in=frozenset(broker.id for broker in cluster.brokers if broker.rack not in filters.racks))
+
+
+_LOOKS: Mapping[str, tuple[_LookOf, bool]] = {
+    "leaderless": (_live_leader, False),
+    "under_min_isr": (_any_look, True),
+    "under_replicated": (_any_look, False),
+    "has_elr": (_where_elr_is_known, False),
+    "has_last_known": (_where_elr_is_known, False),
+    "offline": (_all_live, False),
+    "situations": (_led_where_healthy_is_not_wanted, True),
+    "brokers": (_on_other_brokers, False),
+    "racks": (_in_other_racks, False),
+}
+"""How a partition that is well certainly fails each filter, and whether that holds only where it has as many replicas
+as partition 0."""
+
+_MOST_JUDGED = 16_384
 
 _VERDICTS = {
     "leaderless": _leaderless,

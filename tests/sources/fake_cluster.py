@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
 
 from kelr.model import Cluster, PartitionState, TopicPartition
 from kelr.model.cluster import BrokerStatus
+from kelr.sources.live.questions import Question, for_kafka_python
 from kelr.sources.live.transport import Ask, Dialogue, Failure, FailureKind, NodeAddress, NodeId, Pause
 
 Versions = Mapping[int, int]
@@ -417,7 +418,15 @@ class FakeTransport:
 
     def exchange(self, node: NodeId, request: Any, *, timeout_s: float | None = None) -> Any:
         assert timeout_s is None or timeout_s > 0
-        return self.cluster.answer(node, request)
+        if not isinstance(request, Question):
+            return self.cluster.answer(node, request)
+        answer = self.cluster.answer(node, for_kafka_python(replace(request, read=None)))
+        if request.read is None or isinstance(answer, Failure):
+            return answer
+        return request.read(bytes(answer.encode()))
+
+    def send_ahead(self, node: NodeId, request: Any) -> None:
+        """Left at that: requests are counted when they are asked for."""
 
     def exchange_all(self, node: NodeId, requests: Sequence[Any], *, timeout_s: float) -> Sequence[Any]:
         return [self.exchange(node, request, timeout_s=timeout_s) for request in requests]

@@ -75,6 +75,10 @@ class AnyBroker:
                 self._transport.pause(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
+    def ask_ahead(self, request: Message) -> None:
+        """Let the broker that is asked next work on a request that `ask` will make."""
+        self._transport.send_ahead(self.favourite, request)
+
     def ask_controller(self, *requests: Message) -> list[Message | Failure]:
         """The answers to requests that brokers pass on to the controller, sent together; Failures where it is silent.
 

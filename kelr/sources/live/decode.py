@@ -6,56 +6,144 @@ Apart from the requests, so that the page path can be read by a faster decoder w
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from uuid import UUID
 
 from kelr.model import PartitionState, TopicError, TopicPartition
+from kelr.model.rows import Kind, Rows, Run, states, topics_of
 from kelr.sources.live.failures import NONE, error_name
+from kelr.sources.live.page_bytes import PageBytes, TopicBytes, columns, members
 from kelr.sources.live.reassignments import NOT_ASKED, Reassignments
 from kelr.sources.live.transport import Message
 
 NO_LEADER = -1
 
 
+_MOST_KINDS = 16_384
+"""So many kinds of partitions are remembered, some 10 MiB of them; a cluster of 30 brokers has a few thousand."""
+
+
 @dataclass(frozen=True, slots=True)
 class Described:
     """What one answer described, in address order, before anything is selected."""
 
-    partitions: tuple[PartitionState, ...]
+    partitions: Sequence[PartitionState]
     errors: tuple[TopicError, ...] = ()
     next_cursor: TopicPartition | None = None
+    topics: Mapping[str, None] = field(default_factory=dict)
+    """The topics that were told of, those with errors left out."""
+    first_replicas: Mapping[str, int] = field(default_factory=dict)
+    """Replica count of partition 0, for the topics of which this answer holds it."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Partitions of each topic that were passed over unread, because nobody wants what they look like."""
 
 
-def described_partitions(
-    answer: Message, *, elr_enabled: bool | None, reassignments: Reassignments = NOT_ASKED
-) -> Described:
+class Kinds(dict[tuple[bytes, bytes], Kind[PartitionState]]):
+    """Kinds of partitions by the bytes that make them out, shared by all pages of a reading.
+
+    Args:
+        elr_enabled: whether the controller keeps ELR, None where that is unknown; decides what an empty list means.
+        adding: the replicas being added to a partition that no reassignment moves, and removed from it: none, or not
+            known.
+    """
+
+    def __init__(self, elr_enabled: bool | None, adding: tuple[int, ...] | None) -> None:  # noqa: FBT001
+        self._elr_enabled = elr_enabled
+        self._adding = adding
+
+    def __missing__(self, key: tuple[bytes, bytes]) -> Kind[PartitionState]:
+        if len(self) >= _MOST_KINDS:
+            self.clear()
+        kind = self[key] = Kind(self.state(key, self._adding, self._adding))
+        return kind
+
+    def state(
+        self, key: tuple[bytes, bytes], adding: tuple[int, ...] | None, removing: tuple[int, ...] | None
+    ) -> PartitionState:
+        """A partition that holds this, without a name."""
+        found = members(key)
+        return PartitionState(
+            topic="",
+            partition=0,
+            leader=None if found.leader == NO_LEADER else found.leader,
+            leader_epoch=0,
+            replicas=found.replicas,
+            isr=found.isr,
+            elr=_elr(found.elr, self._elr_enabled),
+            last_known_elr=_elr(found.last_known_elr, self._elr_enabled),
+            offline_replicas=found.offline,
+            adding=adding,
+            removing=removing,
+        )
+
+
+def kinds_of(elr_enabled: bool | None, reassignments: Reassignments) -> Kinds:  # noqa: FBT001
+    """An empty table for a reading."""
+    return Kinds(elr_enabled, None if reassignments.error is not None else ())
+
+
+def described_partitions(page: PageBytes, kinds: Kinds, reassignments: Reassignments = NOT_ASKED) -> Described:
     """A DescribeTopicPartitions answer.
 
     Partition error codes are left out on purpose: they say only that the leader is none (LEADER_NOT_AVAILABLE) or has
     no endpoint on this listener, and the leader is there to be seen.
 
     Args:
-        elr_enabled: whether the controller keeps ELR, None where that is unknown; decides what an empty list means.
+        kinds: made by `kinds_of` with the same reassignments.
         reassignments: what is under way, which the answer does not tell.
     """
-    partitions: list[PartitionState] = []
+    moving = {topic for topic, _ in reassignments.under_way}
+    runs: list[Run[PartitionState]] = []
     errors: list[TopicError] = []
-    for topic in answer.topics:
+    first_replicas: dict[str, int] = {}
+    left_out: dict[str, int] = {}
+    for topic in page.topics:
         error = error_name(topic.error_code)
         if error != NONE:
             errors.append(TopicError(topic.name or "", error))
             continue
-        topic_id = topic_id_text(topic.topic_id)
-        partitions.extend(
-            _described(topic.name, topic_id, partition, elr_enabled, reassignments) for partition in topic.partitions
-        )
-    cursor = answer.next_cursor
+        assert topic.name is not None
+        left_out[topic.name] = topic.left_out
+        run = _run(page.data, topic, kinds, reassignments if topic.name in moving else None)
+        runs.append(run)
+        if topic.first_replicas is not None:
+            first_replicas[topic.name] = topic.first_replicas
+        elif 0 in run.numbers:
+            first_replicas[topic.name] = len(run.kinds[run.numbers.index(0)].example.replicas)
+    cursor = page.next_cursor
     return Described(
-        tuple(sorted(partitions, key=_address)),
+        _in_order(runs),
         tuple(errors),
         None if cursor is None else TopicPartition(cursor.topic_name, cursor.partition_index),
+        dict.fromkeys(left_out),
+        first_replicas,
+        left_out,
     )
+
+
+def _run(data: bytes, topic: TopicBytes, kinds: Kinds, moving: Reassignments | None) -> Run[PartitionState]:
+    name = topic.name or ""
+    numbers, epochs, keys = columns(data, topic.pieces)
+    if moving is None:
+        found = list(map(kinds.__getitem__, keys))
+    else:
+        found = []
+        for number, key in zip(numbers, keys, strict=True):
+            adding, removing = moving.members(name, number, members(key).replicas)
+            found.append(Kind(kinds.state(key, adding, removing)))
+    return Run(name, topic_id_text(UUID(bytes=topic.topic_id)), numbers, epochs, found)
+
+
+def _in_order(runs: list[Run[PartitionState]]) -> Sequence[PartitionState]:
+    """Brokers send topics and partitions sorted; where one does not, they are sorted here."""
+    rows: Rows[PartitionState] = states(runs)
+    if not all(one.topic < other.topic for one, other in pairwise(runs)) or not all(
+        list(run.numbers) == sorted(run.numbers) for run in runs
+    ):
+        return tuple(sorted(rows, key=_address))
+    return rows
 
 
 def metadata_partitions(answer: Message, *, reassignments: Reassignments = NOT_ASKED) -> Described:
@@ -71,27 +159,9 @@ def metadata_partitions(answer: Message, *, reassignments: Reassignments = NOT_A
         partitions.extend(
             _from_metadata(topic.name, topic_id, partition, reassignments) for partition in topic.partitions
         )
-    return Described(tuple(sorted(partitions, key=_address)), tuple(errors))
-
-
-def _described(
-    topic: str, topic_id: str | None, partition: Message, elr_enabled: bool | None, reassignments: Reassignments
-) -> PartitionState:
-    adding, removing = reassignments.members(topic, partition.partition_index, partition.replica_nodes)
-    return PartitionState(
-        topic=topic,
-        partition=partition.partition_index,
-        leader=None if partition.leader_id == NO_LEADER else partition.leader_id,
-        leader_epoch=partition.leader_epoch,
-        replicas=tuple(partition.replica_nodes),
-        isr=tuple(partition.isr_nodes),
-        elr=_elr(partition.eligible_leader_replicas, elr_enabled),
-        last_known_elr=_elr(partition.last_known_elr, elr_enabled),
-        offline_replicas=tuple(partition.offline_replicas),
-        adding=adding,
-        removing=removing,
-        topic_id=topic_id,
-    )
+    partitions.sort(key=_address)
+    first = {state.topic: len(state.replicas) for state in partitions if state.partition == 0}
+    return Described(tuple(partitions), tuple(errors), topics=topics_of(partitions), first_replicas=first)
 
 
 def _from_metadata(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.failures import failure_of
+from kelr.sources.live.questions import Question, for_kafka_python
 from kelr.sources.live.transport import (
     Answer,
     Dialogue,
@@ -95,6 +96,9 @@ class KafkaTransport:
     def exchange(self, node: NodeId, request: Message, *, timeout_s: float | None = None) -> Answer:
         return self._manager.run(self._exchange, node, request, timeout_s or self._settings.timeout_s)
 
+    def send_ahead(self, node: NodeId, request: Message) -> None:
+        """Nothing: kafka-python's loop runs, and so sends, only while somebody waits."""
+
     def exchange_all(self, node: NodeId, requests: Sequence[Message], *, timeout_s: float) -> Sequence[Answer]:
         return self._manager.run(self._exchange_all, node, requests, timeout_s)  # type: ignore[no-any-return]
 
@@ -131,7 +135,8 @@ class KafkaTransport:
             )
             left_ms = max(1.0, 1000 * (deadline - time.monotonic()))
             # kafka-python bounds the TCP connect and each request, but no TLS handshake: so the whole is bounded here.
-            future = connection.send_request(request, request_timeout_ms=left_ms)
+            message = for_kafka_python(request) if isinstance(request, Question) else request
+            future = connection.send_request(message, request_timeout_ms=left_ms)
             return await self._manager.wait_for(future, left_ms)
         except Exception as error:
             failure = failure_of(error)

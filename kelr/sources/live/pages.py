@@ -10,12 +10,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kelr.errors import ConnectError, UnsupportedError
-from kelr.model import Selection, TopicError, TopicPartition
+from kelr.model import PartitionState, Selection, TopicError, TopicPartition
+from kelr.model.rows import Rows, states, topics_of
 from kelr.sources.base import Page
 from kelr.sources.live import requests
 from kelr.sources.live.any_broker import AnyBroker
-from kelr.sources.live.decode import Described, described_partitions, metadata_partitions
+from kelr.sources.live.decode import Described, Kinds, described_partitions, kinds_of, metadata_partitions
 from kelr.sources.live.failures import RETRIABLE, UNKNOWN_TOPIC, error_name
+from kelr.sources.live.page_bytes import PageBytes, Skip
+from kelr.sources.live.questions import Question
 from kelr.sources.live.reassignments import Reassignments
 from kelr.sources.live.transport import Failure, Message
 from kelr.sources.paging import DEFAULT_PAGE_SIZE, NamedTracker
@@ -25,31 +28,56 @@ TOPICS_A_SLICE = 500
 _WHERE = "the cluster"
 
 
-@dataclass(frozen=True, slots=True)
 class Reader:
-    """What reading pages needs: whom to ask, and what the cluster keeps."""
+    """What reading pages needs: whom to ask, and what the cluster keeps.
 
-    brokers: AnyBroker
-    elr_enabled: bool | None
-    has_key_75: bool
-    reassignments: Reassignments
+    Args:
+        elr_enabled: whether the controller keeps ELR; None where that is not known.
+        skip: unwanted partitions, which may be left out.
+    """
 
-    def describe(self, topics: Sequence[str], cursor: TopicPartition | None, limit: int) -> Described:
+    def __init__(
+        self,
+        brokers: AnyBroker,
+        *,
+        elr_enabled: bool | None,
+        has_key_75: bool,
+        reassignments: Reassignments,
+        skip: Skip | None = None,
+    ) -> None:
+        self.brokers = brokers
+        self._has_key_75 = has_key_75
+        self._reassignments = reassignments
+        self._kinds: Kinds = kinds_of(elr_enabled, reassignments)
+        self._skip = skip
+
+    def describe(
+        self, topics: Sequence[str], cursor: TopicPartition | None, limit: int, *, whole: bool = False
+    ) -> Described:
         """One page by the best request that the brokers know.
+
+        Args:
+            whole: leave nothing out.
 
         Raises:
             ConnectError: no broker answers any more.
             UnsupportedError: not even Metadata with leader epochs (v7, Kafka 2.1) is known.
         """
-        if not self.has_key_75:
+        if not self._has_key_75:
             return self._from_metadata(topics, cursor)
-        answer = self.brokers.ask(
-            lambda: requests.describe_topic_partitions(topics, cursor, limit), again=_has_retriable_error
-        )
+        skip = None if whole else self._skip
+        answer = self.brokers.ask(lambda: _question(topics, cursor, limit, skip), again=_has_retriable_error)
         if isinstance(answer, Failure):
             # A broker of an older version in a cluster that is being upgraded, or behind a proxy.
             return self._from_metadata(topics, cursor)
-        return described_partitions(answer, elr_enabled=self.elr_enabled, reassignments=self.reassignments)
+        if skip is not None:
+            _carry(skip, answer)
+        return described_partitions(answer, self._kinds, self._reassignments)
+
+    def ask_ahead(self, topics: Sequence[str], cursor: TopicPartition, limit: int) -> None:
+        """Let a broker work on the page that will be asked for next."""
+        if self._has_key_75:
+            self.brokers.ask_ahead(_question(topics, cursor, limit, self._skip))
 
     def _from_metadata(self, topics: Sequence[str], cursor: TopicPartition | None) -> Described:
         """Metadata has no pages: one answer for these topics, from the cursor on."""
@@ -59,9 +87,32 @@ class Reader:
                 f"these brokers know no request that tells of partitions and their leader epochs: {answer.detail}",
                 next_step="Kafka 2.1 is the oldest that kelr can read",
             )
-        described = metadata_partitions(answer, reassignments=self.reassignments)
-        kept = tuple(partition for partition in described.partitions if cursor is None or partition.address >= cursor)
-        return Described(kept, described.errors)
+        described = metadata_partitions(answer, reassignments=self._reassignments)
+        if cursor is None:
+            return described
+        kept = tuple(partition for partition in described.partitions if partition.address >= cursor)
+        first = {topic: n for topic, n in described.first_replicas.items() if TopicPartition(topic, 0) >= cursor}
+        return Described(kept, described.errors, topics=topics_of(kept), first_replicas=first)
+
+
+def _question(topics: Sequence[str], cursor: TopicPartition | None, limit: int, skip: Skip | None) -> Question:
+    return requests.describe_topic_partitions(topics, cursor, limit, skip)
+
+
+def _carry(skip: Skip, page: PageBytes) -> None:
+    """A topic may go on in the next page, which then does not begin with its partition 0."""
+    last = page.topics[-1] if page.topics else None
+    if last is not None and last.name is not None and not (last.first_replicas is None and _carried(skip, last.name)):
+        skip.carried = (last.name, last.first_replicas)
+
+
+def _carried(skip: Skip, topic: str) -> bool:
+    return skip.carried is not None and skip.carried[0] == topic
+
+
+def allows_leaving_out(selection: Selection) -> bool:
+    """Whether what is selected are whole topics, so that nothing but its topic decides whether a partition is."""
+    return all(target.partitions is None for target in selection.targets)
 
 
 def read_pages(
@@ -96,25 +147,43 @@ class _Cutter:
         self._counts: dict[str, int] = {}
         """Replica counts that no page has carried yet: an answer of which nothing is kept makes no page."""
         self._unseen_start = start if start is not None and start.partition > 0 else None
+        self._whole_topics = allows_leaving_out(selection)
 
     def cut(self, described: Described, next_cursor: TopicPartition | None) -> Page | None:
         """What is kept of one answer; None where that is nothing."""
-        selection = self._selection
-        kept = []
-        for partition in described.partitions:
-            self._tracker.saw(partition)
-            if partition.partition == 0 and selection.matches_topic(partition.topic):
-                self._counts[partition.topic] = len(partition.replicas)
-            if selection.matches(partition.topic, partition.partition):
-                kept.append(partition)
+        kept, left_out = (self._of_topics if self._whole_topics else self._one_by_one)(described)
         if self._unseen_start is not None and kept and kept[0].topic == self._unseen_start.topic:
             self._counts.update(self._partition_zero(self._unseen_start.topic))
             self._unseen_start = None
         errors = self._new_errors(described.errors)
-        if not kept and not errors:
+        if not kept and not errors and not left_out:
             return None
         counts, self._counts = self._counts, {}
-        return Page(tuple(kept), errors, next_cursor, counts)
+        return Page(kept, errors, next_cursor, counts, left_out)
+
+    def _of_topics(self, described: Described) -> tuple[Sequence[PartitionState], int]:
+        """What is kept, and how many were left out, where whole topics are selected: only topics are looked at."""
+        selected = {topic for topic in described.topics if self._selection.matches_topic(topic)}
+        for topic in described.topics:
+            self._tracker.saw_topic(topic)
+        self._counts.update({topic: n for topic, n in described.first_replicas.items() if topic in selected})
+        left_out = sum(described.left_out[topic] for topic in selected & described.left_out.keys())
+        rows = described.partitions
+        if len(selected) == len(described.topics):
+            return rows, left_out
+        if isinstance(rows, Rows):
+            return states(run for run in rows.runs if run.topic in selected), left_out
+        return tuple(state for state in rows if state.topic in selected), left_out
+
+    def _one_by_one(self, described: Described) -> tuple[Sequence[PartitionState], int]:
+        kept = []
+        for partition in described.partitions:
+            self._tracker.saw(partition)
+            if self._selection.matches(partition.topic, partition.partition):
+                kept.append(partition)
+        first = described.first_replicas.items()
+        self._counts.update({topic: n for topic, n in first if self._selection.matches_topic(topic)})
+        return tuple(kept), 0
 
     def last_errors(self) -> tuple[TopicError, ...]:
         """What was named and never came. A list of all topics leaves out those that may not be read, so those are
@@ -123,7 +192,7 @@ class _Cutter:
         topics = sorted({error.topic for error in missing} - self._reported)
         if not topics or not self._selection.has_patterns:
             return missing
-        true = {error.topic: error for error in self._reader.describe(topics, None, 1).errors}
+        true = {error.topic: error for error in self._reader.describe(topics, None, 1, whole=True).errors}
         return tuple(
             true[error.topic] if error.topic in true and true[error.topic].error != UNKNOWN_TOPIC else error
             for error in missing
@@ -139,7 +208,7 @@ class _Cutter:
 
     def _partition_zero(self, topic: str) -> dict[str, int]:
         """The replica count that the effective min ISR stands on, where reading starts further on in the topic."""
-        first = self._reader.describe([topic], None, 1).partitions
+        first = self._reader.describe([topic], None, 1, whole=True).partitions
         return {topic: len(first[0].replicas)} if first and first[0].partition == 0 else {}
 
 
@@ -166,6 +235,8 @@ def _paged(
                 f"the broker's cursor went back from {cursor} to {described.next_cursor}: pages would never end",
                 next_step="a proxy may garble DescribeTopicPartitions; ask a broker directly",
             )
+        if described.next_cursor is not None:
+            reader.ask_ahead(topics, described.next_cursor, limit)
         yield described, described.next_cursor
         if described.next_cursor is None:
             return

@@ -25,12 +25,14 @@ from kelr.sources.live.broker_dialogue import LogInfoUse
 from kelr.sources.live.describe import describe_cluster, knows_request
 from kelr.sources.live.logs import LogReader
 from kelr.sources.live.network import KafkaTransport
-from kelr.sources.live.pages import Reader, read_pages
+from kelr.sources.live.page_bytes import Skip
+from kelr.sources.live.pages import Reader, allows_leaving_out, read_pages
 from kelr.sources.live.reassignments import NOT_ASKED
 from kelr.sources.live.requests import DESCRIBE_TOPIC_PARTITIONS_KEY, api_versions
 from kelr.sources.live.tail import TailReader
 from kelr.sources.live.topic_configs import read_topic_configs
 from kelr.sources.live.transport import Failure, Message, NodeAddress, Transport
+from kelr.sources.unwanted import Unwanted
 from kelr.sources.log_info_key import LogInfoKey
 
 
@@ -88,13 +90,30 @@ class LiveSource:
     def pages(
         self, selection: Selection, *, page_size: int | None = None, start: TopicPartition | None = None
     ) -> Iterator[Page]:
+        return self._read(selection, page_size, start, None)
+
+    def pages_without(
+        self,
+        unwanted: Unwanted,
+        selection: Selection,
+        *,
+        page_size: int | None = None,
+        start: TopicPartition | None = None,
+    ) -> Iterator[Page]:
+        skip = Skip(unwanted) if allows_leaving_out(selection) else None
+        return self._read(selection, page_size, start, skip)
+
+    def _read(
+        self, selection: Selection, page_size: int | None, start: TopicPartition | None, skip: Skip | None
+    ) -> Iterator[Page]:
         cluster = self.cluster()
         _, brokers = self._reached()
         reader = Reader(
-            brokers=brokers,
+            brokers,
             elr_enabled=cluster.features.elr_enabled,
             has_key_75=knows_request(self._versions, DESCRIBE_TOPIC_PARTITIONS_KEY),
             reassignments=self._reassignments,
+            skip=skip,
         )
         return read_pages(reader, selection, page_size=page_size, start=start)
 

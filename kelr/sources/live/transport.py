@@ -81,6 +81,9 @@ class Transport(Protocol):
     def exchange(self, node: NodeId, request: Message, *, timeout_s: float | None = None) -> Answer:
         """One request to one node, and its answer."""
 
+    def send_ahead(self, node: NodeId, request: Message) -> None:
+        """Send a request whose answer `exchange` will ask for with an equal one; a transport may leave it at that."""
+
     def exchange_all(self, node: NodeId, requests: Sequence[Message], *, timeout_s: float) -> Sequence[Answer]:
         """All requests to one node without waiting for an answer in between; the answers in the same order."""
 

@@ -1,0 +1,303 @@
+"""A DescribeTopicPartitions answer as bytes: where its partitions stand in it, and what they hold.
+
+Objects cost: kafka-python makes those of a page of 2,000 partitions in 6 ms, a walk over the bytes takes a tenth of a
+millisecond. Nearly all partitions of a cluster have one shape: as many in sync as replicas, no ELR, no LastKnownELR,
+nothing offline. One with r replicas then takes 20 + 8 r bytes, and one compiled regular expression runs over all that
+stand one behind the other. What has another shape is read field by field.
+
+Source: DescribeTopicPartitionsResponse.json, version 0 (flexible); KIP-482 for lengths and tags.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from kelr.sources.live.schemas import WireError, decoded, skipped_tags, taken, uvarint
+from kelr.sources.unwanted import Unwanted
+
+_HEAD = struct.Struct(">hiii")
+"""error_code, partition_index, leader_id, leader_epoch."""
+_NUMBER = struct.Struct(">i")
+_LEAST_BYTES = _HEAD.size + 6
+"""A partition whose five lists are empty."""
+_ANY = b".{4}"
+_MOST_REGULAR = 62
+"""Replicas up to which a list's length takes one byte, and then some."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some partitions of a topic, in one place."""
+
+    start: int
+    end: int
+    count: int
+    """How many; 0 stands for one alone that has a shape of its own."""
+
+
+@dataclass(slots=True)
+class TopicBytes:
+    """One topic of an answer."""
+
+    name: str | None
+    topic_id: bytes
+    error_code: int
+    pieces: list[Piece] = field(default_factory=list)
+    left_out: int = 0
+    """Partitions that were passed over because they look as nobody wants them."""
+    first_replicas: int | None = None
+    """Replicas of partition 0, where the topic's part of this answer begins with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where the next page starts."""
+
+    topic_name: str
+    partition_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class PageBytes:
+    """An answer whose structure was read to its end."""
+
+    data: bytes
+    topics: tuple[TopicBytes, ...]
+    next_cursor: Cursor | None
+
+
+class Skip:
+    """An `Unwanted` for bytes.
+
+    Args:
+        carried: the topic that the page before ended in, and how many replicas its partition 0 has; None where that is
+            not known.
+    """
+
+    def __init__(self, unwanted: Unwanted) -> None:
+        self.as_many_as_first = unwanted.as_many_as_first
+        self.carried: tuple[str, int | None] | None = None
+        self._looks = [
+            (
+                _ANY if look.leader_in is None else one_of(look.leader_in),
+                _ANY if look.replicas_in is None else one_of(look.replicas_in),
+            )
+            for look in unwanted.looks
+        ]
+        self._shapes: dict[int, re.Pattern[bytes] | None] = {}
+
+    def shape(self, replicas: int) -> re.Pattern[bytes] | None:
+        """The expression for unwanted partitions with so many replicas."""
+        if replicas not in self._shapes:
+            self._shapes[replicas] = shape(replicas, self._looks)
+        return self._shapes[replicas]
+
+
+def regular_size(replicas: int) -> int:
+    """The bytes of a partition that has so many replicas, as many in sync, and nothing else."""
+    return _HEAD.size + 2 * (1 + 4 * replicas) + 4
+
+
+@cache
+def regular(replicas: int) -> re.Pattern[bytes] | None:
+    """Any partitions with so many replicas and as many in sync, no ELR, no LastKnownELR, nothing offline, no tags."""
+    return shape(replicas, [(_ANY, _ANY)])
+
+
+def shape(replicas: int, looks: Sequence[tuple[bytes, bytes]]) -> re.Pattern[bytes] | None:
+    """The same, where the leader and each of the replicas match one of these pairs of expressions for four bytes."""
+    if not 0 < replicas <= _MOST_REGULAR:
+        return None
+    count = re.escape(bytes([replicas + 1]))
+    lists = [
+        b"%b.{4}%b%b"
+        % (leader, count, b"(?:%b){%d}" % (replica, replicas) if replica != _ANY else b".{%d}" % (4 * replicas))
+        for leader, replica in looks
+    ]
+    rest = count + b".{%d}" % (4 * replicas) + b"\x01\x01\x01\x00"
+    # Possessive: an expression that could go back would remember each partition.
+    return re.compile(b"(?s:(?:.{6}(?:%b)%b)*+)" % (b"|".join(lists), rest))
+
+
+def one_of(ids: frozenset[int]) -> bytes:
+    """An expression for the four bytes of any of these broker ids."""
+    by_head: dict[bytes, list[int]] = {}
+    for number in sorted(ids):
+        if -(2**31) <= number < 2**31:
+            wire = _NUMBER.pack(number)
+            by_head.setdefault(wire[:3], []).append(wire[3])
+    parts = [
+        re.escape(head) + b"[" + b"".join(re.escape(bytes([last])) for last in lasts) + b"]"
+        for head, lasts in by_head.items()
+    ]
+    return b"(?:" + b"|".join(parts) + b")" if parts else b"(?!)"
+
+
+def read_page(body: bytes, skip: Skip | None = None) -> PageBytes:
+    """Read an answer's structure.
+
+    Args:
+        skip: unwanted partitions, which are passed over and counted.
+
+    Raises:
+        WireError: the bytes are cut short, or are no such answer.
+    """
+    (topics, cursor), end = decoded(lambda data, at: _page(data, at, skip), body, 4)
+    if end != len(body):
+        raise WireError("the answer has another length than it says")
+    return PageBytes(body, topics, cursor)
+
+
+def _page(data: bytes, at: int, skip: Skip | None) -> tuple[tuple[tuple[TopicBytes, ...], Cursor | None], int]:
+    count, at = uvarint(data, at)
+    if count == 0 or count - 1 > len(data) - at:
+        raise WireError("the answer is shorter than it says")
+    topics = []
+    for _ in range(count - 1):
+        topic, at = _topic(data, at, skip)
+        topics.append(topic)
+    cursor = None
+    if data[at] == 0xFF:
+        at += 1
+    else:
+        name, at = _text(data, at + 1)
+        if name is None:
+            raise WireError("a cursor without a topic")
+        (number,) = _NUMBER.unpack_from(data, at)
+        cursor, at = Cursor(name, number), skipped_tags(data, at + 4)
+    return (tuple(topics), cursor), skipped_tags(data, at)
+
+
+def _topic(data: bytes, at: int, skip: Skip | None) -> tuple[TopicBytes, int]:
+    error_code = int.from_bytes(data[at : at + 2], "big", signed=True)
+    name, at = _text(data, at + 2)
+    topic_id, at = taken(data, at, 16)
+    at += 1  # is_internal
+    count, at = uvarint(data, at)
+    left = count - 1
+    if left < 0 or left * _LEAST_BYTES > len(data) - at:
+        raise WireError("the answer is shorter than it says")
+    if name is None and error_code == 0:
+        raise WireError("a topic without a name")
+    topic = TopicBytes(name, topic_id, error_code)
+    at = _partitions(data, at, left, topic, skip)
+    _, at = taken(data, at, 4)  # topic_authorized_operations
+    return topic, skipped_tags(data, at)
+
+
+def _partitions(data: bytes, at: int, left: int, topic: TopicBytes, skip: Skip | None) -> int:
+    if left and data[at + 2 : at + 6] == b"\x00\x00\x00\x00":
+        topic.first_replicas = uvarint(data, at + _HEAD.size)[0] - 1
+    least = _least_replicas(topic, skip)
+    add = topic.pieces.append
+    while left:
+        replicas = data[at + _HEAD.size] - 1
+        passes = skip is not None and least is not None and replicas >= least
+        expression = skip.shape(replicas) if skip is not None and passes else regular(replicas)
+        if expression is not None:
+            size = regular_size(replicas)
+            matched = expression.match(data, at, at + size * left)
+            end = at if matched is None else matched.end()
+            if end > at:
+                count = (end - at) // size
+                if passes:
+                    topic.left_out += count
+                else:
+                    add(Piece(at, end, count))
+                at, left = end, left - count
+                continue
+        end = _behind_one(data, at)
+        add(Piece(at, end, 0))
+        at, left = end, left - 1
+    return at
+
+
+def _least_replicas(topic: TopicBytes, skip: Skip | None) -> int | None:
+    """How many replicas a partition of the topic needs to be passed over; None where none may be."""
+    if skip is None or not skip.as_many_as_first:
+        return 0
+    if topic.first_replicas is None and skip.carried is not None and skip.carried[0] == topic.name:
+        return skip.carried[1]
+    return topic.first_replicas
+
+
+def _behind_one(data: bytes, at: int) -> int:
+    """The position behind one partition of any shape."""
+    at += _HEAD.size
+    for nullable in (False, False, True, True, False):
+        count, at = uvarint(data, at)
+        if count == 0 and not nullable:
+            raise WireError("a partition without its replicas")
+        at += 4 * max(0, count - 1)
+        if at >= len(data):
+            raise WireError("the answer is cut short")
+    return skipped_tags(data, at)
+
+
+def _text(data: bytes, at: int) -> tuple[str | None, int]:
+    length, at = uvarint(data, at)
+    if length == 0:
+        return None, at
+    text, at = taken(data, at, length - 1)
+    return text.decode("utf-8"), at
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """A partition's lists, as they came."""
+
+    leader: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    elr: tuple[int, ...] | None
+    last_known_elr: tuple[int, ...] | None
+    offline: tuple[int, ...]
+
+
+Columns = tuple[tuple[int, ...], tuple[int, ...], tuple[tuple[bytes, bytes], ...]]
+"""Partition numbers, leader epochs, and what else each partition holds: its leader's four bytes and its lists' bytes,
+by which partitions that are alike are known."""
+
+
+def columns(data: bytes, pieces: list[Piece]) -> Columns:
+    """What the pieces hold, in columns."""
+    rows: list[tuple[int, bytes, int, bytes]] = []
+    for piece in pieces:
+        if piece.count:
+            size = (piece.end - piece.start) // piece.count
+            rows += _record(size).iter_unpack(data[piece.start : piece.end])
+        else:
+            _, number, _, epoch = _HEAD.unpack_from(data, piece.start)
+            leader = data[piece.start + 6 : piece.start + 10]
+            rows.append((number, leader, epoch, data[piece.start + _HEAD.size : piece.end]))
+    if not rows:
+        return (), (), ()
+    numbers, leaders, epochs, lists = zip(*rows, strict=True)
+    return numbers, epochs, tuple(zip(leaders, lists, strict=True))
+
+
+@cache
+def _record(size: int) -> struct.Struct:
+    return struct.Struct(f">2xi4si{size - _HEAD.size}s")
+
+
+def members(key: tuple[bytes, bytes]) -> Members:
+    """A partition's lists, from bytes that `columns` gave."""
+    leader, lists = key
+    replicas, isr, elr, last_known, offline = _lists(lists)
+    assert replicas is not None
+    assert isr is not None
+    assert offline is not None
+    return Members(_NUMBER.unpack(leader)[0], replicas, isr, elr, last_known, offline)
+
+
+def _lists(data: bytes) -> Iterator[tuple[int, ...] | None]:
+    at = 0
+    for _ in range(5):
+        count, at = uvarint(data, at)
+        yield None if count == 0 else struct.unpack_from(f">{count - 1}i", data, at)
+        at += 4 * max(0, count - 1)

@@ -1,0 +1,315 @@
+"""Kafka's requests and answers by the schemas that kafka-python brings, without loading kafka-python.
+
+Loading it takes a tenth of a second, which is most of what a look at a small cluster takes. Its schema files are
+Kafka's own; the codec here reads the same files and gives values with the same names as kafka-python's messages have.
+Names of files and fields are Kafka's, attributes are written in snake_case.
+
+Source: Kafka's message format, clients/src/main/resources/common/message/README.md; KIP-482 for flexible versions.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import struct
+import uuid
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+Decoder = Callable[[bytes, int], tuple[Any, int]]
+"""Reads a value at a position; gives the value and the position behind it."""
+Encoder = Callable[[Any], bytes]
+Field = Mapping[str, Any]
+"""A field of a schema file."""
+
+_NUMBERS = {"bool": ">?", "int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "uint32": ">I", "int64": ">q"}
+
+
+class WireError(ValueError):
+    """Bytes that are no such message."""
+
+
+class Codec:
+    """One message in one version: encodes mappings and sequences, decodes to objects with attributes."""
+
+    def __init__(self, schema: Field, version: int) -> None:
+        self.flexible = _holds(schema["flexibleVersions"], version)
+        commons = {one["name"]: one["fields"] for one in schema.get("commonStructs", ())}
+        shape = _Shape(version, self.flexible, commons)
+        self.encode: Encoder = shape.struct_encoder(schema["fields"])
+        self._decode = shape.struct_decoder(schema["fields"])
+        self._version = version
+
+    def decode(self, body: bytes) -> Any:
+        """The message, with its version as `API_VERSION`, as kafka-python has it.
+
+        Raises:
+            WireError: the bytes are cut short, or not such a message.
+        """
+        message, end = decoded(self._decode, body, 0)
+        if end > len(body):
+            raise WireError("the answer is cut short")
+        message.API_VERSION = self._version
+        return message
+
+
+def decoded(decode: Decoder, data: bytes, at: int) -> tuple[Any, int]:
+    """What a decoder reads, its errors as `WireError`."""
+    try:
+        return decode(data, at)
+    except (struct.error, IndexError, UnicodeDecodeError, RecursionError) as error:
+        raise WireError(f"the answer cannot be read: {error}") from None
+
+
+@cache
+def codec(name: str, version: int) -> Codec:
+    """The codec of a message such as ``DescribeClusterResponse``."""
+    return Codec(schema(name), version)
+
+
+@cache
+def schema(name: str) -> Field:
+    """The schema of a message, from kafka-python's files."""
+    found: Field = json.loads(re.sub(r"(?m)^\s*//.*$", "", (_directory() / f"{name}.json").read_text("utf-8")))
+    return found
+
+
+def newest_version(name: str) -> int:
+    """The newest version of a message that its schema has."""
+    return _span(schema(name)["validVersions"])[1]
+
+
+@cache
+def _directory() -> Path:
+    spec = importlib.util.find_spec("kafka")
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    return Path(spec.submodule_search_locations[0]) / "protocol" / "schemas" / "resources"
+
+
+def uvarint(data: bytes, at: int) -> tuple[int, int]:
+    """An unsigned varint of at most 32 bits."""
+    value = data[at]
+    if value < 0x80:
+        return value, at + 1
+    value &= 0x7F
+    for shift in (7, 14, 21, 28):
+        at += 1
+        value |= (data[at] & 0x7F) << shift
+        if data[at] < 0x80:
+            return value, at + 1
+    raise WireError("a length of more than 32 bits")
+
+
+def uvarint_bytes(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def taken(data: bytes, at: int, size: int) -> tuple[bytes, int]:
+    """So many bytes.
+
+    Raises:
+        WireError: there are fewer.
+    """
+    end = at + size
+    if size < 0 or end > len(data):
+        raise WireError("the answer is cut short")
+    return data[at:end], end
+
+
+def skipped_tags(data: bytes, at: int) -> int:
+    """The position behind tagged fields that nobody here knows."""
+    count, at = uvarint(data, at)
+    for _ in range(count):
+        _, at = uvarint(data, at)
+        size, at = uvarint(data, at)
+        _, at = taken(data, at, size)
+    return at
+
+
+class _Shape:
+    """Makes encoders and decoders for one version of a message."""
+
+    def __init__(self, version: int, flexible: bool, commons: Mapping[str, Any]) -> None:
+        self._version = version
+        self._flexible = flexible
+        self._commons = commons
+
+    def struct_decoder(self, fields: list[Field]) -> Decoder:
+        plain = [(_attribute(field), self._decoder(field)) for field in self._present(fields) if "tag" not in field]
+        tagged = {
+            int(field["tag"]): (_attribute(field), self._decoder(field))
+            for field in self._present(fields)
+            if "tag" in field
+        }
+        absent = {_attribute(field): _default(field) for field in fields}
+        flexible = self._flexible
+
+        def decode(data: bytes, at: int) -> tuple[Any, int]:
+            values = dict(absent)
+            for name, read in plain:
+                values[name], at = read(data, at)
+            if flexible:
+                if data[at]:
+                    at = _read_tags(data, at, tagged, values)
+                else:
+                    at += 1
+            return SimpleNamespace(**values), at
+
+        return decode
+
+    def struct_encoder(self, fields: list[Field]) -> Encoder:
+        # kelr sends no tagged field: their defaults are what it wants.
+        plain = [
+            (_attribute(field), self._encoder(field), _default(field))
+            for field in self._present(fields)
+            if "tag" not in field
+        ]
+        tail = b"\x00" if self._flexible else b""
+
+        def encode(values: Any) -> bytes:
+            return b"".join(write(values.get(name, default)) for name, write, default in plain) + tail
+
+        return encode
+
+    def _present(self, fields: list[Field]) -> list[Field]:
+        return [field for field in fields if _holds(field["versions"], self._version)]
+
+    def _decoder(self, field: Field) -> Decoder:
+        kind: str = field["type"]
+        if kind.startswith("[]"):
+            return self._array_decoder(self._decoder({**field, "type": kind[2:]}))
+        if kind[0].isupper():
+            members = self.struct_decoder(field.get("fields") or self._commons[kind])
+            return _nullable_struct(members) if "nullableVersions" in field else members
+        if kind in {"string", "bytes", "records"}:
+            return self._text_decoder(text=kind == "string")
+        if kind == "uuid":
+            return _decode_uuid
+        number = struct.Struct(_NUMBERS[kind])
+        return lambda data, at: (number.unpack_from(data, at)[0], at + number.size)
+
+    def _length(self, data: bytes, at: int, size: int) -> tuple[int, int]:
+        """A length; -1 for null. Before flexible versions it takes `size` bytes."""
+        if self._flexible:
+            length, at = uvarint(data, at)
+            return length - 1, at
+        return int.from_bytes(data[at : at + size], "big", signed=True), at + size
+
+    def _array_decoder(self, element: Decoder) -> Decoder:
+        def decode(data: bytes, at: int) -> tuple[Any, int]:
+            count, at = self._length(data, at, 4)
+            if count < 0:
+                return None, at
+            if count > len(data) - at:
+                raise WireError("the answer is shorter than it says")
+            values = []
+            for _ in range(count):
+                value, at = element(data, at)
+                values.append(value)
+            return values, at
+
+        return decode
+
+    def _text_decoder(self, *, text: bool) -> Decoder:
+        def decode(data: bytes, at: int) -> tuple[Any, int]:
+            length, at = self._length(data, at, 2 if text else 4)
+            if length < 0:
+                return None, at
+            found, at = taken(data, at, length)
+            return (found.decode("utf-8") if text else found), at
+
+        return decode
+
+    def _encoder(self, field: Field) -> Encoder:
+        kind: str = field["type"]
+        if kind.startswith("[]"):
+            element = self._encoder({**field, "type": kind[2:], "nullableVersions": ""})
+            return lambda value: self._counted(value, 4) + b"".join(map(element, value or ()))
+        if kind[0].isupper():
+            members = self.struct_encoder(field.get("fields") or self._commons[kind])
+            if not field.get("nullableVersions"):
+                return members
+            return lambda value: b"\xff" if value is None else b"\x01" + members(value)
+        if kind == "string":
+            return lambda value: self._text(value)
+        if kind == "uuid":
+            return lambda value: (value or uuid.UUID(int=0)).bytes
+        return struct.Struct(_NUMBERS[kind]).pack
+
+    def _text(self, value: str | None) -> bytes:
+        data = None if value is None else value.encode("utf-8")
+        return self._counted(data, 2) + (data or b"")
+
+    def _counted(self, value: Any, size: int) -> bytes:
+        count = -1 if value is None else len(value)
+        return uvarint_bytes(count + 1) if self._flexible else count.to_bytes(size, "big", signed=True)
+
+
+def _nullable_struct(members: Decoder) -> Decoder:
+    def decode(data: bytes, at: int) -> tuple[Any, int]:
+        return (None, at + 1) if data[at] == 0xFF else members(data, at + 1)
+
+    return decode
+
+
+def _read_tags(data: bytes, at: int, known: Mapping[int, tuple[str, Decoder]], values: dict[str, Any]) -> int:
+    count, at = uvarint(data, at)
+    for _ in range(count):
+        tag, at = uvarint(data, at)
+        size, at = uvarint(data, at)
+        _, end = taken(data, at, size)
+        if tag in known:
+            name, read = known[tag]
+            values[name], at = read(data, at)
+            if at != end:
+                raise WireError("a tagged field has another length than it says")
+        at = end
+    return at
+
+
+def _decode_uuid(data: bytes, at: int) -> tuple[uuid.UUID, int]:
+    found, end = taken(data, at, 16)
+    return uuid.UUID(bytes=found), end
+
+
+def _holds(versions: str, version: int) -> bool:
+    low, high = _span(versions)
+    return low <= version <= high
+
+
+def _span(versions: str) -> tuple[int, int]:
+    """``0-4``, ``3+``, ``7`` or ``none``."""
+    if versions == "none":
+        return 1, 0
+    low, dash, high = versions.rstrip("+").partition("-")
+    return int(low), int(high) if dash else (2**15 if versions.endswith("+") else int(low))
+
+
+def _default(field: Field) -> Any:
+    kind, given = field["type"], field.get("default")
+    if given == "null":
+        return None
+    if kind.startswith("[]"):
+        return []
+    if kind in _NUMBERS:
+        return given in {True, "true"} if kind == "bool" else int(given or 0)
+    return given or "" if kind == "string" else None
+
+
+@cache
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def _attribute(field: Field) -> str:
+    return _snake(field["name"])

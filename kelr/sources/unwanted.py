@@ -1,0 +1,48 @@
+"""What partitions look like that a filter does not want: told before they are read, so that they need not be.
+
+Most partitions of most clusters are well: as many in sync as replicas, ELR and LastKnownELR empty, no replica offline.
+An `Unwanted` says which of those certainly do not pass some filters. A source may leave them out, and counts them. What
+is left is judged as always, so that leaving out more or fewer of them changes no answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kelr.model import PartitionState
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One way for a partition that is well to be unwanted. None asks nothing."""
+
+    leader_in: frozenset[int] | None = None
+    replicas_in: frozenset[int] | None = None
+
+    def fits(self, state: PartitionState) -> bool:
+        """Whether the partition looks so."""
+        leader_fits = self.leader_in is None or state.leader in self.leader_in
+        return leader_fits and (self.replicas_in is None or self.replicas_in.issuperset(state.replicas))
+
+
+@dataclass(frozen=True, slots=True)
+class Unwanted:
+    """A partition is unwanted if it is well and has any of these looks."""
+
+    looks: tuple[Look, ...]
+    as_many_as_first: bool = False
+    """Only where it has as many replicas as partition 0 of its topic, or more: its min ISR is counted from those."""
+
+    def holds(self, state: PartitionState, first_replicas: int | None) -> bool:
+        """Whether the partition is unwanted; False where that is not sure."""
+        if not _is_well(state):
+            return False
+        if self.as_many_as_first and (first_replicas is None or len(state.replicas) < first_replicas):
+            return False
+        return any(look.fits(state) for look in self.looks)
+
+
+def _is_well(state: PartitionState) -> bool:
+    return len(state.isr) == len(state.replicas) > 0 and not (
+        state.elr or state.last_known_elr or state.offline_replicas
+    )
