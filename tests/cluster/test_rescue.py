@@ -156,7 +156,8 @@ def test_lost_records_are_saved_and_brought_back(
     read = lab_43.stock_tool("kafka-dump-log.sh", "--files", str(path), "--print-data-log").stdout
     assert all(f"offset: {offset} " in read and value.decode() in read for offset, value in saved[0] if value)
 
-    assert main(["elect", "-e", "designation", "--designate", "3", topic, "--accept-loss", f"{sum(lost)}+", *flags]) == 0
+    accepted = ("--accept-loss", f"{sum(lost)}+")
+    assert main(["elect", "-e", "designation", "--designate", "3", topic, *accepted, *flags]) == 0
     lab_43.wait_partitions(topic, "replica 2 follows again", lambda one: {2, 3} <= set(one.isr))
     capsys.readouterr()
     replay = ["rescue", "replay", str(file), *flags]

@@ -365,3 +365,18 @@ def test_the_client_library_says_nothing_by_itself(capfd: pytest.CaptureFixture[
         _connect(_settings(port))
     captured = capfd.readouterr()
     assert captured.out == captured.err == ""
+
+
+def test_a_connection_that_has_something_to_send_is_closed_at_once() -> None:
+    from kafka.net.selector import NetworkSelector  # noqa: PLC0415
+
+    from kelr.sources.live.manager import _Connected  # noqa: PLC0415
+
+    ours, theirs = socket.socketpair()
+    with closing(theirs):
+        loop = NetworkSelector()
+        connected = _Connected(loop, ours, host="here")
+        connected.write(b"a request that no loop sends any more")
+        connected.close()
+        assert ours.fileno() == -1
+        loop.close()

@@ -200,6 +200,13 @@ class _ReadsInTurns:
     """
 
     _sock: socket.socket
+    _write_buffer: Any
+
+    def close(self) -> None:
+        """At once: kafka-python's waits until what is to be written has gone out, and a loop that has ended sends
+        nothing, so that the socket would stay open."""
+        self._write_buffer.clear()
+        super().close()  # type: ignore[misc]  # of the transport that this is mixed into
 
     def _sock_recv(self) -> tuple[bytes, Exception | None]:
         received = bytearray()
