@@ -79,6 +79,7 @@ class Sender:
         line = self._lines.setdefault(question.broker, _Line(world, question.broker))
         request, response = _classes(world)
         try:
+            await self._server.follow()  # a broker that has just started listens before anybody asks it
             body = await self._in_time(line.ask(_request(world, request, question)))
         except (OSError, asyncio.IncompleteReadError, TimeoutError, _NoiseError):
             return failed
