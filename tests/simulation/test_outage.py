@@ -11,7 +11,7 @@ from kelr.simulation.outage import BROKERS, IN_MEMORY, WHOLE, outage_under
 @pytest.mark.parametrize(
     ("rules", "elected", "back", "lost"),
     [
-        # Without ELR the last member of the ISR leads again, with ELR the last known leader: broker 3, whose log is cut.
+        # Without ELR the last ISR member leads again, with ELR the last known leader: broker 3, whose log is cut.
         ("kraft", 3, BROKERS, IN_MEMORY),
         ("elr-4.0", 3, BROKERS, IN_MEMORY),
         ("elr-4.1", 3, BROKERS, IN_MEMORY),
