@@ -52,11 +52,17 @@ class RuleSet:
         """Whether this is the whole KIP: LastKnownELR is a set, and unclean recovery replaces unclean election."""
         return self.recovery is not None
 
-    def of_topic(self, unclean_leader_election: bool | None) -> RuleSet:
-        """The rules of a topic with this unclean.leader.election.enable; where it is not known, as for false."""
+    def of_topic(self, unclean_leader_election: bool | None, strategy: str | None = None) -> RuleSet:
+        """The rules of a topic with this unclean.leader.election.enable; where it is not known, as for false.
+
+        Args:
+            strategy: its unclean.recovery.strategy, which stands above that; None where it is not known.
+        """
         if not self.strategy_by_topic:
             return self
-        rules = kip966_rules(bool(unclean_leader_election))
+        name = "" if strategy is None else f"kip966-{strategy.lower()}"
+        own = RULE_SETS.get(_ALIASES.get(name, name))
+        rules = own or kip966_rules(bool(unclean_leader_election))
         return rules if rules.elr is self.elr else replace(rules, elr=self.elr)
 
 

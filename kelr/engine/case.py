@@ -118,7 +118,7 @@ def case_of(snapshot: Snapshot, state: PartitionState, rules: RuleSet) -> Case:
         state=state,
         cluster=cluster,
         config=config,
-        rules=rules.of_topic(config.unclean_leader_election_of_the_controller),
+        rules=rules.of_topic(config.unclean_leader_election_of_the_controller, config.recovery_strategy),
         min_isr=effective_min_isr(config.min_insync_replicas, first),
         electable=electable_replicas(state, cluster),
         logs=rank_logs(state, [verified(answer, cluster) for answer in snapshot.logs.get(state.address, ())]),

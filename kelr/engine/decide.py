@@ -189,6 +189,11 @@ def _reassignment(snapshot: Snapshot, case: Case) -> Iterator[str]:
         yield f"a reassignment is under way: it {joined(parts)}, and may complete within an election"
 
 
+def _hangs_on_unclean_election(case: Case, chosen: ChosenRules) -> bool:
+    """Whether unclean.leader.election.enable decides: on released Kafka, and where it stands for the KIP's strategy."""
+    return not case.rules.kip966 or (chosen.rules.strategy_by_topic and case.config.recovery_strategy is None)
+
+
 def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules) -> Iterator[str]:
     """What weakens the decision."""
     if not chosen.certain:
@@ -202,7 +207,7 @@ def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules) -> Iterator[str]
         yield f"configs of topic {case.state.topic} could not be read ({case.config.error})"
     elif case.min_isr is None or case.config.unclean_leader_election is None:
         yield f"configs of topic {case.state.topic} are not known: unclean.leader.election.enable is taken as false"
-    elif case.unclean_election is None and (chosen.rules.strategy_by_topic or not case.rules.kip966):
+    elif case.unclean_election is None and _hangs_on_unclean_election(case, chosen):
         true = (
             "the recovery strategy is aggressive" if case.rules.kip966 else "it elects the first live replica by itself"
         )

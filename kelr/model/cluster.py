@@ -141,6 +141,10 @@ class TopicConfig:
     """``delete``, ``compact``, or both; empty (KIP-1161) keeps everything. Elections do not look at it; what they
     cost depends on it."""
 
+    recovery_strategy: str | None = None
+    """unclean.recovery.strategy (KIP-966): ``none``, ``balanced`` or ``aggressive``; None where the cluster has no such
+    config, as no released one has, or where it could not be read."""
+
     @property
     def unclean_leader_election_of_the_controller(self) -> bool | None:
         """unclean.leader.election.enable as the controller has it; None where that is not known.

@@ -161,6 +161,7 @@ class TopicLine(_Line):
     unclean_leader_election_source: ConfigSource | None = None
     config_error: Text | None = None
     cleanup_policy: tuple[Text, ...] | None = None
+    recovery_strategy: Text | None = None
     has_config: bool = True
 
     @classmethod
@@ -176,6 +177,7 @@ class TopicLine(_Line):
             unclean_leader_election_source=config.unclean_leader_election_source,
             config_error=config.error,
             cleanup_policy=config.cleanup_policy,
+            recovery_strategy=config.recovery_strategy,
         )
 
     def config(self) -> TopicConfig | None:
@@ -188,6 +190,7 @@ class TopicLine(_Line):
             self.unclean_leader_election_source or ConfigSource.UNKNOWN,
             self.config_error,
             self.cleanup_policy,
+            self.recovery_strategy,
         )
 
 

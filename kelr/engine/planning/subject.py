@@ -69,10 +69,6 @@ def state_of(snapshot: Snapshot, address: TopicPartition) -> PartitionState | No
 def rules_of(snapshot: Snapshot, decision: Decision) -> RuleSet:
     """The rule set that the decision was made by; the cluster's own where the name is that of it."""
     own = choose_rules(snapshot.cluster.features).rules
-    of_topic = own.of_topic(unclean_of(snapshot, decision.topic))
+    config = snapshot.configs.get(decision.topic, TopicConfig())
+    of_topic = own.of_topic(config.unclean_leader_election_of_the_controller, config.recovery_strategy)
     return next((rules for rules in (own, of_topic) if rules.name == decision.rules), None) or rule_set(decision.rules)
-
-
-def unclean_of(snapshot: Snapshot, topic: str) -> bool | None:
-    """unclean.leader.election.enable of a topic as the controller has it; None where that is not known."""
-    return snapshot.configs.get(topic, TopicConfig()).unclean_leader_election_of_the_controller

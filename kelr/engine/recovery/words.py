@@ -40,6 +40,11 @@ def undecided(case: Case) -> str:
 def notes_on_the_rules(snapshot: Snapshot, case: Case) -> Iterator[str]:
     """What to know where somebody asks what the whole of KIP-966 would do."""
     if snapshot.cluster.features.elects_natively:
+        if case.config.recovery_strategy is None:
+            yield (
+                f"unclean.recovery.strategy of topic {case.state.topic} is not known: it is taken as"
+                f" {case.rules.recovery}, which unclean.leader.election.enable stands for; name others with --rules"
+            )
         return
     yield "no release has these rules, which are the whole of KIP-966"
     known = case.state.last_known_elr

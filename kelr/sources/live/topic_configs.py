@@ -19,6 +19,8 @@ from kelr.sources.live.transport import Failure
 MIN_ISR = "min.insync.replicas"
 UNCLEAN = "unclean.leader.election.enable"
 CLEANUP = "cleanup.policy"
+STRATEGY = "unclean.recovery.strategy"
+"""KIP-966's; asked for only where the whole of the KIP is there."""
 TOPICS_A_REQUEST = 500
 _SOURCES = {
     1: ConfigSource.TOPIC,
@@ -30,19 +32,26 @@ _SOURCES = {
 """DescribeConfigsResponse ConfigSource: 1 topic, 2 dynamic broker, 3 dynamic cluster default, 4 static, 5 default."""
 
 
-def read_topic_configs(brokers: AnyBroker, topics: Collection[str]) -> Mapping[str, TopicConfig]:
-    """One `TopicConfig` for each topic; where it could not be read, with `error` set to Kafka's name of the reason."""
+def read_topic_configs(
+    brokers: AnyBroker, topics: Collection[str], *, whole_kip: bool = False
+) -> Mapping[str, TopicConfig]:
+    """One `TopicConfig` for each topic; where it could not be read, with `error` set to Kafka's name of the reason.
+
+    Args:
+        whole_kip: the cluster has the whole of KIP-966, and with it a recovery strategy for each topic.
+    """
+    configs = (MIN_ISR, UNCLEAN, CLEANUP, *((STRATEGY,) if whole_kip else ()))
     wanted, found = sorted(set(topics)), dict[str, TopicConfig]()
     for at in range(0, len(wanted), TOPICS_A_REQUEST):
         names = wanted[at : at + TOPICS_A_REQUEST]
-        answered = _answered(brokers, names)
+        answered = _answered(brokers, names, configs)
         found.update({name: answered.get(name, TopicConfig(error="UNKNOWN_SERVER_ERROR")) for name in names})
     return found
 
 
-def _answered(brokers: AnyBroker, topics: list[str]) -> Mapping[str, TopicConfig]:
+def _answered(brokers: AnyBroker, topics: list[str], configs: tuple[str, ...]) -> Mapping[str, TopicConfig]:
     try:
-        answer = brokers.ask(lambda: describe_configs(topics, (MIN_ISR, UNCLEAN, CLEANUP)))
+        answer = brokers.ask(lambda: describe_configs(topics, configs))
     except ConnectError:
         # The partitions are known by now, and worth showing.
         return dict.fromkeys(topics, TopicConfig(error="REQUEST_TIMED_OUT"))
@@ -59,6 +68,7 @@ def _outcome(result: Any) -> TopicConfig:
 def _config(configs: Iterable[Any]) -> TopicConfig:
     """Each value is text on the wire; a missing one (hidden, or a broker that has no such config) stays unknown."""
     by_name = {config.name: config for config in configs}
+    strategy = by_name.get(STRATEGY)
     min_isr, unclean, cleanup = by_name.get(MIN_ISR), by_name.get(UNCLEAN), by_name.get(CLEANUP)
     return TopicConfig(
         min_insync_replicas=int(min_isr.value) if min_isr is not None and min_isr.value else None,
@@ -66,6 +76,7 @@ def _config(configs: Iterable[Any]) -> TopicConfig:
         unclean_leader_election=unclean.value == "true" if unclean is not None and unclean.value else None,
         unclean_leader_election_source=_source(unclean),
         cleanup_policy=None if cleanup is None else _policies(cleanup.value),
+        recovery_strategy=None if strategy is None or not strategy.value else strategy.value.lower(),
     )
 
 
