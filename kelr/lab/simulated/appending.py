@@ -15,6 +15,7 @@ from kelr.lab.simulated.replicas import NONE, Replica, hosted
 from kelr.lab.simulated.world import World
 from kelr.model import TopicPartition
 from kelr.simulation.logs import Acks, SimulatedLog
+from kelr.simulation.replication import Replication
 from kelr.sources.records.batches import MAGIC, BatchHeader, Compression, crc_matches, read_header
 from kelr.sources.records.errors import UnreadableBatchError
 from kelr.sources.records.records import read_records
@@ -24,6 +25,8 @@ LARGEST_BATCH = 1048588
 MOST_UNCOMPRESSED = 128 * 1024 * 1024
 """More must not come out of one batch's compression."""
 NOT_LEADER = "NOT_LEADER_OR_FOLLOWER"
+NO_TRANSACTIONS = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
+"""A simulated cluster knows no transactions: nobody may use a transactional id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,8 @@ class Appended:
     leader_epoch: int
     log_start: int
     append_time_ms: int | None = None
-    """When the leader appended it, where that is what its records carry (message.timestamp.type=LogAppendTime)."""
+    """When the leader appended it, where that is what its records carry (message.timestamp.type=LogAppendTime); of a
+    batch that was sent before, its newest timestamp, whatever that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,8 @@ class Refused:
     address: TopicPartition
     error: str
     words: str | None = None
+    log_start: int = -1
+    """The log's start, where it was the log that refused the batch."""
 
 
 def append(world: World, node: int, address: TopicPartition, sending: Sending) -> Appended | Refused:
@@ -74,21 +80,32 @@ def append(world: World, node: int, address: TopicPartition, sending: Sending) -
     world.own(address)
     if world.running.cluster.serving(address) != node:
         return Refused(address, NOT_LEADER)
-    found = _checked(world, replica, sending.data, sending.version)
+    found = _batch(sending)
     if isinstance(found, str):
         return Refused(address, found)
-    if isinstance(found, Refused):
-        return found
-    if found.producer_id is not None:
-        known = world.contents.producers.judged(address, replica.log, found)
-        if isinstance(known, Sent):
-            last = known.first_id + known.next_offset - known.base_offset - 1
-            epoch, start = replica.state.leader_epoch, replica.log.start
-            return Appended(address, known.base_offset, known.next_offset, last, epoch, start)
-        if known != NONE:
-            return Refused(address, known)
-    assert sending.data is not None
-    return _append(world, replica, bytes(sending.data), found, sending.acks)
+    if sending.acks is Acks.ALL and _in_sync(world, address) is False:
+        return Refused(address, "NOT_ENOUGH_REPLICAS", log_start=replica.log.start)
+    damage = _damage(world, address, sending.data or b"", found)
+    if damage != NONE:
+        return Refused(address, damage)
+    before = _fits(world, replica, sending.data or b"", found)
+    if isinstance(before, Sent):
+        return _again(replica, before, found)
+    if before != NONE:
+        return Refused(address, before, log_start=replica.log.start)
+    return _append(world, replica, bytes(sending.data or b""), found, sending.acks)
+
+
+def _again(replica: Replica, sent: Sent, header: BatchHeader) -> Appended:
+    return Appended(
+        replica.address,
+        sent.base_offset,
+        sent.next_offset,
+        sent.first_id + sent.next_offset - sent.base_offset - 1,
+        replica.state.leader_epoch,
+        replica.log.start,
+        header.max_timestamp_ms,
+    )
 
 
 def _append(world: World, replica: Replica, data: bytes, header: BatchHeader, acks: Acks) -> Appended | Refused:
@@ -115,41 +132,49 @@ def _append(world: World, replica: Replica, data: bytes, header: BatchHeader, ac
     )
 
 
-def _checked(world: World, replica: Replica, data: bytes | None, version: int) -> BatchHeader | Refused | str:
-    """The header of the one batch that came, or why it is not taken."""
-    address = replica.address
+def _batch(sending: Sending) -> BatchHeader | str:
+    """The header of the one batch that came, or why the request is refused before any log is looked at."""
+    data = sending.data
     header = None if not data else read_header(data)
-    if header is None or data is None:
-        return Refused(address, "INVALID_RECORD", "a Produce request must have one record batch for each partition")
-    if header.magic != MAGIC:
-        return Refused(address, "INVALID_RECORD", f"record batches must have magic {MAGIC}, and not {header.magic}")
-    if header.size_bytes > len(data) or header.size_bytes < 61:
-        return "CORRUPT_MESSAGE"
-    if header.size_bytes < len(data):
-        return Refused(address, "INVALID_RECORD", "a Produce request must have one record batch for each partition")
+    if data is None or header is None or header.magic != MAGIC or header.size_bytes != len(data):
+        return "INVALID_RECORD"  # there must be one batch, and one alone
+    if header.compression is Compression.ZSTD and sending.version < 7:
+        return "UNSUPPORTED_COMPRESSION_TYPE"
+    return NO_TRANSACTIONS if header.transactional else header
+
+
+def _in_sync(world: World, address: TopicPartition) -> bool | None:
+    """Whether the committed ISR has min ISR members; None where nobody leads."""
+    replication = world.replication(address)
+    if replication is None or replication.leadership is None:
+        return None
+    return len(replication.leadership.isr) >= _needed(world, address, replication)
+
+
+def _needed(world: World, address: TopicPartition, replication: Replication) -> int:
+    """min.insync.replicas as brokers take it: capped by the partition's own replica count."""
+    return min(world.running.cluster.controller.config(address.topic).min_isr or 1, len(replication.logs))
+
+
+def _damage(world: World, address: TopicPartition, data: bytes, header: BatchHeader) -> str:
     if header.size_bytes > _largest(world, address):
         return "MESSAGE_TOO_LARGE"
-    if not crc_matches(data, 0, header):
-        return "CORRUPT_MESSAGE"
-    if header.compression is Compression.ZSTD and version < 7:
-        return "UNSUPPORTED_COMPRESSION_TYPE"
-    if header.transactional or header.control:
-        return Refused(address, "INVALID_TXN_STATE", "a simulated cluster knows no transactions")
-    return _with_records(address, data, header)
+    return NONE if crc_matches(data, 0, header) else "CORRUPT_MESSAGE"
 
 
-def _with_records(address: TopicPartition, data: bytes, header: BatchHeader) -> BatchHeader | Refused:
-    if header.base_offset != 0:
-        return Refused(address, "INVALID_RECORD", f"the batch begins at offset {header.base_offset}, and not at 0")
-    if header.count < 1 or header.count != header.last_offset_delta + 1:
-        return Refused(address, "INVALID_RECORD", "the batch does not hold the records that its header counts")
+def _fits(world: World, replica: Replica, data: bytes, header: BatchHeader) -> Sent | str:
+    """The batch that this one repeats, or the error that the log has for it; ``NONE`` where it may be appended."""
+    if header.control or header.base_offset != 0 or header.count < 1 or header.count != header.last_offset_delta + 1:
+        return "INVALID_RECORD"
     if header.producer_id is not None and header.base_sequence is None:
-        return Refused(address, "INVALID_RECORD", "the batch has a producer id and no sequence number")
+        return "INVALID_RECORD"
     try:
         read_records(data, 0, header, limit_bytes=MOST_UNCOMPRESSED)
-    except UnreadableBatchError as error:
-        return Refused(address, "INVALID_RECORD", str(error))
-    return header
+    except UnreadableBatchError:
+        return "INVALID_RECORD"
+    if header.producer_id is None:
+        return NONE
+    return world.contents.producers.judged(replica.address, replica.log, header)
 
 
 def _largest(world: World, address: TopicPartition) -> int:
@@ -178,6 +203,5 @@ def outcome(world: World, node: int, appended: Appended) -> str | None:
         return None
     if appended.last_id in replication.ledger.committed:
         return NONE
-    needed = world.running.cluster.controller.config(appended.address.topic).min_isr or 1
-    enough = len(leadership.maximal_isr) >= min(needed, len(replication.logs))
+    enough = len(leadership.maximal_isr) >= _needed(world, appended.address, replication)
     return NONE if enough else "NOT_ENOUGH_REPLICAS_AFTER_APPEND"

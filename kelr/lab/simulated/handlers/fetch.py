@@ -53,6 +53,8 @@ class _Read:
     log_start: int = _UNKNOWN
     diverging: tuple[int, int] | None = None
     records: bytes = b""
+    refused: bool = False
+    """Before any log was looked at."""
 
 
 @dataclass(slots=True)
@@ -107,7 +109,7 @@ def _read_all(call: Call) -> tuple[_Reads, _Reads]:
     for wanted in _wanted(call):
         error = _refusal(call, wanted)
         if error != NONE:
-            refused.found.append(_Read(wanted, error))
+            refused.found.append(_Read(wanted, error, refused=True))
             continue
         read = _read(call, wanted, min(left, wanted.partition.partition_max_bytes), at_least_one=at_least_one)
         reads.found.append(read)
@@ -176,7 +178,7 @@ def _unfit(call: Call, wanted: _Wanted, replica: Replica) -> str:
     only_leader = replica_id >= 0 or (replica_id != _FUTURE_LOCAL_REPLICA and call.version < 11)
     if only_leader and not replica.leads:
         return "NOT_LEADER_OR_FOLLOWER"
-    if replica_id >= 0 and replica_id not in replica.state.replicas:
+    if replica_id >= 0 and (replica_id == call.node or replica_id not in replica.state.replicas):
         return "UNKNOWN_LEADER_EPOCH" if epoch >= 0 else "NOT_LEADER_OR_FOLLOWER"
     return NONE
 
@@ -219,7 +221,7 @@ def _response(call: Call, reads: _Reads, refused: _Reads | None = None, *, error
 
 def _partition(call: Call, read: _Read, leaders: CurrentLeaders) -> Message:
     kind, version = FetchResponse.FetchableTopicResponse.PartitionData, call.version
-    committed = call.request.isolation_level == _READ_COMMITTED and read.error == NONE
+    committed = call.request.isolation_level == _READ_COMMITTED and read.error == NONE and read.diverging is None
     tagged: dict[str, Message] = {}
     if read.diverging is not None:
         epoch, end = read.diverging
@@ -234,7 +236,7 @@ def _partition(call: Call, read: _Read, leaders: CurrentLeaders) -> Message:
         high_watermark=read.high_watermark,
         last_stable_offset=read.high_watermark,
         log_start_offset=read.log_start,
-        aborted_transactions=[] if committed and read.diverging is None else None,
+        aborted_transactions=[] if committed or read.refused else None,
         preferred_read_replica=_UNKNOWN,
         records=read.records,
         **tagged,

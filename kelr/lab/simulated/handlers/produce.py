@@ -15,7 +15,7 @@ from kafka.protocol.producer import (
 )
 
 from kelr.lab.simulated.api import Answer, Api, Call, Later, Message, code
-from kelr.lab.simulated.appending import NOT_LEADER, Appended, Refused, Sending, append, outcome
+from kelr.lab.simulated.appending import NO_TRANSACTIONS, NOT_LEADER, Appended, Refused, Sending, append, outcome
 from kelr.lab.simulated.leaders import CurrentLeaders
 from kelr.lab.simulated.replicas import NONE, known
 from kelr.model import TopicPartition
@@ -23,7 +23,6 @@ from kelr.simulation.logs import Acks
 
 _UNKNOWN = -1
 _ACKS = {-1: Acks.ALL, 0: Acks.NONE, 1: Acks.LEADER}
-_TRANSACTIONAL = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"
 _Done = Appended | Refused
 
 
@@ -86,7 +85,7 @@ def _refusal(call: Call, address: TopicPartition) -> str:
     if call.request.acks not in _ACKS:
         return "INVALID_REQUIRED_ACKS"
     if call.request.transactional_id is not None:
-        return _TRANSACTIONAL
+        return NO_TRANSACTIONS
     if not address.topic:
         return "UNKNOWN_TOPIC_ID"
     if not call.world.allowed("topic", "WRITE", address.topic):
@@ -130,7 +129,7 @@ def _partition(kind: type[Message], version: int, one: _Done, leaders: CurrentLe
         error_code=code(one.error),
         base_offset=_UNKNOWN,
         log_append_time_ms=_UNKNOWN,
-        log_start_offset=_UNKNOWN,
+        log_start_offset=one.log_start,
         record_errors=[],
         error_message=one.words,
         **tagged,
@@ -141,7 +140,7 @@ def init_producer_id(call: Call) -> Message:
     """A producer id for an idempotent producer; nobody may use a transactional id here."""
     world, error = call.world, NONE
     if call.request.transactional_id is not None:
-        error = _TRANSACTIONAL
+        error = NO_TRANSACTIONS
     elif not (world.allowed("cluster", "IDEMPOTENT_WRITE") or world.allowed("topic", "WRITE")):
         error = "CLUSTER_AUTHORIZATION_FAILED"
     return InitProducerIdResponse(
