@@ -12,28 +12,29 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from kelr.errors import LabError, UsageError
+from kelr.errors import LabError
 from kelr.lab import archive, disk, jvm, processes, watch, wire
+from kelr.lab.any_lab import Report
 from kelr.lab.jars import Progress, cache_directory, obtain_jars
 from kelr.lab.java import Java, find_java
 from kelr.lab.locks import load_lock
 from kelr.lab.nodes import NodePaths, new_kafka_uuid, write_nodes
+from kelr.lab.observed import Observed
 from kelr.lab.ports import free_ports
 from kelr.lab.spec import CONTROLLER_ID, LabSpec
 from kelr.lab.state import LabState, claim_directory, load_state, locked, node_name, save_state
 from kelr.lab.status import LabStatus, NodeStatus
 from kelr.lab.tail import CutTail, cut_log
 from kelr.lab.teardown import file_errors, take_down
-from kelr.model import PartitionState, TopicPartition
+from kelr.model import TopicPartition
 
 if TYPE_CHECKING:
     import psutil
 
-Report = Callable[[str], None]
 START_TIMEOUT_S = 60.0
 
 
-class Lab:
+class Lab(Observed):
     """A running lab; made by `Lab.up` or `Lab.open`."""
 
     def __init__(self, directory: Path, state: LabState) -> None:
@@ -109,6 +110,10 @@ class Lab:
         self.down()
 
     @property
+    def simulated(self) -> bool:
+        return False
+
+    @property
     def lab_id(self) -> str:
         """Random; on the command line of every process of the lab."""
         return self._state.lab_id
@@ -144,7 +149,7 @@ class Lab:
 
     def kill(self, broker: int) -> None:
         """SIGKILL: the broker is gone at once and says nothing to the controller. Waits for the process's end."""
-        self._check(broker)
+        self.check_broker(broker)
         processes.end(processes.all_of(self._state.lab_id, broker), ask_first_s=0)
 
     def stop(self, broker: int, *, timeout_s: float = 60.0) -> None:
@@ -153,7 +158,7 @@ class Lab:
         Raises:
             LabError: the broker does not end in time (it is not killed then).
         """
-        self._check(broker)
+        self.check_broker(broker)
         running = processes.all_of(self._state.lab_id, broker)
         processes.signal_all(running, signal.SIGTERM)
         if processes.wait_gone(running, timeout_s):
@@ -170,14 +175,17 @@ class Lab:
         if self._process(CONTROLLER_ID) is None:
             self._spawn(CONTROLLER_ID)
 
+    def notice(self, *brokers: int) -> None:
+        """The controller notices by itself that brokers are gone, when their sessions have expired."""
+
     def pause(self, broker: int) -> None:
         """SIGSTOP: the broker neither answers nor fetches until `go_on`, or until it is killed."""
-        self._check(broker)
+        self.check_broker(broker)
         processes.signal_all(processes.all_of(self._state.lab_id, broker), signal.SIGSTOP)
 
     def go_on(self, broker: int) -> None:
         """Undo `pause`."""
-        self._check(broker)
+        self.check_broker(broker)
         processes.signal_all(processes.all_of(self._state.lab_id, broker), signal.SIGCONT)
 
     def start(self, broker: int, *, wait: bool = True) -> None:
@@ -186,7 +194,7 @@ class Lab:
         Raises:
             LabError: it ended while starting, or was not unfenced in time.
         """
-        self._check(broker)
+        self.check_broker(broker)
         if self._process(broker) is None:
             self._spawn(broker)
         if wait:
@@ -206,48 +214,6 @@ class Lab:
                     raise LabError(f"broker {broker} was not unfenced in {timeout_s:.0f} s{self._log_tail(broker)}")
                 time.sleep(0.05)
 
-    def partitions(self, *topics: str) -> Mapping[TopicPartition, PartitionState]:
-        """The partitions of these topics (none: of all), as the first broker that answers has them.
-
-        Raises:
-            LabError: no broker answers.
-        """
-        for seen in wire.views(map(self.port, self.brokers), topics):
-            return seen
-        raise LabError("no broker of the lab answers", next_step="start one, or look at 'kelr lab status'")
-
-    def wait_partitions(
-        self, topic: str, what: str, holds: Callable[[PartitionState], bool], *, timeout_s: float = 30.0
-    ) -> None:
-        """Wait until something holds for every partition of a topic, in the view of every broker that answers.
-
-        Raises:
-            LabError: it did not come in time; the message has `what` and a partition for which it does not hold.
-        """
-        seen: list[Mapping[TopicPartition, PartitionState]] = []
-
-        def all_hold() -> bool:
-            seen[:] = wire.views(map(self.port, self.brokers), (topic,))
-            return bool(seen) and all(view and all(map(holds, view.values())) for view in seen)
-
-        try:
-            self.wait_until(what, all_hold, timeout_s=timeout_s)
-        except LabError as error:
-            others = [state for view in seen for state in view.values() if not holds(state)]
-            raise LabError(f"{error.message}; {others[0] if others else 'no broker answers'}") from None
-
-    def wait_until(self, what: str, holds: Callable[[], bool], *, timeout_s: float = 30.0) -> None:
-        """Wait for a condition, asking 10 times a second.
-
-        Raises:
-            LabError: it did not come in time.
-        """
-        deadline = time.monotonic() + timeout_s
-        while not holds():
-            if time.monotonic() > deadline:
-                raise LabError(f"waited {timeout_s:.0f} s in vain until {what}")
-            time.sleep(0.1)
-
     def restore(self, *, timeout_s: float = START_TIMEOUT_S) -> tuple[TopicPartition, ...]:
         """Start every node that is down and wait until no partition is without a leader.
 
@@ -262,15 +228,7 @@ class Lab:
             if self._process(node) is None:
                 self._spawn(node)
         self.wait_unfenced(*self.brokers, timeout_s=timeout_s)
-        leaderless: list[TopicPartition] = []
-
-        def all_led() -> bool:
-            leaderless[:] = [address for address, state in self.partitions().items() if state.leader is None]
-            return not leaderless
-
-        with suppress(LabError):
-            self.wait_until("every partition has a leader", all_led, timeout_s=5)
-        return tuple(leaderless)
+        return self._leaderless()
 
     def saved_high_watermarks(self, broker: int, topic: str) -> Mapping[int, int]:
         """Partition to high watermark, as the broker last saved it on disk (replication-offset-checkpoint)."""
@@ -282,7 +240,7 @@ class Lab:
         Raises:
             LabError: the broker runs, or holds fewer batches of this partition.
         """
-        self._check(broker)
+        self.check_broker(broker)
         if self.is_running(broker):
             raise LabError(f"broker {broker} runs", next_step="kill it before its log is cut")
         return cut_log(self.data_directory(broker), broker, topic, partition, batches)
@@ -292,12 +250,12 @@ class Lab:
 
         `restore` and `clear` take the obstacle away.
         """
-        self._check(broker)
+        self.check_broker(broker)
         disk.put_obstacle(self.data_directory(broker))
 
     def clear(self, broker: int) -> None:
         """Undo `obstruct`."""
-        self._check(broker)
+        self.check_broker(broker)
         disk.clear_obstacle(self.data_directory(broker))
 
     def status(self) -> LabStatus:
@@ -394,12 +352,6 @@ class Lab:
                 self._state = load_state(self.directory)
             found = processes.find(self._state.processes.get(node), self._state.lab_id)
         return found
-
-    def _check(self, broker: int) -> None:
-        if broker not in self.brokers:
-            raise UsageError(
-                f"the lab has no broker {broker}", next_step=f"its brokers are {', '.join(map(str, self.brokers))}"
-            )
 
     def _check_alive(self, broker: int) -> None:
         if self._process(broker) is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from kelr.errors import LabError, UsageError
-from kelr.lab.cluster import Lab, Report
+from kelr.lab.any_lab import AnyLab, Report
 from kelr.lab.produce import Acks
 from kelr.lab.state import default_directory
 from kelr.lab.story import StepDone, Story
@@ -49,7 +49,7 @@ class IncidentReport:
 
 
 def run_incident(
-    lab: Lab,
+    lab: AnyLab,
     name: str,
     *,
     topic: str | None = None,
@@ -98,7 +98,7 @@ def find_incident(name: str) -> Incident:
     return INCIDENTS[name]
 
 
-def _check(lab: Lab, incident: Incident) -> None:
+def _check(lab: AnyLab, incident: Incident) -> None:
     if len(lab.brokers) < 3:
         raise LabError(f"{incident.name} needs 3 brokers, this lab has {len(lab.brokers)}", next_step="kelr lab up")
     if len(set(lab.racks.values())) < incident.racks:
@@ -106,10 +106,10 @@ def _check(lab: Lab, incident: Incident) -> None:
             f"{incident.name} needs {incident.racks} racks", next_step=f"kelr lab up --racks {incident.racks}"
         )
     if incident.needs_elr and not lab.spec.elr:
-        raise LabError(f"{incident.name} needs ELR, and this lab has none", next_step="start the lab without --no-elr")
+        raise LabError(f"{incident.name} needs ELR, and this lab has none", next_step="start the lab with ELR")
 
 
-def _fresh_topic(lab: Lab, name: str) -> str:
+def _fresh_topic(lab: AnyLab, name: str) -> str:
     taken = {address.topic for address in lab.partitions()}
     number = 1
     while f"{name}-{number}" in taken:
@@ -117,7 +117,7 @@ def _fresh_topic(lab: Lab, name: str) -> str:
     return f"{name}-{number}"
 
 
-def _try_next(lab: Lab, topic: str, awaited: Sequence[int]) -> tuple[str, ...]:
+def _try_next(lab: AnyLab, topic: str, awaited: Sequence[int]) -> tuple[str, ...]:
     connection = f"-b {lab.bootstrap_servers}"
     directory = "" if lab.directory == default_directory().absolute() else f" --dir {lab.directory}"
     return (
@@ -214,7 +214,7 @@ def _rack_outage(story: Story, partitions: int) -> Sequence[int]:
     return (*third, *second)
 
 
-def _three_racks(lab: Lab) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+def _three_racks(lab: AnyLab) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     racks = sorted(set(lab.racks.values()))[:3]
     first, second, third = (tuple(broker for broker in lab.brokers if lab.racks[broker] == rack) for rack in racks)
     return first, second, third

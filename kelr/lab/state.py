@@ -5,15 +5,16 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from kelr.errors import LabError, UsageError
 from kelr.lab.spec import CONTROLLER_ID, LabSpec
 
+T = TypeVar("T")
 STATE_FORMAT = 1
 STATE_FILE = "lab.json"
 
@@ -49,6 +50,10 @@ class LabState:
     def bootstrap_servers(self) -> str:
         return ",".join(f"127.0.0.1:{self.ports[broker]}" for broker in self.spec.broker_ids)
 
+    def document(self) -> dict[str, Any]:
+        """As lab.json has it."""
+        return {"format": STATE_FORMAT, **asdict(self)}
+
     def with_process(self, node: int, process: ProcessRecord) -> LabState:
         return replace(self, processes={**self.processes, node: process})
 
@@ -65,7 +70,13 @@ def _state_directory() -> Path:
     return user_state_path("kelr")
 
 
-def claim_directory(directory: Path, state: LabState) -> None:
+class Stored(Protocol):
+    """What lab.json can hold: the state of a real lab, or of a simulated one."""
+
+    def document(self) -> dict[str, Any]: ...
+
+
+def claim_directory(directory: Path, state: Stored) -> None:
     """Make the directory this lab's own by creating lab.json in it, which only one kelr can do.
 
     Raises:
@@ -85,6 +96,7 @@ def claim_directory(directory: Path, state: LabState) -> None:
     # Written under another name and linked, so that lab.json is there whole or not at all, and for one kelr only.
     draft = directory / f".{STATE_FILE}.{os.getpid()}"
     try:
+        draft.touch(mode=0o600)
         draft.write_text(_dump(state), encoding="utf-8")
         os.link(draft, directory / STATE_FILE)
     except FileExistsError:
@@ -93,15 +105,44 @@ def claim_directory(directory: Path, state: LabState) -> None:
         draft.unlink(missing_ok=True)
 
 
-def save_state(directory: Path, state: LabState) -> None:
+def save_state(directory: Path, state: Stored) -> None:
     """Replace lab.json in one step."""
     temporary = directory / f".{STATE_FILE}.{os.getpid()}"
+    temporary.touch(mode=0o600)
     temporary.write_text(_dump(state), encoding="utf-8")
     temporary.replace(directory / STATE_FILE)
 
 
 def load_state(directory: Path) -> LabState:
-    """The state of the lab in this directory.
+    """The state of the real lab in this directory.
+
+    Raises:
+        LabError: there is no lab, it is a simulated one, or lab.json is damaged or of another kelr's format.
+    """
+    return of_file(directory, _parse)
+
+
+def is_simulated(directory: Path) -> bool:
+    """Whether the lab in this directory is simulated. Raises LabError as `load_state`."""
+    return of_file(directory, lambda document: document.get("kind") == "simulated")
+
+
+def lab_id_of(directory: Path) -> str:
+    """The id of the lab in this directory, whatever its kind. Raises LabError as `load_state`."""
+
+    def found(document: dict[str, Any]) -> str:
+        if document.get("kind") == "simulated":
+            return str((document["token"], document["ports"], document["lab_id"])[-1])
+        return _parse(document).lab_id
+
+    return of_file(directory, found)
+
+
+def of_file(directory: Path, parse: Callable[[dict[str, Any]], T]) -> T:
+    """Something of a lab.json.
+
+    Args:
+        parse: may raise KeyError and its like where the document is not what it should be.
 
     Raises:
         LabError: there is no lab, or lab.json is damaged or of another kelr's format.
@@ -111,7 +152,7 @@ def load_state(directory: Path) -> LabState:
         document = json.loads(file.read_text(encoding="utf-8"))
         if document["format"] != STATE_FORMAT:
             raise LabError(f"{file} has format {document['format']}, this kelr reads {STATE_FORMAT}")
-        return _parse(document)
+        return parse(document)
     except (FileNotFoundError, NotADirectoryError):
         raise LabError(f"there is no lab in {directory}", next_step="start one with 'kelr lab up'") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -136,11 +177,13 @@ def _taken(directory: Path) -> LabError:
     )
 
 
-def _dump(state: LabState) -> str:
-    return json.dumps({"format": STATE_FORMAT, **asdict(state)}, indent=1) + "\n"
+def _dump(state: Stored) -> str:
+    return json.dumps(state.document(), indent=1) + "\n"
 
 
 def _parse(document: dict[str, Any]) -> LabState:
+    if document.get("kind") == "simulated":
+        raise LabError("the lab is a simulated one", next_step="start a real one with 'kelr lab up --dir DIR'")
     return LabState(
         lab_id=document["lab_id"],
         cluster_id=document["cluster_id"],

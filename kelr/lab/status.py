@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,27 @@ class NodeStatus:
     """None where the process does not run."""
     fenced: bool | None
     """As the cluster says; None where it is not registered, or nobody could be asked."""
+    paused: bool = False
+    """Whether its process stands still."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What a simulated lab is besides: its rules, its time, and what was done to it."""
+
+    rules: str
+    """The rule set that its controller runs."""
+    virtual_clock: bool
+    now_ms: int | None
+    """Its time, in milliseconds since 1970 UTC; None where its process has ended."""
+    severed: tuple[tuple[int, int], ...] = ()
+    """Pairs of nodes that do not reach each other."""
+    faults: tuple[Mapping[str, Any], ...] = ()
+    """Rules for what goes wrong, the first that fits a request first."""
+    denied: tuple[Mapping[str, Any], ...] = ()
+    """What clients may not do."""
+    broken_handlers: tuple[str, ...] = ()
+    """Errors of the simulation itself; clients saw UNKNOWN_SERVER_ERROR."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +48,8 @@ class LabStatus:
     """The lab as it is now."""
 
     directory: Path
-    kafka: str
+    kafka: str | None
+    """None for a simulated lab."""
     cluster_id: str
     bootstrap_servers: str
     elr: bool
@@ -33,3 +57,5 @@ class LabStatus:
     ready: bool
     """False where the lab never came up whole: killed while starting, or starting now."""
     nodes: tuple[NodeStatus, ...]
+    rehearsal: Rehearsal | None = None
+    """None for a real lab."""

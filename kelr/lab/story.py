@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from kelr.errors import LabError, UsageError
-from kelr.lab.cluster import Lab, Report
+from kelr.lab.any_lab import AnyLab, Report
 from kelr.lab.produce import Acks, Produced, produce
 from kelr.lab.tail import CutTail
 from kelr.model import PartitionState
@@ -46,7 +46,7 @@ class Story:
     Every step raises LabError where the cluster does not do what the story needs.
     """
 
-    def __init__(self, lab: Lab, topic: str, report: Report) -> None:
+    def __init__(self, lab: AnyLab, topic: str, report: Report) -> None:
         self.lab = lab
         self.topic = topic
         self.steps: list[StepDone] = []
@@ -148,6 +148,7 @@ class Story:
 
     def _wait_out(self, brokers: Collection[int]) -> None:
         if any(map(self.lab.is_running, self.lab.brokers)):
+            self.lab.notice(*brokers)
             out = set(brokers)
             self.wait(f"{_brokers(brokers)} left the ISR", lambda state: not out & {*state.isr, state.leader})
 
@@ -166,7 +167,7 @@ class Story:
         self._report(step.text)
 
 
-def create_topic(lab: Lab, topic: str, layouts: Sequence[Sequence[int]], config: Mapping[str, str]) -> None:
+def create_topic(lab: AnyLab, topic: str, layouts: Sequence[Sequence[int]], config: Mapping[str, str]) -> None:
     """Create a topic with a given assignment.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kelr.errors import LabError
 from kelr.lab import processes
 from kelr.lab.spec import CONTROLLER_ID
-from kelr.lab.state import STATE_FILE, load_state
+from kelr.lab.state import STATE_FILE, lab_id_of
 
 if TYPE_CHECKING:
     import psutil
@@ -32,7 +32,7 @@ def down(directory: Path, *, keep_data: bool = False, force: bool = False) -> No
     if force and (directory / STATE_FILE).exists():
         take_down(directory, lambda: processes.all_under(directory), keep_data=keep_data)
     else:
-        lab_id = load_state(directory).lab_id
+        lab_id = lab_id_of(directory)
         take_down(directory, lambda: processes.all_of(lab_id), keep_data=keep_data)
 
 

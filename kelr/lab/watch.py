@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kelr.errors import LabError
 from kelr.lab import processes
-from kelr.lab.state import ProcessRecord, load_state
+from kelr.lab.state import ProcessRecord, lab_id_of
 from kelr.lab.teardown import down
 
 LOOK_EVERY_S = 0.5
@@ -39,7 +39,7 @@ def main(directory: str, owner_pid: str, owner_started: str, lab_property: str) 
     while processes.runs(owner):
         time.sleep(LOOK_EVERY_S)
     with suppress(LabError):
-        if processes.lab_property(load_state(Path(directory)).lab_id) == lab_property:
+        if processes.lab_property(lab_id_of(Path(directory))) == lab_property:
             down(Path(directory))
 
 

@@ -60,6 +60,11 @@ class SimulatedSpec:
         return rule_set(self.rules)
 
     @property
+    def elr(self) -> bool:
+        """Whether its controller keeps ELR."""
+        return self.rule_set.elr
+
+    @property
     def broker_ids(self) -> tuple[int, ...]:
         return tuple(range(1, self.brokers + 1))
 

@@ -26,15 +26,15 @@ _CODES = {
     "IDEMPOTENT_WRITE": 12,
 }
 _OF_BOTH = ("CREATE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")
-_SUPPORTED = {TOPIC: (*_OF_BOTH, "READ", "WRITE", "DELETE"), CLUSTER: (*_OF_BOTH, "CLUSTER_ACTION", "IDEMPOTENT_WRITE")}
-_ALL = {kind: sum(1 << _CODES[one] for one in supported) for kind, supported in _SUPPORTED.items()}
+SUPPORTED = {TOPIC: (*_OF_BOTH, "READ", "WRITE", "DELETE"), CLUSTER: (*_OF_BOTH, "CLUSTER_ACTION", "IDEMPOTENT_WRITE")}
+_ALL = {kind: sum(1 << _CODES[one] for one in supported) for kind, supported in SUPPORTED.items()}
 
 
 def operations(world: World, kind: str, name: str | None = None) -> int:
     """The operations that are allowed on a resource, as Kafka's field of 32 bits."""
     if not world.denied:
         return _ALL[kind]
-    return sum(1 << _CODES[one] for one in _SUPPORTED[kind] if world.allowed(kind, one, name))
+    return sum(1 << _CODES[one] for one in SUPPORTED[kind] if world.allowed(kind, one, name))
 
 
 def codes(bits: int) -> set[int] | None:

@@ -1,0 +1,94 @@
+"""What any lab's cluster says of itself over Kafka's protocol, and waiting until it says something."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from kelr.errors import LabError, UsageError
+from kelr.lab import wire
+from kelr.model import PartitionState, TopicPartition
+
+
+class Observed(ABC):
+    """A cluster on ports of this machine."""
+
+    @property
+    @abstractmethod
+    def brokers(self) -> tuple[int, ...]:
+        """Broker ids."""
+
+    @abstractmethod
+    def port(self, node: int) -> int:
+        """A node's TCP port."""
+
+    def partitions(self, *topics: str) -> Mapping[TopicPartition, PartitionState]:
+        """The partitions of these topics (none: of all), as the first broker that answers has them.
+
+        Raises:
+            LabError: no broker answers.
+        """
+        for seen in wire.views(map(self.port, self.brokers), topics):
+            return seen
+        raise LabError("no broker of the lab answers", next_step="start one, or look at 'kelr lab status'")
+
+    def wait_partitions(
+        self, topic: str, what: str, holds: Callable[[PartitionState], bool], *, timeout_s: float = 30.0
+    ) -> None:
+        """Wait until something holds for every partition of a topic, in the view of every broker that answers.
+
+        Raises:
+            LabError: it did not come in time; the message has `what` and a partition for which it does not hold.
+        """
+        seen: list[Mapping[TopicPartition, PartitionState]] = []
+
+        def all_hold() -> bool:
+            seen[:] = wire.views(map(self.port, self.brokers), (topic,))
+            return bool(seen) and all(view and all(map(holds, view.values())) for view in seen)
+
+        try:
+            self.wait_until(what, all_hold, timeout_s=timeout_s)
+        except LabError as error:
+            others = [state for view in seen for state in view.values() if not holds(state)]
+            raise LabError(f"{error.message}; {others[0] if others else 'no broker answers'}") from None
+
+    def wait_until(self, what: str, holds: Callable[[], bool], *, timeout_s: float = 30.0) -> None:
+        """Wait for a condition, asking again and again.
+
+        Raises:
+            LabError: it did not come in time.
+        """
+        deadline = time.monotonic() + timeout_s
+        while not holds():
+            if time.monotonic() > deadline:
+                raise LabError(f"waited {timeout_s:.0f} s in vain until {what}")
+            self._rest()
+
+    def check_broker(self, broker: int) -> None:
+        """Refuse a broker that the lab does not have.
+
+        Raises:
+            UsageError: there is none with this id.
+        """
+        if broker not in self.brokers:
+            raise UsageError(
+                f"the lab has no broker {broker}", next_step=f"its brokers are {', '.join(map(str, self.brokers))}"
+            )
+
+    def _leaderless(self, *, timeout_s: float = 5.0) -> tuple[TopicPartition, ...]:
+        """Wait until no partition is without a leader; those that stay so are returned."""
+        found: list[TopicPartition] = []
+
+        def all_led() -> bool:
+            found[:] = [address for address, state in self.partitions().items() if state.leader is None]
+            return not found
+
+        with suppress(LabError):
+            self.wait_until("every partition has a leader", all_led, timeout_s=timeout_s)
+        return tuple(found)
+
+    def _rest(self) -> None:
+        """Between one look and the next."""
+        time.sleep(0.1)

@@ -1,0 +1,332 @@
+"""A simulated lab: a cluster of kelr's own in a process of its own, driven like a real one."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from kelr.errors import LabError
+from kelr.lab import disk, processes, watch
+from kelr.lab.any_lab import Report
+from kelr.lab.nodes import new_kafka_uuid
+from kelr.lab.observed import Observed
+from kelr.lab.ports import free_ports
+from kelr.lab.simulated import control, process
+from kelr.lab.simulated.spec import SimulatedSpec
+from kelr.lab.simulated.state import SimulatedState, load_simulated
+from kelr.lab.spec import CONTROLLER_ID
+from kelr.lab.state import claim_directory, locked, save_state
+from kelr.lab.status import LabStatus, NodeStatus, Rehearsal
+from kelr.lab.tail import CutTail
+from kelr.lab.teardown import file_errors, take_down
+from kelr.model import TopicPartition
+
+if TYPE_CHECKING:
+    import psutil
+
+START_TIMEOUT_S = 60.0
+_CONTROL = -1
+"""Stands for the control channel where ports are dealt."""
+_LOOK_S = 0.01
+
+
+class SimulatedLab(Observed):
+    """A running simulated lab; made by `SimulatedLab.up` or `SimulatedLab.open`.
+
+    Methods that `kelr.lab.Lab` has too mean the same here. Where the lab's clock is virtual, waiting turns it.
+    """
+
+    def __init__(self, directory: Path, state: SimulatedState) -> None:
+        self.directory = directory
+        self._state = state
+
+    @classmethod
+    def up(
+        cls,
+        spec: SimulatedSpec,
+        directory: Path,
+        *,
+        virtual_clock: bool = False,
+        report: Report = lambda _line: None,
+        owner_pid: int | None = None,
+    ) -> SimulatedLab:
+        """Start a cluster and wait until it answers.
+
+        Args:
+            directory: where everything of the lab lives; new or empty. `down` deletes it.
+            virtual_clock: time stands still until `advance`.
+            report: told of each step, one line each.
+            owner_pid: the lab ends itself when this process is gone; None keeps it until `down`.
+
+        Raises:
+            LabError: a lab is there already, or it does not come up. Nothing is left behind then.
+        """
+        processes.require_psutil()
+        directory = directory.absolute()
+        ports = free_ports((CONTROLLER_ID, *spec.broker_ids, _CONTROL))
+        state = SimulatedState(
+            lab_id=new_kafka_uuid(),
+            cluster_id=new_kafka_uuid(),
+            spec=spec,
+            control_port=ports.pop(_CONTROL),
+            ports=ports,
+            token=secrets.token_urlsafe(32),
+            virtual_clock=virtual_clock,
+        )
+        with file_errors(directory):
+            claim_directory(directory, state)
+        lab = cls(directory, state)
+        try:
+            with file_errors(directory):
+                if owner_pid is not None:
+                    watch.spawn_watch(directory, state.lab_id, owner_pid)
+                lab._come_up(report)
+        except BaseException:
+            lab.down()
+            raise
+        return lab
+
+    @classmethod
+    def open(cls, directory: Path) -> SimulatedLab:
+        """The simulated lab that runs in this directory.
+
+        Raises:
+            LabError: there is none.
+        """
+        processes.require_psutil()
+        directory = directory.absolute()
+        return cls(directory, load_simulated(directory))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.down()
+
+    @property
+    def simulated(self) -> bool:
+        return True
+
+    @property
+    def lab_id(self) -> str:
+        """Random; on the command line of the lab's process."""
+        return self._state.lab_id
+
+    @property
+    def spec(self) -> SimulatedSpec:
+        return self._state.spec
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """All brokers, comma separated, running or not."""
+        return self._state.bootstrap_servers
+
+    @property
+    def controller(self) -> int:
+        """The controller's node id."""
+        return self._state.controller
+
+    @property
+    def controller_server(self) -> str:
+        """The controller's address, for --bootstrap-controller."""
+        return f"127.0.0.1:{self.port(self.controller)}"
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        return self._state.brokers
+
+    @property
+    def racks(self) -> Mapping[int, str]:
+        return self.spec.rack_of
+
+    @property
+    def virtual_clock(self) -> bool:
+        """Whether time stands still until `advance`."""
+        return self._state.virtual_clock
+
+    def port(self, node: int) -> int:
+        return self._state.ports[node]
+
+    def ask(self, verb: str, **arguments: Any) -> dict[str, Any]:
+        """A verb of the control channel (`kelr.lab.simulated.verbs`).
+
+        Raises:
+            UsageError: the arguments make no sense.
+            LabError: it cannot be done, or the lab's process has ended.
+        """
+        return control.ask(self._state.control_port, self._state.token, verb, **arguments)
+
+    # Processes.
+
+    def is_running(self, broker: int) -> bool:
+        return any(node["node"] == broker and node["running"] for node in self.ask("status")["nodes"])
+
+    def kill(self, broker: int, *, power_loss: bool = False) -> None:
+        """The broker is gone at once; with `power_loss` its machine's page cache is lost, and what was not flushed."""
+        self.ask("kill", broker=broker, power_loss=power_loss)
+
+    def stop(self, broker: int) -> None:
+        self.ask("stop", broker=broker)
+
+    def pause(self, broker: int) -> None:
+        self.ask("pause", broker=broker)
+
+    def go_on(self, broker: int) -> None:
+        self.ask("go-on", broker=broker)
+
+    def start(self, broker: int, *, wait: bool = True) -> None:
+        self.ask("start", broker=broker)
+        if wait:
+            self.wait_unfenced(broker)
+
+    def wait_unfenced(self, *brokers: int, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Wait until the controller holds each broker to be registered and unfenced."""
+
+        def unfenced() -> bool:
+            nodes = {node["node"]: node for node in self.ask("status")["nodes"]}
+            return all(nodes[broker]["running"] and nodes[broker]["fenced"] is False for broker in brokers)
+
+        self.wait_until(f"brokers {', '.join(map(str, brokers))} are unfenced", unfenced, timeout_s=timeout_s)
+
+    def notice(self, *brokers: int) -> None:
+        """The sessions of brokers that do not run expire now; nobody waits for that here."""
+        for broker in brokers:
+            if not self.is_running(broker):
+                self.ask("expire", broker=broker)
+
+    def restore(self) -> tuple[TopicPartition, ...]:
+        """Everything goes well again: every broker runs, links are whole, no faults are left; what was denied stays so.
+
+        Returns:
+            The partitions that stay without a leader, although every broker is back.
+        """
+        self.ask("no-faults")
+        self.ask("heal")
+        for broker in self.brokers:
+            self.ask("clear", broker=broker)
+            self.ask("go-on", broker=broker)
+            self.ask("start", broker=broker)
+        self.wait_unfenced(*self.brokers)
+        return self._leaderless()
+
+    # Logs.
+
+    def saved_high_watermarks(self, broker: int, topic: str) -> Mapping[int, int]:
+        found = self.ask("high-watermarks", broker=broker, topic=topic)
+        return {int(partition): mark for partition, mark in found.items()}
+
+    def cut_tail(self, broker: int, topic: str, partition: int, *, batches: int) -> CutTail:
+        cut = self.ask("cut", broker=broker, topic=topic, partition=partition, batches=batches)
+        return CutTail(broker, topic, partition, cut["from_offset"], cut["to_offset"], batches)
+
+    def lose_cache(self, broker: int) -> None:
+        """The broker's machine loses its power: a process that runs dies, and what was not flushed is gone."""
+        self.ask("lose-cache", broker=broker)
+
+    def flush(self, broker: int) -> None:
+        """The broker writes everything to its disk."""
+        self.ask("flush", broker=broker)
+
+    def obstruct(self, broker: int) -> None:
+        self.ask("obstruct", broker=broker)
+
+    def clear(self, broker: int) -> None:
+        self.ask("clear", broker=broker)
+
+    # What only a simulation has.
+
+    def expire(self, broker: int) -> None:
+        """The controller gives up on the broker now."""
+        self.ask("expire", broker=broker)
+
+    def advance(self, duration_ms: int) -> None:
+        """Turn a virtual clock."""
+        self.ask("advance", duration_ms=duration_ms)
+
+    def status(self) -> LabStatus:
+        """What runs, and what the controller says of each broker."""
+        found = self._process()
+        seen = {} if found is None else self.ask("status")
+        pid = None if found is None else found.pid
+        nodes = seen.get("nodes") or [self._dead(node) for node in (self.controller, *self.brokers)]
+        return LabStatus(
+            directory=self.directory,
+            kafka=None,
+            cluster_id=self._state.cluster_id,
+            bootstrap_servers=self.bootstrap_servers,
+            elr=self.spec.elr,
+            min_isr=self.spec.min_isr,
+            ready=self._state.ready,
+            nodes=tuple(self._node(node, pid) for node in nodes),
+            rehearsal=Rehearsal(
+                rules=seen.get("rules", self.spec.rules),
+                virtual_clock=self.virtual_clock,
+                now_ms=seen.get("now_ms"),
+                severed=tuple((one, other) for one, other in seen.get("severed", ())),
+                faults=tuple(seen.get("faults", ())),
+                denied=tuple(seen.get("denied", ())),
+                broken_handlers=tuple(seen.get("broken_handlers", ())),
+            ),
+        )
+
+    def down(self, *, keep_data: bool = False) -> None:
+        """End the lab's process, and delete its directory unless `keep_data`."""
+        take_down(self.directory, lambda: processes.all_of(self.lab_id), keep_data=keep_data)
+
+    # Inside.
+
+    def _come_up(self, report: Report) -> None:
+        brokers = len(self.brokers)
+        report(f"starting a simulated cluster: one controller and {brokers} brokers, rules {self.spec.rules}")
+        with locked(self.directory):
+            self._state = replace(self._state, process=process.spawn(self.directory, self._state))
+            save_state(self.directory, self._state)
+        self._wait_until_it_answers()
+        with locked(self.directory):
+            self._state = replace(self._state, ready=True)
+            save_state(self.directory, self._state)
+        report(f"up: {self.bootstrap_servers}")
+
+    def _wait_until_it_answers(self) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while True:
+            try:
+                self.ask("status")
+            except LabError:
+                if self._process() is None or time.monotonic() > deadline:
+                    words = disk.last_words(self.directory / process.OUTPUT)
+                    raise LabError(f"the simulated cluster does not come up{words}") from None
+                time.sleep(_LOOK_S)
+            else:
+                return
+
+    def _process(self) -> psutil.Process | None:
+        return processes.find(self._state.process, self._state.lab_id)
+
+    def _node(self, node: Mapping[str, Any], pid: int | None) -> NodeStatus:
+        number = node["node"]
+        return NodeStatus(
+            node=number,
+            name="controller" if number == self.controller else f"broker {number}",
+            port=node["port"],
+            rack=node["rack"],
+            pid=pid if node["running"] else None,
+            fenced=node["fenced"],
+            paused=node["paused"],
+        )
+
+    def _dead(self, node: int) -> dict[str, Any]:
+        rack = self.racks.get(node)
+        return {"node": node, "port": self.port(node), "rack": rack, "running": False, "fenced": None, "paused": False}
+
+    def _rest(self) -> None:
+        if self.virtual_clock:
+            self.advance(100)
+        time.sleep(_LOOK_S)

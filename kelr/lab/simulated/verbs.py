@@ -1,0 +1,326 @@
+"""What can be done to a simulated cluster besides speaking Kafka's protocol with it: each verb by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from typing import Any, TypeAlias
+
+from kelr.errors import LabError, UsageError
+from kelr.lab.simulated.faults import Fault, FaultKind
+from kelr.lab.simulated.handlers.authorized import DENIED, SUPPORTED
+from kelr.lab.simulated.server import Server
+from kelr.lab.simulated.world import Denied
+from kelr.model import TopicPartition
+from kelr.simulation.running import RunningCluster
+
+Arguments: TypeAlias = dict[str, Any]
+Result: TypeAlias = dict[str, Any]
+_MOST = 2**31 - 1
+
+
+class Operator:
+    """Whoever drives a server by verbs."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.obstructed: set[int] = set()
+        """Brokers that die as soon as they have registered, while they load their logs."""
+        server.after_change.append(self._die_on_obstacles)
+
+    @property
+    def running(self) -> RunningCluster:
+        return self.server.world.running
+
+    def status(self, arguments: Arguments) -> Result:
+        """Everything that is not as in any other cluster."""
+        _no_more(arguments)
+        world, running = self.server.world, self.running
+        brokers = world.brokers
+        return {
+            "cluster_id": world.cluster_id,
+            "now_ms": self.server.clock.now_ms(),
+            "virtual_clock": self.server.clock.virtual,
+            "rules": running.cluster.controller.rules.name,
+            "elr": running.cluster.controller.rules.elr,
+            "nodes": [
+                {
+                    "node": node,
+                    "port": world.ports[node],
+                    "rack": world.racks.get(node),
+                    "running": world.listens(node),
+                    "fenced": brokers[node].fenced if node in brokers else None,
+                    "paused": node in running.paused,
+                }
+                for node in world.nodes
+            ],
+            "severed": sorted(sorted(link) for link in running.severed),
+            "faults": [_fault_document(fault) for fault in self.server.faults.rules],
+            "denied": [
+                asdict(denied)
+                for denied in sorted(world.denied, key=lambda one: (one.kind, one.operation, one.name or ""))
+            ],
+            "broken_handlers": [repr(failure)[:500] for failure in self.server.failures],
+        }
+
+    # Processes.
+
+    def kill(self, arguments: Arguments) -> Result:
+        """A broker's process dies, with its machine's page cache on request."""
+        broker, power_loss = self._broker(arguments), _flag(arguments, "power_loss")
+        _no_more(arguments)
+        self.running.kill(broker, power_loss=power_loss)
+        return {}
+
+    def stop(self, arguments: Arguments) -> Result:
+        """A controlled shutdown."""
+        return self._to_a_broker(arguments, self.running.stop)
+
+    def start(self, arguments: Arguments) -> Result:
+        """A broker that is down starts."""
+        return self._to_a_broker(arguments, self.running.start)
+
+    def lose_cache(self, arguments: Arguments) -> Result:
+        """A broker's machine loses its power: a process that runs dies, and what was not flushed is gone."""
+        return self._to_a_broker(arguments, self.running.lose_cache)
+
+    def expire(self, arguments: Arguments) -> Result:
+        """The controller gives up on a broker now."""
+        return self._to_a_broker(arguments, self.running.expire)
+
+    def pause(self, arguments: Arguments) -> Result:
+        """A broker's process stands still."""
+        return self._to_a_broker(arguments, self.running.pause)
+
+    def go_on(self, arguments: Arguments) -> Result:
+        """It goes on."""
+        return self._to_a_broker(arguments, self.running.go_on)
+
+    def flush(self, arguments: Arguments) -> Result:
+        """A broker writes everything to its disk."""
+        return self._to_a_broker(arguments, self.running.flush)
+
+    def obstruct(self, arguments: Arguments) -> Result:
+        """A broker will register when it is started, and then die while it loads its logs."""
+        return self._to_a_broker(arguments, self.obstructed.add)
+
+    def clear(self, arguments: Arguments) -> Result:
+        """Undo `obstruct`."""
+        return self._to_a_broker(arguments, self.obstructed.discard)
+
+    def cut(self, arguments: Arguments) -> Result:
+        """A dead broker's log loses its last batches, and with them the mark of a clean shutdown."""
+        broker, address = self._broker(arguments), self._partition(arguments)
+        batches = _number(arguments, "batches", least=1)
+        _no_more(arguments)
+        world = self.server.world
+        if self.running.runs(broker):
+            raise LabError(f"broker {broker} runs", next_step="kill it before its log is cut")
+        log = world.log(world.own(address), broker)
+        found = [] if log is None else list(world.contents.batches(log, log.start))
+        if log is None or len(found) < batches:
+            raise LabError(f"broker {broker} holds {len(found)} batches of {address}, fewer than {batches}")
+        end = max(found[-batches].base_offset, log.start)
+        cluster = self.running.cluster.cut(address, broker, end)
+        self.running.cluster = replace(cluster, crashed=cluster.crashed | {broker})
+        self.running.changes += 1
+        return {"from_offset": end, "to_offset": log.end}
+
+    def high_watermarks(self, arguments: Arguments) -> Result:
+        """A topic's high watermarks, as a broker knows them."""
+        broker, topic = self._broker(arguments), _text(arguments, "topic")
+        _no_more(arguments)
+        world = self.server.world
+        logs = {
+            partition: world.log(TopicPartition(topic, partition), broker)
+            for partition in range(world.partitions(topic))
+        }
+        return {str(partition): log.high_watermark for partition, log in logs.items() if log is not None}
+
+    # The network.
+
+    def sever(self, arguments: Arguments) -> Result:
+        """Two nodes do not reach each other any more."""
+        one, other = self._link(arguments)
+        _no_more(arguments)
+        self.running.sever(one, other)
+        return {}
+
+    def heal(self, arguments: Arguments) -> Result:
+        """They do again; without nodes, all do."""
+        link = self._link(arguments) if arguments else (None, None)
+        _no_more(arguments)
+        self.running.heal(*link)
+        return {}
+
+    def fault(self, arguments: Arguments) -> Result:
+        """A rule for what goes wrong from now on, after those that are there."""
+        kind = _one_of(arguments, "kind", tuple(FaultKind))
+        amount = _number(arguments, "amount", least=-1, default=0)
+        node = self._node(arguments, "node") if arguments.get("node") is not None else arguments.pop("node", None)
+        api = self._api(arguments)
+        skip = _number(arguments, "skip", default=0)
+        times = _number(arguments, "times", least=1, default=0) or None
+        _no_more(arguments)
+        try:
+            self.server.faults.rules.append(Fault(FaultKind(kind), amount, node, api, skip, times))
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        return {}
+
+    def no_faults(self, arguments: Arguments) -> Result:
+        """All rules are gone."""
+        _no_more(arguments)
+        self.server.faults.rules.clear()
+        return {}
+
+    # Permissions and time.
+
+    def deny(self, arguments: Arguments) -> Result:
+        """Clients may not do something."""
+        self.server.world.denied.add(self._denied(arguments))
+        return {}
+
+    def allow(self, arguments: Arguments) -> Result:
+        """They may again; without an operation, everything."""
+        denied = self.server.world.denied
+        if not arguments:
+            denied.clear()
+            return {}
+        wanted = self._denied(arguments)
+        if wanted not in denied:
+            raise UsageError(f"{wanted.operation} was not denied on {wanted.name or f'every {wanted.kind}'}")
+        denied.discard(wanted)
+        return {}
+
+    def advance(self, arguments: Arguments) -> Result:
+        """Turn a virtual clock."""
+        duration_ms = _number(arguments, "duration_ms")
+        _no_more(arguments)
+        self.server.turn(duration_ms)
+        return {"now_ms": self.server.clock.now_ms()}
+
+    # Inside.
+
+    def _to_a_broker(self, arguments: Arguments, do: Callable[[int], object]) -> Result:
+        broker = self._broker(arguments)
+        _no_more(arguments)
+        do(broker)
+        return {}
+
+    def _die_on_obstacles(self) -> None:
+        for broker in [one for one in self.obstructed if self.running.runs(one)]:
+            self.running.kill(broker)
+            self.server.look()
+
+    def _node(self, arguments: Arguments, name: str) -> int:
+        return self._known(_number(arguments, name), self.server.world.nodes, "node")
+
+    def _broker(self, arguments: Arguments) -> int:
+        world = self.server.world
+        return self._known(
+            _number(arguments, "broker"), tuple(node for node in world.nodes if node != world.controller), "broker"
+        )
+
+    def _known(self, node: int, known: tuple[int, ...], what: str) -> int:
+        if node not in known:
+            raise UsageError(f"the lab has no {what} {node}", next_step=f"its {what}s are {', '.join(map(str, known))}")
+        return node
+
+    def _link(self, arguments: Arguments) -> tuple[int, int]:
+        one, other = self._node(arguments, "one"), self._node(arguments, "other")
+        if one == other:
+            raise UsageError(f"node {one} has no link to itself")
+        return one, other
+
+    def _partition(self, arguments: Arguments) -> TopicPartition:
+        address = TopicPartition(_text(arguments, "topic"), _number(arguments, "partition"))
+        if address.partition >= self.server.world.partitions(address.topic):
+            raise UsageError(f"the lab has no partition {address}")
+        return address
+
+    def _api(self, arguments: Arguments) -> str | None:
+        if arguments.get("api") is None:
+            arguments.pop("api", None)
+            return None
+        nodes = self.server.world.nodes
+        names = {api.name for node in nodes[:2] for api in self.server.apis_of(node).values()}
+        return _one_of(arguments, "api", tuple(sorted(names)))
+
+    def _denied(self, arguments: Arguments) -> Denied:
+        kind = _one_of(arguments, "kind", tuple(DENIED))
+        operation = _one_of(arguments, "operation", SUPPORTED[kind])
+        name = None if arguments.get("name") is None else _text(arguments, "name")
+        arguments.pop("name", None)
+        _no_more(arguments)
+        if kind == "cluster" and name is not None:
+            raise UsageError("there is one cluster: it has no name")
+        return Denied(kind, operation, name)
+
+
+def _fault_document(fault: Fault) -> dict[str, Any]:
+    return {**asdict(fault), "kind": str(fault.kind)}
+
+
+def _number(arguments: Arguments, name: str, *, least: int = 0, default: int | None = None) -> int:
+    value = arguments.pop(name, default)
+    if value is None and default is not None:
+        value = default
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise UsageError(f"{name} is no whole number")
+    if not least <= value <= _MOST and value != default:
+        raise UsageError(f"{name} is {value}, outside {least} to {_MOST}")
+    return value
+
+
+def _flag(arguments: Arguments, name: str) -> bool:
+    value = arguments.pop(name, False)
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} is neither true nor false")
+    return value
+
+
+def _text(arguments: Arguments, name: str) -> str:
+    value = arguments.pop(name, None)
+    if not isinstance(value, str) or not value:
+        raise UsageError(f"{name} is no text")
+    return value
+
+
+def _one_of(arguments: Arguments, name: str, choices: tuple[str, ...]) -> str:
+    """One of these words, however its letters are written."""
+    given = _text(arguments, name)
+    for choice in choices:
+        if choice.lower() == given.lower().replace("-", "_") or choice.lower() == given.lower():
+            return str(choice)
+    raise UsageError(f"no {name} is called {given[:80]!r}", next_step=f"one of {', '.join(choices)}")
+
+
+def _no_more(arguments: Arguments) -> None:
+    if arguments:
+        raise UsageError(f"nobody asked for {', '.join(sorted(arguments))[:200]}")
+
+
+VERBS: Mapping[str, Callable[[Operator, Arguments], Result]] = {
+    "status": Operator.status,
+    "kill": Operator.kill,
+    "stop": Operator.stop,
+    "start": Operator.start,
+    "lose-cache": Operator.lose_cache,
+    "expire": Operator.expire,
+    "pause": Operator.pause,
+    "go-on": Operator.go_on,
+    "flush": Operator.flush,
+    "obstruct": Operator.obstruct,
+    "clear": Operator.clear,
+    "cut": Operator.cut,
+    "high-watermarks": Operator.high_watermarks,
+    "sever": Operator.sever,
+    "heal": Operator.heal,
+    "fault": Operator.fault,
+    "no-faults": Operator.no_faults,
+    "deny": Operator.deny,
+    "allow": Operator.allow,
+    "advance": Operator.advance,
+}
+"""``down`` is the channel's own: it ends the process."""
