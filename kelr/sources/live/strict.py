@@ -1,4 +1,4 @@
-"""Messages decoded by their schema to the letter: every length within the bytes, nothing null that must not be, no rest.
+"""Messages decoded by their schema to the letter: every length within the bytes, nothing null that must not be.
 
 kafka-python's own decoder trusts what it reads. It takes a string that is cut short for the whole one and a negative
 count for an empty array, reads numbers of any length, and copies all that is left of an answer for each tagged field.

@@ -1,0 +1,196 @@
+"""Messages decoded to the letter: what is true is read as kafka-python reads it, and nothing else passes."""
+
+from __future__ import annotations
+
+import struct
+import time
+import tracemalloc
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka.protocol.admin.topics import DescribeTopicPartitionsResponse
+from kafka.protocol.consumer import FetchResponse, ListOffsetsResponse
+from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataResponse
+
+from kelr.sources.live.strict import MalformedError, decoded, decoded_request, header_of
+from tests.fuzz.messages import answers, messages, mutated, mutations
+from tests.properties import examples
+
+kinds = st.sampled_from(answers())
+
+
+def view(data: bytes) -> memoryview:
+    return memoryview(bytes(data))
+
+
+@given(st.data(), kinds)
+@examples(400)
+def test_a_true_answer_is_read_as_kafka_python_reads_it(data: st.DataObject, kind: tuple[Any, int]) -> None:
+    response, version = kind
+    written = data.draw(messages(response, version))
+    body = bytes(written.encode(version=version))
+    if response is ApiVersionsResponse and written.error_code:
+        return  # told in version 0, see below
+    read = decoded(response, view(body), version)
+    theirs = response.decode(body, version=version)
+    assert read.to_dict(json=False) == theirs.to_dict(json=False)
+    assert (read.API_VERSION, type(read)) == (version, type(theirs))
+    assert bytes(read.encode()) == body
+
+
+@given(st.data(), kinds, mutations())
+@examples(600)
+def test_other_bytes_are_a_message_to_the_last_byte_or_malformed(
+    data: st.DataObject, kind: tuple[Any, int], changes: Any
+) -> None:
+    response, version = kind
+    body = mutated(bytes(data.draw(messages(response, version)).encode(version=version)), changes)
+    try:
+        read = decoded(response, view(body), version)
+    except MalformedError:
+        return
+    # Varints and truths have several spellings, so that not every message comes out as the bytes it was read from.
+    again = bytes(read.encode())
+    assert decoded(response, view(again), read.API_VERSION).to_dict(json=False) == read.to_dict(json=False)
+
+
+@given(st.data(), kinds)
+@examples(200)
+def test_an_answer_that_is_cut_short_anywhere_is_malformed(data: st.DataObject, kind: tuple[Any, int]) -> None:
+    response, version = kind
+    body = bytes(data.draw(messages(response, version)).encode(version=version))
+    if response is ApiVersionsResponse and body[:2] != b"\0\0":
+        return
+    at = data.draw(st.integers(0, len(body) - 1))
+    with pytest.raises(MalformedError):
+        decoded(response, view(body[:at]), version)
+    with pytest.raises(MalformedError):
+        decoded(response, view(body + b"\0"), version)
+
+
+def metadata(version: int, **changes: Any) -> bytes:
+    fields: dict[str, Any] = {"throttle_time_ms": 0, "brokers": [], "cluster_id": "x", "controller_id": 1, "topics": []}
+    return bytes(MetadataResponse(version=version, **{**fields, **changes}).encode(version=version))
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "body"),
+    [
+        pytest.param(MetadataResponse, 8, struct.pack(">ii", 0, 2**31 - 1), id="two thousand million brokers"),
+        pytest.param(MetadataResponse, 8, struct.pack(">ii", 0, -2), id="fewer than no brokers"),
+        pytest.param(MetadataResponse, 8, struct.pack(">ii", 0, -1), id="brokers null"),
+        pytest.param(MetadataResponse, 9, struct.pack(">i", 0) + b"\xff\xff\xff\xff\x07", id="compact: the most"),
+        pytest.param(MetadataResponse, 9, struct.pack(">i", 0) + b"\xff\xff\xff\xff\x0f", id="compact: 32 bits"),
+        pytest.param(MetadataResponse, 9, struct.pack(">i", 0) + b"\xff" * 10, id="a varint of ten bytes"),
+        pytest.param(FetchResponse, 11, struct.pack(">ihii", 0, 0, 0, 2**31 - 1), id="topics"),
+        pytest.param(
+            FetchResponse,
+            11,
+            struct.pack(">ihii", 0, 0, 0, 1)
+            + struct.pack(">h1si", 1, b"t", 1)
+            + struct.pack(">ihqqqiii", 0, 0, 5, 5, 0, -1, -1, 2**31 - 1),
+            id="two gigabytes of records",
+        ),
+        pytest.param(
+            DescribeTopicPartitionsResponse,
+            0,
+            struct.pack(">i", 0) + b"\x02" + struct.pack(">h", 0) + b"\xff\xff\xff\xff\x07",
+            id="a name of two gigabytes",
+        ),
+        pytest.param(ApiVersionsResponse, 3, struct.pack(">h", 0) + b"\xff\xff\xff\xff\x07", id="versions"),
+        pytest.param(
+            ApiVersionsResponse, 3, struct.pack(">hBiB", 0, 1, 0, 0)[:-1] + b"\xff\xff\xff\xff\x07", id="tags"
+        ),
+    ],
+)
+def test_a_length_that_claims_gigabytes_makes_room_for_nothing(kind: Any, version: int, body: bytes) -> None:
+    with pytest.raises(MalformedError):  # the decoder is made
+        decoded(kind, view(body), version)
+    tracemalloc.start()
+    try:
+        with pytest.raises(MalformedError):
+            decoded(kind, view(body), version)
+        assert tracemalloc.get_traced_memory()[1] < 64 * 1024
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_number_without_an_end_takes_no_time() -> None:
+    began = time.monotonic()
+    with pytest.raises(MalformedError, match="longer than any"):
+        decoded(MetadataResponse, view(struct.pack(">i", 0) + b"\xff" * 10_000_000), 9)
+    assert time.monotonic() - began < 1
+
+
+def test_tagged_fields_everywhere_take_no_more_time_than_their_bytes() -> None:
+    """Each copy of what is left would be a gigabyte, and there are a hundred thousand of them."""
+    count = 100_000
+    partition = struct.pack(">ihqq", 0, 0, 0, 0) + struct.pack(">i", 0) + b"\x01\x09\x01x"
+    topic = b"\x02t" + b"\xa1\x8d\x06" + partition * count + b"\x00"
+    body = struct.pack(">i", 0) + b"\x02" + topic + b"\x00"
+    began = time.monotonic()
+    read = decoded(ListOffsetsResponse, view(body), 6)
+    assert len(read.topics[0].partitions) == count
+    assert read.topics[0].partitions[-1].unknown_tags == {"_9": b"x"}
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        pytest.param(b"\x02\x05\x00\x05\x00", id="twice"),
+        pytest.param(b"\x02\x06\x00\x05\x00", id="out of order"),
+        pytest.param(b"\x01\x05\x09x", id="longer than the message"),
+    ],
+)
+def test_tagged_fields_that_make_no_sense_are_malformed(tags: bytes) -> None:
+    body = metadata(9)
+    assert decoded(MetadataResponse, view(body), 9).cluster_id == "x"
+    with pytest.raises(MalformedError, match="tagged fields"):
+        decoded(MetadataResponse, view(body[:-1] + tags), 9)
+
+
+def test_a_known_tagged_field_is_as_long_as_it_says() -> None:
+    answer = ApiVersionsResponse(
+        version=3, error_code=0, api_keys=[], throttle_time_ms=0, finalized_features_epoch=7, finalized_features=[]
+    )
+    body = bytes(answer.encode(version=3))
+    assert decoded(ApiVersionsResponse, view(body), 3).finalized_features_epoch == 7
+    at = body.index(b"\x01\x08" + struct.pack(">q", 7))
+    with pytest.raises(MalformedError):
+        decoded(ApiVersionsResponse, view(body[: at + 1] + b"\x09" + body[at + 2 :] + b"\0"), 3)
+
+
+def test_the_refusal_of_a_version_is_read_in_the_first_version() -> None:
+    body = struct.pack(">hihhh", 35, 1, 18, 0, 4)
+    read = decoded(ApiVersionsResponse, view(body), 4)
+    assert (read.error_code, read.API_VERSION, read.api_keys[0].max_version) == (35, 0, 4)
+
+
+@given(st.binary(max_size=60), st.integers(0, 4))
+def test_any_frame_is_a_request_or_malformed(frame: bytes, version: int) -> None:
+    with suppress(MalformedError):
+        decoded_request(ApiVersionsRequest, frame, version)
+
+
+def test_a_request_is_read_behind_its_header() -> None:
+    asked = ApiVersionsRequest(version=3, client_software_name="kelr", client_software_version="1")
+    asked.with_header(correlation_id=5, client_id="tests")
+    frame = bytes(asked.encode(header=True))
+    assert decoded_request(ApiVersionsRequest, frame, 3).client_software_name == "kelr"
+    with pytest.raises(MalformedError):
+        decoded_request(ApiVersionsRequest, frame + b"\0", 3)
+
+
+@given(st.binary(max_size=30), st.sampled_from([0, 8, 9, 12]))
+def test_any_bytes_have_a_header_in_front_or_are_malformed(data: bytes, version: int) -> None:
+    try:
+        correlation, at = header_of(MetadataResponse, view(data), version)
+    except MalformedError:
+        assert len(data) < 4 or version >= 9
+        return
+    assert correlation == struct.unpack(">i", data[:4])[0]
+    assert 4 <= at <= len(data)
