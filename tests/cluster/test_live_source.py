@@ -37,6 +37,7 @@ from kelr.sources.base import take_snapshot
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
 from kelr.sources.live.network import KafkaTransport
+from kelr.sources.live.page_bytes import columns, members
 from kelr.sources.live.requests import describe_topic_partitions
 from kelr.sources.live.transport import Failure
 from kelr.sources.snapshot_file import SnapshotFileSource, read_snapshot, save_snapshot
@@ -354,8 +355,9 @@ def test_where_elr_is_off_it_is_unknown_and_not_empty(tmp_path: Path) -> None:
             answer = transport.exchange("bootstrap-0", describe_topic_partitions(["plain"], None, 1))
             transport.close()
     assert (state.elr, state.last_known_elr) == (None, None)
-    wire = answer.topics[0].partitions[0]
-    assert (wire.eligible_leader_replicas, wire.last_known_elr) == ([], []), "the broker says empty, and means off"
+    _, _, (key,) = columns(answer.data, answer.topics[0].pieces)
+    wire = members(key)
+    assert (wire.elr, wire.last_known_elr) == ((), ()), "the broker says empty, and means off"
 
 
 def test_a_live_cluster_and_its_snapshot_file_say_the_same(healthy_43: Lab, tmp_path: Path) -> None:

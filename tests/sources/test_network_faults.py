@@ -20,13 +20,16 @@ import pytest
 from kelr.errors import AuthenticationError, ConnectError
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.jaas import Credentials
-from kelr.sources.live import LiveSource, network
-from kelr.sources.live.network import KafkaTransport, look_up_all
+from kelr.sources.live import LiveSource, names
+from kelr.sources.live.names import look_up_all
+from kelr.sources.live.network import KafkaTransport
+from kelr.sources.live.quick import open_transport
 from kelr.sources.live.requests import api_versions
-from kelr.sources.live.transport import Failure, FailureKind
+from kelr.sources.live.transport import Failure, FailureKind, Transport
 from kelr.sources.tls import TlsFiles
 
 Behaviour = Callable[[socket.socket], None]
+Connect = Callable[[ConnectionSettings], Transport]
 TIMEOUT_S = 1.2
 SLACK_S = 1.5
 """For a busy machine; what matters is that a wait of the client library (10 s, 30 s) never shows."""
@@ -150,9 +153,9 @@ def greets_then_falls_silent(connection: socket.socket) -> None:
     silent(connection)
 
 
-def _connect(settings: ConnectionSettings) -> tuple[ConnectError, float]:
+def _connect(settings: ConnectionSettings, connect: Connect = open_transport) -> tuple[ConnectError, float]:
     started = time.monotonic()
-    with LiveSource(settings) as source, pytest.raises(ConnectError) as caught:
+    with LiveSource(settings, connect=connect) as source, pytest.raises(ConnectError) as caught:
         source.cluster()
     return caught.value, time.monotonic() - started
 
@@ -167,6 +170,7 @@ def _free_port() -> int:
         return int(listener.getsockname()[1])
 
 
+@pytest.mark.parametrize("connect", [open_transport, KafkaTransport])
 @pytest.mark.parametrize(
     ("behave", "message"),
     [
@@ -182,9 +186,9 @@ def _free_port() -> int:
         (greets_then_falls_silent, "no broker answered any more"),
     ],
 )
-def test_what_is_behind_the_port_is_said_in_time(behave: Behaviour, message: str) -> None:
+def test_what_is_behind_the_port_is_said_in_time(behave: Behaviour, message: str, connect: Connect) -> None:
     with _server(behave) as port:
-        error, took_s = _connect(_settings(port))
+        error, took_s = _connect(_settings(port), connect)
     assert error.next_step
     assert re.search(message, str(error)), str(error)
     assert took_s < TIMEOUT_S + SLACK_S
@@ -248,7 +252,7 @@ def test_a_name_server_that_does_not_answer_is_not_waited_for(monkeypatch: pytes
         release.wait(20)
         return []
 
-    monkeypatch.setattr(network.socket, "getaddrinfo", slow)
+    monkeypatch.setattr(names.socket, "getaddrinfo", slow)
     started = time.monotonic()
     results = look_up_all({"a.example", "b.example"}, timeout_s=0.2)
     took_s = time.monotonic() - started

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from functools import cache
 
 from kelr.messages.dialects import REQUEST_LIMIT_REACHED, REQUEST_LIMIT_REACHED_CODE
@@ -39,6 +40,12 @@ def failure_of(error: Exception) -> Failure:
         kind = FailureKind.TIMED_OUT if "timed out" in text.lower() else FailureKind.UNREACHABLE
         return Failure(kind, text)
     return Failure(FailureKind.GARBLED, f"not an answer of a Kafka broker: {text}")
+
+
+def socket_words(error: OSError) -> str:
+    """What an error of a socket means, in the words that are used for kafka-python's."""
+    name = errno.errorcode.get(error.errno or 0, "")
+    return _ERRNO_WORDS.get(name) or error.strerror or str(error) or "connection closed"
 
 
 def _words(error: Exception) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.failures import failure_of
+from kelr.sources.live.names import LOOKUP_TIMEOUT_S, look_up_all
 from kelr.sources.live.questions import Question, for_kafka_python
 from kelr.sources.live.transport import (
     Answer,
@@ -32,7 +31,6 @@ MAX_ANSWER_BYTES = 256 * 1024 * 1024
 MAX_PARALLEL_DIALOGUES = 64
 CONNECT_TIMEOUT_S = 10.0
 """How long connecting may take, TLS and SASL included, where the request's own timeout is longer."""
-LOOKUP_TIMEOUT_S = 2.0
 
 
 class KafkaTransport:
@@ -198,26 +196,3 @@ class KafkaTransport:
 
     async def _sleep(self, seconds: float) -> None:
         await self._loop.sleep(seconds)
-
-
-def look_up_all(hosts: set[str], *, timeout_s: float) -> Mapping[str, list[AddressInfo] | Failure]:
-    """The addresses of each host name, looked up in parallel, or why it has none."""
-    results: dict[str, list[AddressInfo] | Failure] = {
-        host: Failure(FailureKind.TIMED_OUT, f"looking up the host name {host} took longer than {timeout_s:g} s")
-        for host in hosts
-    }
-
-    def look_up(host: str) -> None:
-        try:
-            results[host] = list(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM))
-        except (OSError, UnicodeError) as error:
-            words = getattr(error, "strerror", None) or str(error)
-            results[host] = Failure(FailureKind.UNREACHABLE, f"unknown host {host} ({words})")
-
-    threads = [threading.Thread(target=look_up, args=(host,), daemon=True) for host in sorted(hosts)]
-    deadline = time.monotonic() + timeout_s
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
-    return dict(results)

@@ -13,12 +13,12 @@ import importlib.util
 import json
 import re
 import struct
-import uuid
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 Decoder = Callable[[bytes, int], tuple[Any, int]]
 """Reads a value at a position; gives the value and the position behind it."""
@@ -51,8 +51,8 @@ class Codec:
             WireError: the bytes are cut short, or not such a message.
         """
         message, end = decoded(self._decode, body, 0)
-        if end > len(body):
-            raise WireError("the answer is cut short")
+        if end != len(body):
+            raise WireError("the answer has another length than it says")
         message.API_VERSION = self._version
         return message
 
@@ -100,9 +100,9 @@ def uvarint(data: bytes, at: int) -> tuple[int, int]:
     for shift in (7, 14, 21, 28):
         at += 1
         value |= (data[at] & 0x7F) << shift
-        if data[at] < 0x80:
+        if data[at] < 0x80 and value < 2**31:
             return value, at + 1
-    raise WireError("a length of more than 32 bits")
+    raise WireError("a length is longer than any")
 
 
 def uvarint_bytes(value: int) -> bytes:
@@ -129,11 +129,20 @@ def taken(data: bytes, at: int, size: int) -> tuple[bytes, int]:
 def skipped_tags(data: bytes, at: int) -> int:
     """The position behind tagged fields that nobody here knows."""
     count, at = uvarint(data, at)
+    last = -1
     for _ in range(count):
-        _, at = uvarint(data, at)
+        tag, at = uvarint(data, at)
         size, at = uvarint(data, at)
         _, at = taken(data, at, size)
+        last = _later_tag(tag, last)
     return at
+
+
+def _later_tag(tag: int, last: int) -> int:
+    """Tags come in the order of their numbers, each once (KIP-482)."""
+    if tag <= last:
+        raise WireError("tagged fields make no sense")
+    return tag
 
 
 class _Shape:
@@ -186,32 +195,37 @@ class _Shape:
 
     def _decoder(self, field: Field) -> Decoder:
         kind: str = field["type"]
+        nullable = _holds(field.get("nullableVersions") or "none", self._version)
         if kind.startswith("[]"):
-            return self._array_decoder(self._decoder({**field, "type": kind[2:]}))
+            element = self._decoder({**field, "type": kind[2:], "nullableVersions": "none"})
+            return self._array_decoder(element, nullable=nullable)
         if kind[0].isupper():
             members = self.struct_decoder(field.get("fields") or self._commons[kind])
-            return _nullable_struct(members) if "nullableVersions" in field else members
-        if kind in {"string", "bytes", "records"}:
-            return self._text_decoder(text=kind == "string")
+            return _nullable_struct(members) if nullable else members
+        if kind == "string":
+            return self._text_decoder(nullable=nullable)
         if kind == "uuid":
             return _decode_uuid
         number = struct.Struct(_NUMBERS[kind])
         return lambda data, at: (number.unpack_from(data, at)[0], at + number.size)
 
-    def _length(self, data: bytes, at: int, size: int) -> tuple[int, int]:
+    def _length(self, data: bytes, at: int, size: int, *, nullable: bool) -> tuple[int, int]:
         """A length; -1 for null. Before flexible versions it takes `size` bytes."""
         if self._flexible:
             length, at = uvarint(data, at)
-            return length - 1, at
-        return int.from_bytes(data[at : at + size], "big", signed=True), at + size
+            length -= 1
+        else:
+            number, at = taken(data, at, size)
+            length = int.from_bytes(number, "big", signed=True)
+        if length < (-1 if nullable else 0) or length > len(data) - at:
+            raise WireError("a length makes no sense")
+        return length, at
 
-    def _array_decoder(self, element: Decoder) -> Decoder:
+    def _array_decoder(self, element: Decoder, *, nullable: bool) -> Decoder:
         def decode(data: bytes, at: int) -> tuple[Any, int]:
-            count, at = self._length(data, at, 4)
+            count, at = self._length(data, at, 4, nullable=nullable)
             if count < 0:
                 return None, at
-            if count > len(data) - at:
-                raise WireError("the answer is shorter than it says")
             values = []
             for _ in range(count):
                 value, at = element(data, at)
@@ -220,13 +234,13 @@ class _Shape:
 
         return decode
 
-    def _text_decoder(self, *, text: bool) -> Decoder:
+    def _text_decoder(self, *, nullable: bool) -> Decoder:
         def decode(data: bytes, at: int) -> tuple[Any, int]:
-            length, at = self._length(data, at, 2 if text else 4)
+            length, at = self._length(data, at, 2, nullable=nullable)
             if length < 0:
                 return None, at
             found, at = taken(data, at, length)
-            return (found.decode("utf-8") if text else found), at
+            return found.decode("utf-8"), at
 
         return decode
 
@@ -243,7 +257,7 @@ class _Shape:
         if kind == "string":
             return lambda value: self._text(value)
         if kind == "uuid":
-            return lambda value: (value or uuid.UUID(int=0)).bytes
+            return lambda value: bytes(16) if value is None else value.bytes
         return struct.Struct(_NUMBERS[kind]).pack
 
     def _text(self, value: str | None) -> bytes:
@@ -264,8 +278,10 @@ def _nullable_struct(members: Decoder) -> Decoder:
 
 def _read_tags(data: bytes, at: int, known: Mapping[int, tuple[str, Decoder]], values: dict[str, Any]) -> int:
     count, at = uvarint(data, at)
+    last = -1
     for _ in range(count):
         tag, at = uvarint(data, at)
+        last = _later_tag(tag, last)
         size, at = uvarint(data, at)
         _, end = taken(data, at, size)
         if tag in known:
@@ -277,9 +293,9 @@ def _read_tags(data: bytes, at: int, known: Mapping[int, tuple[str, Decoder]], v
     return at
 
 
-def _decode_uuid(data: bytes, at: int) -> tuple[uuid.UUID, int]:
+def _decode_uuid(data: bytes, at: int) -> tuple[UUID | None, int]:
     found, end = taken(data, at, 16)
-    return uuid.UUID(bytes=found), end
+    return UUID(bytes=found) if any(found) else None, end
 
 
 def _holds(versions: str, version: int) -> bool:

@@ -22,11 +22,11 @@ from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.bootstrap import reach
 from kelr.sources.live.broker_dialogue import LogInfoUse
-from kelr.sources.live.describe import describe_cluster, knows_request
+from kelr.sources.live.describe import describe_cluster, features_of, knows_request
 from kelr.sources.live.logs import LogReader
-from kelr.sources.live.network import KafkaTransport
 from kelr.sources.live.page_bytes import Skip
 from kelr.sources.live.pages import Reader, allows_leaving_out, read_pages
+from kelr.sources.live.quick import open_transport
 from kelr.sources.live.reassignments import NOT_ASKED
 from kelr.sources.live.requests import DESCRIBE_TOPIC_PARTITIONS_KEY, api_versions
 from kelr.sources.live.tail import TailReader
@@ -57,7 +57,7 @@ class LiveSource:
         settings: ConnectionSettings,
         *,
         clock_ms: Callable[[], int] = _now_ms,
-        connect: Callable[[ConnectionSettings], Transport] = KafkaTransport,
+        connect: Callable[[ConnectionSettings], Transport] = open_transport,
     ) -> None:
         self._settings = settings
         self._clock_ms = clock_ms
@@ -119,7 +119,8 @@ class LiveSource:
 
     def topic_configs(self, topics: Collection[str]) -> Mapping[str, TopicConfig]:
         _, brokers = self._reached()
-        return read_topic_configs(brokers, topics)
+        whole_kip = features_of(self._versions).elects_natively
+        return read_topic_configs(brokers, topics, whole_kip=whole_kip)
 
     def replica_logs(
         self, partitions: Sequence[PartitionState], *, lineage: bool = False, progress: Progress | None = None

@@ -1,0 +1,39 @@
+"""Host names, looked up in parallel and within a bound."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from kelr.sources.live.transport import Failure, FailureKind
+
+AddressInfo = tuple[Any, ...]
+"""What socket.getaddrinfo gives for one address."""
+
+LOOKUP_TIMEOUT_S = 2.0
+
+
+def look_up_all(hosts: set[str], *, timeout_s: float) -> Mapping[str, list[AddressInfo] | Failure]:
+    """The addresses of each host name, looked up in parallel, or why it has none."""
+    results: dict[str, list[AddressInfo] | Failure] = {
+        host: Failure(FailureKind.TIMED_OUT, f"looking up the host name {host} took longer than {timeout_s:g} s")
+        for host in hosts
+    }
+
+    def look_up(host: str) -> None:
+        try:
+            results[host] = list(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM))
+        except (OSError, UnicodeError) as error:
+            words = getattr(error, "strerror", None) or str(error)
+            results[host] = Failure(FailureKind.UNREACHABLE, f"unknown host {host} ({words})")
+
+    threads = [threading.Thread(target=look_up, args=(host,), daemon=True) for host in sorted(hosts)]
+    deadline = time.monotonic() + timeout_s
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return dict(results)
