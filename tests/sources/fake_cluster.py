@@ -423,7 +423,7 @@ class FakeTransport:
         answer = self.cluster.answer(node, for_kafka_python(replace(request, read=None)))
         if request.read is None or isinstance(answer, Failure):
             return answer
-        return request.read(bytes(answer.encode()))
+        return request.read(bytes(answer.encode()), answer.API_VERSION)
 
     def send_ahead(self, node: NodeId, request: Any) -> None:
         """Left at that: requests are counted when they are asked for."""

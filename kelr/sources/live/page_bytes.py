@@ -137,7 +137,7 @@ def one_of(ids: frozenset[int]) -> bytes:
     return b"(?:" + b"|".join(parts) + b")" if parts else b"(?!)"
 
 
-def read_page(body: bytes, skip: Skip | None = None) -> PageBytes:
+def read_page(body: bytes, _version: int = 0, *, skip: Skip | None = None) -> PageBytes:
     """Read an answer's structure.
 
     Args:

@@ -186,7 +186,7 @@ class Plain:
         if sent.question.read is None:
             return _read(sent.question.name + "Response", sent.version, body)
         try:
-            return sent.question.read(body)
+            return sent.question.read(body, sent.version)
         except ValueError as error:
             raise _NoAnswerError(_garbled(str(error))) from error
 

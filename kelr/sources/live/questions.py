@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from kelr.sources.live.transport import Message
 
 
+Read = Callable[[bytes, int], Any]
+"""Makes an answer of its body and its version; raises ValueError where the bytes are no such answer."""
+
+
 @dataclass(frozen=True)
 class Question:
     """A request by Kafka's names: ``DescribeCluster``, fields in snake_case, structs as mappings."""
@@ -22,9 +26,8 @@ class Question:
     fields: Mapping[str, Any]
     min_version: int | None = None
     max_version: int | None = None
-    read: Callable[[bytes], Any] | None = field(default=None, compare=False)
-    """Makes the answer of its body's bytes, in place of an object for each of its values; raises ValueError where they
-    are no such answer. Only for requests with a single version."""
+    read: Read | None = field(default=None, compare=False)
+    """Makes the answer, in place of an object for each of its values."""
 
 
 def for_kafka_python(question: Question) -> Message:
@@ -64,7 +67,7 @@ def _value(field: Any, value: Any) -> Any:
 class _Kept:
     """A request of kafka-python whose answer is made from its bytes."""
 
-    def __init__(self, message: Message, read: Callable[[bytes], Any]) -> None:
+    def __init__(self, message: Message, read: Read) -> None:
         object.__setattr__(self, "message", message)
         object.__setattr__(self, "read", read)
 
@@ -82,7 +85,7 @@ class _Kept:
 class _KeptHeader:
     """The header of such a request, by which kafka-python finds out how an answer is read."""
 
-    def __init__(self, header: Any, read: Callable[[bytes], Any]) -> None:
+    def __init__(self, header: Any, read: Read) -> None:
         self._header = header
         self._read = read
 
@@ -90,16 +93,17 @@ class _KeptHeader:
         return getattr(self._header, name)
 
     def get_response_class(self) -> Any:
-        return _KeptResponse(self._header.get_response_class(), self._read)
+        return _KeptResponse(self._header.get_response_class(), self._read, self._header.request_api_version)
 
 
 class _KeptResponse:
-    def __init__(self, response: Any, read: Callable[[bytes], Any]) -> None:
+    def __init__(self, response: Any, read: Read, version: int) -> None:
         self._response = response
         self._read = read
+        self._version = version
 
     def parse_header(self, data: Any) -> Any:
         return self._response.parse_header(data)
 
     def decode(self, data: Any) -> Any:
-        return self._read(bytes(data.read()))
+        return self._read(bytes(data.read()), self._version)

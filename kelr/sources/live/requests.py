@@ -12,7 +12,7 @@ from kelr.model import TopicPartition
 from kelr.model.cluster import NATIVE_ELECT_LEADERS
 from kelr.sources.live.decode import topic_id_uuid
 from kelr.sources.live.page_bytes import Skip, read_page
-from kelr.sources.live.questions import Question
+from kelr.sources.live.questions import Question, Read
 from kelr.sources.live.transport import Message
 
 DESCRIBE_TOPIC_PARTITIONS_KEY = 75
@@ -118,14 +118,14 @@ def topic_operations(topics: Sequence[str]) -> Message:
     )
 
 
-def describe_configs(topics: Sequence[str], names: Sequence[str]) -> Question:
-    """DescribeConfigs of these configs of these topics, without synonyms."""
+def describe_configs(topics: Sequence[str], names: Sequence[str], read: Read) -> Question:
+    """DescribeConfigs of these configs of these topics, without synonyms; `read` makes the answer."""
     resources = [
         {"resource_type": _TOPIC_RESOURCE, "resource_name": topic, "configuration_keys": list(names)}
         for topic in topics
     ]
     fields = {"resources": resources, "include_synonyms": False, "include_documentation": False}
-    return Question("DescribeConfigs", fields, min_version=1)
+    return Question("DescribeConfigs", fields, min_version=1, read=read)
 
 
 def metadata(topics: Sequence[str] | None) -> Question:

@@ -72,6 +72,15 @@ def codec(name: str, version: int) -> Codec:
 
 
 @cache
+def element_decoder(name: str, version: int, array: str) -> Decoder:
+    """The decoder of one element of an array of structs in a message, such as ``Results``."""
+    fields: list[Field] = schema(name)["fields"]
+    found = next(field for field in fields if field["name"] == array)
+    shape = _Shape(version, _holds(schema(name)["flexibleVersions"], version), {})
+    return shape.struct_decoder(found["fields"])
+
+
+@cache
 def schema(name: str) -> Field:
     """The schema of a message, from kafka-python's files."""
     found: Field = json.loads(re.sub(r"(?m)^\s*//.*$", "", (_directory() / f"{name}.json").read_text("utf-8")))

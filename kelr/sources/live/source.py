@@ -30,7 +30,7 @@ from kelr.sources.live.quick import open_transport
 from kelr.sources.live.reassignments import NOT_ASKED
 from kelr.sources.live.requests import DESCRIBE_TOPIC_PARTITIONS_KEY, api_versions
 from kelr.sources.live.tail import TailReader
-from kelr.sources.live.topic_configs import read_topic_configs
+from kelr.sources.live.topic_configs import config_reader, read_topic_configs
 from kelr.sources.live.transport import Failure, Message, NodeAddress, Transport
 from kelr.sources.unwanted import Unwanted
 from kelr.sources.log_info_key import LogInfoKey
@@ -67,6 +67,7 @@ class LiveSource:
         self._versions: Message = None
         self._cluster: Cluster | None = None
         self._reassignments = NOT_ASKED
+        self._configs = config_reader()
         self._forgotten = False
         self._closed = False
 
@@ -120,7 +121,7 @@ class LiveSource:
     def topic_configs(self, topics: Collection[str]) -> Mapping[str, TopicConfig]:
         _, brokers = self._reached()
         whole_kip = features_of(self._versions).elects_natively
-        return read_topic_configs(brokers, topics, whole_kip=whole_kip)
+        return read_topic_configs(brokers, topics, self._configs, whole_kip=whole_kip)
 
     def replica_logs(
         self, partitions: Sequence[PartitionState], *, lineage: bool = False, progress: Progress | None = None

@@ -12,6 +12,7 @@ from typing import Any
 from kelr.errors import ConnectError
 from kelr.model import ConfigSource, TopicConfig
 from kelr.sources.live.any_broker import AnyBroker
+from kelr.sources.live.config_bytes import ConfigReader
 from kelr.sources.live.failures import NONE, error_name
 from kelr.sources.live.requests import describe_configs
 from kelr.sources.live.transport import Failure
@@ -33,31 +34,38 @@ _SOURCES = {
 
 
 def read_topic_configs(
-    brokers: AnyBroker, topics: Collection[str], *, whole_kip: bool = False
+    brokers: AnyBroker, topics: Collection[str], reader: ConfigReader, *, whole_kip: bool = False
 ) -> Mapping[str, TopicConfig]:
     """One `TopicConfig` for each topic; where it could not be read, with `error` set to Kafka's name of the reason.
 
     Args:
+        reader: from `config_reader`.
         whole_kip: the cluster has the whole of KIP-966, and with it a recovery strategy for each topic.
     """
     configs = (MIN_ISR, UNCLEAN, CLEANUP, *((STRATEGY,) if whole_kip else ()))
     wanted, found = sorted(set(topics)), dict[str, TopicConfig]()
     for at in range(0, len(wanted), TOPICS_A_REQUEST):
         names = wanted[at : at + TOPICS_A_REQUEST]
-        answered = _answered(brokers, names, configs)
+        answered = _answered(brokers, names, configs, reader)
         found.update({name: answered.get(name, TopicConfig(error="UNKNOWN_SERVER_ERROR")) for name in names})
     return found
 
 
-def _answered(brokers: AnyBroker, topics: list[str], configs: tuple[str, ...]) -> Mapping[str, TopicConfig]:
+def config_reader() -> ConfigReader:
+    """What remembers configs from one call of `read_topic_configs` to the next."""
+    return ConfigReader(_outcome)
+
+
+def _answered(brokers: AnyBroker, topics: list[str], configs: tuple[str, ...], reader: ConfigReader) -> Mapping[str, TopicConfig]:
     try:
-        answer = brokers.ask(lambda: describe_configs(topics, configs))
+        answer = brokers.ask(lambda: describe_configs(topics, configs, reader))
     except ConnectError:
         # The partitions are known by now, and worth showing.
         return dict.fromkeys(topics, TopicConfig(error="REQUEST_TIMED_OUT"))
     if isinstance(answer, Failure):
         return dict.fromkeys(topics, TopicConfig(error="UNSUPPORTED_VERSION"))
-    return {result.resource_name: _outcome(result) for result in answer.results}
+    found: Mapping[str, TopicConfig] = answer
+    return found
 
 
 def _outcome(result: Any) -> TopicConfig:
