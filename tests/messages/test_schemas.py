@@ -1,0 +1,201 @@
+"""Every message of Kafka that kelr sends or answers, against the schema in the released kafka-clients jar."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kelr
+from kelr.lab.jars import cache_directory, obtain_jars
+from kelr.lab.locks import Lock, load_lock
+from kelr.messages import ElectLeadersRequest, ElectLeadersResponse
+from kelr.sources.live import questions
+
+KAFKA = "4.3.1"
+SOURCES = Path(kelr.__file__).parent
+VERSIONS = ("versions", "nullableVersions", "taggedVersions")
+DECIDES = ("name", "type", *VERSIONS, "default", "mapKey", "tag")
+"""What decides the bytes, and what an absent value means. Left out: words (`about`), `entityType`, and `ignorable`,
+which says when Kafka's own encoder refuses a value that a version has no place for."""
+HARMLESS: Mapping[tuple[str, str], str] = {
+    ("CreatePartitionsRequest", "/Topics/Assignments.default"): "kelr only reads this request, and sends none",
+    ("ListOffsetsRequest", "/ReplicaId.default"): "kelr says which replica it asks as, in every request",
+}
+"""(message, path and key) of a known difference, and why it does no harm."""
+BIT_FIELDS: Mapping[tuple[str, str], str] = {
+    ("DescribeClusterResponse", "/authorized_operations"): "/ClusterAuthorizedOperations",
+    ("MetadataResponse", "/authorized_operations"): "/ClusterAuthorizedOperations",
+    ("MetadataResponse", "/Topics/authorized_operations"): "/Topics/TopicAuthorizedOperations",
+}
+"""(message, path) of what kafka-python calls by another name, and makes a set of numbers of: the same int32 on the
+wire, whose bits are the numbers."""
+
+
+def of_kafka_python() -> Mapping[str, Any]:
+    """The message classes of kafka-python that kelr's code imports, whatever for, each with its other half."""
+    found: dict[str, Any] = {f"{name}Request": kind for name, kind in questions._classes().items()}
+    for path in SOURCES.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kafka.protocol."):
+                module = importlib.import_module(node.module or "")
+                names = [one.name for one in node.names if one.name.endswith(("Request", "Response"))]
+                found.update({name: getattr(module, name) for name in names})
+    for name, kind in list(found.items()):
+        other = name.removesuffix("Request") + "Response" if name.endswith("Request") else name[:-8] + "Request"
+        found[other] = getattr(importlib.import_module(kind.__module__), other)
+    return dict(sorted(found.items()))
+
+
+MESSAGES: Mapping[str, Any] = {
+    **of_kafka_python(),
+    "ElectLeadersRequest": ElectLeadersRequest,
+    "ElectLeadersResponse": ElectLeadersResponse,
+}
+
+
+@cache
+def _jar() -> zipfile.ZipFile:
+    needed = tuple(jar for jar in load_lock(KAFKA).jars if jar.coordinates.split(":")[1] == "kafka-clients")
+    (path,) = obtain_jars(Lock(KAFKA, needed), cache_directory())
+    return zipfile.ZipFile(path)
+
+
+def released(name: str) -> dict[str, Any]:
+    """Apache's schema, without its comments."""
+    text = _jar().read(f"common/message/{name}.json").decode()
+    return json.loads("\n".join(line for line in text.splitlines() if not line.lstrip().startswith("//")))  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The versions that are compared: those that both know."""
+
+    oldest: int
+    newest: int
+
+    @classmethod
+    def of(cls, name: str, ours: Mapping[str, Any]) -> Compared:
+        """KIP-966's version of ElectLeaders is compared with nothing, nor is what no release takes any more."""
+        both = [schema["validVersions"].partition("-") for schema in (ours, released(name))]
+        return cls(max(int(low) for low, _, _ in both), min(int(high or low) for low, _, high in both))
+
+    def range(self, text: str | None) -> tuple[int, int] | None:
+        """Versions such as ``2+`` as (oldest, newest) of those that are compared; None for none of them."""
+        if text is None or text == "none":
+            return None
+        low, _, high = text.partition("-")
+        if text.endswith("+"):
+            low, high = text[:-1], str(self.newest)
+        found = (max(int(low), self.oldest), min(int(high or low), self.newest))
+        return found if found[0] <= found[1] else None
+
+
+def _flat(name: str, schema: Mapping[str, Any], compared: Compared) -> dict[str, Any]:
+    """Path of each field, and what of it decides the bytes; structs that are shared stand where they are used."""
+    shared = {one["name"]: one["fields"] for one in schema.get("commonStructs", ())}
+    found: dict[str, Any] = {}
+
+    def walk(fields: list[dict[str, Any]], path: str) -> None:
+        place = 0
+        for field in fields:
+            if compared.range(field["versions"]) is None:
+                continue
+            here = f"{path}/{field['name']}"
+            values = {key: field.get(key) for key in DECIDES}
+            values.update({key: compared.range(field.get(key)) for key in VERSIONS})
+            values["default"] = None if field.get("default") is None else str(field["default"]).lower()
+            if (name, here) in BIT_FIELDS:
+                assert values["type"] == "bitfield"
+                here = BIT_FIELDS[name, here]
+                values.update(name=here.rpartition("/")[2], type="int32")
+            if values["taggedVersions"] is None:
+                place += 1
+                values["place"] = place
+            found.update({f"{here}.{key}": value for key, value in values.items()})
+            walk(field.get("fields") or shared.get(field["type"].removeprefix("[]"), []), here)
+
+    walk(schema["fields"], "")
+    return found
+
+
+def differences(name: str, ours: Mapping[str, Any]) -> Iterator[str]:
+    theirs, compared = released(name), Compared.of(name, ours)
+    if theirs["apiKey"] != ours["apiKey"]:
+        yield f"apiKey: {ours['apiKey']} instead of {theirs['apiKey']}"
+    if compared.range(theirs["flexibleVersions"]) != compared.range(ours["flexibleVersions"]):
+        yield f"flexibleVersions: {ours['flexibleVersions']} instead of {theirs['flexibleVersions']}"
+    mine, apaches = _flat(name, ours, compared), _flat(name, theirs, compared)
+    for path in sorted(set(mine) | set(apaches)):
+        if mine.get(path) != apaches.get(path) and (name, path) not in HARMLESS:
+            yield f"{path}: {mine.get(path)!r} instead of {apaches.get(path)!r}"
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_a_message_has_the_released_schema(name: str) -> None:
+    assert list(differences(name, MESSAGES[name].json)) == []
+
+
+def test_both_know_the_versions_that_kelr_uses() -> None:
+    newest = {name: Compared.of(name, MESSAGES[name].json).newest for name in MESSAGES}
+    assert newest["DescribeTopicPartitionsRequest"] == 0
+    assert newest["DescribeClusterRequest"] == 2
+    assert newest["ElectLeadersRequest"] == 2
+    assert newest["FetchRequest"] >= 14
+    assert newest["ListOffsetsRequest"] >= 4
+
+
+def test_no_difference_is_called_harmless_that_is_none() -> None:
+    for name, path in HARMLESS:
+        ours, theirs = MESSAGES[name].json, released(name)
+        compared = Compared.of(name, ours)
+        assert _flat(name, ours, compared).get(path) != _flat(name, theirs, compared).get(path), (name, path)
+
+
+def test_what_kelr_sends_is_compared() -> None:
+    """The requests of docs/requests.md."""
+    sent = {
+        "AlterPartitionReassignments",
+        "ApiVersions",
+        "DescribeCluster",
+        "DescribeConfigs",
+        "DescribeProducers",
+        "DescribeQuorum",
+        "DescribeTopicPartitions",
+        "DescribeTransactions",
+        "ElectLeaders",
+        "Fetch",
+        "ListOffsets",
+        "ListPartitionReassignments",
+        "ListTransactions",
+        "Metadata",
+    }
+    assert {f"{name}{half}" for name in sent for half in ("Request", "Response")} <= set(MESSAGES)
+
+
+def test_a_difference_is_seen() -> None:
+    """Each kind of it, in a schema that has it."""
+    good = json.loads(json.dumps(ElectLeadersRequest.json))
+    assert list(differences("ElectLeadersRequest", good)) == []
+    for break_it in (
+        lambda schema: schema.update(apiKey=44),
+        lambda schema: schema.update(flexibleVersions="1+"),
+        lambda schema: schema["fields"][0].update(type="int16"),
+        lambda schema: schema["fields"][0].update(versions="0+"),
+        lambda schema: schema["fields"][1].update(nullableVersions="1+"),
+        lambda schema: schema["fields"][2].update(default="1"),
+        lambda schema: schema["fields"][1]["fields"].reverse(),
+        lambda schema: schema["fields"][1]["fields"][0].pop("mapKey"),
+        lambda schema: schema["fields"].pop(),
+    ):
+        broken = json.loads(json.dumps(ElectLeadersRequest.json))
+        break_it(broken)
+        assert list(differences("ElectLeadersRequest", broken)) != []
