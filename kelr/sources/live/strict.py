@@ -94,6 +94,7 @@ def _decoder(kind: Message, version: int) -> Decoder:
     writer.line(0, "def decode(data, pos):")
     writer.line(1, "end = len(data)")
     writer.struct(kind._struct, kind, "message", 1)
+    writer.line(1, "message._header = None")
     writer.line(1, "return message, pos")
     return writer.made()
 
