@@ -19,9 +19,10 @@ _GUARANTEE = "nothing committed is lost if fewer than min ISR replicas lost data
 def advise_under_kip966(case: Case, found: Findings) -> Advice:
     """The advice for a partition without leader.
 
-    There are no lines for public tools: no release has these rules, nor the requests that they come with.
+    There are no lines for public tools: no release has these rules, nor the requests that they come with. Where the
+    cluster has them all the same (ElectLeaders v3), an election that is advised comes with its command.
     """
-    command = ("explain", case.name)
+    command: tuple[str, ...] = ("explain", case.name)
     if found.elected is not None:
         return Advice(AdviceAction.WAIT, _elected(found), found.elected, command=command)
     if found.situation is Situation.UNKNOWN:
@@ -29,6 +30,8 @@ def advise_under_kip966(case: Case, found: Findings) -> Advice:
         return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=("describe", case.name))
     recovery = recovery_now(case)
     action, text, replica = _TABLE[recovery.standing](case, recovery, found)
+    if action is AdviceAction.LONGEST_LOG_BALANCED and case.cluster.features.elects_natively:
+        command = ("elect", "--election-type", ElectionType.LONGEST_LOG_BALANCED.value, case.name)
     stands_still = action is AdviceAction.BRING_BACK
     return Advice(
         action,
