@@ -95,6 +95,14 @@ def hosted(world: World, broker: int, address: TopicPartition) -> Replica | str:
     return Replica(address, broker, state, log, history(log, state.leader_epoch, start), start)
 
 
+def epochs(world: World, broker: int, address: TopicPartition) -> tuple[EpochStart, ...]:
+    """The epoch history of a broker's replica, whether its process runs or not; empty where it holds none."""
+    state, log = known(world, broker, address), world.log(address, broker)
+    if state is None or log is None:
+        return ()
+    return history(log, state.leader_epoch, _epoch_start(world, broker, state))
+
+
 def history(log: SimulatedLog, leader_epoch: int, epoch_start: int | None) -> tuple[EpochStart, ...]:
     """The epochs in a log, each with its first offset.
 
