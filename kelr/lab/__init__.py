@@ -1,7 +1,9 @@
-"""Real Apache Kafka on this machine, and incidents that really happen on it."""
+"""Clusters on this machine, of real Apache Kafka or simulated, and incidents that happen on them."""
 
+from kelr.lab.any_lab import AnyLab
 from kelr.lab.cluster import Lab
 from kelr.lab.incidents import INCIDENTS, Incident, IncidentReport, find_incident, run_incident
+from kelr.lab.opening import open_lab, open_simulated
 from kelr.lab.produce import Acks, Produced
 from kelr.lab.spec import LabSpec
 from kelr.lab.status import LabStatus, NodeStatus
@@ -13,6 +15,7 @@ __all__ = [
     "INCIDENTS",
     "Acks",
     "Action",
+    "AnyLab",
     "CutTail",
     "Incident",
     "IncidentReport",
@@ -24,5 +27,7 @@ __all__ = [
     "StepDone",
     "down",
     "find_incident",
+    "open_lab",
+    "open_simulated",
     "run_incident",
 ]

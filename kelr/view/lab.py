@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from kelr.view.columns import Column, Fact, Json, View
+from kelr.view.columns import Column, Fact, Json, View, datum
 from kelr.view.styled import Style, Text, plain, styled
 
 
@@ -24,6 +24,48 @@ class NodeRow(Protocol):
     def pid(self) -> int | None: ...
     @property
     def fenced(self) -> bool | None: ...
+    @property
+    def paused(self) -> bool: ...
+
+
+class RehearsalFacts(Protocol):
+    """What a simulated lab is besides, and what was done to it."""
+
+    @property
+    def rules(self) -> str: ...
+    @property
+    def virtual_clock(self) -> bool: ...
+    @property
+    def now_ms(self) -> int | None: ...
+    @property
+    def severed(self) -> Sequence[tuple[int, int]]: ...
+    @property
+    def faults(self) -> Sequence[Mapping[str, Any]]: ...
+    @property
+    def denied(self) -> Sequence[Mapping[str, Any]]: ...
+    @property
+    def broken_handlers(self) -> Sequence[str]: ...
+
+
+class LabFacts(Protocol):
+    """A lab as it is now."""
+
+    @property
+    def directory(self) -> Any: ...
+    @property
+    def kafka(self) -> str | None: ...
+    @property
+    def cluster_id(self) -> str: ...
+    @property
+    def bootstrap_servers(self) -> str: ...
+    @property
+    def elr(self) -> bool: ...
+    @property
+    def min_isr(self) -> int: ...
+    @property
+    def ready(self) -> bool: ...
+    @property
+    def rehearsal(self) -> RehearsalFacts | None: ...
 
 
 class IncidentRow(Protocol):
@@ -79,8 +121,65 @@ def status_view() -> View[NodeRow]:
             about="Whether the cluster holds the broker to be fenced; null where it is not registered, where nobody"
             " could be asked, and for the controller.",
         ),
+        datum("paused", "boolean", "Whether its process stands still.", lambda row: row.paused),
     )
     return View("kelr/lab-status", columns, head=_LAB_HEAD)
+
+
+def lab_head(lab: LabFacts) -> dict[str, Json]:
+    """What the status document says beside the nodes."""
+    rehearsal = lab.rehearsal
+    known: dict[str, Json] = {
+        "directory": str(lab.directory),
+        "kafka": lab.kafka,
+        "cluster_id": lab.cluster_id,
+        "bootstrap_servers": lab.bootstrap_servers,
+        "elr": lab.elr,
+        "min_isr": lab.min_isr,
+        "ready": lab.ready,
+        "simulated": rehearsal is not None,
+    }
+    if rehearsal is None:
+        return {**known, **dict.fromkeys(_OF_REHEARSALS)}
+    return {
+        **known,
+        "rules": rehearsal.rules,
+        "virtual_clock": rehearsal.virtual_clock,
+        "now_ms": rehearsal.now_ms,
+        "severed": [{"one": one, "other": other} for one, other in rehearsal.severed],
+        "faults": list(rehearsal.faults),
+        "denied": list(rehearsal.denied),
+        "broken_handlers": list(rehearsal.broken_handlers),
+    }
+
+
+def rehearsal_lines(rehearsal: RehearsalFacts) -> list[Text]:
+    """What was done to a simulated lab, in sentences; nothing where all is well."""
+    lines = [f"no link between nodes {one} and {other}" for one, other in rehearsal.severed]
+    lines += [_fault_text(fault) for fault in rehearsal.faults]
+    lines += [f"clients may not {denied['operation']} {_resource_text(denied)}" for denied in rehearsal.denied]
+    if rehearsal.virtual_clock:
+        lines.append("time stands still: 'kelr lab advance MS' turns the clock")
+    return [*map(plain, lines), *(styled(_broken(one), Style.BAD) for one in rehearsal.broken_handlers)]
+
+
+def _fault_text(fault: Mapping[str, Any]) -> str:
+    """Such as ``fault: delay 500 strikes Metadata at node 2, once, after 3 more``."""
+    amount = f" {fault['amount']}" if fault["amount"] else ""
+    where = "" if fault["node"] is None else f" at node {fault['node']}"
+    left = {None: "", 0: ", has struck for the last time", 1: ", once"}.get(fault["times"], f", {fault['times']} times")
+    after = f", after {fault['skip']} more" if fault["skip"] else ""
+    return f"fault: {fault['kind']}{amount} strikes {fault['api'] or 'every request'}{where}{left}{after}"
+
+
+def _resource_text(denied: Mapping[str, Any]) -> str:
+    if denied["kind"] == "cluster":
+        return "the cluster"
+    return f"any {denied['kind']}" if denied["name"] is None else f"{denied['kind']} {denied['name']}"
+
+
+def _broken(failure: str) -> str:
+    return f"the simulation broke, and answered UNKNOWN_SERVER_ERROR: {failure}"
 
 
 def incidents_view() -> View[IncidentRow]:
@@ -128,6 +227,8 @@ def _export(row: tuple[str, str]) -> list[Text]:
 
 
 def _state(row: NodeRow) -> Text:
+    if row.paused:
+        return styled("paused", Style.BAD)
     if row.fenced is None:
         return plain("-" if row.rack is None else "?")
     return styled("fenced", Style.BAD) if row.fenced else styled("live", Style.GOOD)
@@ -165,13 +266,22 @@ _PRODUCED = (
 _CUTS = "For each log that was cut: broker, partition, from_offset (the end that is left), to_offset, batches."
 _LAB_HEAD = (
     Fact("directory", "string", "Where the lab lives."),
-    Fact("kafka", "string", "Version of Apache Kafka."),
+    Fact("kafka", "string?", "Version of Apache Kafka; null for a simulated lab."),
     Fact("cluster_id", "string", "Kafka's cluster id."),
     Fact("bootstrap_servers", "string", "All brokers, comma separated."),
     Fact("elr", "boolean", "Whether the lab keeps ELR."),
     Fact("min_isr", "integer", "min.insync.replicas of the cluster."),
     Fact("ready", "boolean", "False where the lab is starting, or was killed while it did."),
+    Fact("simulated", "boolean", "Whether it is a simulated lab; what follows is null for a real one."),
+    Fact("rules", "string?", "The rule set that its controller runs."),
+    Fact("virtual_clock", "boolean?", "Whether time stands still until `kelr lab advance`."),
+    Fact("now_ms", "integer?", "Its time, in milliseconds since 1970 UTC; null where its process has ended."),
+    Fact("severed", "object[]?", "Pairs of nodes that do not reach each other: one, other."),
+    Fact("faults", "object[]?", "Rules for what goes wrong: kind, amount, node, api, skip, times."),
+    Fact("denied", "object[]?", "What clients may not do: kind, operation, name."),
+    Fact("broken_handlers", "string[]?", "Errors of the simulation itself; clients saw UNKNOWN_SERVER_ERROR."),
 )
+_OF_REHEARSALS = tuple(fact.key for fact in _LAB_HEAD[8:])
 _INCIDENT_HEAD = (
     Fact("incident", "string", "Its name."),
     Fact("bootstrap_servers", "string", "All brokers, comma separated."),

@@ -60,7 +60,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> None:
             report(step.text)
         return REPORT
 
-    monkeypatch.setattr("kelr.lab.Lab.open", lambda _directory: LabOnPaper())
+    monkeypatch.setattr("kelr.lab.open_lab", lambda _directory: LabOnPaper())
     monkeypatch.setattr("kelr.lab.run_incident", incident)
 
 
@@ -92,10 +92,21 @@ def test_status_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
         "elr": True,
         "min_isr": 2,
         "ready": True,
+        "simulated": False,
+        "rules": None,
+        "virtual_clock": None,
+        "now_ms": None,
+        "severed": None,
+        "faults": None,
+        "denied": None,
+        "broken_handlers": None,
         "items": [
-            {"name": "controller", "node": 100, "port": 20100, "rack": None, "pid": 4000, "fenced": None},
-            {"name": "broker 1", "node": 1, "port": 20001, "rack": "az1", "pid": 4001, "fenced": False},
-            {"name": "broker 2", "node": 2, "port": 20002, "rack": "az2", "pid": None, "fenced": True},
+            {**node, "paused": False}
+            for node in (
+                {"name": "controller", "node": 100, "port": 20100, "rack": None, "pid": 4000, "fenced": None},
+                {"name": "broker 1", "node": 1, "port": 20001, "rack": "az1", "pid": 4001, "fenced": False},
+                {"name": "broker 2", "node": 2, "port": 20002, "rack": "az2", "pid": None, "fenced": True},
+            )
         ],
         "complete": True,
     }
@@ -201,6 +212,17 @@ def test_an_unknown_incident_is_a_usage_error(capsys: pytest.CaptureFixture[str]
         (["--brokers", "12"], 2, "a lab's brokers is 12, outside 1 to 9"),
         (["--brokers", "2", "--min-isr", "3"], 2, "a lab's min-isr is 3, outside 1 to 2"),
         (["--kafka", "3.9.0"], 5, "no locked jars for Kafka 3.9.0"),
+        (["--simulated", "--kafka", "4.3.1"], 2, "a simulated lab has no --kafka"),
+        (["--simulated", "--no-elr"], 2, "a simulated lab has no --no-elr"),
+        (["--simulated", "--heap-mb", "300"], 2, "a simulated lab has no --heap-mb"),
+        (["--simulated", "--brokers", "0"], 2, "a simulated lab's brokers is 0, outside 1 to 99"),
+        (["--simulated", "--replication", "4"], 2, "a simulated lab's replication is 4, outside 1 to 3"),
+        (["--simulated", "--min-isr", "4"], 2, "a simulated lab's min-isr is 4, outside 1 to 3"),
+        (["--simulated", "--rules", "kip-000"], 2, "kip-000"),
+        (["--simulated", "--log-info", "loud"], 2, "loud"),
+        (["--rules", "elr-4.3"], 2, "without --simulated there is no --rules"),
+        (["--virtual-clock"], 2, "without --simulated there is no --virtual-clock"),
+        (["--topics", "0"], 2, "without --simulated there is no --topics"),
     ],
 )
 def test_a_lab_that_cannot_be_is_refused(

@@ -16,7 +16,7 @@ from kelr.commands.main import main
 from kelr.engine import decide
 from kelr.lab.incidents import INCIDENTS
 from kelr.lab.produce import Acks, Produced
-from kelr.lab.status import NodeStatus
+from kelr.lab.status import LabStatus, NodeStatus, Rehearsal
 from kelr.lab.story import Action, StepDone
 from kelr.lab.tail import CutTail
 from kelr.sources.memory import MemorySource
@@ -45,10 +45,19 @@ NODES = (
     NodeStatus(2, "broker 2", 3, "az\u00e9", 18, True),
 )
 LEADERLESS = [state for state in INCIDENT.partitions if state.leader is None]
-HEAD = {"directory": "d", "kafka": "4.3.1", "cluster_id": "c", "bootstrap_servers": "b:1", "elr": True}
+REHEARSAL = Rehearsal(
+    "kip966-balanced",
+    virtual_clock=True,
+    now_ms=5,
+    severed=((1, 2),),
+    faults=({"kind": "delay", "amount": 5, "node": None, "api": None, "skip": 0, "times": None},),
+    denied=({"kind": "cluster", "operation": "ALTER", "name": None},),
+    broken_handlers=("ZeroDivisionError()",),
+)
+LAB = LabStatus(Path("d"), None, "c", "b:1", elr=True, min_isr=2, ready=False, nodes=(), rehearsal=REHEARSAL)
 VIEWS: Mapping[str, tuple[View[Any], Sequence[Any], Mapping[str, Any]]] = {
     "demo": (COMPARISON_VIEW, [Comparison(decide(INCIDENT, state)) for state in LEADERLESS], {}),
-    "lab-status": (lab.status_view(), NODES, {**HEAD, "min_isr": 2, "ready": False}),
+    "lab-status": (lab.status_view(), NODES, lab.lab_head(LAB)),
     "lab-incidents": (lab.incidents_view(), list(INCIDENTS.values()), {}),
     "lab-incident": (
         lab.incident_view(),

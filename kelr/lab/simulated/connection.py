@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from kelr.lab.simulated.api import Api, Call, Later, Message
 from kelr.lab.simulated.failing import failed_answer, with_errors
 from kelr.lab.simulated.faults import CARRIED_OUT, Fault, FaultKind, noise
+from kelr.sources.live.strict import MalformedError, decoded_request
 
 if TYPE_CHECKING:
     from kelr.lab.simulated.server import Server
@@ -102,9 +103,9 @@ class Connection:
                 return _unsupported_api_versions(api)
             raise EndError  # as Kafka does: the client was told which versions there are
         try:
-            request = api.request.decode(frame, version=version, header=True)
-        except Exception:
-            raise EndError from None  # whatever a decoder makes of noise
+            request = decoded_request(api.request, frame, version)
+        except MalformedError:
+            raise EndError from None
         call = Call(self._server.world, self._node, request, version, sender)
         if fault is None or fault.kind in CARRIED_OUT:
             return await self._carried_out(api, call)
@@ -119,7 +120,7 @@ class Connection:
         except ConnectionError:
             raise
         except Exception as error:
-            self._server.failures.append(error)
+            self._server.broke(error)
             return self._failed(api, call, UNKNOWN_SERVER_ERROR)
         finally:
             self._server.look()

@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-import socket
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from kelr.errors import ExitCode, KelrError, LabError, UsageError
+from kelr.errors import KelrError, LabError, UsageError
 from kelr.lab.simulated.verbs import VERBS, Operator
 from kelr.lab.simulated.world import HOST
 
@@ -118,27 +117,3 @@ async def _line(reader: asyncio.StreamReader) -> bytes | None:
 
 def _refusal(error: KelrError) -> dict[str, Any]:
     return {"ok": False, "error": error.message, "next_step": error.next_step, "exit_code": int(error.exit_code)}
-
-
-def ask(port: int, token: str, verb: str, *, timeout_s: float = 30.0, **arguments: Any) -> dict[str, Any]:
-    """Have a verb carried out, from another process.
-
-    Raises:
-        UsageError: the arguments make no sense.
-        LabError: it cannot be done, or nobody listens on the port.
-    """
-    line = json.dumps({**arguments, "token": token, "verb": verb}).encode() + b"\n"
-    try:
-        with socket.create_connection((HOST, port), timeout=timeout_s) as connection:
-            connection.sendall(line)
-            with connection.makefile("rb") as reader:
-                answer = json.loads(reader.readline())
-    except (OSError, ValueError) as error:
-        raise LabError(
-            f"the simulated lab does not answer ({error})", next_step="end it with 'kelr lab down'"
-        ) from error
-    if answer["ok"]:
-        result: dict[str, Any] = answer["result"]
-        return result
-    kind = UsageError if answer["exit_code"] == ExitCode.USAGE else LabError
-    raise kind(answer["error"], next_step=answer["next_step"])

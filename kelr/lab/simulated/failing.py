@@ -81,7 +81,7 @@ def _fields(struct: Field, version: int) -> list[Field]:
 
 
 def _is_code(field: Field) -> bool:
-    return field.type_str == "int16" and (field.name == "error_code" or field.name.endswith("_error_code"))
+    return bool(field.type_str == "int16" and (field.name == "error_code" or field.name.endswith("_error_code")))
 
 
 def _is_message(field: Field) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,11 +17,11 @@ from kelr.lab.any_lab import Report
 from kelr.lab.nodes import new_kafka_uuid
 from kelr.lab.observed import Observed
 from kelr.lab.ports import free_ports
-from kelr.lab.simulated import control, process
+from kelr.lab.simulated import channel
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.state import SimulatedState, load_simulated
 from kelr.lab.spec import CONTROLLER_ID
-from kelr.lab.state import claim_directory, locked, save_state
+from kelr.lab.state import ProcessRecord, claim_directory, locked, save_state
 from kelr.lab.status import LabStatus, NodeStatus, Rehearsal
 from kelr.lab.tail import CutTail
 from kelr.lab.teardown import file_errors, take_down
@@ -33,6 +34,7 @@ START_TIMEOUT_S = 60.0
 _CONTROL = -1
 """Stands for the control channel where ports are dealt."""
 _LOOK_S = 0.01
+_OUTPUT = "server.log"
 
 
 class SimulatedLab(Observed):
@@ -161,7 +163,7 @@ class SimulatedLab(Observed):
             UsageError: the arguments make no sense.
             LabError: it cannot be done, or the lab's process has ended.
         """
-        return control.ask(self._state.control_port, self._state.token, verb, **arguments)
+        return channel.ask(self._state.control_port, self._state.token, verb, **arguments)
 
     # Processes.
 
@@ -250,6 +252,39 @@ class SimulatedLab(Observed):
         """Turn a virtual clock."""
         self.ask("advance", duration_ms=duration_ms)
 
+    def sever(self, one: int, other: int) -> None:
+        """Two nodes do not reach each other any more."""
+        self.ask("sever", one=one, other=other)
+
+    def heal(self, one: int | None = None, other: int | None = None) -> None:
+        """They do again; without nodes, all do."""
+        self.ask("heal", **({} if one is None else {"one": one, "other": other}))
+
+    def fault(
+        self,
+        kind: str,
+        amount: int = 0,
+        *,
+        node: int | None = None,
+        api: str | None = None,
+        skip: int = 0,
+        times: int | None = None,
+    ) -> None:
+        """A rule for what goes wrong from now on (`kelr.lab.simulated.faults.Fault`)."""
+        self.ask("fault", kind=kind, amount=amount, node=node, api=api, skip=skip, times=times)
+
+    def no_faults(self) -> None:
+        """All rules are gone."""
+        self.ask("no-faults")
+
+    def deny(self, kind: str, operation: str, name: str | None = None) -> None:
+        """Clients may not do something on a ``cluster`` or ``topic``; without a name, on every one."""
+        self.ask("deny", kind=kind, operation=operation, name=name)
+
+    def allow(self, kind: str | None = None, operation: str | None = None, name: str | None = None) -> None:
+        """They may again; without arguments, everything."""
+        self.ask("allow", **({} if kind is None else {"kind": kind, "operation": operation, "name": name}))
+
     def status(self) -> LabStatus:
         """What runs, and what the controller says of each broker."""
         found = self._process()
@@ -286,13 +321,19 @@ class SimulatedLab(Observed):
         brokers = len(self.brokers)
         report(f"starting a simulated cluster: one controller and {brokers} brokers, rules {self.spec.rules}")
         with locked(self.directory):
-            self._state = replace(self._state, process=process.spawn(self.directory, self._state))
+            self._state = replace(self._state, process=self._spawn())
             save_state(self.directory, self._state)
         self._wait_until_it_answers()
         with locked(self.directory):
             self._state = replace(self._state, ready=True)
             save_state(self.directory, self._state)
         report(f"up: {self.bootstrap_servers}")
+
+    def _spawn(self) -> ProcessRecord:
+        """Start the process, in a session of its own."""
+        marks = (processes.lab_property(self.lab_id), processes.node_property(self.controller))
+        command = (sys.executable, "-m", "kelr.lab.simulated.process", str(self.directory), *marks)
+        return processes.spawn(command, self.directory / _OUTPUT)
 
     def _wait_until_it_answers(self) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -301,7 +342,7 @@ class SimulatedLab(Observed):
                 self.ask("status")
             except LabError:
                 if self._process() is None or time.monotonic() > deadline:
-                    words = disk.last_words(self.directory / process.OUTPUT)
+                    words = disk.last_words(self.directory / _OUTPUT)
                     raise LabError(f"the simulated cluster does not come up{words}") from None
                 time.sleep(_LOOK_S)
             else:

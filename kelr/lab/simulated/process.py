@@ -1,7 +1,7 @@
 """The process of a simulated lab: ``python -m kelr.lab.simulated.process DIRECTORY LAB_PROPERTY NODE_PROPERTY``.
 
 It is made from the lab.json of the directory, serves until SIGTERM or the verb ``down``, and writes what breaks in it
-to its standard error, which `spawn` sends to a file in the lab's directory.
+to its standard error, which whoever starts it sends to a file in the lab's directory.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import signal
 import sys
 from pathlib import Path
 
-from kelr.lab import processes
 from kelr.lab.simulated.clock import Clock, MachineClock, VirtualClock
 from kelr.lab.simulated.control import ControlServer
 from kelr.lab.simulated.handlers import apis_of
@@ -20,20 +19,6 @@ from kelr.lab.simulated.server import Server, serving
 from kelr.lab.simulated.state import SimulatedState, load_simulated
 from kelr.lab.simulated.verbs import Operator
 from kelr.lab.simulated.world import World
-from kelr.lab.state import ProcessRecord
-
-OUTPUT = "server.log"
-
-
-def spawn(directory: Path, state: SimulatedState) -> ProcessRecord:
-    """Start the process, in a session of its own.
-
-    Raises:
-        LabError: the system does not let it.
-    """
-    marks = (processes.lab_property(state.lab_id), processes.node_property(state.controller))
-    command = (sys.executable, "-m", "kelr.lab.simulated.process", str(directory), *marks)
-    return processes.spawn(command, directory / OUTPUT)
 
 
 def world_of(state: SimulatedState, clock: Clock) -> World:

@@ -7,6 +7,7 @@ connections and says nothing. Everything runs in one event loop, in which alone 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -19,6 +20,7 @@ from kelr.lab.simulated.faults import Faults
 from kelr.lab.simulated.recovery_manager import Sender
 from kelr.lab.simulated.world import HOST, World
 
+_LOG = logging.getLogger(__name__)
 IDLE_S = 600.0
 """connections.max.idle.ms of Kafka, in seconds."""
 _BACKLOG = 1024
@@ -88,6 +90,11 @@ class Server:
                 continue
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stirred.wait(), self._rest_s())
+
+    def broke(self, failure: Exception) -> None:
+        """Something in this server is wrong: kept for tests and for ``kelr lab status``, and told in the log."""
+        self.failures.append(failure)
+        _LOG.error("a handler of the simulated cluster broke", exc_info=failure)
 
     def connections(self, node: int) -> int:
         """How many clients are connected to a node."""
@@ -186,7 +193,7 @@ class Server:
                 tasks.discard(task)
                 failure = None if task.cancelled() else task.exception()
                 if isinstance(failure, Exception):
-                    self.failures.append(failure)
+                    self.broke(failure)
                 if task.cancelled() or failure is not None:
                     connection.abort()
                 else:

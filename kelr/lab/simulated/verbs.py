@@ -157,10 +157,12 @@ class Operator:
         """A rule for what goes wrong from now on, after those that are there."""
         kind = _one_of(arguments, "kind", tuple(FaultKind))
         amount = _number(arguments, "amount", least=-1, default=0)
-        node = self._node(arguments, "node") if arguments.get("node") is not None else arguments.pop("node", None)
+        node = None if arguments.get("node") is None else self._node(arguments, "node")
+        arguments.pop("node", None)
         api = self._api(arguments)
         skip = _number(arguments, "skip", default=0)
-        times = _number(arguments, "times", least=1, default=0) or None
+        times = None if arguments.get("times") is None else _number(arguments, "times", least=1)
+        arguments.pop("times", None)
         _no_more(arguments)
         try:
             self.server.faults.rules.append(Fault(FaultKind(kind), amount, node, api, skip, times))
@@ -264,11 +266,9 @@ def _fault_document(fault: Fault) -> dict[str, Any]:
 
 def _number(arguments: Arguments, name: str, *, least: int = 0, default: int | None = None) -> int:
     value = arguments.pop(name, default)
-    if value is None and default is not None:
-        value = default
     if isinstance(value, bool) or not isinstance(value, int):
         raise UsageError(f"{name} is no whole number")
-    if not least <= value <= _MOST and value != default:
+    if not least <= value <= _MOST:
         raise UsageError(f"{name} is {value}, outside {least} to {_MOST}")
     return value
 

@@ -1,0 +1,136 @@
+"""``kelr lab``: kill, stop, start; on simulated labs lose-cache, flush, expire, pause, resume."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kelr.commands.lab_parts import NO_LAB, ONLY_SIMULATED, Brokers, Directory, ids, opened, simulated
+from kelr.commands.options import with_output
+from kelr.view.output import Output
+
+
+@with_output(exits=NO_LAB)
+def kill(
+    output: Output,
+    brokers: Brokers,
+    *,
+    power_loss: Annotated[
+        bool,
+        typer.Option("--power-loss", help="Their machines' page caches are lost too; on a simulated lab only."),
+    ] = False,
+    directory: Directory = None,
+) -> None:
+    """Kill brokers with SIGKILL.
+
+    Examples:
+      kelr lab kill 2 3
+    """
+    if power_loss:
+        rehearsal = simulated(directory, "--power-loss")
+        for broker in brokers:
+            rehearsal.kill(broker, power_loss=True)
+            output.note(f"broker {broker} lost its power, and what it had not flushed")
+        return
+    lab = opened(directory)
+    for broker in brokers:
+        lab.kill(broker)
+        output.note(f"killed broker {broker}")
+
+
+@with_output(exits=NO_LAB)
+def stop(output: Output, brokers: Brokers, *, directory: Directory = None) -> None:
+    """Shut brokers down cleanly with SIGTERM, one after the other.
+
+    Examples:
+      kelr lab stop 2
+    """
+    lab = opened(directory)
+    for broker in brokers:
+        lab.stop(broker)
+        output.note(f"stopped broker {broker}")
+
+
+@with_output(exits=NO_LAB)
+def start(output: Output, brokers: Brokers, *, directory: Directory = None) -> None:
+    """Start brokers that are down, and wait until they are unfenced.
+
+    Examples:
+      kelr lab start 1
+    """
+    lab = opened(directory)
+    for broker in brokers:
+        lab.start(broker, wait=False)
+    lab.wait_unfenced(*brokers)
+    output.note(f"started {ids(brokers)}")
+
+
+@with_output(exits=ONLY_SIMULATED)
+def lose_cache(output: Output, brokers: Brokers, *, directory: Directory = None) -> None:
+    """Take away what brokers have not flushed, as a power loss does; simulated labs only.
+
+    A broker that runs dies of it. One that was stopped cleanly has flushed
+    everything and loses nothing.
+
+    Examples:
+      kelr lab lose-cache 2
+    """
+    lab = simulated(directory, "lose-cache")
+    for broker in brokers:
+        lab.lose_cache(broker)
+        output.note(f"broker {broker} lost what it had not flushed")
+
+
+@with_output(exits=ONLY_SIMULATED)
+def flush(output: Output, brokers: Brokers, *, directory: Directory = None) -> None:
+    """Have brokers write everything to their disks; simulated labs only.
+
+    Examples:
+      kelr lab flush 1 2 3
+    """
+    lab = simulated(directory, "flush")
+    for broker in brokers:
+        lab.flush(broker)
+        output.note(f"broker {broker} has flushed its logs")
+
+
+@with_output(exits=ONLY_SIMULATED)
+def expire(output: Output, brokers: Brokers, *, directory: Directory = None) -> None:
+    """Have the controller give brokers up now, and not when their sessions end; simulated labs only.
+
+    A broker that is well is unfenced again with its next heartbeat.
+
+    Examples:
+      kelr lab expire 2
+    """
+    lab = simulated(directory, "expire")
+    for broker in brokers:
+        lab.expire(broker)
+        output.note(f"the controller has fenced broker {broker}")
+
+
+@with_output(exits=NO_LAB)
+def pause(output: Output, brokers: Brokers, *, directory: Directory = None) -> None:
+    """Let brokers stand still (SIGSTOP): connections stay open, and nothing comes back.
+
+    Examples:
+      kelr lab pause 2
+    """
+    lab = opened(directory)
+    for broker in brokers:
+        lab.pause(broker)
+        output.note(f"broker {broker} stands still")
+
+
+@with_output(exits=NO_LAB)
+def resume(output: Output, brokers: Brokers, *, directory: Directory = None) -> None:
+    """Let brokers that stand still go on.
+
+    Examples:
+      kelr lab resume 2
+    """
+    lab = opened(directory)
+    for broker in brokers:
+        lab.go_on(broker)
+        output.note(f"broker {broker} goes on")

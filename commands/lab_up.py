@@ -1,0 +1,187 @@
+"""``kelr lab up``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kelr.commands.lab_parts import Directory, next_command, show
+from kelr.commands.options import with_output
+from kelr.errors import ExitCode, UsageError
+from kelr.view.output import Output
+
+if TYPE_CHECKING:
+    from kelr.lab import LabSpec
+    from kelr.lab.simulated.spec import SimulatedSpec
+
+REAL = "Real Kafka"
+SIMULATED = "Simulated"
+
+
+class LogInfo(StrEnum):
+    """How a simulated cluster's brokers speak GetReplicaLogInfo."""
+
+    KIP = "kip"
+    PATCH = "patch"
+    OFF = "off"
+
+
+def _number(name: str, help_text: str) -> Any:
+    return typer.Option(f"--{name}", metavar="N", help=help_text, rich_help_panel=SIMULATED)
+
+
+@with_output(
+    exits={
+        ExitCode.CONNECT: "Kafka's jars could not be fetched",
+        ExitCode.UNSUPPORTED: "no Java, no room, a lab is there already, or it does not come up",
+    }
+)
+def up(
+    output: Output,
+    *,
+    brokers: Annotated[int | None, typer.Option("--brokers", metavar="N", help="How many; 3 unless told.")] = None,
+    min_isr: Annotated[
+        int | None, typer.Option("--min-isr", metavar="N", help="min.insync.replicas; 2 unless told.")
+    ] = None,
+    racks: Annotated[int, typer.Option("--racks", metavar="N", help="Over how many racks: az1, az2, ...")] = 3,
+    directory: Directory = None,
+    kafka: Annotated[
+        str | None,
+        typer.Option(
+            "--kafka", metavar="VERSION", help="Which Apache Kafka; the newest unless told.", rich_help_panel=REAL
+        ),
+    ] = None,
+    no_elr: Annotated[bool, typer.Option("--no-elr", help="Switch ELR (KIP-966) off.", rich_help_panel=REAL)] = False,
+    heap_mb: Annotated[
+        int | None,
+        typer.Option(
+            "--heap-mb", metavar="MIB", help="Java heap of each broker; 320 unless told.", rich_help_panel=REAL
+        ),
+    ] = None,
+    simulated: Annotated[
+        bool,
+        typer.Option(
+            "--simulated",
+            help="A cluster of kelr's own that has all of KIP-966: no Java, no download.",
+            rich_help_panel=SIMULATED,
+        ),
+    ] = False,
+    rules: Annotated[
+        str | None,
+        typer.Option(
+            "--rules",
+            metavar="NAME",
+            help="Rule set of its controller, such as elr-4.3; kip966-balanced unless told.",
+            rich_help_panel=SIMULATED,
+        ),
+    ] = None,
+    topics: Annotated[int | None, _number("topics", "Begin with so many healthy topics.")] = None,
+    partitions: Annotated[int | None, _number("partitions", "Partitions of each of them; 1 unless told.")] = None,
+    replication: Annotated[int | None, _number("replication", "Replicas of each; 3 unless told.")] = None,
+    log_info: Annotated[
+        LogInfo | None,
+        typer.Option(
+            "--log-info",
+            metavar="KIND",
+            help="How brokers speak GetReplicaLogInfo: kip, patch, or off as in released Kafka; kip unless told.",
+            rich_help_panel=SIMULATED,
+        ),
+    ] = None,
+    log_info_key: Annotated[
+        int | None, _number("log-info-api-key", "API key of GetReplicaLogInfo; 70 or 93, by how it is spoken.")
+    ] = None,
+    page_limit: Annotated[
+        int | None, _number("page-limit", "Partitions in a page of DescribeTopicPartitions; 2000 unless told.")
+    ] = None,
+    virtual_clock: Annotated[
+        bool,
+        typer.Option("--virtual-clock", help="Time stands still until `kelr lab advance`.", rich_help_panel=SIMULATED),
+    ] = False,
+) -> None:
+    """Start a cluster: one controller and some brokers, on free ports of 127.0.0.1.
+
+    Real Kafka's jars are fetched once and verified. The lab outlives this
+    shell; `kelr lab down` ends it.
+
+    Examples:
+      kelr lab up
+      kelr lab up --kafka 4.0.0 --brokers 6 --racks 3
+      kelr lab up --simulated
+      kelr lab up --simulated --brokers 30 --topics 10000 --partitions 100
+    """
+    real = {"--kafka": kafka, "--no-elr": no_elr, "--heap-mb": heap_mb}
+    rehearsed = {
+        "--rules": rules,
+        "--topics": topics,
+        "--partitions": partitions,
+        "--replication": replication,
+        "--log-info": log_info,
+        "--log-info-api-key": log_info_key,
+        "--page-limit": page_limit,
+        "--virtual-clock": virtual_clock,
+    }
+    _only(
+        real if simulated else rehearsed, "a simulated lab has no" if simulated else "without --simulated there is no"
+    )
+    count = 3 if brokers is None else brokers
+    in_sync = min(2, count) if min_isr is None else min_isr
+    if simulated:
+        spec = _simulated_spec(count, racks, in_sync, rehearsed)
+        _up_simulated(output, spec, directory, virtual_clock=virtual_clock)
+    else:
+        from kelr.lab import LabSpec  # noqa: PLC0415 - not for --help
+        from kelr.lab.spec import NEWEST_KAFKA  # noqa: PLC0415
+
+        heap = 320 if heap_mb is None else heap_mb
+        _up_real(output, LabSpec(count, kafka or NEWEST_KAFKA, in_sync, racks, not no_elr, heap), directory)
+
+
+def _only(others: dict[str, Any], why: str) -> None:
+    given = [name for name, value in others.items() if value is not None and value is not False]
+    if given:
+        raise UsageError(f"{why} {given[0]}", next_step="kelr lab up --help shows which options go together")
+
+
+def _simulated_spec(brokers: int, racks: int, min_isr: int, given: dict[str, Any]) -> SimulatedSpec:
+    from kelr.lab.simulated.spec import SimulatedSpec  # noqa: PLC0415 - not for --help
+    from kelr.messages.dialects import Dialect  # noqa: PLC0415
+
+    log_info = given["--log-info"] or LogInfo.KIP
+    replication = given["--replication"]
+    named = {
+        "rules": given["--rules"],
+        "topics": given["--topics"],
+        "partitions": given["--partitions"],
+        "log_info_key": given["--log-info-api-key"],
+        "page_limit": given["--page-limit"],
+    }
+    return SimulatedSpec(
+        brokers=brokers,
+        racks=racks,
+        min_isr=min_isr,
+        replication=min(3, brokers) if replication is None else replication,
+        log_info=None if log_info is LogInfo.OFF else Dialect(log_info.value),
+        **{name: value for name, value in named.items() if value is not None},
+    )
+
+
+def _up_simulated(output: Output, spec: SimulatedSpec, directory: Path | None, *, virtual_clock: bool) -> None:
+    from kelr.lab.simulated.lab import SimulatedLab  # noqa: PLC0415 - not for --help
+    from kelr.lab.state import default_directory  # noqa: PLC0415
+
+    place = directory or default_directory()
+    lab = SimulatedLab.up(spec, place, virtual_clock=virtual_clock, report=output.note)
+    show(output, lab)
+    next_command(output, lab, "lab", "incident")
+
+
+def _up_real(output: Output, spec: LabSpec, directory: Path | None) -> None:
+    from kelr.lab import Lab  # noqa: PLC0415 - not for --help
+    from kelr.lab.state import default_directory  # noqa: PLC0415
+
+    lab = Lab.up(spec, directory or default_directory(), report=output.note, progress=output.progress)
+    show(output, lab)
+    next_command(output, lab, "lab", "incident")
