@@ -15,6 +15,7 @@ from kelr.commands.targets import read_cursor
 from kelr.commands.topic_errors import topics_failed
 from kelr.errors import ExitCode
 from kelr.model import Selection, Situation, TopicError, TopicPartition
+from kelr.model.rows import counted
 from kelr.sources.base import Source
 from kelr.sources.survey import Filters, SurveyPage, survey
 
@@ -119,7 +120,9 @@ class _Result:
         self.read += page.read
         self.shown += len(page.partitions)
         self.undecided += page.undecided
-        self.unhealthy = self.unhealthy or any(row.situation is not Situation.HEALTHY for row in page.partitions)
+        self.unhealthy = self.unhealthy or any(
+            row.situation is not Situation.HEALTHY for row, _ in counted(page.partitions)
+        )
         self.cut_at = page.cut_at
         self.errors.extend(page.topic_errors)
 

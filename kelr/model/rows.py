@@ -46,13 +46,14 @@ class Rows(Sequence[RowT]):
 
     def __init__(self, runs: Iterable[Run[RowT]], name: Callable[[RowT, Run[RowT], int, int], RowT]) -> None:
         self.runs = tuple(run for run in runs if len(run))
-        self._name = name
+        self.name = name
+        """Gives an example its name."""
 
     def __len__(self) -> int:
         return sum(map(len, self.runs))
 
     def __iter__(self) -> Iterator[RowT]:
-        name = self._name
+        name = self.name
         for run in self.runs:
             for number, epoch, kind in zip(run.numbers, run.leader_epochs, run.kinds, strict=True):
                 yield name(kind.example, run, number, epoch)
@@ -69,7 +70,7 @@ class Rows(Sequence[RowT]):
         at = index if index >= 0 else len(self) + index
         for run in self.runs:
             if 0 <= at < len(run):
-                return self._name(run.kinds[at].example, run, run.numbers[at], run.leader_epochs[at])
+                return self.name(run.kinds[at].example, run, run.numbers[at], run.leader_epochs[at])
             at -= len(run)
         raise IndexError(index)
 
@@ -82,12 +83,20 @@ class Rows(Sequence[RowT]):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({list(self)!r})"
 
+    def named(self, kind: Kind[RowT], topic: str, topic_id: str | None, number: int, epoch: int) -> RowT:
+        """A row of this kind."""
+        return self.name(kind.example, Run(topic, topic_id, (number,), (epoch,), (kind,)), number, epoch)
+
     def counted(self) -> Iterator[tuple[RowT, int]]:
         """Each kind's example and how many rows are of that kind; the same kind may come again."""
         counts: Counter[Kind[RowT]] = Counter()
+        self.count_into(counts)
+        return ((kind.example, count) for kind, count in counts.items())
+
+    def count_into(self, counts: Counter[Kind[RowT]]) -> None:
+        """Count the rows of each kind."""
         for run in self.runs:
             counts.update(run.kinds)
-        return ((kind.example, count) for kind, count in counts.items())
 
 
 def states(runs: Iterable[Run[PartitionState]]) -> Rows[PartitionState]:
@@ -103,6 +112,13 @@ def described_rows(runs: Iterable[Run[Described]]) -> Rows[Described]:
 def counted(rows: Sequence[RowT]) -> Iterable[tuple[RowT, int]]:
     """The rows, or what stands for so many of them."""
     return rows.counted() if isinstance(rows, Rows) else ((row, 1) for row in rows)
+
+
+def example_of_topics(rows: Sequence[Described]) -> Iterable[tuple[str, Described]]:
+    """For each topic a partition of it, which tells what its partitions have in common: its configs."""
+    if isinstance(rows, Rows):
+        return ((run.topic, run.kinds[0].example) for run in rows.runs)
+    return ((row.state.topic, row) for row in rows)
 
 
 def topics_of(rows: Sequence[PartitionState]) -> dict[str, None]:

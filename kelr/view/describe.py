@@ -8,6 +8,7 @@ from typing import Self
 
 from kelr.model import BrokerStatus, Cluster, Situation, TopicError, TopicPartition
 from kelr.model.described import Described
+from kelr.model.rows import counted, example_of_topics
 from kelr.view.columns import Column, Fact, Json, Shown, View
 from kelr.view.output import Listing, Output
 from kelr.view.replicas import LEGEND, UNKNOWN, ReplicaMarks
@@ -209,12 +210,14 @@ class DescribeReport:
     def add(self, partitions: Sequence[Described], errors: Sequence[TopicError] = ()) -> None:
         """Show a page."""
         live = self._cluster.live
-        for row in partitions:
+        for row, count in counted(partitions):
             self._marked = self._marked or bool(row.state.offline_replicas) or not live.issuperset(row.state.replicas)
             self._elr_unknown = self._elr_unknown or row.state.elr is None
-            self._leaderless += row.state.leader is None or row.state.leader not in live
+            if row.state.leader is None or row.state.leader not in live:
+                self._leaderless += count
+        for topic, row in example_of_topics(partitions):
             if row.min_isr is None:
-                self._config_errors.setdefault(row.state.topic, row.config.error or "not known")
+                self._config_errors.setdefault(topic, row.config.error or "not known")
         self._errors.extend(errors)
         self._listing.add(partitions)
 

@@ -7,11 +7,13 @@ write ASCII alone, so that no locale and no stray byte of a file's name can hind
 from __future__ import annotations
 
 import csv
+import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Generic, Protocol, TextIO, TypeVar
 
+from kelr.view.alike import Lines
 from kelr.view.columns import Json, RowT, View
 
 _Row_contra = TypeVar("_Row_contra", contravariant=True)
@@ -33,14 +35,15 @@ class JsonWriter(Generic[RowT]):
     def __init__(self, view: View[RowT], stream: TextIO) -> None:
         self._view, self._stream = view, stream
         self._separator = "\n"
+        self._lines = Lines[RowT](lambda row: _dumped(view.as_item(row)))
 
     def begin(self, head: Mapping[str, Json]) -> None:
         fields = {"kind": self._view.kind, "version": self._view.version, **head}
         self._stream.write("{" + _members(fields) + ', "items": [')
 
     def items(self, rows: Iterable[RowT]) -> None:
-        for row in rows:
-            self._stream.write(self._separator + _dumped(self._view.as_item(row)))
+        for line in self._lines.of(rows):
+            self._stream.write(self._separator + line)
             self._separator = ",\n"
 
     def end(self, tail: Mapping[str, Json]) -> None:
@@ -52,14 +55,14 @@ class NdjsonWriter(Generic[RowT]):
     """One object a line; head and tail have no place in it."""
 
     def __init__(self, view: View[RowT], stream: TextIO) -> None:
-        self._view, self._stream = view, stream
+        self._stream = stream
+        self._lines = Lines[RowT](lambda row: _dumped(view.as_item(row)) + "\n")
 
     def begin(self, head: Mapping[str, Json]) -> None:
         """Nothing: every line is an item."""
 
     def items(self, rows: Iterable[RowT]) -> None:
-        for row in rows:
-            self._stream.write(_dumped(self._view.as_item(row)) + "\n")
+        self._stream.writelines(self._lines.of(rows))
 
     def end(self, tail: Mapping[str, Json]) -> None:
         """Nothing: every line is an item."""
@@ -89,19 +92,28 @@ class CsvWriter(Generic[RowT]):
 
     def __init__(self, view: View[RowT], stream: TextIO) -> None:
         self._columns = view.machine_columns()
-        self._csv = csv.writer(stream, lineterminator="\r\n")
+        self._stream = stream
+        self._lines = Lines[RowT](self._line)
 
     def begin(self, head: Mapping[str, Json]) -> None:
         del head
-        self._csv.writerow([column.key for column in self._columns])
+        self._stream.write(_csv_line([column.key for column in self._columns]))
 
     def items(self, rows: Iterable[RowT]) -> None:
-        for row in rows:
-            values = (column.value(row) for column in self._columns if column.value is not None)
-            self._csv.writerow([_field(plain_values(value)) for value in values])
+        self._stream.writelines(self._lines.of(rows))
+
+    def _line(self, row: RowT) -> str:
+        values = (column.value(row) for column in self._columns if column.value is not None)
+        return _csv_line([_field(plain_values(value)) for value in values])
 
     def end(self, tail: Mapping[str, Json]) -> None:
         """Nothing: every line after the header is an item."""
+
+
+def _csv_line(fields: Sequence[str]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\r\n").writerow(fields)
+    return line.getvalue()
 
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})

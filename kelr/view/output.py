@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Generic, Self, TextIO
 
+from kelr.model.rows import Rows
 from kelr.view.columns import Json, RowT, View
 from kelr.view.following import whole_command
 from kelr.view.formats import OutputFormat
@@ -148,7 +149,7 @@ class Listing(Generic[RowT]):
 
     def add(self, rows: Iterable[RowT]) -> None:
         """Write a batch of rows and flush it."""
-        batch = list(rows)
+        batch: Sequence[RowT] = rows if isinstance(rows, Rows) else list(rows)
         if not batch:
             return
         self.rows += len(batch)
@@ -169,7 +170,7 @@ class Listing(Generic[RowT]):
         elif self._table is not None and self._table.left_out:
             self._output.note(f"(no room here for {', '.join(self._table.left_out)}; -o wide shows everything)")
 
-    def _add_for_people(self, batch: list[RowT]) -> None:
+    def _add_for_people(self, batch: Sequence[RowT]) -> None:
         if self._view.block is not None:
             for row in batch:
                 for text in self._view.block(row):

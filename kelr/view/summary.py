@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from kelr.model import Cluster, Situation, TopicError
 from kelr.model.described import Described
+from kelr.model.rows import Kind, Rows
 from kelr.view.columns import Column, Fact, Json, View
 from kelr.view.describe import (
     CLUSTER_HEAD,
@@ -23,6 +24,8 @@ from kelr.view.replicas import ReplicaMarks
 from kelr.view.table import Table
 
 KIND = "kelr/describe-summary"
+_MOST_WAITING = 16_384
+"""Kinds of partitions whose counts wait."""
 
 
 @dataclass
@@ -52,31 +55,47 @@ class Summary:
 
     def __post_init__(self) -> None:
         self._live = self.cluster.live
+        self._waiting: Counter[Kind[Described]] = Counter()
         for broker in self.cluster.brokers:
             self._of(broker.id)
 
-    def add(self, partitions: Iterable[Described]) -> None:
-        """Count these partitions."""
-        for row in partitions:
-            self.partitions += 1
-            self.leaderless += row.state.leader is None or row.state.leader not in self._live
-            self.situations[row.situation] += 1
-            self._count_brokers(row)
+    def add(self, partitions: Sequence[Described]) -> None:
+        """Count these partitions; those that are alike are counted together, in the end (`settle`)."""
+        if isinstance(partitions, Rows):
+            partitions.count_into(self._waiting)
+            if len(self._waiting) > _MOST_WAITING:
+                self.settle()
+        else:
+            for row in partitions:
+                self._count(row, 1)
 
-    def _count_brokers(self, row: Described) -> None:
+    def settle(self) -> None:
+        """Count what waits to be counted."""
+        for kind, count in self._waiting.items():
+            self._count(kind.example, count)
+        self._waiting.clear()
+
+    def _count(self, row: Described, count: int) -> None:
+        self.partitions += count
+        if row.state.leader is None or row.state.leader not in self._live:
+            self.leaderless += count
+        self.situations[row.situation] += count
+        self._count_brokers(row, count)
+
+    def _count_brokers(self, row: Described, count: int) -> None:
         state = row.state
         if state.leader is not None:
-            self._of(state.leader).leads += 1
+            self._of(state.leader).leads += count
         for replica in state.replicas:
-            self._of(replica).replicas += 1
+            self._of(replica).replicas += count
         for replica in state.isr:
-            self._of(replica).in_isr += 1
+            self._of(replica).in_isr += count
         for replica in state.elr or ():
-            self._of(replica).in_elr += 1
+            self._of(replica).in_elr += count
         for replica in state.last_known_elr or ():
-            self._of(replica).last_known += 1
+            self._of(replica).last_known += count
         for replica in awaited(row):
-            self._of(replica).awaited += 1
+            self._of(replica).awaited += count
 
     def _of(self, broker: int) -> BrokerCount:
         return self.brokers.setdefault(broker, BrokerCount(broker))
@@ -97,6 +116,7 @@ def show_summary(
     output: Output, summary: Summary, *, source: str, errors: Sequence[TopicError] = (), targets: Sequence[str] = ()
 ) -> None:
     """Show situations, then brokers. csv and ndjson hold the situations alone."""
+    summary.settle()
     brokers = [summary.brokers[broker] for broker in sorted(summary.brokers)]
     broker_columns = _broker_columns(summary.cluster)
     command = explain_command(targets, errors) if summary.leaderless else None

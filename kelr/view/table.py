@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic
 
+from kelr.model.rows import Rows
+from kelr.view.alike import AlikeRows
 from kelr.view.columns import Column, RowT
 from kelr.view.styled import Span, Style, Text, cleaned, joined, plain, width_of, written
 
@@ -42,6 +44,7 @@ class Table(Generic[RowT]):
         self._width = width
         self._color = color
         self._widths: list[int] = []
+        self._alike = AlikeRows[RowT](self)
         self.left_out: tuple[str, ...] = ()
 
     @property
@@ -51,6 +54,8 @@ class Table(Generic[RowT]):
     def lines(self, rows: Sequence[RowT]) -> Iterator[str]:
         """The rows as lines without line ends; the first batch is preceded by the header."""
         if self._width is None and not self._color:
+            if self.started and isinstance(rows, Rows):
+                return self._for_pipe_alike(rows)
             return self._for_pipe(rows)
         return (written(text, color=self._color) for text in self.texts(rows))
 
@@ -63,13 +68,21 @@ class Table(Generic[RowT]):
         if self._header:
             self._header = False
             cells.insert(0, [column.title for column in self._columns])
+        yield from map(self._piped, cells)
+
+    def _piped(self, cells: Sequence[str]) -> str:
         rights = [column.right for column in self._columns]
-        for row_cells in cells:
-            padded = [
-                " " * (width - width_of(cell)) + cell if right else cell + " " * (width - width_of(cell))
-                for cell, width, right in zip(row_cells, self._widths, rights, strict=True)
-            ]
-            yield _GAP.join(padded).rstrip()
+        padded = [
+            " " * (width - width_of(cell)) + cell if right else cell + " " * (width - width_of(cell))
+            for cell, width, right in zip(cells, self._widths, rights, strict=True)
+        ]
+        return _GAP.join(padded).rstrip()
+
+    def _for_pipe_alike(self, rows: Rows[RowT]) -> Iterator[str]:
+        """The same, each kind of row laid out once."""
+        for run in rows.runs:
+            lines = self._alike.of_run(rows, run)
+            yield from self._for_pipe(list(Rows([run], rows.name))) if lines is None else lines
 
     def texts(self, rows: Sequence[RowT]) -> Iterator[Text]:
         """The same lines before they are written, for views that put a table among other text."""
@@ -141,6 +154,11 @@ class Table(Generic[RowT]):
             if index != last:
                 line.append(Span(_GAP))
         return _trimmed(line)
+
+    def alike_cells(self, row: RowT) -> tuple[list[str], list[int]]:
+        """The texts of a row's cells in a pipe, and the columns' widths; those on the right have negative ones."""
+        cells = [written(cell_text(column, row), color=False) for column in self._columns]
+        return cells, [-width if column.right else width for column, width in zip(self._columns, self._widths, strict=True)]
 
 
 def fits(columns: Sequence[Column[RowT]], rows: Sequence[RowT], width: int) -> bool:

@@ -15,8 +15,9 @@ from kelr.sources.live.schemas import WireError, codec, decoded, element_decoder
 _RESPONSE = "DescribeConfigsResponse"
 _LEAST_FLEXIBLE = 4
 """The first version whose lengths are varints."""
-_GOOD = b"\x00\x00\x00\x02"
-"""No error, no words about it, and a topic."""
+_GOOD = (b"\x00\x00\x00\x02", b"\x00\x00\x01\x02")
+"""No error, no words about it (null or empty), and a topic."""
+_HEAD_BYTES = 4
 _MOST_KNOWN = 16
 
 
@@ -54,7 +55,7 @@ class ConfigReader:
             behind_name = self._behind_name(data, at)
             known = None if behind_name is None else self._same_as_before(data, behind_name, version)
             if known is not None:
-                found[data[at + len(_GOOD) + 1 : behind_name].decode("utf-8")], at = known
+                found[data[at + _HEAD_BYTES + 1 : behind_name].decode("utf-8")], at = known
                 continue
             result, end = element_decoder(_RESPONSE, version, "Results")(data, at)
             config = found[result.resource_name] = self._meaning(result)
@@ -67,8 +68,8 @@ class ConfigReader:
         """Where a topic's configs begin; None where they could not be read, or its name is very long."""
         if not data.startswith(_GOOD, at):
             return None
-        length = data[at + len(_GOOD)] - 1
-        end = at + len(_GOOD) + 1 + length
+        length = data[at + _HEAD_BYTES] - 1
+        end = at + _HEAD_BYTES + 1 + length
         return end if 0 < length < 0x7F and end < len(data) else None
 
     def _same_as_before(self, data: bytes, at: int, version: int) -> tuple[TopicConfig, int] | None:
