@@ -147,8 +147,8 @@ class Story:
         )
 
     def _wait_out(self, brokers: Collection[int]) -> None:
+        self.lab.notice(*brokers)
         if any(map(self.lab.is_running, self.lab.brokers)):
-            self.lab.notice(*brokers)
             out = set(brokers)
             self.wait(f"{_brokers(brokers)} left the ISR", lambda state: not out & {*state.isr, state.leader})
 

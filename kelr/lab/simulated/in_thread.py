@@ -11,10 +11,12 @@ from typing import Self, TypeVar
 from kelr.lab.nodes import new_kafka_uuid
 from kelr.lab.ports import free_ports
 from kelr.lab.simulated.clock import Clock, MachineClock
+from kelr.lab.simulated.control import ControlServer
 from kelr.lab.simulated.faults import Fault
 from kelr.lab.simulated.handlers import apis_of
 from kelr.lab.simulated.server import IDLE_S, Server, serving
 from kelr.lab.simulated.spec import SimulatedSpec
+from kelr.lab.simulated.verbs import Operator
 from kelr.lab.simulated.world import HOST, World
 from kelr.lab.spec import CONTROLLER_ID
 
@@ -52,6 +54,7 @@ class SimulatedServer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
         self._server: Server | None = None
+        self._controls: list[asyncio.Server] = []
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, daemon=True, name="simulated cluster")
 
@@ -114,6 +117,22 @@ class SimulatedServer:
         assert self._loop is not None
         return asyncio.run_coroutine_threadsafe(done(), self._loop).result()
 
+    def control(self, token: str, *, down: Callable[[], None] = lambda: None) -> int:
+        """Open a control channel to it; returns the port.
+
+        Args:
+            token: what requests have to bring.
+            down: called in the server's thread when the verb ``down`` comes.
+        """
+
+        async def opened() -> int:
+            listener = await ControlServer(Operator(self._there), token, down=down).listen(0)
+            self._controls.append(listener)
+            return int(listener.sockets[0].getsockname()[1])
+
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(opened(), self._loop).result()
+
     def advance(self, duration_ms: int) -> None:
         """Turn a virtual clock."""
         self.perform(lambda server: server.turn(duration_ms))
@@ -145,3 +164,5 @@ class SimulatedServer:
         async with serving(self._server):
             self._ready.set()
             await self._stop.wait()
+            for listener in self._controls:
+                listener.close()

@@ -119,7 +119,7 @@ class Operator:
         log = world.log(world.own(address), broker)
         found = [] if log is None else list(world.contents.batches(log, log.start))
         if log is None or len(found) < batches:
-            raise LabError(f"broker {broker} holds {len(found)} batches of {address}, fewer than {batches}")
+            raise LabError(f"broker {broker} holds fewer than {batches} batches of {address}")
         end = max(found[-batches].base_offset, log.start)
         cluster = self.running.cluster.cut(address, broker, end)
         self.running.cluster = replace(cluster, crashed=cluster.crashed | {broker})
