@@ -1,0 +1,325 @@
+"""Elections by name (ElectLeaders v3) on a simulated cluster that has the whole of KIP-966, over the wire."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kelr.controller import Election
+from kelr.engine.planning import plan_of, stock_files
+from kelr.lab.simulated.clock import MachineClock
+from kelr.lab.simulated.faults import Fault, FaultKind
+from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.lab.simulated.world import Denied
+from kelr.messages import ElectLeadersResponse
+from kelr.model import ElectionType, Method, Plan, Selection, Target, TopicPartition, Wish
+from kelr.model.plan import AcceptedLoss, Ended
+from kelr.recovery.apply import apply_plan, check_plan
+from kelr.recovery.consent import Consented
+from kelr.recovery.hand import NO_ANSWER, Hand
+from kelr.recovery.journal_reader import read_journal
+from kelr.recovery.resume import resume
+from kelr.recovery.shelf import open_journals
+from kelr.recovery.site import Patience
+from kelr.recovery.who import Who
+from kelr.sources.connection import ConnectionSettings
+from kelr.sources.decisions import decide_partitions
+from kelr.sources.live import LiveSource, requests
+from kelr.sources.live.changes import LiveHand
+from kelr.sources.live.transport import Failure, FailureKind
+from tests.lab.simulated.stories import ORDERS, cluster, power_outage, returns, state
+
+CONSENT = Consented(AcceptedLoss(100, unbounded=True), "a test")
+WHO = Who("ada", "laptop", "User:ada")
+NATIVE_TYPES = {
+    "designation": Wish(ElectionType.DESIGNATION, desired_leader=2),
+    "balanced": Wish(ElectionType.LONGEST_LOG_BALANCED),
+    "aggressive": Wish(ElectionType.LONGEST_LOG_AGGRESSIVE),
+    "recommended": Wish(),
+}
+"""Each elects broker 2 in the story below."""
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@contextmanager
+def leaderless(rules: str = "kip966-none", back: tuple[int, ...] = (2, 3)) -> Iterator[SimulatedServer]:
+    """``orders:0`` with replicas [3, 1, 2] after a power outage: 2 (log end 15) and 3 (log end 9) are back, not 1."""
+    with cluster(rules, (3, 1, 2)) as server:
+        power_outage(server)
+        returns(server, *back)
+        assert state(server).leader is None
+        yield server
+
+
+def _source(server: SimulatedServer, timeout_s: float = 10) -> LiveSource:
+    return LiveSource(ConnectionSettings.read(server.bootstrap_servers, timeout_s=timeout_s))
+
+
+def _plan(source: LiveSource, wish: Wish) -> Plan:
+    (page,) = decide_partitions(source, Selection((Target(topic=ORDERS.topic),)), clock_ms=_now_ms)
+    return plan_of(page.snapshot, page.decisions, lambda _at: wish, now_ms=_now_ms(), made_by="kelr/test")
+
+
+class Watched:
+    """A live hand; tells what was asked of it, and lets something happen before and after."""
+
+    def __init__(self, hand: Hand) -> None:
+        self._hand = hand
+        self.asked: list[Any] = []
+        self.before: Callable[[], None] = lambda: None
+        self.after: Callable[[], None] = lambda: None
+
+    def reorder(self, orders: Mapping[TopicPartition, tuple[int, ...]]) -> Mapping[TopicPartition, str]:
+        self.asked.append(("reorder", dict(orders)))
+        return self._hand.reorder(orders)
+
+    def elect(self, election: Election, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, str]:
+        self.asked.append((election, list(partitions)))
+        return self._hand.elect(election, partitions)
+
+    def designate(self, leaders: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, str]:
+        self.asked.append(("designate", dict(leaders)))
+        self.before()
+        answers = self._hand.designate(leaders)
+        self.after()
+        return answers
+
+    def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
+        raise AssertionError(f"no config is written, and not {name}={value} of {topic}")
+
+
+def _common(source: LiveSource, hand: Hand, directory: Path) -> dict[str, Any]:
+    return {
+        "source": source,
+        "hand": hand,
+        "state_directory": directory,
+        "clock_ms": _now_ms,
+        "who": WHO,
+        "patience": Patience(late_s=0.2, answer_s=1, settle_s=5),
+    }
+
+
+@pytest.mark.parametrize("kind", NATIVE_TYPES)
+def test_what_was_shown_is_what_is_done_in_one_request(kind: str, tmp_path: Path) -> None:
+    """Also where the choice was made by logs: the cluster is told whom to elect, not how to choose."""
+    with leaderless() as server, _source(server) as source:
+        plan = _plan(source, NATIVE_TYPES[kind])
+        (planned,) = plan.elections
+        assert (planned.method, planned.elect, planned.order) == (Method.NATIVE, 2, (3, 1, 2))
+        hand = Watched(LiveHand.of(source))
+        (applied,) = apply_plan(plan, consented=CONSENT, **_common(source, hand, tmp_path))
+        assert (applied.ended, applied.leader, applied.error) == (Ended.DONE, 2, None)
+        assert hand.asked == [("designate", {ORDERS: 2})]
+        after = state(server)
+        assert (after.leader, after.replicas) == (2, (3, 1, 2))
+        assert open_journals(tmp_path, source.cluster().cluster_id) == ()
+
+
+def test_the_method_is_the_clusters_and_not_the_types() -> None:
+    with leaderless("elr-4.3", back=(2,)) as server, _source(server) as source:
+        assert source.cluster().features.elect_leaders == 2
+        (planned,) = _plan(source, NATIVE_TYPES["designation"]).elections
+        assert (planned.method, planned.order) == (Method.REORDER, (2, 3, 1))
+
+
+def test_an_unclean_election_that_was_asked_for_goes_by_the_older_request() -> None:
+    """Version 3 has no unclean election; KIP-966's controller answers the older ones with a recovery by logs."""
+    with leaderless() as server, _source(server) as source:
+        (planned,) = _plan(source, Wish(ElectionType.UNCLEAN)).elections
+        assert (planned.method, planned.elect) == (Method.UNCLEAN, 2)
+
+
+def test_the_older_request_is_still_sent_to_such_a_cluster() -> None:
+    """With a clock that goes on: a recovery has its time."""
+    with cluster("kip966-none", (3, 1, 2), clock=MachineClock()) as server:
+        for broker in (1, 2, 3):
+            server.inside(lambda world, broker=broker: (world.running.kill(broker), world.running.expire(broker)))  # type: ignore[misc]
+        server.inside(lambda world: world.running.start(2))
+        with _source(server) as source:
+            _until(lambda: 2 in source.cluster().live, source)
+            assert state(server).leader is None
+            assert LiveHand.of(source).elect(Election.UNCLEAN, [ORDERS]) == {ORDERS: "NONE"}
+            assert state(server).leader == 2
+
+
+def _until(holds: Callable[[], bool], source: LiveSource) -> None:
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline, "it does not come to that"
+        time.sleep(0.02)
+        source.forget()
+
+
+def test_the_journal_names_the_leaders_before_they_are_asked_for(tmp_path: Path) -> None:
+    with leaderless() as server, _source(server) as source:
+        hand = Watched(LiveHand.of(source))
+        lines: list[str] = []
+        hand.before = lambda: lines.extend(_journal(tmp_path).read_text(encoding="utf-8").splitlines())
+        apply_plan(_plan(source, NATIVE_TYPES["designation"]), consented=CONSENT, **_common(source, hand, tmp_path))
+        assert '"election":"designation"' in lines[-1].replace(" ", "")
+        assert '"leader":2' in lines[-1].replace(" ", "")
+        assert '"line":"intent"' in lines[-1].replace(" ", "")
+
+
+def _journal(directory: Path) -> Path:
+    (path,) = directory.rglob("journals/*.jsonl")
+    return path
+
+
+def test_a_replica_that_dies_at_the_last_moment_is_not_replaced_by_another(tmp_path: Path) -> None:
+    with leaderless() as server, _source(server) as source:
+        hand = Watched(LiveHand.of(source))
+        hand.before = lambda: server.inside(lambda world: (world.running.kill(2), world.running.expire(2)))
+        plan = _plan(source, NATIVE_TYPES["designation"])
+        (applied,) = apply_plan(plan, consented=CONSENT, **_common(source, hand, tmp_path))
+        assert (applied.ended, applied.leader) == (Ended.NO_LEADER, None)
+        assert applied.error == "ELIGIBLE_LEADERS_NOT_AVAILABLE"
+        assert state(server).leader is None
+
+
+def test_a_plan_whose_replica_died_since_is_refused(tmp_path: Path) -> None:
+    with leaderless() as server, _source(server) as source:
+        plan = _plan(source, NATIVE_TYPES["designation"])
+        server.inside(lambda world: (world.running.kill(2), world.running.expire(2)))
+        hand = Watched(LiveHand.of(source))
+        (applied,) = apply_plan(plan, consented=CONSENT, **_common(source, hand, tmp_path))
+        assert (applied.ended, hand.asked) == (Ended.REFUSED, [])
+        assert "live" in {difference.field for difference in applied.differences}
+
+
+def test_a_check_changes_nothing() -> None:
+    with leaderless() as server, _source(server) as source:
+        plan = _plan(source, NATIVE_TYPES["designation"])
+        (found,) = check_plan(plan, source=source, clock_ms=_now_ms)
+        assert (found.ended, found.text) == (Ended.NOT_TRIED, "")
+        assert state(server).leader is None
+
+
+class _Killed(BaseException):
+    """The process is gone."""
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_kelr_that_is_killed_in_the_middle_is_resumed(moment: str, tmp_path: Path) -> None:
+    def killed() -> None:
+        raise _Killed
+
+    with leaderless() as server, _source(server) as source:
+        hand = Watched(LiveHand.of(source))
+        setattr(hand, moment, killed)
+        plan = _plan(source, NATIVE_TYPES["designation"])
+        with pytest.raises(_Killed):
+            apply_plan(plan, consented=CONSENT, **_common(source, hand, tmp_path))
+        journal = _journal(tmp_path)
+        assert read_journal(journal).ending is None
+        again = Watched(LiveHand.of(source))
+        done = resume(journal, **_common(source, again, tmp_path))
+        assert [one.ended for one in done.applied] == [Ended.DONE]
+        assert done.orders == ()
+        assert state(server).leader == 2
+        assert again.asked == ([] if moment == "after" else [("designate", {ORDERS: 2})])
+        assert read_journal(journal).ending is not None
+
+
+def test_the_plan_for_kafkas_own_tool() -> None:
+    with leaderless() as server, _source(server) as source:
+        (step,) = stock_files(_plan(source, NATIVE_TYPES["designation"])).steps
+    assert step.file == "elect-designation.json"
+    assert '"desiredLeader": 2' in step.text
+    assert step.lines == (
+        "kafka-leader-election.sh {stock} --election-type designation --path-to-json-file elect-designation.json",
+    )
+
+
+# The hand.
+
+
+def test_an_error_of_the_whole_is_one_of_each() -> None:
+    with leaderless() as server, _source(server) as source:
+        server.inside(lambda world: world.denied.add(Denied("cluster", "ALTER")))
+        assert LiveHand.of(source).designate({ORDERS: 2}) == {ORDERS: "CLUSTER_AUTHORIZATION_FAILED"}
+
+
+def test_each_partition_has_its_own_answer() -> None:
+    nowhere = TopicPartition("nowhere", 3)
+    with leaderless() as server, _source(server) as source:
+        answers = LiveHand.of(source).designate({ORDERS: 2, nowhere: 1})
+        assert answers == {ORDERS: "NONE", nowhere: "UNKNOWN_TOPIC_OR_PARTITION"}
+
+
+def test_a_released_cluster_is_told_nothing() -> None:
+    with leaderless("elr-4.3", back=(2,)) as server, _source(server) as source:
+        assert LiveHand.of(source).designate({ORDERS: 2}) == {ORDERS: "UNSUPPORTED_VERSION"}
+        assert state(server).leader is None
+
+
+def test_an_answer_that_never_comes_is_none() -> None:
+    with leaderless() as server, _source(server, timeout_s=0.5) as source:
+        hand = LiveHand.of(source)
+        server.fault(Fault(FaultKind.DROP, api="ElectLeaders"))
+        assert hand.designate({ORDERS: 2}) == {ORDERS: NO_ANSWER}
+        assert state(server).leader == 2, "it was carried out all the same"
+
+
+def test_nobody_is_asked_for_no_partition_and_never_for_all_of_them() -> None:
+    with pytest.raises(ValueError, match="names its partitions"):
+        requests.designate({}, timeout_s=1)
+
+
+class _Nodes:
+    """Brokers that elect whoever is wanted; `answers` is what each exchange gives instead, where it is not None."""
+
+    nodes = (1,)
+
+    def __init__(self, *answers: Failure | None) -> None:
+        self._answers = list(answers)
+        self.sizes: list[int] = []
+
+    def exchange(self, _node: object, request: Any, *, timeout_s: float | None = None) -> Any:
+        assert timeout_s is not None
+        (topic,) = request.topic_partitions
+        assert len(topic.partitions) == len(topic.desired_leaders)
+        self.sizes.append(len(topic.partitions))
+        instead = self._answers.pop(0) if self._answers else None
+        if instead is not None:
+            return instead
+        kind = ElectLeadersResponse.ReplicaElectionResult
+        results = [
+            kind.PartitionResult(version=3, partition_id=at, error_code=0, error_message=None)
+            for at in topic.partitions
+        ]
+        return ElectLeadersResponse(
+            version=3,
+            error_code=0,
+            replica_election_results=[kind(version=3, topic=topic.topic, partition_result=results)],
+        )
+
+
+def _hand(nodes: _Nodes) -> LiveHand:
+    return LiveHand(ConnectionSettings((("127.0.0.1", 1),), timeout_s=5), nodes, nodes)  # type: ignore[arg-type]
+
+
+def test_no_more_partitions_than_a_request_may_have() -> None:
+    nodes = _Nodes()
+    leaders = {TopicPartition("t", number): 1 for number in range(2500)}
+    assert set(_hand(nodes).designate(leaders).values()) == {"NONE"}
+    assert nodes.sizes == [1000, 1000, 500]
+
+
+def test_a_cluster_that_goes_away_between_two_requests() -> None:
+    """What was sent was sent; the rest was not."""
+    nodes = _Nodes(None, Failure(FailureKind.UNREACHABLE, "connection refused"))
+    answers = _hand(nodes).designate({TopicPartition("t", number): 1 for number in range(1001)})
+    assert [answers[TopicPartition("t", number)] for number in (0, 999, 1000)] == [
+        "NONE",
+        "NONE",
+        "BROKER_NOT_AVAILABLE",
+    ]
