@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -11,6 +12,9 @@ from kelr.simulation.cluster import SimulatedCluster
 
 Link: TypeAlias = frozenset[int]
 """Two nodes."""
+
+Watcher: TypeAlias = Callable[[events.Event | RecoveryEvent | None, Stepped], None]
+"""Is told of an event and what the controller made of it; without an event, leaders reported ISRs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ class Ground:
         """Grows with everything that happens: who waits for something looks again when it has grown."""
         self.out_of_touch: dict[int, ControllerState] = {}
         """What brokers know of the cluster that the controller does not reach: what it was when they lost touch."""
+        self.watchers: list[Watcher] = []
+        """Called with each step of the controller, in their order."""
         self._awaited: list[Awaited] = []
         """Recoveries that were asked for by hand and go on."""
 
@@ -67,7 +73,7 @@ class Ground:
     def _happens(self, event: events.Event | RecoveryEvent) -> Stepped:
         self._tell_the_time()
         self.cluster, done = self.cluster.after(event)
-        self._stepped(done)
+        self._stepped(done, event)
         return done
 
     def _tell_the_time(self) -> None:
@@ -76,8 +82,10 @@ class Ground:
         if manager.now_ms < self.now_ms:
             self.cluster = replace(self.cluster, manager=replace(manager, now_ms=self.now_ms))
 
-    def _stepped(self, done: Stepped) -> None:
+    def _stepped(self, done: Stepped, event: events.Event | RecoveryEvent | None = None) -> None:
         self.changes += 1
+        for watcher in self.watchers:
+            watcher(event, done)
         for one in self._awaited:
             one.take(done)
         self._awaited = [one for one in self._awaited if one.pending]

@@ -17,6 +17,7 @@ from kelr.controller import Configs as Levels
 from kelr.controller import ControllerState, events
 from kelr.controller.state import Registration
 from kelr.lab.simulated.contents import Contents
+from kelr.lab.simulated.metadata_log import MetadataLog
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.model import PartitionState, TopicPartition
@@ -80,6 +81,7 @@ class World:
         self._made = 0
         if spec.topics:
             self.running.ask(events.TopicCreated(STAND_IN, self.alike.assignments))
+        self.metadata = MetadataLog(self)
 
     # Nodes.
 

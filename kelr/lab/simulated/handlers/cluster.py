@@ -5,9 +5,6 @@ Source: AuthHelper.computeDescribeClusterResponse and KafkaRaftClient.handleDesc
 
 from __future__ import annotations
 
-import hashlib
-from uuid import UUID
-
 from kafka.protocol.admin.cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -20,10 +17,10 @@ from kelr.lab.simulated.api import Api, Call, Message, Nodes, code
 from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED, cluster_operations, codes
 from kelr.lab.simulated.handlers.metadata import metadata, some_broker
 from kelr.lab.simulated.handlers.partitions import NO_LEADER
+from kelr.lab.simulated.metadata_records import directory_id
 from kelr.lab.simulated.world import HOST, World
 
 METADATA_TOPIC = "__cluster_metadata"
-QUORUM_EPOCH = 1
 _BROKERS, _CONTROLLERS = 1, 2
 
 
@@ -145,7 +142,7 @@ def _quorum(world: World) -> Message:
         error_code=0,
         error_message="",
         leader_id=world.controller,
-        leader_epoch=QUORUM_EPOCH,
+        leader_epoch=world.metadata.epoch,
         high_watermark=end,
         current_voters=[_quorum_member(world, world.controller, end)],
         observers=[_quorum_member(world, broker, end) for broker in sorted(observers)],
@@ -153,23 +150,18 @@ def _quorum(world: World) -> Message:
 
 
 def quorum_offset(world: World) -> int:
-    """How long the metadata log is said to be: it grows with everything that happens."""
-    return world.running.changes + 1
+    """Where the metadata log ends."""
+    return world.metadata.end
 
 
 def _quorum_member(world: World, node: int, end: int) -> Message:
     return DescribeQuorumResponse.TopicData.PartitionData.ReplicaState(
         replica_id=node,
-        replica_directory_id=directory_id(world, node),
+        replica_directory_id=directory_id(world.cluster_id, node),
         log_end_offset=end,
         last_fetch_timestamp=world.running.now_ms,
         last_caught_up_timestamp=world.running.now_ms,
     )
-
-
-def directory_id(world: World, node: int) -> UUID:
-    """The id of a node's one log directory."""
-    return UUID(bytes=hashlib.blake2b(f"{world.cluster_id}/directory/{node}".encode(), digest_size=16).digest())
 
 
 def _quorum_node(world: World) -> Message:

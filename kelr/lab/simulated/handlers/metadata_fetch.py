@@ -1,14 +1,138 @@
-"""Fetch as a controller takes it: of ``__cluster_metadata`` alone."""
+"""Fetch as a controller takes it: of ``__cluster_metadata`` alone.
+
+FetchSnapshot is not served: the log has no snapshots and begins with its first record.
+
+Source: ControllerApis.handleFetch and KafkaRaftClient (handleFetchRequest, tryCompleteFetchRequest) of Apache Kafka.
+"""
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from kafka.protocol.consumer import FetchResponse
 
-from kelr.lab.simulated.api import Answer, Call, code
+from kelr.controller.reach import NONE
+from kelr.lab.simulated.api import Answer, Call, Later, Message, code
+from kelr.lab.simulated.world import HOST
+
+TOPIC = "__cluster_metadata"
+TOPIC_ID = UUID(int=1)
+_NOBODY = -1
 
 
 def answer(call: Call) -> Answer:
-    """Refuse what is no request for the metadata log, as KafkaRaftClient does."""
-    return FetchResponse(
-        version=call.version, throttle_time_ms=0, error_code=code("INVALID_REQUEST"), session_id=0, responses=[]
+    """Records of the metadata log, as soon as there are some or the client's time is over."""
+    request, world = call.request, call.world
+    if not world.allowed("cluster", "CLUSTER_ACTION"):
+        return _refused(call, "CLUSTER_AUTHORIZATION_FAILED")
+    if call.version >= 12 and request.cluster_id not in {None, world.cluster_id}:
+        return _refused(call, "INCONSISTENT_CLUSTER_ID")
+    wanted = _wanted(call)
+    if wanted is None:
+        return _refused(call, "INVALID_REQUEST")
+    error = _unfit(call, wanted)
+    if error != NONE:
+        return _response(call, _partition(call, error=error))
+    found = _read(call, wanted)
+    offset = wanted.fetch_offset
+    if found.records or request.max_wait_ms == 0 or offset < world.metadata.end or _diverges(found):
+        return _response(call, found)
+
+    def poll() -> Message | None:
+        moved = _unfit(call, wanted) != NONE
+        return expired() if moved or world.metadata.has_more(offset) else None
+
+    def expired() -> Message:
+        unfit = _unfit(call, wanted)
+        return _response(call, _read(call, wanted) if unfit == NONE else _partition(call, error=unfit))
+
+    return Later(world.running.now_ms + request.max_wait_ms, poll, expired)
+
+
+def _wanted(call: Call) -> Message | None:
+    """The one partition that there is; None for any other, or more (KafkaRaftClient.hasValidTopicPartition)."""
+    topics = call.request.topics
+    if len(topics) != 1 or len(topics[0].partitions) != 1:
+        return None
+    named = topics[0].topic_id == TOPIC_ID if call.version >= 13 else topics[0].topic == TOPIC
+    wanted = topics[0].partitions[0]
+    return wanted if named and wanted.partition == 0 else None
+
+
+def _unfit(call: Call, wanted: Message) -> str:
+    """What is wrong with the request; the epochs of older versions are -1, so that they are all refused."""
+    epoch = wanted.current_leader_epoch if call.version >= 9 else -1
+    last = _last_epoch(call, wanted)
+    if call.request.max_wait_ms < 0 or wanted.fetch_offset < 0 or last < 0 or last > epoch:
+        return "INVALID_REQUEST"
+    now = call.world.metadata.epoch
+    if epoch < now:
+        return "FENCED_LEADER_EPOCH"
+    return "UNKNOWN_LEADER_EPOCH" if epoch > now else NONE
+
+
+def _last_epoch(call: Call, wanted: Message) -> int:
+    return int(wanted.last_fetched_epoch) if call.version >= 12 else -1
+
+
+def _read(call: Call, wanted: Message) -> Message:
+    log, offset, last = call.world.metadata, wanted.fetch_offset, _last_epoch(call, wanted)
+    if offset == 0:
+        return _partition(call, records=log.read(0))
+    epoch, end = log.end_of(last)
+    if epoch != last or end < offset:
+        return _partition(call, diverging=(epoch, end))
+    return _partition(call, records=log.read(offset))
+
+
+def _diverges(found: Message) -> bool:
+    return "diverging_epoch" in (found.tags or ())
+
+
+def _partition(
+    call: Call, *, error: str = NONE, records: bytes = b"", diverging: tuple[int, int] | None = None
+) -> Message:
+    kind, world, version = FetchResponse.FetchableTopicResponse.PartitionData, call.world, call.version
+    fields: dict[str, Message] = {}
+    if version >= 12:
+        fields["current_leader"] = kind.LeaderIdAndEpoch(
+            version=version, leader_id=world.controller, leader_epoch=world.metadata.epoch
+        )
+        if diverging is not None:
+            fields["diverging_epoch"] = kind.EpochEndOffset(
+                version=version, epoch=diverging[0], end_offset=diverging[1]
+            )
+    made = kind(
+        version=version,
+        partition_index=0,
+        error_code=code(error),
+        high_watermark=world.metadata.end if error == NONE else _NOBODY,
+        last_stable_offset=_NOBODY,
+        log_start_offset=0,
+        aborted_transactions=None,
+        preferred_read_replica=_NOBODY,
+        records=records,
+        **fields,
     )
+    made.tags = set(fields)
+    return made
+
+
+def _response(call: Call, partition: Message) -> Message:
+    version, world = call.version, call.world
+    topic = FetchResponse.FetchableTopicResponse(
+        version=version, topic=TOPIC, topic_id=TOPIC_ID, partitions=[partition]
+    )
+    response = FetchResponse(version=version, throttle_time_ms=0, error_code=0, session_id=0, responses=[topic])
+    if version >= 17:
+        node = world.controller
+        response.node_endpoints = [
+            FetchResponse.NodeEndpoint(version=version, node_id=node, host=HOST, port=world.ports[node], rack=None)
+        ]
+        response.tags = {"node_endpoints"}
+    return response
+
+
+def _refused(call: Call, error: str) -> Message:
+    """The whole request is refused; nothing is told of its partitions."""
+    return FetchResponse(version=call.version, throttle_time_ms=0, error_code=code(error), session_id=0, responses=[])

@@ -1,0 +1,360 @@
+"""The controller's log, ``__cluster_metadata``: what happened to the cluster, as Kafka's own records.
+
+Each step of the controller becomes one batch of records, written as the step happens; bytes are made of it when they
+are asked for. Whatever else changed (partitions that were put there, configs that the state machine does not know) is
+found by comparing, before the log is read. Nothing is ever taken out of it: there are no snapshots.
+
+Not in it: the partitions of more than `MOST_ALIKE` that are alike (`kelr.simulation.alike`), log directories that
+failed, control records, and what a simulated cluster does not have (ACLs, quotas, producer ids).
+
+Source: QuorumController of Apache Kafka 4.3; KafkaRaftClient for epochs.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from kelr.controller import Configs, ControllerFailedOver, ControllerState, RecoveryEvent, Stepped, events
+from kelr.controller.reach import NONE
+from kelr.lab.simulated import metadata_records as made
+from kelr.lab.simulated.batches import NewRecord, encoded, placed
+from kelr.lab.simulated.metadata_records import BROKER, TOPIC, Record
+from kelr.model import ELR_FEATURE, METADATA_FEATURE, PartitionState, TopicPartition
+from kelr.simulation.alike import STAND_IN
+
+if TYPE_CHECKING:
+    from kelr.lab.simulated.world import World
+
+HOST = "127.0.0.1"
+FIRST_EPOCH = 1
+"""The epoch of the first controller."""
+MOST_ALIKE = 20_000
+"""Of so many partitions that are alike each has its records; more of them have none."""
+MOST_RECORDS = 10_000
+"""The most records of one batch (QuorumController.MAX_RECORDS_PER_BATCH)."""
+MOST_BYTES = 8 * 1024 * 1024
+"""The most bytes of one answer, but for a single batch that is longer (KafkaRaftClient.MAX_FETCH_SIZE_BYTES)."""
+
+MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
+
+_recorded = attrgetter(
+    "leader",
+    "leader_epoch",
+    "replicas",
+    "isr",
+    "elr",
+    "last_known_elr",
+    "partition_epoch",
+    "adding",
+    "removing",
+    "recovering",
+)
+"""What records tell of a partition."""
+
+
+@dataclass(slots=True)
+class _Batch:
+    base_offset: int
+    epoch: int
+    timestamp_ms: int
+    records: tuple[Record, ...]
+    data: bytes | None = None
+
+    def bytes(self) -> bytes:
+        if self.data is None:
+            from kelr.messages import metadata  # noqa: PLC0415 - kafka-python takes its time to load
+
+            values = [metadata.encode(one.kind, one.version, one.fields) for one in self.records]
+            whole = encoded([NewRecord(self.timestamp_ms, None, value) for value in values])
+            self.data = placed(whole, self.base_offset, self.epoch)
+        return self.data
+
+
+class MetadataLog:
+    """Follows a world. Offsets are Kafka's: one for each record, from 0 on."""
+
+    def __init__(self, world: World) -> None:
+        self.epoch = FIRST_EPOCH
+        """The quorum's leader epoch; a new one with each controller."""
+        self._world = world
+        self._batches: list[_Batch] = []
+        self._end = 0
+        self._epochs: list[tuple[int, int]] = [(FIRST_EPOCH, 0)]
+        self._state = ControllerState(world.running.cluster.controller.rules)
+        self._partitions: dict[TopicPartition, PartitionState] = {}
+        self._topics: dict[str, UUID] = {}
+        self._removed: set[str] = set()
+        self._configs: dict[tuple[int, str, str], str] = {}
+        self._alike: dict[TopicPartition, list[TopicPartition]] = self._of_stand_ins()
+        self._compared = -1
+        self._append([made.feature(METADATA_FEATURE, made.METADATA_VERSION)])
+        if self._state.rules.elr:
+            self._append([made.feature(ELR_FEATURE, 1)])
+        self._compare()
+        world.running.watchers.append(self.happened)
+
+    # Reading.
+
+    @property
+    def end(self) -> int:
+        """The offset after the last record; everything is committed, since there is one voter."""
+        self._compare()
+        return self._end
+
+    def has_more(self, offset: int) -> bool:
+        """Whether a step has written something at this offset since it was last read."""
+        return self._end > offset
+
+    def read(self, offset: int, most_bytes: int = MOST_BYTES) -> bytes:
+        """Whole batches from the one on that holds the offset; at least one, if there is one."""
+        self._compare()
+        data, first = bytearray(), max(0, bisect_right(self._batches, offset, key=lambda one: one.base_offset) - 1)
+        if offset >= self._end:
+            return b""
+        for batch in self._batches[first:]:
+            piece = batch.bytes()
+            if data and len(data) + len(piece) > most_bytes:
+                break
+            data += piece
+        return bytes(data)
+
+    def end_of(self, epoch: int) -> tuple[int, int]:
+        """(largest epoch at or below this one, its end offset); (0, 0) where there is none.
+
+        Source: ReplicatedLog.endOffsetForEpoch.
+        """
+        end = self.end
+        for found, start in reversed(self._epochs):
+            if found <= epoch:
+                return found, end
+            end = start
+        return 0, 0
+
+    # Writing.
+
+    def happened(self, event: events.Event | RecoveryEvent | None, done: Stepped) -> None:
+        """The controller made a step; without an event, leaders reported ISRs."""
+        if isinstance(event, ControllerFailedOver):
+            self.epoch += 1
+            self._epochs.append((self.epoch, self._end))
+        before, after = self._state, done.controller.state
+        if after is before:
+            return
+        self._state = after
+        records = [*self._features(before, after), *self._brokers(before, after, early=True)]
+        if isinstance(event, events.TopicCreated) and done.error == NONE:
+            records += self._created(event)
+        cleared = self._cleared(event, before) if done.error == NONE else []
+        records += [*self._levels(before, after, event), *cleared]
+        records += self._changed(done, silent=bool(cleared))
+        records += self._brokers(before, after, early=False)
+        if isinstance(event, events.TopicDeleted) and done.error == NONE:
+            records += self._deleted(event.topic)
+        self._append(records)
+
+    def _append(self, records: list[Record]) -> None:
+        now_ms = self._world.running.now_ms
+        for start in range(0, len(records), MOST_RECORDS):
+            piece = tuple(records[start : start + MOST_RECORDS])
+            self._batches.append(_Batch(self._end, self.epoch, now_ms, piece))
+            self._end += len(piece)
+
+    def _compare(self) -> None:
+        """Write what no step has told of."""
+        world = self._world
+        if self._compared == world.running.changes and self._configs_of_world() == self._told_configs():
+            return
+        self._compared = world.running.changes
+        before, after = self._state, world.running.cluster.controller
+        self._state = after
+        records = [*self._features(before, after)]
+        records += [*self._brokers(before, after, early=True), *self._brokers(before, after, early=False)]
+        records += self._partitions_that_differ(after)
+        records += self._levels(before, after, None)
+        records += self._other_configs()
+        self._append(records)
+
+    # Features and brokers.
+
+    def _features(self, before: ControllerState, after: ControllerState) -> Iterator[Record]:
+        if before.rules.elr is not after.rules.elr:
+            yield made.feature(ELR_FEATURE, int(after.rules.elr))
+
+    def _brokers(self, before: ControllerState, after: ControllerState, *, early: bool) -> Iterator[Record]:
+        """What became of brokers. Unfenced ones, and those that begin to shut down, are told of before the partitions
+        that change with them (`early`), all else after."""
+        if before.brokers is after.brokers:
+            return
+        for broker, now in sorted(after.brokers.items()):
+            was = before.brokers.get(broker)
+            if was is None or was.epoch != now.epoch:
+                if not early:
+                    yield self._registered(broker, after)
+                continue
+            if was.fenced is not now.fenced and early is was.fenced:
+                yield made.broker_fenced(broker, now.epoch, fenced=now.fenced)
+            if early and now.in_controlled_shutdown and not was.in_controlled_shutdown:
+                yield made.broker_shuts_down(broker, now.epoch)
+        for broker in sorted(before.brokers.keys() - after.brokers.keys()) if not early else ():
+            yield made.broker_unregistered(broker, before.brokers[broker].epoch)
+
+    def _registered(self, broker: int, after: ControllerState) -> Record:
+        world = self._world
+        return made.broker_registered(
+            broker,
+            after.brokers[broker],
+            cluster_id=world.cluster_id,
+            host=HOST,
+            port=world.ports.get(broker),
+            rack=world.racks.get(broker),
+        )
+
+    # Topics and partitions.
+
+    def _created(self, event: events.TopicCreated) -> Iterator[Record]:
+        for number in range(len(event.replicas)):
+            address = TopicPartition(event.topic, number)
+            for real in self._told_as(address):
+                yield from self._made(real, self._state.partitions[address])
+
+    def _made(self, address: TopicPartition, state: PartitionState) -> Iterator[Record]:
+        """A partition, after its topic if that was not told of before."""
+        if address.topic not in self._topics:
+            self._topics[address.topic] = self._world.topic_id(address.topic)
+            yield made.topic_made(address.topic, self._topics[address.topic])
+        self._partitions[address] = state
+        yield made.partition_made(address.partition, self._topics[address.topic], state, self._world.cluster_id)
+
+    def _changed(self, done: Stepped, *, silent: bool) -> Iterator[Record]:
+        """A record for each run of the controller, in its order.
+
+        Args:
+            silent: another record has told of it already.
+        """
+        for change in done.changes:
+            for real in self._told_as(change.after.address):
+                if real not in self._partitions:
+                    continue  # it was put there without a step: the whole of it is written when the log is read
+                self._partitions[real] = change.after
+                if not silent:
+                    yield made.partition_changed(
+                        real.partition, self._topics[real.topic], change.before, change.after, self._world.cluster_id
+                    )
+
+    def _deleted(self, topic: str) -> Iterator[Record]:
+        topic_id = self._topics.pop(topic, None)
+        if topic_id is None:
+            return
+        self._removed.add(topic)
+        for address in [address for address in self._partitions if address.topic == topic]:
+            del self._partitions[address]
+        # Its configs go with it, without records of their own (ReplicationControlManager.replay(RemoveTopicRecord)).
+        for key in [key for key in self._configs if key[:2] == (TOPIC, topic)]:
+            del self._configs[key]
+        yield made.topic_removed(topic_id)
+
+    def _partitions_that_differ(self, after: ControllerState) -> Iterator[Record]:
+        current = {real for address in after.partitions for real in self._told_as(address)}
+        gone = {address.topic for address in self._partitions.keys() - current}
+        for topic in sorted(gone - {address.topic for address in current}):
+            yield from self._deleted(topic)
+        for address, state in sorted(after.partitions.items()):
+            for real in self._told_as(address):
+                known = self._partitions.get(real)
+                if known is None or (known is not state and _recorded(known) != _recorded(state)):
+                    yield from self._made(real, state)
+
+    def _told_as(self, address: TopicPartition) -> Iterator[TopicPartition]:
+        """The partitions that a partition of the state stands for in the log."""
+        if address.topic == STAND_IN:
+            for real in self._alike.get(address, ()):
+                if real not in self._state.partitions and real.topic not in self._removed:
+                    yield real
+        elif self._alike or self._world.alike.index(address.topic) is None:
+            yield address
+
+    def _of_stand_ins(self) -> dict[TopicPartition, list[TopicPartition]]:
+        alike, found = self._world.alike, dict[TopicPartition, list[TopicPartition]]()
+        if alike.topics * alike.partitions > MOST_ALIKE:
+            return found
+        for topic in alike.names():
+            for number in range(alike.partitions):
+                address = TopicPartition(topic, number)
+                found.setdefault(alike.stand_in(address) or address, []).append(address)
+        return found
+
+    # Configs.
+
+    def _cleared(self, event: events.Event | RecoveryEvent | None, before: ControllerState) -> list[Record]:
+        """A record of min.insync.replicas brings the end of ELRs with it (createClearElrRecordsAsNeeded); KIP-966
+        clears partition by partition, where min ISR is met."""
+        if before.rules.kip966 or not before.rules.elr or not _writes_min_isr(event, before):
+            return []
+        assert isinstance(event, events.ConfigWritten | events.ConfigDeleted)
+        return [made.elr_cleared(event.topic)]
+
+    def _levels(
+        self, before: ControllerState, after: ControllerState, event: events.Event | RecoveryEvent | None
+    ) -> Iterator[Record]:
+        """The two configs that the state machine knows; one that is written again cluster-wide is told again."""
+        if after.cluster is not before.cluster or event is not None:
+            again = isinstance(event, events.ConfigWritten) and event.topic is None and event.min_isr is not None
+            yield from self._level(BROKER, "", after.cluster, again=again)
+        if after.topics is not before.topics:
+            for topic in sorted({*before.topics, *after.topics}):
+                told = topic in self._topics and not (isinstance(event, events.TopicDeleted) and event.topic == topic)
+                if told and before.topics.get(topic) != after.topics.get(topic):
+                    yield from self._level(TOPIC, topic, after.topics.get(topic, Configs()))
+
+    def _level(self, kind: int, resource: str, configs: Configs, *, again: bool = False) -> Iterator[Record]:
+        unclean = configs.unclean_leader_election
+        values = {
+            MIN_ISR: None if configs.min_isr is None else str(configs.min_isr),
+            UNCLEAN: None if unclean is None else str(unclean).lower(),
+        }
+        for name, value in values.items():
+            yield from self._config((kind, resource, name), value, again=again and name == MIN_ISR)
+
+    def _config(self, key: tuple[int, str, str], value: str | None, *, again: bool = False) -> Iterator[Record]:
+        if self._configs.get(key) == value and not again:
+            return
+        if value is None:
+            del self._configs[key]
+        else:
+            self._configs[key] = value
+        yield made.config(*key, value)
+
+    def _other_configs(self) -> Iterator[Record]:
+        told, now = self._told_configs(), self._configs_of_world()
+        for key in sorted({*told, *now}):
+            yield from self._config(key, now.get(key))
+
+    def _told_configs(self) -> dict[tuple[int, str, str], str]:
+        return {key: value for key, value in self._configs.items() if key[2] not in {MIN_ISR, UNCLEAN}}
+
+    def _configs_of_world(self) -> dict[tuple[int, str, str], str]:
+        """Configs that the state machine does not know."""
+        world = self._world
+        levels = ((TOPIC, world.topic_configs), (BROKER, world.broker_configs))
+        return {
+            (kind, resource, name): value
+            for kind, resources in levels
+            for resource, configs in resources.items()
+            for name, value in configs.items()
+            if name not in {MIN_ISR, UNCLEAN}
+        }
+
+
+def _writes_min_isr(event: events.Event | RecoveryEvent | None, before: ControllerState) -> bool:
+    """Whether a record of min.insync.replicas is written: a value that a topic has already is not written again."""
+    if isinstance(event, events.ConfigWritten):
+        level = before.topics.get(event.topic or "", Configs())
+        return event.min_isr is not None and (event.topic is None or event.min_isr != level.min_isr)
+    if isinstance(event, events.ConfigDeleted):
+        return event.min_isr and (event.topic is None or before.topics.get(event.topic, Configs()).min_isr is not None)
+    return False
