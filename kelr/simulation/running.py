@@ -45,10 +45,18 @@ class RunningCluster(Following):
         cluster: brokers that are registered and are not down run.
         controller: the node id of the controller.
         now_ms: the time, in milliseconds since any one moment.
+        settled: followers stay where they are, and ISRs what they are, until something happens to a partition or to one
+            of its brokers; otherwise all that can catch up does so at once.
     """
 
     def __init__(
-        self, cluster: SimulatedCluster, *, controller: int, timing: Timing | None = None, now_ms: int = 0
+        self,
+        cluster: SimulatedCluster,
+        *,
+        controller: int,
+        timing: Timing | None = None,
+        now_ms: int = 0,
+        settled: bool = False,
     ) -> None:
         super().__init__(cluster, controller=controller, timing=timing or Timing(), now_ms=now_ms)
         self._silent_since: dict[int, int] = {}
@@ -67,6 +75,8 @@ class RunningCluster(Following):
             if broker in cluster.down:
                 self._silent_since[broker] = now_ms
             self._tend(broker)
+        if settled:
+            self._unsettled.clear()
         self.settle()
 
     # Processes.
@@ -232,6 +242,13 @@ class RunningCluster(Following):
                     self._lag(state.address, follower, at_ms)
         self.changes += 1
         self.topics_changed += 1
+
+    def place(self, partitions: Sequence[PartitionState]) -> None:
+        """Partitions come to topics that are there already (CreatePartitions), with empty logs."""
+        for partition in partitions:
+            self.cluster = self.cluster.placed(partition)
+        self.topics_changed += 1
+        self._moved({partition.address for partition in partitions})
 
     def flush(self, broker: int) -> None:
         """A broker writes everything to its disk."""

@@ -42,9 +42,14 @@ class SimulatedSpec:
     log_info_limit: int = 1000
     """The most partitions that GetReplicaLogInfo answers for."""
     timing: Timing = field(default_factory=Timing)
+    named: Mapping[int, str | None] | None = None
+    """The brokers' ids, each with its rack, where they are not 1, 2, 3 and so on."""
 
     def __post_init__(self) -> None:
         _within("brokers", self.brokers, 1, MOST_BROKERS)
+        if CONTROLLER_ID in (self.named or ()):
+            what = f"broker {CONTROLLER_ID} has the id of a simulated lab's controller"
+            raise UsageError(what, next_step="it cannot be rehearsed; every other id can")
         _within("racks", self.racks, 1, MOST_BROKERS)
         _within("min-isr", self.min_isr, 1, self.brokers)
         _within("replication", self.replication, 1, self.brokers)
@@ -66,10 +71,12 @@ class SimulatedSpec:
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
-        return tuple(range(1, self.brokers + 1))
+        return tuple(range(1, self.brokers + 1)) if self.named is None else tuple(sorted(self.named))
 
     @property
     def rack_of(self) -> Mapping[int, str]:
+        if self.named is not None:
+            return {broker: rack for broker, rack in sorted(self.named.items()) if rack is not None}
         return {broker: f"az{(broker - 1) % self.racks + 1}" for broker in self.broker_ids}
 
     @property

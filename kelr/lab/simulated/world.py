@@ -47,6 +47,7 @@ class World:
         ports: node id to TCP port, for the addresses that brokers tell.
         cluster: a cluster to begin with; None starts an empty one from the spec.
         topic_ids: ids of topics that are there already (22 letters, as Kafka prints them); others are made up.
+        settled: nothing goes on in the cluster until something happens to it (`RunningCluster`).
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class World:
         cluster: SimulatedCluster | None = None,
         topic_ids: Mapping[str, str] | None = None,
         now_ms: int = 0,
+        settled: bool = False,
     ) -> None:
         self.spec = spec
         self.ports = dict(ports)
@@ -70,9 +72,11 @@ class World:
         """The same for dynamic configs of brokers, by their id as text; "" is the cluster-wide default."""
         self.alike = AlikeTopics(spec.topics, spec.partitions, dealt(spec.broker_ids, spec.replication))
         self.running = RunningCluster(
-            cluster or _empty(spec), controller=CONTROLLER_ID, timing=spec.timing, now_ms=now_ms
+            cluster or _empty(spec), controller=CONTROLLER_ID, timing=spec.timing, now_ms=now_ms, settled=settled
         )
         self.contents = Contents()
+        self.assumptions: tuple[str, ...] = ()
+        """Where the cluster that this one was made from did not tell something: what is taken to be so."""
         self._ids: dict[str, UUID] = {name: _uuid(text) for name, text in (topic_ids or {}).items()}
         self._names: dict[UUID, str] = {topic_id: name for name, topic_id in self._ids.items()}
         self._alike_no_more: set[str] = set()
@@ -123,6 +127,11 @@ class World:
     def is_alike(self, topic: str) -> bool:
         """Whether it is one of the topics that are alike, though some of its partitions may have their own state."""
         return self.alike.index(topic) is not None and topic not in self._alike_no_more
+
+    @property
+    def named_one_by_one(self) -> Sequence[str]:
+        """The topics that are alike with no other, in order."""
+        return self._known().names
 
     @property
     def partly_alike(self) -> Collection[str]:
