@@ -1,7 +1,172 @@
-"""DescribeConfigs and IncrementalAlterConfigs."""
+"""DescribeConfigs, IncrementalAlterConfigs and ListConfigResources.
+
+Source: ConfigHelper and ListConfigResourcesRequest of Apache Kafka 4.3.
+"""
 
 from __future__ import annotations
 
-from kelr.lab.simulated.api import Api
+from collections.abc import Iterable, Iterator
 
-APIS: tuple[Api, ...] = ()
+from kafka.protocol.admin.configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+from kelr.lab.simulated.api import Api, Call, Message, Nodes, code
+from kelr.lab.simulated.handlers.alter_configs import alter_configs
+from kelr.lab.simulated.handlers.alter_configs import timed_out as alter_timed_out
+from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED
+from kelr.lab.simulated.handlers.authorized import TOPIC as TOPICS
+from kelr.lab.simulated.handlers.config_table import TYPES, Key
+from kelr.lab.simulated.handlers.config_values import Entry, Synonym, of_broker, of_every_broker, of_topic
+from kelr.lab.simulated.handlers.errors import Problem, RefusedError, words
+from kelr.lab.simulated.handlers.forwarding import forwarded
+from kelr.lab.simulated.handlers.partitions import wrong_name
+from kelr.lab.simulated.handlers.resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, KNOWN, TOPIC
+from kelr.lab.simulated.world import World
+
+_LOGGERS = 6
+"""DescribeConfigsResponse.ConfigSource: the level of a logger, dynamic and of one broker."""
+
+_Result = DescribeConfigsResponse.DescribeConfigsResult
+_Entry = _Result.DescribeConfigsResourceResult
+
+
+def describe_configs(call: Call) -> Message:
+    """What topics, brokers and the cluster have for configs."""
+    asked = call.request.resources
+    if any(resource.resource_type not in KNOWN for resource in asked):
+        # One that Kafka does not know fails the whole request (DescribeConfigsRequest.getErrorResponse).
+        problem = Problem("INVALID_REQUEST", words("INVALID_REQUEST"))
+        return _answer(call, (_failed(resource, problem) for resource in asked))
+    allowed = [_described(call, resource) for resource in asked if _allowed(call.world, resource)]
+    denied = [_denied(resource) for resource in asked if not _allowed(call.world, resource)]
+    return _answer(call, [*allowed, *denied])
+
+
+def _allowed(world: World, resource: Message) -> bool:
+    if resource.resource_type == TOPIC:
+        return world.allowed(TOPICS, "DESCRIBE_CONFIGS", resource.resource_name)
+    return resource.resource_type == GROUP or world.allowed(CLUSTER, "DESCRIBE_CONFIGS")
+
+
+def _denied(resource: Message) -> Message:
+    error = DENIED[TOPICS if resource.resource_type == TOPIC else CLUSTER]
+    return _failed(resource, Problem(error, words(error)))
+
+
+def _described(call: Call, resource: Message) -> Message:
+    try:
+        entries = list(_entries(call, resource.resource_type, resource.resource_name))
+    except RefusedError as refused:
+        return _failed(resource, refused.problem)
+    wanted = set(resource.configuration_keys or ())
+    return _Result(
+        error_code=0,
+        error_message="",
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=[_entry(call, entry) for entry in entries if not wanted or entry.key.name in wanted],
+    )
+
+
+def _entries(call: Call, kind: int, name: str) -> Iterable[Entry]:
+    world = call.world
+    if kind == TOPIC:
+        wrong = wrong_name(name)
+        if wrong is not None:
+            raise RefusedError("INVALID_TOPIC_EXCEPTION", wrong)
+        if not world.partitions(name):
+            raise RefusedError("UNKNOWN_TOPIC_OR_PARTITION", "")
+        return of_topic(world, call.node, name)
+    if kind in {CLIENT_METRICS, GROUP}:
+        return ()
+    if kind == BROKER and not name:
+        return of_every_broker(world)
+    _own_id(call.node, name, or_empty=kind == BROKER)
+    return of_broker(world, call.node) if kind == BROKER else _loggers()
+
+
+def _own_id(node: int, name: str, *, or_empty: bool) -> None:
+    """A node tells of itself alone."""
+    if not name:
+        raise RefusedError("INVALID_REQUEST", "Broker id must not be empty")
+    if not name.lstrip("+-").isdigit():
+        raise RefusedError("INVALID_REQUEST", f"Broker id must be an integer, but it is: {name}")
+    if int(name) != node:
+        expected = f"{node} or empty string," if or_empty else f"{node}"
+        raise RefusedError("INVALID_REQUEST", f"Unexpected broker id, expected {expected} but received {name}")
+
+
+def _loggers() -> Iterator[Entry]:
+    yield Entry(Key("root", TYPES[0], None), "INFO", _LOGGERS)
+
+
+def _entry(call: Call, entry: Entry) -> Message:
+    synonyms = entry.synonyms if call.request.include_synonyms else ()
+    return _Entry(
+        name=entry.key.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.key.sensitive and entry.source != _LOGGERS,
+        synonyms=[_synonym(one) for one in synonyms],
+        config_type=TYPES.index(entry.key.type),
+        documentation="" if entry.source == _LOGGERS else None,
+    )
+
+
+def _synonym(one: Synonym) -> Message:
+    return _Entry.DescribeConfigsSynonym(name=one.name, value=one.value, source=one.source)
+
+
+def _failed(resource: Message, problem: Problem) -> Message:
+    return _Result(
+        error_code=problem.code,
+        error_message=problem.message,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=[],
+    )
+
+
+def _answer(call: Call, results: Iterable[Message]) -> Message:
+    return DescribeConfigsResponse(version=call.version, results=list(results))
+
+
+# ListConfigResources.
+
+
+def list_resources(call: Call) -> Message:
+    """What has configs; version 0 asks for subscriptions to client metrics alone (KIP-1142)."""
+    world = call.world
+    if not world.allowed(CLUSTER, "DESCRIBE_CONFIGS"):
+        return ListConfigResourcesResponse(version=call.version, error_code=code(DENIED[CLUSTER]), config_resources=[])
+    asked = set(call.request.resource_types or KNOWN) if call.version else {CLIENT_METRICS}
+    if not asked <= KNOWN:
+        return ListConfigResourcesResponse(
+            version=call.version, error_code=code("UNSUPPORTED_VERSION"), config_resources=[]
+        )
+    found = [(name, TOPIC) for name in world.topics()] if TOPIC in asked else []
+    nodes = sorted(broker for broker, registration in world.brokers.items() if not registration.fenced)
+    found += [(str(node), kind) for kind in (BROKER, BROKER_LOGGER) if kind in asked for node in nodes]
+    made = ListConfigResourcesResponse.ConfigResource
+    resources = [made(resource_name=name, resource_type=kind) for name, kind in found]
+    return ListConfigResourcesResponse(version=call.version, error_code=0, config_resources=resources)
+
+
+APIS: tuple[Api, ...] = (
+    Api(DescribeConfigsRequest, DescribeConfigsResponse, (1, 4), describe_configs, Nodes.ALL),
+    Api(
+        IncrementalAlterConfigsRequest,
+        IncrementalAlterConfigsResponse,
+        (0, 1),
+        forwarded(alter_configs, alter_timed_out),
+        Nodes.ALL,
+    ),
+    Api(ListConfigResourcesRequest, ListConfigResourcesResponse, (0, 1), list_resources),
+)

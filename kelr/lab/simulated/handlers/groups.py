@@ -1,7 +1,196 @@
-"""What asks for consumer groups: there are none."""
+"""What asks for consumer groups, transactions and ACLs: there are none.
+
+A node answers as one of a Kafka cluster that never had a group or a transaction: there is no coordinator for any, and
+nothing to list. Of producers it tells nothing; that of an idempotent one Kafka would list.
+
+Source: KafkaApis, GroupCoordinatorService and TransactionCoordinator of Apache Kafka 4.3, without their topics.
+"""
 
 from __future__ import annotations
 
-from kelr.lab.simulated.api import Api
+from kafka.protocol.admin.acl import DescribeAclsRequest, DescribeAclsResponse
+from kafka.protocol.admin.groups import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from kafka.protocol.admin.transactions import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
+from kafka.protocol.consumer import OffsetFetchRequest, OffsetFetchResponse
+from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
 
-APIS: tuple[Api, ...] = ()
+from kelr.lab.simulated.api import Api, Call, Message, Nodes, code
+from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED, TOPIC
+from kelr.lab.simulated.handlers.errors import Problem, words
+from kelr.lab.simulated.handlers.partitions import wrong_name
+from kelr.model import TopicPartition
+
+_MANY_KEYS = 4
+"""The first version of FindCoordinator that asks for several at once."""
+_MANY_GROUPS = 8
+"""The first version of OffsetFetch that asks for several at once."""
+_KINDS = frozenset({0, 1})
+"""Of coordinators: of groups and of transactions. That of share groups is another feature's."""
+_STATES = frozenset(
+    {
+        "Empty",
+        "Ongoing",
+        "PrepareCommit",
+        "PrepareAbort",
+        "CompleteCommit",
+        "CompleteAbort",
+        "Dead",
+        "PrepareEpochFence",
+    }
+)
+_NO_COORDINATOR = "COORDINATOR_NOT_AVAILABLE"
+
+
+def find_coordinator(call: Call) -> Message:
+    """No coordinator is available: the topic that would keep its groups or transactions is not there."""
+    known = call.request.key_type in _KINDS or call.version == 0
+    if call.version < _MANY_KEYS:
+        return FindCoordinatorResponse(
+            version=call.version,
+            error_code=code(_NO_COORDINATOR if known else "INVALID_REQUEST"),
+            error_message="The coordinator is not available." if known else words("INVALID_REQUEST"),
+            node_id=-1,
+            host="",
+            port=-1,
+        )
+    made = FindCoordinatorResponse.Coordinator
+    coordinators = [
+        made(
+            key=key,
+            node_id=-1,
+            host="",
+            port=-1,
+            error_code=code(_NO_COORDINATOR if known else "INVALID_REQUEST"),
+            error_message="" if known else words("INVALID_REQUEST"),
+        )
+        for key in call.request.coordinator_keys
+    ]
+    return FindCoordinatorResponse(version=call.version, coordinators=coordinators)
+
+
+def list_groups(call: Call) -> Message:
+    return ListGroupsResponse(version=call.version, error_code=0, groups=[])
+
+
+def describe_groups(call: Call) -> Message:
+    made = DescribeGroupsResponse.DescribedGroup
+    groups = [
+        made(
+            error_code=code("NOT_COORDINATOR"),
+            error_message=None,
+            group_id=group,
+            group_state="",
+            protocol_type="",
+            protocol_data="",
+            members=[],
+            authorized_operations=None,
+        )
+        for group in call.request.groups
+    ]
+    return DescribeGroupsResponse(version=call.version, groups=groups)
+
+
+def fetch_offsets(call: Call) -> Message:
+    error = code("NOT_COORDINATOR")
+    if call.version < _MANY_GROUPS:
+        return OffsetFetchResponse(version=call.version, topics=[], error_code=error)
+    made = OffsetFetchResponse.OffsetFetchResponseGroup
+    groups = [made(group_id=group.group_id, topics=[], error_code=error) for group in call.request.groups]
+    return OffsetFetchResponse(version=call.version, groups=groups)
+
+
+def list_transactions(call: Call) -> Message:
+    unknown = [state for state in call.request.state_filters if state not in _STATES]
+    return ListTransactionsResponse(
+        version=call.version, error_code=0, unknown_state_filters=unknown, transaction_states=[]
+    )
+
+
+def describe_transactions(call: Call) -> Message:
+    made = DescribeTransactionsResponse.TransactionState
+    states = [
+        made(
+            error_code=code("NOT_COORDINATOR"),
+            transactional_id=one,
+            transaction_state="",
+            transaction_timeout_ms=0,
+            transaction_start_time_ms=0,
+            producer_id=0,
+            producer_epoch=0,
+            topics=[],
+        )
+        for one in call.request.transactional_ids
+    ]
+    return DescribeTransactionsResponse(version=call.version, transaction_states=states)
+
+
+def describe_producers(call: Call) -> Message:
+    """Whoever holds a log tells which producers have a transaction in it: none."""
+    made = DescribeProducersResponse.TopicResponse
+    topics = [
+        made(
+            name=topic.name,
+            partitions=[_producers(call, topic.name, number) for number in topic.partition_indexes],
+        )
+        for topic in call.request.topics
+    ]
+    return DescribeProducersResponse(version=call.version, topics=topics)
+
+
+def _producers(call: Call, topic: str, number: int) -> Message:
+    problem = _no_log(call, TopicPartition(topic, number))
+    return DescribeProducersResponse.TopicResponse.PartitionResponse(
+        partition_index=number, error_code=problem.code, error_message=problem.message, active_producers=[]
+    )
+
+
+def _no_log(call: Call, address: TopicPartition) -> Problem:
+    world, unknown = call.world, "UNKNOWN_TOPIC_OR_PARTITION"
+    wrong = wrong_name(address.topic)
+    if wrong is not None:
+        return Problem("INVALID_TOPIC_EXCEPTION", wrong)
+    if not world.allowed(TOPIC, "READ", address.topic):
+        return Problem(DENIED[TOPIC], words(DENIED[TOPIC]))
+    if not world.partitions(address.topic):
+        return Problem(unknown, words(unknown))
+    state = world.state(address)
+    if state is None:
+        return Problem(unknown)
+    if call.node in (state.offline_replicas or ()):
+        return Problem("KAFKA_STORAGE_ERROR")
+    return Problem("NONE" if call.node in state.replicas else "NOT_LEADER_OR_FOLLOWER")
+
+
+def describe_acls(call: Call) -> Message:
+    """Without anything that is denied there is no authorizer; with one, its ACLs are not told."""
+    problem = Problem("SECURITY_DISABLED", "No Authorizer is configured on the broker")
+    if call.world.denied:
+        allowed = call.world.allowed(CLUSTER, "DESCRIBE")
+        problem = Problem("NONE") if allowed else Problem(DENIED[CLUSTER], words(DENIED[CLUSTER]))
+    return DescribeAclsResponse(
+        version=call.version, error_code=problem.code, error_message=problem.message, resources=[]
+    )
+
+
+APIS: tuple[Api, ...] = (
+    Api(FindCoordinatorRequest, FindCoordinatorResponse, (0, 6), find_coordinator),
+    Api(ListGroupsRequest, ListGroupsResponse, (0, 5), list_groups),
+    Api(DescribeGroupsRequest, DescribeGroupsResponse, (0, 6), describe_groups),
+    Api(OffsetFetchRequest, OffsetFetchResponse, (1, 10), fetch_offsets),
+    Api(ListTransactionsRequest, ListTransactionsResponse, (0, 2), list_transactions),
+    Api(DescribeTransactionsRequest, DescribeTransactionsResponse, (0, 0), describe_transactions),
+    Api(DescribeProducersRequest, DescribeProducersResponse, (0, 0), describe_producers),
+    Api(DescribeAclsRequest, DescribeAclsResponse, (1, 3), describe_acls, Nodes.ALL),
+)

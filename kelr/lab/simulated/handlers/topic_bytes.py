@@ -114,9 +114,7 @@ class TopicBytes:
         for first in range(begin, end, _AT_ONCE):
             last = min(end, first + _AT_ONCE)
             parts = (
-                self._one_by_one(world, name, first, last)
-                if alike is None
-                else self._dealt(world, alike, first, last)
+                self._one_by_one(world, name, first, last) if alike is None else self._dealt(world, alike, first, last)
             )
             pieces.append(b"".join([piece for before, number, after in parts for piece in (before, number, after)]))
         return b"".join(pieces)

@@ -1,10 +1,44 @@
-"""DescribeTopicPartitions, CreateTopics and DeleteTopics."""
+"""DescribeTopicPartitions, CreateTopics, DeleteTopics and CreatePartitions."""
 
 from __future__ import annotations
 
-from kafka.protocol.admin.topics import DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
+from kafka.protocol.admin.topics import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
 
-from kelr.lab.simulated.api import Api
+from kelr.lab.simulated.api import Api, Nodes
+from kelr.lab.simulated.handlers import create_partitions, create_topics, delete_topics
 from kelr.lab.simulated.handlers.describe_partitions import describe
+from kelr.lab.simulated.handlers.forwarding import forwarded
 
-APIS: tuple[Api, ...] = (Api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, (0, 0), describe),)
+APIS: tuple[Api, ...] = (
+    Api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, (0, 0), describe),
+    Api(
+        CreateTopicsRequest,
+        CreateTopicsResponse,
+        (2, 7),
+        forwarded(create_topics.create_topics, create_topics.timed_out),
+        Nodes.ALL,
+    ),
+    Api(
+        DeleteTopicsRequest,
+        DeleteTopicsResponse,
+        (1, 6),
+        forwarded(delete_topics.delete_topics, delete_topics.timed_out),
+        Nodes.ALL,
+    ),
+    Api(
+        CreatePartitionsRequest,
+        CreatePartitionsResponse,
+        (0, 3),
+        forwarded(create_partitions.create_partitions, create_partitions.timed_out),
+        Nodes.ALL,
+    ),
+)

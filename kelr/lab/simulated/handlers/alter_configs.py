@@ -1,0 +1,257 @@
+"""IncrementalAlterConfigs: what is written for a topic, for a broker or for the cluster.
+
+Source: ConfigAdminManager.preprocess (on brokers), ControllerApis.handleIncrementalAlterConfigs and
+ConfigurationControlManager.incrementalAlterConfigs of Apache Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kafka.protocol.admin.configs import IncrementalAlterConfigsResponse
+
+from kelr.controller import events
+from kelr.lab.simulated.api import Call, Message
+from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED
+from kelr.lab.simulated.handlers.authorized import TOPIC as TOPICS
+from kelr.lab.simulated.handlers.config_table import MIN_ISR, UNCLEAN, broker_keys, topic_keys, wrong_value
+from kelr.lab.simulated.handlers.config_values import EVERY_BROKER, cluster_configs, topic_configs
+from kelr.lab.simulated.handlers.errors import Problem, RefusedError, words
+from kelr.lab.simulated.handlers.partitions import wrong_name
+from kelr.lab.simulated.handlers.resources import BROKER, KNOWN, TOPIC
+from kelr.lab.simulated.world import World
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+_NAMES = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
+NONE = Problem("NONE")
+_REPEATED = {False: "Each resource must appear at most once.", True: "Duplicate resource."}
+_RULING = (MIN_ISR, UNCLEAN)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One config of a resource, and what is to be done with it."""
+
+    name: str
+    operation: int
+    value: str | None
+
+
+def alter_configs(call: Call) -> Message:
+    """Write configs; a resource gets all of its changes or none."""
+    resources = call.request.resources
+    counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+    repeated = {key for key, count in counts.items() if count > 1}
+    if call.node == call.world.controller:
+        # A controller names them once, a broker as often as it was asked.
+        resources = list({(one.resource_type, one.resource_name): one for one in resources}.values())
+    results: list[tuple[Message, Problem]] = []
+    for resource in resources:
+        kind, name = resource.resource_type, resource.resource_name
+        changes = [Change(one.name, one.config_operation, one.value) for one in resource.configs]
+        try:
+            if (kind, name) in repeated:
+                raise RefusedError("INVALID_REQUEST", _REPEATED[call.node == call.world.controller])
+            _check(call, kind, name, changes)
+            values = _outcome(call.world, kind, name, changes)
+            if not call.request.validate_only:
+                _write(call.world, kind, name, values)
+            results.append((resource, NONE))
+        except RefusedError as refused:
+            results.append((resource, refused.problem))
+    return _answer(call, results)
+
+
+def timed_out(call: Call) -> Message:
+    """What a broker answers that did not reach the controller."""
+    problem = Problem("REQUEST_TIMED_OUT", words("REQUEST_TIMED_OUT"))
+    return _answer(call, [(resource, problem) for resource in call.request.resources])
+
+
+def _answer(call: Call, results: Sequence[tuple[Message, Problem]]) -> Message:
+    made = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+    responses = [
+        made(
+            error_code=problem.code,
+            error_message=problem.message,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+        for resource, problem in results
+    ]
+    return IncrementalAlterConfigsResponse(version=call.version, responses=responses)
+
+
+def _check(call: Call, kind: int, name: str, changes: Sequence[Change]) -> None:
+    """What a broker looks at before it hands the request on, and then the permission."""
+    world = call.world
+    if kind not in KNOWN:
+        raise RefusedError("INVALID_REQUEST", f"Unknown resource type {kind}")
+    if call.node != world.controller:
+        _preprocess(call, kind, name, changes)
+    if kind == TOPIC and not world.allowed(TOPICS, "ALTER_CONFIGS", name):
+        raise RefusedError(DENIED[TOPICS])
+    if kind == BROKER and not world.allowed(CLUSTER, "ALTER_CONFIGS"):
+        raise RefusedError(DENIED[CLUSTER])
+    if kind not in {TOPIC, BROKER}:
+        raise RefusedError("INVALID_REQUEST", "A simulated cluster has configs of topics and of brokers alone")
+    if any(change.operation not in {SET, DELETE, APPEND, SUBTRACT} for change in changes):
+        raise RefusedError("UNKNOWN_SERVER_ERROR")
+
+
+def _preprocess(call: Call, kind: int, name: str, changes: Sequence[Change]) -> None:
+    names = [change.name for change in changes]
+    if len(set(names)) < len(names):
+        raise RefusedError("INVALID_REQUEST", "Error due to duplicate config keys")
+    empty = [change.name for change in changes if change.operation != DELETE and change.value is None]
+    if empty:
+        raise RefusedError("INVALID_REQUEST", f"Null value not supported for : {', '.join(empty)}")
+    if kind != BROKER:
+        return
+    if name:
+        _own_id(call.node, name)
+    fixed = [
+        change.name for change in changes if change.name in broker_keys() and not broker_keys()[change.name].dynamic
+    ]
+    if fixed:
+        raise RefusedError("INVALID_REQUEST", f"Cannot update these configs dynamically: [{', '.join(sorted(fixed))}]")
+    for change in changes:
+        key = broker_keys().get(change.name)
+        wrong = None if key is None or change.value is None else wrong_value(key, change.value)
+        if wrong is not None:
+            raise RefusedError("INVALID_REQUEST", wrong)
+
+
+def _own_id(node: int, name: str) -> None:
+    if not name.lstrip("+-").isdigit():
+        raise RefusedError("INVALID_REQUEST", f"Node id must be an integer, but it is: {name}")
+    if int(name) != node:
+        raise RefusedError("INVALID_REQUEST", f"Unexpected broker id, expected {node}, but received {name}")
+
+
+def _outcome(world: World, kind: int, name: str, changes: Sequence[Change]) -> Mapping[str, str | None]:
+    """The changed configs with their new values; None takes one back. Checked as the controller checks them."""
+    current = _current(world, kind, name)
+    values = {change.name: _changed(kind, change, current.get(change.name)) for change in changes}
+    if kind == TOPIC:
+        _check_topic(world, name, {**current, **values})
+    else:
+        _check_broker(world, name, values)
+    return values
+
+
+def _current(world: World, kind: int, name: str) -> Mapping[str, str]:
+    if kind == TOPIC:
+        return topic_configs(world, name)
+    return world.broker_configs.get(name, {}) if name else cluster_configs(world)
+
+
+def _changed(kind: int, change: Change, current: str | None) -> str | None:
+    if change.operation == DELETE:
+        return None
+    if change.operation == SET:
+        return change.value
+    key = (topic_keys() if kind == TOPIC else broker_keys()).get(change.name)
+    if key is None or key.type != "LIST":
+        operation = _NAMES[change.operation]
+        raise RefusedError("INVALID_CONFIG", f"Can't {operation} to key {change.name} because its type is not LIST.")
+    parts = [part for part in (current if current is not None else key.default or "").split(",") if part]
+    for part in (change.value or "").split(","):
+        if change.operation == APPEND and part not in parts:
+            parts.append(part)
+        elif change.operation == SUBTRACT and part in parts:
+            parts.remove(part)
+    return ",".join(parts)
+
+
+def _check_topic(world: World, topic: str, values: Mapping[str, str | None]) -> None:
+    if not topic:
+        raise RefusedError("INVALID_REQUEST", "Default topic resources are not allowed.")
+    wrong = wrong_name(topic)
+    if wrong is not None:
+        raise RefusedError("INVALID_TOPIC_EXCEPTION", wrong)
+    check_topic_values(values)
+    if not world.partitions(topic):
+        raise RefusedError("UNKNOWN_TOPIC_OR_PARTITION", f"The topic '{topic}' does not exist.")
+
+
+def check_topic_values(values: Mapping[str, str | None]) -> None:
+    """Whether a topic can have these configs (LogConfig.validate).
+
+    Raises:
+        RefusedError: INVALID_CONFIG.
+    """
+    kept = {name: value for name, value in values.items() if value is not None}
+    for name in kept:
+        if name not in topic_keys():
+            raise RefusedError("INVALID_CONFIG", f"Unknown topic config name: {name}")
+    for name, value in kept.items():
+        wrong = wrong_value(topic_keys()[name], value)
+        if wrong is not None:
+            raise RefusedError("INVALID_CONFIG", wrong)
+
+
+def _check_broker(world: World, name: str, values: Mapping[str, str | None]) -> None:
+    elr = world.running.cluster.controller.rules.elr
+    if name and (not name.isdigit() or int(name) not in world.nodes):
+        if not name.isdigit():
+            raise RefusedError("INVALID_REQUEST", "Unable to parse broker name as a base 10 number.")
+        raise RefusedError("BROKER_ID_NOT_REGISTERED", f"No node with id {name} found.")
+    if elr and name and MIN_ISR in values:
+        raise RefusedError("INVALID_CONFIG", "Broker-level min.insync.replicas cannot be altered while ELR is enabled.")
+    if elr and not name and MIN_ISR in values and values[MIN_ISR] is None:
+        raise RefusedError(
+            "INVALID_CONFIG", "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
+        )
+    for ruling in _RULING:
+        value = values.get(ruling)
+        wrong = None if value is None else wrong_value(broker_keys()[ruling], value)
+        if wrong is not None:
+            raise RefusedError("INVALID_REQUEST", wrong)
+
+
+def _write(world: World, kind: int, name: str, values: Mapping[str, str | None]) -> None:
+    if kind == TOPIC:
+        write_topic_configs(world, name, values)
+        return
+    ruling = {} if name != EVERY_BROKER else {one: values[one] for one in _RULING if one in values}
+    _keep(world.broker_configs.setdefault(name, {}), {one: values[one] for one in values if one not in ruling})
+    _write_ruling(world, None, ruling)
+
+
+def write_topic_configs(world: World, topic: str, values: Mapping[str, str | None]) -> None:
+    """Let a topic have these configs; None takes one back."""
+    ruling = {name: values[name] for name in _RULING if name in values}
+    if ruling:
+        world.own_topic(topic)
+    _keep(world.topic_configs.setdefault(topic, {}), {name: values[name] for name in values if name not in ruling})
+    _write_ruling(world, topic, ruling)
+
+
+def _keep(configs: dict[str, str], values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            configs.pop(name, None)
+        else:
+            configs[name] = value
+
+
+def _write_ruling(world: World, topic: str | None, values: Mapping[str, str | None]) -> None:
+    """The two configs that elections depend on; min.insync.replicas clears the ELR, as in Kafka."""
+    min_isr, unclean = values.get(MIN_ISR), values.get(UNCLEAN)
+    written = events.ConfigWritten(
+        topic,
+        min_isr=None if min_isr is None else int(min_isr),
+        unclean_leader_election=None if unclean is None else unclean.strip().lower() == "true",
+    )
+    taken_back = events.ConfigDeleted(
+        topic,
+        min_isr=MIN_ISR in values and min_isr is None,
+        unclean_leader_election=UNCLEAN in values and unclean is None,
+    )
+    if written.min_isr is not None or written.unclean_leader_election is not None:
+        world.running.ask(written)
+    if taken_back.min_isr or taken_back.unclean_leader_election:
+        world.running.ask(taken_back)

@@ -1,0 +1,89 @@
+"""Which configs topics and brokers have, of which type, and which values Kafka takes for them.
+
+Source: LogConfig, KafkaConfig, DynamicBrokerConfig and ConfigDef.parseType of Apache Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from kelr.lab.simulated.handlers.broker_defaults import BROKER_CONFIGS
+from kelr.lab.simulated.handlers.topic_defaults import TOPIC_CONFIGS
+
+MIN_ISR = "min.insync.replicas"
+UNCLEAN = "unclean.leader.election.enable"
+
+TYPES = ("UNKNOWN", "BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
+"""DescribeConfigsResponse.ConfigType, by its number."""
+_BITS = {"SHORT": 16, "INT": 32, "LONG": 64}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A config."""
+
+    name: str
+    type: str
+    default: str | None
+    behind: str | None = None
+    """For a topic's: the broker config that it falls back on."""
+    dynamic: bool = True
+    """For a broker's: whether it can be changed while the broker runs."""
+
+    @property
+    def sensitive(self) -> bool:
+        """Whether no value is ever shown (KafkaConfig.maybeSensitive)."""
+        return self.type in {"PASSWORD", "UNKNOWN"}
+
+
+@cache
+def topic_keys() -> Mapping[str, Key]:
+    rows = (line.split(" ", 3) for line in TOPIC_CONFIGS.strip().splitlines())
+    keys = (Key(name, kind, "".join(rest), None if behind == "-" else behind) for name, kind, behind, *rest in rows)
+    return {key.name: key for key in keys}
+
+
+@cache
+def broker_keys() -> Mapping[str, Key]:
+    rows = (line.split(" ", 3) for line in BROKER_CONFIGS.strip().splitlines())
+    keys = (
+        Key(name, kind, None if rest == ["null"] else "".join(rest), dynamic=change == "dynamic")
+        for name, kind, change, *rest in rows
+    )
+    return {key.name: key for key in keys}
+
+
+def wrong_value(key: Key, value: str) -> str | None:
+    """What Kafka says of a value that it does not take; None where it takes it.
+
+    Of the limits that Kafka has for numbers, that of min.insync.replicas alone is known here.
+    """
+    problem = _problem(key, value)
+    return None if problem is None else f"Invalid value {value} for configuration {key.name}: {problem}"
+
+
+def _problem(key: Key, value: str) -> str | None:
+    if key.type == "BOOLEAN":
+        known = value.strip().lower() in {"true", "false"}
+        return None if known else "Expected value to be either true or false"
+    if key.type == "DOUBLE":
+        try:
+            float(value)
+        except ValueError:
+            return "Not a number of type DOUBLE"
+    if key.type in _BITS:
+        number = _whole(value)
+        if number is None or not -(1 << _BITS[key.type] - 1) <= number < 1 << _BITS[key.type] - 1:
+            return f"Not a number of type {key.type}"
+        if key.name == MIN_ISR and number < 1:
+            return "Value must be at least 1"
+    return None
+
+
+def _whole(value: str) -> int | None:
+    """A number as Java reads it."""
+    digits = value.strip()
+    bare = digits[1:] if digits[:1] in {"-", "+"} else digits
+    return int(digits) if bare.isascii() and bare.isdigit() else None
