@@ -76,14 +76,16 @@ def from_snapshot(
     """The snapshot's cluster, to go on from.
 
     Nothing happens in it until something is done: a follower that lagged lags until its partition or its broker moves.
+    Only the sessions of brokers that have just died expire.
 
     Args:
         spec: of `spec_of`.
         cleanly_down: brokers that do not run and had shut down cleanly; of the others it is assumed that they crashed.
     """
     controller = _controller(snapshot, _rules(spec, snapshot))
-    down = frozenset(broker for broker, known in controller.brokers.items() if not known.active)
-    stopping = {broker for broker in down if not controller.brokers[broker].fenced}
+    unreachable = _unreachable(snapshot)
+    down = frozenset(id_ for id_, known in controller.brokers.items() if not known.active or id_ in unreachable)
+    stopping = {broker for broker in down if controller.brokers[broker].in_controlled_shutdown}
     made = _Made(snapshot, controller, down)
     cluster = SimulatedCluster(
         controller,
@@ -106,6 +108,14 @@ def from_snapshot(
             world.topic_configs.setdefault(topic, {})["cleanup.policy"] = ",".join(config.cleanup_policy)
     world.assumptions = tuple(_assumptions(spec, snapshot, made, cluster.crashed))
     return world
+
+
+def _unreachable(snapshot: Snapshot) -> set[int]:
+    """Brokers that could not be reached for a single log: their process has ended, whatever the controller knows."""
+    answers = [answer for found in snapshot.logs.values() for answer in found]
+    silent = {one.replica for one in answers if isinstance(one, NotHeard) and one.reason is Unheard.UNREACHABLE}
+    told = {one.replica for one in answers if not (isinstance(one, NotHeard) and one.reason is Unheard.UNREACHABLE)}
+    return silent - told
 
 
 @dataclass
@@ -223,6 +233,12 @@ def _assumptions(spec: SimulatedSpec, snapshot: Snapshot, made: _Made, crashed: 
     )
     if blind:
         yield f"min.insync.replicas is not known of {_listed(blind)}; here it is the cluster's"
+    unnoticed = sorted(_unreachable(snapshot) & snapshot.cluster.live)
+    if unnoticed:
+        yield (
+            "brokers that the controller counted in, and that nobody reached, have just died; their sessions expire"
+            f" soon: {_listed(list(map(str, unnoticed)))}"
+        )
     if crashed:
         yield f"brokers that do not run are taken to have crashed: {_listed(list(map(str, sorted(crashed))))}"
     stopping = [broker.id for broker in snapshot.cluster.brokers if broker.status is BrokerStatus.SHUTTING_DOWN]
