@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 REAL = "Real Kafka"
 SIMULATED = "Simulated"
+_LAYOUT = ("--topics", "--partitions", "--replication")
 
 
 class LogInfo(StrEnum):
@@ -46,7 +47,9 @@ def up(
     min_isr: Annotated[
         int | None, typer.Option("--min-isr", metavar="N", help="min.insync.replicas; 2 unless told.")
     ] = None,
-    racks: Annotated[int, typer.Option("--racks", metavar="N", help="Over how many racks: az1, az2, ...")] = 3,
+    racks: Annotated[
+        int | None, typer.Option("--racks", metavar="N", help="Over how many: az1, az2, ...; 3 unless told.")
+    ] = None,
     directory: Directory = None,
     kafka: Annotated[
         str | None,
@@ -96,6 +99,20 @@ def up(
     page_limit: Annotated[
         int | None, _number("page-limit", "Partitions in a page of DescribeTopicPartitions; 2000 unless told.")
     ] = None,
+    snapshot: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="FILE", help="Make the cluster from a file of `kelr snapshot`.", rich_help_panel=SIMULATED
+        ),
+    ] = None,
+    log_dirs: Annotated[
+        bool,
+        typer.Option(
+            "--log-dirs",
+            help="Leave the logs of brokers that are down in DIR/broker-N/data, in Kafka's format.",
+            rich_help_panel=SIMULATED,
+        ),
+    ] = False,
     virtual_clock: Annotated[
         bool,
         typer.Option("--virtual-clock", help="Time stands still until `kelr lab advance`.", rich_help_panel=SIMULATED),
@@ -110,6 +127,7 @@ def up(
       kelr lab up
       kelr lab up --kafka 4.0.0 --brokers 6 --racks 3
       kelr lab up --simulated
+      kelr lab up --simulated --from orders.kelr
       kelr lab up --simulated --brokers 30 --topics 10000 --partitions 100
     """
     real = {"--kafka": kafka, "--no-elr": no_elr, "--heap-mb": heap_mb}
@@ -121,22 +139,28 @@ def up(
         "--log-info": log_info,
         "--log-info-api-key": log_info_key,
         "--page-limit": page_limit,
+        "--from": snapshot,
+        "--log-dirs": log_dirs,
         "--virtual-clock": virtual_clock,
     }
-    _only(
-        real if simulated else rehearsed, "a simulated lab has no" if simulated else "without --simulated there is no"
-    )
-    count = 3 if brokers is None else brokers
+    if simulated:
+        _only(real, "a simulated lab has no")
+    else:
+        _only(rehearsed, "without --simulated there is no")
+    if snapshot is not None:
+        own = {"--brokers": brokers, "--racks": racks, "--min-isr": min_isr}
+        _only(own | {name: rehearsed[name] for name in _LAYOUT}, "the snapshot has its own")
+    count, zones = 3 if brokers is None else brokers, 3 if racks is None else racks
     in_sync = min(2, count) if min_isr is None else min_isr
     if simulated:
-        spec = _simulated_spec(count, racks, in_sync, rehearsed)
-        _up_simulated(output, spec, directory, virtual_clock=virtual_clock)
+        spec = _simulated_spec(count, zones, in_sync, rehearsed)
+        _up_simulated(output, spec, directory, snapshot, log_dirs=log_dirs, virtual_clock=virtual_clock)
     else:
         from kelr.lab import LabSpec  # noqa: PLC0415 - not for --help
         from kelr.lab.spec import NEWEST_KAFKA  # noqa: PLC0415
 
         heap = 320 if heap_mb is None else heap_mb
-        _up_real(output, LabSpec(count, kafka or NEWEST_KAFKA, in_sync, racks, not no_elr, heap), directory)
+        _up_real(output, LabSpec(count, kafka or NEWEST_KAFKA, in_sync, zones, not no_elr, heap), directory)
 
 
 def _only(others: dict[str, Any], why: str) -> None:
@@ -158,24 +182,44 @@ def _simulated_spec(brokers: int, racks: int, min_isr: int, given: dict[str, Any
         "log_info_key": given["--log-info-api-key"],
         "page_limit": given["--page-limit"],
     }
-    return SimulatedSpec(
+    chosen = {name: value for name, value in named.items() if value is not None}
+    base = SimulatedSpec(
         brokers=brokers,
         racks=racks,
         min_isr=min_isr,
         replication=min(3, brokers) if replication is None else replication,
         log_info=None if log_info is LogInfo.OFF else Dialect(log_info.value),
-        **{name: value for name, value in named.items() if value is not None},
+        **chosen,
     )
+    if given["--from"] is None:
+        return base
+    from kelr.lab.simulated.from_snapshot import spec_of  # noqa: PLC0415 - where there is one
+    from kelr.sources.snapshot_file import read_snapshot  # noqa: PLC0415
+
+    return spec_of(read_snapshot(given["--from"]), base, rules=given["--rules"])
 
 
-def _up_simulated(output: Output, spec: SimulatedSpec, directory: Path | None, *, virtual_clock: bool) -> None:
+def _up_simulated(
+    output: Output,
+    spec: SimulatedSpec,
+    directory: Path | None,
+    snapshot: Path | None,
+    *,
+    log_dirs: bool,
+    virtual_clock: bool,
+) -> None:
     from kelr.lab.simulated.lab import SimulatedLab  # noqa: PLC0415 - not for --help
     from kelr.lab.state import default_directory  # noqa: PLC0415
 
     place = directory or default_directory()
-    lab = SimulatedLab.up(spec, place, virtual_clock=virtual_clock, report=output.note)
+    lab = SimulatedLab.up(
+        spec, place, snapshot=snapshot, log_dirs=log_dirs, virtual_clock=virtual_clock, report=output.note
+    )
     show(output, lab)
-    next_command(output, lab, "lab", "incident")
+    if snapshot is None:
+        next_command(output, lab, "lab", "incident")
+    else:
+        output.next(["explain", "-b", lab.bootstrap_servers])
 
 
 def _up_real(output: Output, spec: LabSpec, directory: Path | None) -> None:

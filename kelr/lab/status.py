@@ -39,6 +39,8 @@ class Rehearsal:
     """Rules for what goes wrong, the first that fits a request first."""
     denied: tuple[Mapping[str, Any], ...] = ()
     """What clients may not do."""
+    assumptions: tuple[str, ...] = ()
+    """What the snapshot that it was made from does not tell, and was assumed."""
     broken_handlers: tuple[str, ...] = ()
     """Errors of the simulation itself; clients saw UNKNOWN_SERVER_ERROR."""
 

@@ -44,6 +44,8 @@ class RehearsalFacts(Protocol):
     @property
     def denied(self) -> Sequence[Mapping[str, Any]]: ...
     @property
+    def assumptions(self) -> Sequence[str]: ...
+    @property
     def broken_handlers(self) -> Sequence[str]: ...
 
 
@@ -149,6 +151,7 @@ def lab_head(lab: LabFacts) -> dict[str, Json]:
         "severed": [{"one": one, "other": other} for one, other in rehearsal.severed],
         "faults": list(rehearsal.faults),
         "denied": list(rehearsal.denied),
+        "assumptions": list(rehearsal.assumptions),
         "broken_handlers": list(rehearsal.broken_handlers),
     }
 
@@ -158,6 +161,7 @@ def rehearsal_lines(rehearsal: RehearsalFacts) -> list[Text]:
     lines = [f"no link between nodes {one} and {other}" for one, other in rehearsal.severed]
     lines += [_fault_text(fault) for fault in rehearsal.faults]
     lines += [f"clients may not {denied['operation']} {_resource_text(denied)}" for denied in rehearsal.denied]
+    lines += [f"assumed: {assumption}" for assumption in rehearsal.assumptions]
     if rehearsal.virtual_clock:
         lines.append("time stands still: 'kelr lab advance MS' turns the clock")
     return [*map(plain, lines), *(styled(_broken(one), Style.BAD) for one in rehearsal.broken_handlers)]
@@ -279,6 +283,7 @@ _LAB_HEAD = (
     Fact("severed", "object[]?", "Pairs of nodes that do not reach each other: one, other."),
     Fact("faults", "object[]?", "Rules for what goes wrong: kind, amount, node, api, skip, times."),
     Fact("denied", "object[]?", "What clients may not do: kind, operation, name."),
+    Fact("assumptions", "string[]?", "What the snapshot that it was made from does not tell, and was assumed."),
     Fact("broken_handlers", "string[]?", "Errors of the simulation itself; clients saw UNKNOWN_SERVER_ERROR."),
 )
 _OF_REHEARSALS = tuple(fact.key for fact in _LAB_HEAD[8:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 import sys
 import time
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from kelr.errors import LabError
+from kelr.errors import LabError, UsageError
 from kelr.lab import disk, processes, watch
 from kelr.lab.any_lab import Report
 from kelr.lab.nodes import new_kafka_uuid
@@ -19,7 +20,7 @@ from kelr.lab.observed import Observed
 from kelr.lab.ports import free_ports
 from kelr.lab.simulated import channel
 from kelr.lab.simulated.spec import SimulatedSpec
-from kelr.lab.simulated.state import SimulatedState, load_simulated
+from kelr.lab.simulated.state import SNAPSHOT_FILE, SimulatedState, load_simulated
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.lab.state import ProcessRecord, claim_directory, locked, save_state
 from kelr.lab.status import LabStatus, NodeStatus, Rehearsal
@@ -54,6 +55,8 @@ class SimulatedLab(Observed):
         directory: Path,
         *,
         virtual_clock: bool = False,
+        snapshot: Path | None = None,
+        log_dirs: bool = False,
         report: Report = lambda _line: None,
         owner_pid: int | None = None,
     ) -> SimulatedLab:
@@ -62,29 +65,44 @@ class SimulatedLab(Observed):
         Args:
             directory: where everything of the lab lives; new or empty. `down` deletes it.
             virtual_clock: time stands still until `advance`.
+            snapshot: the file that the cluster is made from; the spec is then `from_snapshot.spec_of` it.
+            log_dirs: keep each broker's log directory on the disk, in Kafka's format (`data_directory`).
             report: told of each step, one line each.
             owner_pid: the lab ends itself when this process is gone; None keeps it until `down`.
 
         Raises:
+            UsageError: more replicas than directories are written for.
+            BadInputError: the snapshot cannot be read.
             LabError: a lab is there already, or it does not come up. Nothing is left behind then.
         """
         processes.require_psutil()
         directory = directory.absolute()
+        cluster_id = new_kafka_uuid()
+        if snapshot is not None:
+            from kelr.sources.snapshot_file import read_snapshot  # noqa: PLC0415 - brings pydantic along
+
+            cluster_id = read_snapshot(snapshot).cluster.cluster_id or cluster_id
+        if log_dirs:
+            _check_room(spec)
         ports = free_ports((CONTROLLER_ID, *spec.broker_ids, _CONTROL))
         state = SimulatedState(
             lab_id=new_kafka_uuid(),
-            cluster_id=new_kafka_uuid(),
+            cluster_id=cluster_id,
             spec=spec,
             control_port=ports.pop(_CONTROL),
             ports=ports,
             token=secrets.token_urlsafe(32),
             virtual_clock=virtual_clock,
+            from_snapshot=snapshot is not None,
+            log_dirs=log_dirs,
         )
         with file_errors(directory):
             claim_directory(directory, state)
         lab = cls(directory, state)
         try:
             with file_errors(directory):
+                if snapshot is not None:
+                    shutil.copyfile(snapshot, directory / SNAPSHOT_FILE)
                 if owner_pid is not None:
                     watch.spawn_watch(directory, state.lab_id, owner_pid)
                 lab._come_up(report)
@@ -155,6 +173,16 @@ class SimulatedLab(Observed):
 
     def port(self, node: int) -> int:
         return self._state.ports[node]
+
+    def data_directory(self, broker: int) -> Path:
+        """The broker's log directory, as it was when its process ended.
+
+        Raises:
+            LabError: the lab keeps none.
+        """
+        if not self._state.log_dirs:
+            raise LabError("this lab's logs are in memory alone", next_step="kelr lab up --simulated --log-dirs")
+        return self._state.log_directory(self.directory, broker)
 
     def ask(self, verb: str, **arguments: Any) -> dict[str, Any]:
         """A verb of the control channel (`kelr.lab.simulated.verbs`).
@@ -307,6 +335,7 @@ class SimulatedLab(Observed):
                 severed=tuple((one, other) for one, other in seen.get("severed", ())),
                 faults=tuple(seen.get("faults", ())),
                 denied=tuple(seen.get("denied", ())),
+                assumptions=tuple(seen.get("assumptions", ())),
                 broken_handlers=tuple(seen.get("broken_handlers", ())),
             ),
         )
@@ -328,6 +357,8 @@ class SimulatedLab(Observed):
             self._state = replace(self._state, ready=True)
             save_state(self.directory, self._state)
         report(f"up: {self.bootstrap_servers}")
+        for assumption in self.ask("status")["assumptions"]:
+            report(f"assumed: {assumption}")
 
     def _spawn(self) -> ProcessRecord:
         """Start the process, in a session of its own."""
@@ -371,3 +402,15 @@ class SimulatedLab(Observed):
         if self.virtual_clock:
             self.advance(100)
         time.sleep(_LOOK_S)
+
+
+def _check_room(spec: SimulatedSpec) -> None:
+    """Refuse more directories than are written, before anything is begun."""
+    from kelr.lab.simulated.disks import MOST_REPLICAS  # noqa: PLC0415 - brings kafka-python along
+
+    replicas = spec.topics * spec.partitions * spec.replication // spec.brokers
+    if replicas > MOST_REPLICAS:
+        raise UsageError(
+            f"each broker would have {replicas} replicas, and a log directory is written for at most {MOST_REPLICAS}",
+            next_step="leave --log-dirs out, or bring up fewer topics",
+        )

@@ -12,41 +12,67 @@ import signal
 import sys
 from pathlib import Path
 
+from kelr.errors import KelrError
 from kelr.lab.simulated.clock import Clock, MachineClock, VirtualClock
 from kelr.lab.simulated.control import ControlServer
+from kelr.lab.simulated.disk_keeper import DiskKeeper
 from kelr.lab.simulated.handlers import apis_of
 from kelr.lab.simulated.server import Server, serving
-from kelr.lab.simulated.state import SimulatedState, load_simulated
+from kelr.lab.simulated.state import SNAPSHOT_FILE, SimulatedState, load_simulated
 from kelr.lab.simulated.verbs import Operator
 from kelr.lab.simulated.world import World
 
 
-def world_of(state: SimulatedState, clock: Clock) -> World:
-    """The cluster that the lab is made of."""
-    return World(state.spec, state.ports, cluster_id=state.cluster_id, now_ms=clock.now_ms())
+def world_of(directory: Path, state: SimulatedState, clock: Clock) -> World:
+    """The cluster that the lab is made of.
+
+    Raises:
+        BadInputError: the snapshot cannot be read.
+    """
+    if not state.from_snapshot:
+        return World(state.spec, state.ports, cluster_id=state.cluster_id, now_ms=clock.now_ms())
+    from kelr.lab.simulated.from_snapshot import from_snapshot  # noqa: PLC0415 - where there is one
+    from kelr.sources.snapshot_file import read_snapshot  # noqa: PLC0415 - brings pydantic along
+
+    snapshot = read_snapshot(directory / SNAPSHOT_FILE)
+    return from_snapshot(state.spec, snapshot, state.ports, now_ms=clock.now_ms())
 
 
-async def serve(state: SimulatedState) -> None:
+async def serve(directory: Path, state: SimulatedState) -> None:
     """Serve until somebody ends it."""
     clock: Clock = VirtualClock() if state.virtual_clock else MachineClock()
-    server = Server(world_of(state, clock), apis_of(state.spec), clock)
+    server = Server(world_of(directory, state, clock), apis_of(state.spec), clock)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     await server.start()
+    disks = _disks(directory, state, server)
     async with serving(server):
-        control = await ControlServer(Operator(server), state.token, down=stop.set).listen(state.control_port)
+        operator = Operator(server, disks)
+        control = await ControlServer(operator, state.token, down=stop.set).listen(state.control_port)
         # Millions of objects that stay: the collector need not look at them again and again.
         gc.collect()
         gc.freeze()
         await stop.wait()
         control.close()
+    if disks is not None:
+        disks.close()
+
+
+def _disks(directory: Path, state: SimulatedState, server: Server) -> DiskKeeper | None:
+    if not state.log_dirs:
+        return None
+    return DiskKeeper(server, {broker: state.log_directory(directory, broker) for broker in state.brokers})
 
 
 def main(directory: str, *_marks: str) -> None:
-    """Serve the lab of a directory."""
-    asyncio.run(serve(load_simulated(Path(directory))))
+    """Serve the lab of a directory; an error is told in a line."""
+    place = Path(directory)
+    try:
+        asyncio.run(serve(place, load_simulated(place)))
+    except KelrError as error:
+        sys.exit(error.message)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kelr.errors import LabError
+from kelr.lab.nodes import NodePaths
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.state import STATE_FORMAT, ProcessRecord, of_file
 from kelr.messages.dialects import Dialect
@@ -54,6 +55,10 @@ class SimulatedState:
     def bootstrap_servers(self) -> str:
         return ",".join(f"127.0.0.1:{self.ports[broker]}" for broker in self.brokers)
 
+    def log_directory(self, directory: Path, broker: int) -> Path:
+        """Where a broker's log directory is, with `log_dirs`; `directory` is the lab's."""
+        return NodePaths.of(directory, broker).data
+
     def document(self) -> dict[str, Any]:
         """As lab.json has it."""
         return {"format": STATE_FORMAT, "kind": KIND, **asdict(self)}
@@ -85,11 +90,12 @@ def _parse(document: dict[str, Any]) -> SimulatedState:
 
 
 def _spec(values: dict[str, Any]) -> SimulatedSpec:
-    dialect = values["log_info"]
+    dialect, named = values["log_info"], values.get("named")
     return SimulatedSpec(
         **{
             **values,
             "log_info": None if dialect is None else Dialect(dialect),
             "timing": Timing(**values["timing"]),
+            "named": None if named is None else {int(broker): rack for broker, rack in named.items()},
         }
     )

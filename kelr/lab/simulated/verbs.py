@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any, TypeAlias
 
 from kelr.errors import LabError, UsageError
+from kelr.lab.simulated.disk_keeper import DiskKeeper
 from kelr.lab.simulated.faults import Fault, FaultKind
 from kelr.lab.simulated.handlers.authorized import DENIED, SUPPORTED
 from kelr.lab.simulated.server import Server
@@ -20,10 +21,15 @@ _MOST = 2**31 - 1
 
 
 class Operator:
-    """Whoever drives a server by verbs."""
+    """Whoever drives a server by verbs.
 
-    def __init__(self, server: Server) -> None:
+    Args:
+        disks: where the brokers' log directories are kept on the disk, if they are.
+    """
+
+    def __init__(self, server: Server, disks: DiskKeeper | None = None) -> None:
         self.server = server
+        self._disks = disks
         self.obstructed: set[int] = set()
         """Brokers that die as soon as they have registered, while they load their logs."""
         server.after_change.append(self._die_on_obstacles)
@@ -60,6 +66,7 @@ class Operator:
                 asdict(denied)
                 for denied in sorted(world.denied, key=lambda one: (one.kind, one.operation, one.name or ""))
             ],
+            "assumptions": list(world.assumptions),
             "broken_handlers": [repr(failure)[:500] for failure in self.server.failures],
         }
 
@@ -82,7 +89,12 @@ class Operator:
 
     def lose_cache(self, arguments: Arguments) -> Result:
         """A broker's machine loses its power: a process that runs dies, and what was not flushed is gone."""
-        return self._to_a_broker(arguments, self.running.lose_cache)
+
+        def lost(broker: int) -> None:
+            self.running.lose_cache(broker)
+            self._disk_changed(broker)
+
+        return self._to_a_broker(arguments, lost)
 
     def expire(self, arguments: Arguments) -> Result:
         """The controller gives up on a broker now."""
@@ -124,6 +136,7 @@ class Operator:
         cluster = self.running.cluster.cut(address, broker, end)
         self.running.cluster = replace(cluster, crashed=cluster.crashed | {broker})
         self.running.changes += 1
+        self._disk_changed(broker)
         return {"from_offset": end, "to_offset": log.end}
 
     def high_watermarks(self, arguments: Arguments) -> Result:
@@ -209,6 +222,10 @@ class Operator:
         _no_more(arguments)
         do(broker)
         return {}
+
+    def _disk_changed(self, broker: int) -> None:
+        if self._disks is not None:
+            self._disks.rewrite(broker)
 
     def _die_on_obstacles(self) -> None:
         for broker in [one for one in self.obstructed if self.running.runs(one)]:
