@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from kelr.commands.session import Resolved, Session, Settings, resolve
+from kelr.commands.session import Resolved, Session, Settings, open_source, resolve
 from kelr.errors import BadInputError, KelrError, RefusedError, UsageError
+from kelr.messages.dialects import Dialect
+from kelr.sources.connection import ConnectionSettings
+from kelr.sources.log_info_key import LogInfoKey
 from kelr.sources.memory import MemorySource
 from kelr.view.formats import OutputFormat
 from tests.commands.conftest import Kelr
@@ -59,6 +62,34 @@ def test_environment_variables(environ: dict[str, str]) -> None:
     assert settings.connection_flags == ()
 
 
+def test_the_key_of_get_replica_log_info(tmp_path: Path) -> None:
+    text = f"{CONTEXTS}log_info_api_key = 70\nlog_info_dialect = 'patch'\n"
+    (tmp_path / "contexts.toml").write_text(text, encoding="utf-8")
+    environ = {"KELR_CONFIG_DIR": str(tmp_path)}
+    assert resolve(Settings(context="prod"), environ=environ).log_info is None
+    assert resolve(Settings(context="other"), environ=environ).log_info == LogInfoKey(70, Dialect.PATCH)
+    by_environment = resolve(Settings(context="prod"), environ=environ | {"KELR_LOG_INFO_API_KEY": "93"})
+    assert by_environment.log_info == LogInfoKey(93, Dialect.PATCH)
+    given = resolve(
+        Settings(bootstrap_server="a:1", log_info_key=1234, log_info_dialect="kip"),
+        environ=environ | {"KELR_LOG_INFO_API_KEY": "93", "KELR_LOG_INFO_DIALECT": "patch"},
+    )
+    assert given.log_info == LogInfoKey(1234, Dialect.KIP)
+    assert given.connection_flags == ("-b", "a:1", "--log-info-api-key", "1234", "--log-info-dialect", "kip")
+
+
+def test_a_dialect_without_a_key_says_nothing() -> None:
+    with pytest.raises(UsageError, match="--log-info-dialect says nothing without a key"):
+        resolve(Settings(log_info_dialect="kip"), environ={})
+
+
+def test_the_key_reaches_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[ConnectionSettings] = []
+    monkeypatch.setattr("kelr.sources.live.LiveSource", found.append)
+    open_source(resolve(Settings(bootstrap_server="a:1", log_info_key=70), environ={}))
+    assert [one.log_info for one in found] == [LogInfoKey(70, Dialect.KIP)]
+
+
 def test_only_flags_that_were_given_are_repeated_in_the_next_command(environ: dict[str, str]) -> None:
     environ["KELR_COMMAND_CONFIG"] = "env.properties"
     settings = resolve(Settings(bootstrap_server="a:1", context="prod", timeout_s=5.0), environ=environ)
@@ -72,6 +103,8 @@ def test_only_flags_that_were_given_are_repeated_in_the_next_command(environ: di
         ("KELR_TIMEOUT", "soon", "KELR_TIMEOUT is 'soon', not a number of seconds"),
         ("KELR_TIMEOUT", "-1", "KELR_TIMEOUT is '-1', not a number of seconds"),
         ("KELR_CONTEXT", "nope", "no context 'nope'"),
+        ("KELR_LOG_INFO_API_KEY", "seventy", "KELR_LOG_INFO_API_KEY is 'seventy', which is no API key"),
+        ("KELR_LOG_INFO_API_KEY", "43", "cannot have the API key 43"),
     ],
 )
 def test_nonsense_in_the_environment(environ: dict[str, str], variable: str, value: str, words: str) -> None:
@@ -86,6 +119,9 @@ def test_nonsense_in_the_environment(environ: dict[str, str], variable: str, val
         ("contexts = 3", "contexts are tables"),
         ("[contexts.prod]\nbootstrap = 'x'", "has bootstrap, which kelr does not know"),
         ("[contexts.prod]\ncluster_id = 3", "cluster_id has to be text"),
+        ("[contexts.prod]\nlog_info_api_key = '70'", "log_info_api_key has to be a number"),
+        ("[contexts.prod]\nlog_info_api_key = true", "log_info_api_key has to be a number"),
+        ("[contexts.prod]\nlog_info_dialect = 3", "log_info_dialect has to be text"),
     ],
 )
 def test_broken_contexts_files(tmp_path: Path, text: str, words: str) -> None:

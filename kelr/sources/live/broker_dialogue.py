@@ -147,7 +147,7 @@ class BrokerDialogue:
     def _ends(self, batch: Sequence[PartitionState]) -> Dialogue[Ends]:
         """A log end, or why there is none, for each partition."""
         found: Ends = {}
-        if self._failure is None and self._log_info is not None and self._log_info.unusable is None:
+        if self._failure is None and self._log_info is not None and self._log_info.usable:
             told = yield from self._log_info.read(batch)
             if isinstance(told, Failure):
                 self._failure = told

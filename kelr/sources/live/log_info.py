@@ -48,6 +48,11 @@ class LogInfoReader:
     """The broker epoch of its last answer."""
     _batch: int = PARTITIONS_A_REQUEST
 
+    @property
+    def usable(self) -> bool:
+        """Whether this broker is asked at all."""
+        return self.unusable is None
+
     def read(self, partitions: Sequence[PartitionState]) -> Dialogue[Ends | Failure]:
         """What each log holds, or why it is not known; a partition that is missing has to be asked for otherwise.
 
@@ -55,7 +60,7 @@ class LogInfoReader:
         """
         found: Ends = {}
         pending = [one for one in partitions if one.topic_id is not None]
-        while pending and self.unusable is None:
+        while pending and self.usable:
             batch = pending[: self._batch]
             answer = yield Ask(_request(self.key, self.broker, batch), self.timeout_s)
             if isinstance(answer, Failure):
@@ -67,7 +72,7 @@ class LogInfoReader:
                 self.unusable = "no answer to this request: it names no broker epoch"
                 break
             answered = self._taken(batch, answer)
-            if self.unusable is not None:
+            if answered is None:
                 break
             if answered:
                 found.update(answered)
@@ -79,20 +84,19 @@ class LogInfoReader:
                 pending = pending[1:]
         return found
 
-    def _taken(self, batch: Sequence[PartitionState], answer: Message) -> Ends:
-        """What one answer settles; nothing where a smaller request is wanted."""
+    def _taken(self, batch: Sequence[PartitionState], answer: Message) -> Ends | None:
+        """What one answer settles: nothing where a smaller request is wanted; None where no request will help."""
         self.epoch = answer.broker_epoch
         entries = {
             (topic.topic_id, entry.partition): entry
             for topic in answer.topic_partition_log_info_list or ()
             for entry in topic.partition_log_info
         }
-        if any(error_name(entry.error_code) in _FALLS_BACK for entry in entries.values()):
-            self.unusable = next(
-                error for entry in entries.values() if (error := error_name(entry.error_code)) in _FALLS_BACK
-            )
-            return {}
-        if entries and len(batch) > 1 and all(error_name(entry.error_code) == _INVALID for entry in entries.values()):
+        errors = [error_name(entry.error_code) for entry in entries.values()]
+        self.unusable = next((error for error in errors if error in _FALLS_BACK), None)
+        if self.unusable is not None:
+            return None
+        if errors and len(batch) > 1 and set(errors) == {_INVALID}:
             return {}
         if self.registered_epoch is not None and self.epoch != self.registered_epoch:
             stale = f"answered with broker epoch {self.epoch}; the broker is registered with {self.registered_epoch}"
