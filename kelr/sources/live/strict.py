@@ -51,8 +51,10 @@ def decoded(kind: Message, data: memoryview, version: int) -> Message:
 def decoded_request(kind: Message, frame: bytes, version: int) -> Message:
     """A request with its header in front, as a broker gets it.
 
+    What follows it is passed over, as Kafka does: librdkafka sends more than belongs to a Metadata request.
+
     Raises:
-        MalformedError: as `decoded`.
+        MalformedError: the bytes are cut short, or make no sense.
     """
     data = memoryview(frame)
     if len(data) < _REQUEST_HEADER.size:
@@ -63,7 +65,8 @@ def decoded_request(kind: Message, frame: bytes, version: int) -> Message:
         raise MalformedError("the client id is cut short")
     if kind.flexible_version_q(version):
         _, at = _decode(_skip_tags, data, at)
-    return decoded(kind, data[at:], version)
+    message, _end = _decode(_decoder(kind[None], version), data[at:], 0)
+    return message
 
 
 def header_of(kind: Message, data: memoryview, version: int) -> tuple[int, int]:
