@@ -17,6 +17,7 @@ from kelr.lab.simulated.api import Api, Call, Message, Nodes, code
 from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED, cluster_operations, codes
 from kelr.lab.simulated.handlers.metadata import metadata, some_broker
 from kelr.lab.simulated.handlers.partitions import NO_LEADER
+from kelr.lab.simulated.handlers.seen import seen_by
 from kelr.lab.simulated.metadata_records import directory_id
 from kelr.lab.simulated.world import HOST, World
 
@@ -37,13 +38,14 @@ def describe_cluster(call: Call) -> Message:
     if own == _CONTROLLERS:
         nodes, controller = [_described(world, world.controller, fenced=False)], world.controller
     else:
+        seen = seen_by(world, call.node)
         fenced_too = call.version >= 2 and request.include_fenced_brokers
         nodes = [
             _described(world, broker, fenced=registration.fenced)
-            for broker, registration in sorted(world.brokers.items())
+            for broker, registration in sorted(seen.brokers.items())
             if fenced_too or not registration.fenced
         ]
-        controller = some_broker(world, call.node)
+        controller = some_broker(seen, call.node)
     return DescribeClusterResponse(
         version=call.version,
         error_code=0,
@@ -59,12 +61,11 @@ def describe_cluster(call: Call) -> Message:
 
 
 def _described(world: World, node: int, *, fenced: bool) -> Message:
-    registration = world.brokers.get(node)
     return DescribeClusterResponse.DescribeClusterBroker(
         broker_id=node,
         host=HOST,
         port=world.ports[node],
-        rack=None if registration is None else registration.rack,
+        rack=world.racks.get(node),
         is_fenced=fenced,
     )
 

@@ -145,7 +145,7 @@ def static_configs(world: World, node: int) -> Mapping[str, str]:
 
 def _of_node(world: World, node: int) -> Mapping[str, str]:
     role, listener = ("controller", "CONTROLLER") if node == world.controller else ("broker", "PLAINTEXT")
-    rack = world.brokers[node].rack if node in world.brokers else None
+    rack = world.racks.get(node)
     values = {
         "node.id": str(node),
         "broker.id": str(node),

@@ -13,8 +13,8 @@ from kelr.lab.simulated.api import Call, code
 from kelr.lab.simulated.handlers.authorized import DENIED, NOT_ASKED, TOPIC, operations
 from kelr.lab.simulated.handlers.encoding import NO_TAGS, int32, length, string
 from kelr.lab.simulated.handlers.partitions import is_internal, unknown_topic
+from kelr.lab.simulated.handlers.seen import Seen, seen_by
 from kelr.lab.simulated.handlers.topic_bytes import DESCRIBE, topic_bytes
-from kelr.lab.simulated.world import World
 
 NO_ID = UUID(int=0)
 _NO_THROTTLE = int32(0)
@@ -49,13 +49,12 @@ def describe(call: Call) -> bytes:
         # The whole request fails; its answer names the topics in it (DescribeTopicPartitionsRequest.getErrorResponse).
         return _encoded([_error(name, error, internal=False) for name in named], None)
     limit = max(1, min(call.world.spec.page_limit, request.response_partition_limit))
-    parts, following = page(call.world, named, cursor, limit)
-    return _encoded([_part(call.world, part) for part in parts], following)
+    seen = seen_by(call.world, call.node)
+    parts, following = page(seen, named, cursor, limit)
+    return _encoded([_part(seen, part) for part in parts], following)
 
 
-def page(
-    world: World, named: Collection[str], cursor: Cursor | None, limit: int
-) -> tuple[Sequence[Part], Cursor | None]:
+def page(seen: Seen, named: Collection[str], cursor: Cursor | None, limit: int) -> tuple[Sequence[Part], Cursor | None]:
     """What is in a page, and where the next one begins.
 
     Args:
@@ -63,22 +62,22 @@ def page(
         limit: the most partitions in it.
     """
     first = "" if cursor is None else cursor.topic
-    wanted = _in_order(named, first) if named else world.topics(first)
-    denied = [name for name in _in_order(named, first) if not world.allowed(TOPIC, "DESCRIBE", name)]
-    parts, following = _filled(world, wanted, cursor, limit)
+    wanted = _in_order(named, first) if named else seen.topics(first)
+    denied = [name for name in _in_order(named, first) if not seen.world.allowed(TOPIC, "DESCRIBE", name)]
+    parts, following = _filled(seen, wanted, cursor, limit)
     return [*parts, *(Part(name, error=DENIED[TOPIC]) for name in denied)], following
 
 
 def _filled(
-    world: World, wanted: Iterator[str], cursor: Cursor | None, limit: int
+    seen: Seen, wanted: Iterator[str], cursor: Cursor | None, limit: int
 ) -> tuple[Sequence[Part], Cursor | None]:
     parts: list[Part] = []
     for name in wanted:
-        if not world.allowed(TOPIC, "DESCRIBE", name):
+        if not seen.world.allowed(TOPIC, "DESCRIBE", name):
             continue
         if limit == 0:
             return parts, Cursor(name, 0)
-        count = world.partitions(name)
+        count = seen.partitions(name)
         if not count:
             parts.append(Part(name, error=unknown_topic(name)))
             continue
@@ -115,13 +114,13 @@ def _int32(number: int) -> int:
     return (number + 2**31) % 2**32 - 2**31
 
 
-def _part(world: World, part: Part) -> bytes:
+def _part(seen: Seen, part: Part) -> bytes:
     if part.error == DENIED[TOPIC]:
         return _error(part.topic, part.error, internal=False)
-    bits = operations(world, TOPIC, part.topic)
+    bits = operations(seen.world, TOPIC, part.topic)
     if part.error != "NONE":
         return _error(part.topic, part.error, internal=is_internal(part.topic), bits=bits)
-    return topic_bytes(world, DESCRIBE).topic(world, part.topic, part.begin, part.end, bits)
+    return topic_bytes(seen, DESCRIBE).topic(seen, part.topic, part.begin, part.end, bits)
 
 
 def _error(name: str, error: str, *, internal: bool, bits: int = NOT_ASKED) -> bytes:

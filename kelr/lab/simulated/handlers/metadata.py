@@ -6,18 +6,20 @@ Source: KafkaApis.handleTopicMetadataRequest and KRaftMetadataCache of Apache Ka
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from uuid import UUID
 
 from kafka.protocol.metadata import MetadataResponse
 
+from kelr.controller.state import Registration
 from kelr.lab.simulated.api import Call, Message, code
 from kelr.lab.simulated.handlers.authorized import DENIED, NOT_ASKED, TOPIC, cluster_operations, codes, operations
 from kelr.lab.simulated.handlers.encoding import NO_TAGS, int16, int32, int32s, length
 from kelr.lab.simulated.handlers.partitions import NO_LEADER, is_internal, offline, unknown_topic
+from kelr.lab.simulated.handlers.seen import Seen, seen_by
 from kelr.lab.simulated.handlers.topic_bytes import Ends, Form, topic_bytes
-from kelr.lab.simulated.world import HOST, World
+from kelr.lab.simulated.world import HOST
 from kelr.model import PartitionState
 
 NO_ID = UUID(int=0)
@@ -27,41 +29,36 @@ _NAMED_BY_ID = 12
 
 def metadata(call: Call) -> Message | bytes:
     """Live brokers, and the topics that were asked for; topics are never made by it."""
-    world, request = call.world, call.request
+    world, request, seen = call.world, call.request, seen_by(call.world, call.node)
     if any(_malformed(topic, call.version) for topic in request.topics or ()):
         return _malformed_answer(call)
     brokers = [
         MetadataResponse.MetadataResponseBroker(
-            node_id=broker, host=HOST, port=world.ports[broker], rack=world.brokers[broker].rack
+            node_id=broker, host=HOST, port=world.ports[broker], rack=world.racks.get(broker)
         )
-        for broker in live(world)
+        for broker in seen.live
     ]
     asked = 8 <= call.version <= 10 and bool(request.include_cluster_authorized_operations)
     answer = MetadataResponse(
         version=call.version,
         brokers=brokers,
         cluster_id=world.cluster_id,
-        controller_id=some_broker(world, call.node),
+        controller_id=some_broker(seen, call.node),
         topics=[],
         authorized_operations=codes(cluster_operations(world, asked=asked)),
     )
-    return _with_topics(answer, list(_topics(call)))
+    return _with_topics(answer, list(_topics(call, seen)))
 
 
-def live(world: World) -> list[int]:
-    """The brokers that are not fenced, in order."""
-    return sorted(broker for broker, registration in world.brokers.items() if not registration.fenced)
-
-
-def some_broker(world: World, node: int) -> int:
+def some_broker(seen: Seen, node: int) -> int:
     """The broker that a node names in the controller's place: any live one (KRaftMetadataCache.getRandomAliveBrokerId).
 
     Kafka throws dice for each answer; here each node always names the same one while the same brokers live.
     """
-    brokers = live(world)
+    brokers = seen.live
     if not brokers:
         return NO_LEADER
-    digest = hashlib.blake2b(f"{world.cluster_id}/{node}".encode(), digest_size=4).digest()
+    digest = hashlib.blake2b(f"{seen.world.cluster_id}/{node}".encode(), digest_size=4).digest()
     return brokers[int.from_bytes(digest, "big") % len(brokers)]
 
 
@@ -76,42 +73,41 @@ def _with_topics(answer: Message, topics: list[bytes]) -> bytes:
     return b"".join((empty[: at - len(none)], length(len(topics), flexible=flexible), *topics, empty[at:]))
 
 
-def _topics(call: Call) -> Iterator[bytes]:
+def _topics(call: Call, seen: Seen) -> Iterator[bytes]:
     world, wanted = call.world, call.request.topics
     if wanted is None or (call.version == 0 and not wanted):
-        for topic in world.topics():
+        for topic in seen.topics():
             if world.allowed(TOPIC, "DESCRIBE", topic):
-                yield _topic(call, topic)
+                yield _topic(call, seen, topic)
         return
     ids = [topic.topic_id for topic in wanted if topic.topic_id and topic.topic_id != NO_ID]
     if ids:
-        yield from _by_id(call, dict.fromkeys(ids))
+        yield from _by_id(call, seen, dict.fromkeys(ids))
         return
     for name in dict.fromkeys(topic.name for topic in wanted):
         if not world.allowed(TOPIC, "DESCRIBE", name):
             yield _failed(call, name, NO_ID, DENIED[TOPIC])
-        elif world.partitions(name):
-            yield _topic(call, name)
+        elif seen.partitions(name):
+            yield _topic(call, seen, name)
         else:
             yield _failed(call, name, NO_ID, unknown_topic(name))
 
 
-def _by_id(call: Call, ids: dict[UUID, None]) -> Iterator[bytes]:
+def _by_id(call: Call, seen: Seen, ids: dict[UUID, None]) -> Iterator[bytes]:
     for topic_id in ids:
         name = call.world.topic_of(topic_id)
-        if name is None:
+        if name is None or not seen.partitions(name):
             yield _failed(call, None, topic_id, "UNKNOWN_TOPIC_ID")
         elif not call.world.allowed(TOPIC, "DESCRIBE", name):
             yield _failed(call, None, topic_id, DENIED[TOPIC])
         else:
-            yield _topic(call, name)
+            yield _topic(call, seen, name)
 
 
-def _topic(call: Call, name: str) -> bytes:
-    world = call.world
+def _topic(call: Call, seen: Seen, name: str) -> bytes:
     asked = call.version >= 8 and call.request.include_topic_authorized_operations
-    bits = operations(world, TOPIC, name) if asked else NOT_ASKED
-    return topic_bytes(world, form(call.version)).topic(world, name, 0, world.partitions(name), bits)
+    bits = operations(call.world, TOPIC, name) if asked else NOT_ASKED
+    return topic_bytes(seen, form(call.version)).topic(seen, name, 0, seen.partitions(name), bits)
 
 
 def _failed(call: Call, name: str | None, topic_id: UUID, error: str) -> bytes:
@@ -159,14 +155,14 @@ def _malformed_answer(call: Call) -> bytes:
 def form(version: int) -> Form:
     """How a version encodes topics."""
 
-    def ends(world: World, state: PartitionState) -> Ends:
-        return _ends(world, state, version)
+    def ends(seen: Seen, state: PartitionState) -> Ends:
+        return _ends(seen.brokers, state, version)
 
     return Form(version >= 9, version >= 10, version >= 1, version >= 8, ends)
 
 
-def _ends(world: World, state: PartitionState, version: int) -> Ends:
-    brokers, replicas, isr = world.brokers, state.replicas, state.isr
+def _ends(brokers: Mapping[int, Registration], state: PartitionState, version: int) -> Ends:
+    replicas, isr = state.replicas, state.isr
     if version == 0:
         replicas = tuple(one for one in replicas if one in brokers and not brokers[one].fenced)
         isr = tuple(one for one in isr if one in brokers and not brokers[one].fenced)
@@ -181,7 +177,7 @@ def _ends(world: World, state: PartitionState, version: int) -> Ends:
         after.append(int32(state.leader_epoch))
     after += (int32s(replicas, flexible=flexible), int32s(isr, flexible=flexible))
     if version >= 5:
-        after.append(int32s(tuple(offline(world, state)), flexible=flexible))
+        after.append(int32s(tuple(offline(brokers, state)), flexible=flexible))
     if flexible:
         after.append(NO_TAGS)
     return int16(code(error)), b"".join(after)

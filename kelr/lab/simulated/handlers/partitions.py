@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-from kelr.lab.simulated.world import World
+from kelr.controller.state import Registration
 from kelr.model import PartitionState
 
 NO_LEADER = -1
@@ -39,10 +40,10 @@ def unknown_topic(topic: str) -> str:
     return "UNKNOWN_TOPIC_OR_PARTITION" if wrong_name(topic) is None else "INVALID_TOPIC_EXCEPTION"
 
 
-def offline(world: World, state: PartitionState) -> list[int]:
+def offline(brokers: Mapping[int, Registration], state: PartitionState) -> list[int]:
     """The replicas that brokers hold to be offline (KRaftMetadataCache.getOfflineReplicas).
 
     Those whose broker is not registered or fenced, or whose log directory failed.
     """
-    brokers, lost = world.brokers, state.offline_replicas or ()
+    lost = state.offline_replicas or ()
     return [one for one in state.replicas if one in lost or one not in brokers or brokers[one].fenced]

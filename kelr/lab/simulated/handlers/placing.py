@@ -98,6 +98,6 @@ def _striped(world: World, brokers: Sequence[int]) -> Sequence[int]:
     """Brokers so that neighbours are in different racks, as far as that goes."""
     racks: dict[str, list[int]] = {}
     for broker in sorted(brokers):
-        racks.setdefault(world.brokers[broker].rack or "", []).append(broker)
+        racks.setdefault(world.racks.get(broker, ""), []).append(broker)
     rows = zip_longest(*(racks[rack] for rack in sorted(racks)))
     return [broker for broker in chain.from_iterable(rows) if broker is not None]

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 from kelr.controller import ControllerState
 from kelr.lab.simulated.handlers.encoding import NO_TAGS, int16, int32, int32s, length, string
 from kelr.lab.simulated.handlers.partitions import NO_LEADER, is_internal, offline
+from kelr.lab.simulated.handlers.seen import Seen
 from kelr.lab.simulated.world import World
 from kelr.model import PartitionState, TopicPartition
 from kelr.simulation.alike import STAND_IN
@@ -38,7 +39,7 @@ class Form:
     has_id: bool
     has_internal: bool
     has_operations: bool
-    ends: Callable[[World, PartitionState], Ends]
+    ends: Callable[[Seen, PartitionState], Ends]
 
     def topic(
         self, name: str | None, topic_id: UUID, body: bytes, count: int, *, error: int, internal: bool, operations: int
@@ -69,36 +70,37 @@ class TopicBytes:
         self._bytes = 0
         self._numbers: list[bytes] = []
 
-    def topic(self, world: World, name: str, begin: int, end: int, operations: int) -> bytes:
+    def topic(self, seen: Seen, name: str, begin: int, end: int, operations: int) -> bytes:
         """A topic with its partitions from `begin` up to `end`."""
         count = max(0, end - begin)
-        body = self._body(world, name, begin, end) if count else b""
+        body = self._body(seen, name, begin, end) if count else b""
         return self.form.topic(
-            name, world.topic_id(name), body, count, error=0, internal=is_internal(name), operations=operations
+            name, seen.world.topic_id(name), body, count, error=0, internal=is_internal(name), operations=operations
         )
 
-    def _body(self, world: World, name: str, begin: int, end: int) -> bytes:
-        self._begin(world)
+    def _body(self, seen: Seen, name: str, begin: int, end: int) -> bytes:
+        self._begin(seen)
+        world = seen.world
         alike = world.alike.index(name) if world.is_alike(name) and name not in world.partly_alike else None
-        if (begin, end) != (0, world.partitions(name)):
-            return self._made(world, name, alike, begin, end)
+        if (begin, end) != (0, seen.partitions(name)):
+            return self._made(seen, name, alike, begin, end)
         key: int | str = name if alike is None else world.alike.kind(alike, 0)
         found = self._whole.get(key)
         if found is None:
-            found = self._made(world, name, alike, begin, end)
+            found = self._made(seen, name, alike, begin, end)
             self._keep(key, found)
         return found
 
-    def _begin(self, world: World) -> None:
+    def _begin(self, seen: Seen) -> None:
         """What was kept is of no use once the controller has written something."""
-        controller = world.running.cluster.controller
+        controller, world = seen.controller, seen.world
         if controller is self._of:
             return
         self._of, self._bytes = controller, 0
         self._whole.clear()
         stand_ins = range(len(world.alike.assignments)) if world.alike.topics else ()
         states = (controller.partitions[TopicPartition(STAND_IN, number)] for number in stand_ins)
-        self._kinds = [self.form.ends(world, state) for state in states]
+        self._kinds = [self.form.ends(seen, state) for state in states]
 
     def _keep(self, key: int | str, body: bytes) -> None:
         if len(body) > MOST_KEPT_BYTES:
@@ -109,12 +111,14 @@ class TopicBytes:
         self._whole[key] = body
         self._bytes += len(body)
 
-    def _made(self, world: World, name: str, alike: int | None, begin: int, end: int) -> bytes:
+    def _made(self, seen: Seen, name: str, alike: int | None, begin: int, end: int) -> bytes:
         pieces = []
         for first in range(begin, end, _AT_ONCE):
             last = min(end, first + _AT_ONCE)
             parts = (
-                self._one_by_one(world, name, first, last) if alike is None else self._dealt(world, alike, first, last)
+                self._one_by_one(seen, name, first, last)
+                if alike is None
+                else self._dealt(seen.world, alike, first, last)
             )
             pieces.append(b"".join([piece for before, number, after in parts for piece in (before, number, after)]))
         return b"".join(pieces)
@@ -125,14 +129,14 @@ class TopicBytes:
             before, after = kinds[number % len(kinds)]
             yield before, encoded, after
 
-    def _one_by_one(self, world: World, name: str, begin: int, end: int) -> Iterator[tuple[bytes, bytes, bytes]]:
-        known = world.running.cluster.controller.partitions
+    def _one_by_one(self, seen: Seen, name: str, begin: int, end: int) -> Iterator[tuple[bytes, bytes, bytes]]:
+        known = seen.controller.partitions
         for number, encoded in enumerate(self._encoded(begin, end), begin):
             address = TopicPartition(name, number)
             state = known.get(address)
             if state is None:
-                state = known[world.alike.stand_in(address) or address]
-            before, after = self.form.ends(world, state)
+                state = known[seen.world.alike.stand_in(address) or address]
+            before, after = self.form.ends(seen, state)
             yield before, encoded, after
 
     def _encoded(self, begin: int, end: int) -> list[bytes]:
@@ -142,20 +146,26 @@ class TopicBytes:
         return self._numbers[begin:end] if end <= len(self._numbers) else [int32(one) for one in range(begin, end)]
 
 
-_KEPT: WeakKeyDictionary[World, dict[Form, TopicBytes]] = WeakKeyDictionary()
+_KEPT: WeakKeyDictionary[World, dict[tuple[Form, bool], TopicBytes]] = WeakKeyDictionary()
 
 
-def topic_bytes(world: World, form: Form) -> TopicBytes:
-    """What is kept of this world in this form."""
-    return _KEPT.setdefault(world, {}).setdefault(form, TopicBytes(form))
+def topic_bytes(seen: Seen, form: Form) -> TopicBytes:
+    """What is kept of this world in this form, for those who see it as it is and for those who do not."""
+    return _KEPT.setdefault(seen.world, {}).setdefault((form, seen.outdated), TopicBytes(form))
 
 
 # DescribeTopicPartitions v0.
 
 
-def _describe_ends(world: World, state: PartitionState) -> Ends:
-    leader = state.leader if state.leader in world.brokers else None
-    lists = (state.replicas, state.isr, state.elr or (), state.last_known_elr or (), tuple(offline(world, state)))
+def _describe_ends(seen: Seen, state: PartitionState) -> Ends:
+    leader = state.leader if state.leader in seen.brokers else None
+    lists = (
+        state.replicas,
+        state.isr,
+        state.elr or (),
+        state.last_known_elr or (),
+        tuple(offline(seen.brokers, state)),
+    )
     after = [int32(NO_LEADER if leader is None else leader), int32(state.leader_epoch)]
     return int16(0), b"".join([*after, *(int32s(one, flexible=True) for one in lists), NO_TAGS])
 
