@@ -136,7 +136,7 @@ def _no_quorum(index: int) -> Message:
 
 
 def _quorum(world: World) -> Message:
-    end = quorum_offset(world)
+    end = world.metadata.end
     observers = [one for one in world.brokers if world.listens(one) and world.running.linked(one, world.controller)]
     return DescribeQuorumResponse.TopicData.PartitionData(
         partition_index=0,
@@ -148,11 +148,6 @@ def _quorum(world: World) -> Message:
         current_voters=[_quorum_member(world, world.controller, end)],
         observers=[_quorum_member(world, broker, end) for broker in sorted(observers)],
     )
-
-
-def quorum_offset(world: World) -> int:
-    """Where the metadata log ends."""
-    return world.metadata.end
 
 
 def _quorum_member(world: World, node: int, end: int) -> Message:
