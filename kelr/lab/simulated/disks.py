@@ -9,9 +9,7 @@ CleanShutdownFileHandler and MetaProperties of Apache Kafka.
 
 from __future__ import annotations
 
-import base64
 import fcntl
-import hashlib
 import json
 import os
 import shutil
@@ -24,6 +22,7 @@ from typing import Self
 
 from kelr.errors import UsageError
 from kelr.lab.simulated.contents import Batch
+from kelr.lab.simulated.metadata_records import directory_id
 from kelr.lab.simulated.replicas import EpochStart, epochs
 from kelr.lab.simulated.world import World, id_text
 from kelr.model import TopicPartition
@@ -141,9 +140,8 @@ def _base(world: World, log: SimulatedLog) -> int:
 
 
 def _meta_properties(world: World, broker: int, directory: Path) -> None:
-    digest = hashlib.blake2b(f"{world.cluster_id}/{broker}".encode(), digest_size=16).digest()
-    directory_id = base64.urlsafe_b64encode(digest).rstrip(b"=").decode("ascii")
-    lines = ("version=1", f"cluster.id={world.cluster_id}", f"node.id={broker}", f"directory.id={directory_id}", "")
+    own = id_text(directory_id(world.cluster_id, broker))
+    lines = ("version=1", f"cluster.id={world.cluster_id}", f"node.id={broker}", f"directory.id={own}", "")
     (directory / META_PROPERTIES).write_text("\n".join(lines), encoding="utf-8")
 
 

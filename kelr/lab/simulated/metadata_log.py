@@ -19,11 +19,12 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from kelr.controller import Configs, ControllerFailedOver, ControllerState, RecoveryEvent, Stepped, events
+from kelr.controller import ControllerFailedOver, ControllerState, RecoveryEvent, Stepped, events
 from kelr.controller.reach import NONE
 from kelr.lab.simulated import metadata_records as made
 from kelr.lab.simulated.batches import NewRecord, encoded, placed
-from kelr.lab.simulated.metadata_records import BROKER, TOPIC, Record
+from kelr.lab.simulated.metadata_configs import WrittenConfigs
+from kelr.lab.simulated.metadata_records import Record
 from kelr.model import ELR_FEATURE, METADATA_FEATURE, PartitionState, TopicPartition
 from kelr.simulation.alike import STAND_IN
 
@@ -39,8 +40,6 @@ MOST_RECORDS = 10_000
 """The most records of one batch (QuorumController.MAX_RECORDS_PER_BATCH)."""
 MOST_BYTES = 8 * 1024 * 1024
 """The most bytes of one answer, but for a single batch that is longer (KafkaRaftClient.MAX_FETCH_SIZE_BYTES)."""
-
-MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 
 _recorded = attrgetter(
     "leader",
@@ -89,10 +88,11 @@ class MetadataLog:
         self._partitions: dict[TopicPartition, PartitionState] = {}
         self._topics: dict[str, UUID] = {}
         self._removed: set[str] = set()
-        self._configs: dict[tuple[int, str, str], str] = {}
+        self._configs = WrittenConfigs()
         self._alike: dict[TopicPartition, list[TopicPartition]] = self._of_stand_ins()
         self._compared = -1
-        self._append([made.feature(METADATA_FEATURE, made.METADATA_VERSION)])
+        self._level = made.metadata_version(world.spec.rules)
+        self._append([made.feature(METADATA_FEATURE, self._level)])
         if self._state.rules.elr:
             self._append([made.feature(ELR_FEATURE, 1)])
         self._compare()
@@ -149,8 +149,8 @@ class MetadataLog:
         records = [*self._features(before, after), *self._brokers(before, after, early=True)]
         if isinstance(event, events.TopicCreated) and done.error == NONE:
             records += self._created(event)
-        cleared = self._cleared(event, before) if done.error == NONE else []
-        records += [*self._levels(before, after, event), *cleared]
+        cleared = self._configs.cleared_elr(event, before) if done.error == NONE else []
+        records += [*self._configs.changed(before, after, event, self._topics), *cleared]
         records += self._changed(done, silent=bool(cleared))
         records += self._brokers(before, after, early=False)
         if isinstance(event, events.TopicDeleted) and done.error == NONE:
@@ -167,7 +167,7 @@ class MetadataLog:
     def _compare(self) -> None:
         """Write what no step has told of."""
         world = self._world
-        if self._compared == world.running.changes and self._configs_of_world() == self._told_configs():
+        if self._compared == world.running.changes and not self._configs.differ(world):
             return
         self._compared = world.running.changes
         before, after = self._state, world.running.cluster.controller
@@ -175,8 +175,8 @@ class MetadataLog:
         records = [*self._features(before, after)]
         records += [*self._brokers(before, after, early=True), *self._brokers(before, after, early=False)]
         records += self._partitions_that_differ(after)
-        records += self._levels(before, after, None)
-        records += self._other_configs()
+        records += self._configs.changed(before, after, None, self._topics)
+        records += self._configs.others(world)
         self._append(records)
 
     # Features and brokers.
@@ -208,6 +208,7 @@ class MetadataLog:
         return made.broker_registered(
             broker,
             after.brokers[broker],
+            self._level,
             cluster_id=world.cluster_id,
             host=HOST,
             port=world.ports.get(broker),
@@ -253,9 +254,7 @@ class MetadataLog:
         self._removed.add(topic)
         for address in [address for address in self._partitions if address.topic == topic]:
             del self._partitions[address]
-        # Its configs go with it, without records of their own (ReplicationControlManager.replay(RemoveTopicRecord)).
-        for key in [key for key in self._configs if key[:2] == (TOPIC, topic)]:
-            del self._configs[key]
+        self._configs.forget_topic(topic)
         yield made.topic_removed(topic_id)
 
     def _partitions_that_differ(self, after: ControllerState) -> Iterator[Record]:
@@ -287,74 +286,3 @@ class MetadataLog:
                 address = TopicPartition(topic, number)
                 found.setdefault(alike.stand_in(address) or address, []).append(address)
         return found
-
-    # Configs.
-
-    def _cleared(self, event: events.Event | RecoveryEvent | None, before: ControllerState) -> list[Record]:
-        """A record of min.insync.replicas brings the end of ELRs with it (createClearElrRecordsAsNeeded); KIP-966
-        clears partition by partition, where min ISR is met."""
-        if before.rules.kip966 or not before.rules.elr or not _writes_min_isr(event, before):
-            return []
-        assert isinstance(event, events.ConfigWritten | events.ConfigDeleted)
-        return [made.elr_cleared(event.topic)]
-
-    def _levels(
-        self, before: ControllerState, after: ControllerState, event: events.Event | RecoveryEvent | None
-    ) -> Iterator[Record]:
-        """The two configs that the state machine knows; one that is written again cluster-wide is told again."""
-        if after.cluster is not before.cluster or event is not None:
-            again = isinstance(event, events.ConfigWritten) and event.topic is None and event.min_isr is not None
-            yield from self._level(BROKER, "", after.cluster, again=again)
-        if after.topics is not before.topics:
-            for topic in sorted({*before.topics, *after.topics}):
-                told = topic in self._topics and not (isinstance(event, events.TopicDeleted) and event.topic == topic)
-                if told and before.topics.get(topic) != after.topics.get(topic):
-                    yield from self._level(TOPIC, topic, after.topics.get(topic, Configs()))
-
-    def _level(self, kind: int, resource: str, configs: Configs, *, again: bool = False) -> Iterator[Record]:
-        unclean = configs.unclean_leader_election
-        values = {
-            MIN_ISR: None if configs.min_isr is None else str(configs.min_isr),
-            UNCLEAN: None if unclean is None else str(unclean).lower(),
-        }
-        for name, value in values.items():
-            yield from self._config((kind, resource, name), value, again=again and name == MIN_ISR)
-
-    def _config(self, key: tuple[int, str, str], value: str | None, *, again: bool = False) -> Iterator[Record]:
-        if self._configs.get(key) == value and not again:
-            return
-        if value is None:
-            del self._configs[key]
-        else:
-            self._configs[key] = value
-        yield made.config(*key, value)
-
-    def _other_configs(self) -> Iterator[Record]:
-        told, now = self._told_configs(), self._configs_of_world()
-        for key in sorted({*told, *now}):
-            yield from self._config(key, now.get(key))
-
-    def _told_configs(self) -> dict[tuple[int, str, str], str]:
-        return {key: value for key, value in self._configs.items() if key[2] not in {MIN_ISR, UNCLEAN}}
-
-    def _configs_of_world(self) -> dict[tuple[int, str, str], str]:
-        """Configs that the state machine does not know."""
-        world = self._world
-        levels = ((TOPIC, world.topic_configs), (BROKER, world.broker_configs))
-        return {
-            (kind, resource, name): value
-            for kind, resources in levels
-            for resource, configs in resources.items()
-            for name, value in configs.items()
-            if name not in {MIN_ISR, UNCLEAN}
-        }
-
-
-def _writes_min_isr(event: events.Event | RecoveryEvent | None, before: ControllerState) -> bool:
-    """Whether a record of min.insync.replicas is written: a value that a topic has already is not written again."""
-    if isinstance(event, events.ConfigWritten):
-        level = before.topics.get(event.topic or "", Configs())
-        return event.min_isr is not None and (event.topic is None or event.min_isr != level.min_isr)
-    if isinstance(event, events.ConfigDeleted):
-        return event.min_isr and (event.topic is None or before.topics.get(event.topic, Configs()).min_isr is not None)
-    return False

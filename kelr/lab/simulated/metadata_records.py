@@ -17,9 +17,12 @@ from kelr.model import ELR_FEATURE, METADATA_FEATURE, PartitionState
 
 TOPIC, BROKER = 2, 4
 """Kinds of resources that have configs (ConfigResource.Type)."""
-METADATA_VERSION = 29
-"""4.3-IV0's number; the newest that a released broker supports."""
-_OLDEST_METADATA_VERSION = 7
+_OLDER_METADATA_VERSIONS = {"elr-4.0": 25, "elr-4.1.0": 27, "elr-4.1": 29}
+_METADATA_VERSION = 30
+OLDEST_METADATA_VERSION = 7
+"""3.3-IV3, the oldest that Kafka 4 can run with (MetadataVersion.MINIMUM_VERSION)."""
+_CORDONS = 30
+"""The metadata.version from which on registrations tell of cordoned directories (isCordonedLogDirsSupported)."""
 _NOBODY = -1
 _LISTENER = "PLAINTEXT"
 _NEVER_LISTENED = 9
@@ -35,26 +38,41 @@ class Record:
     fields: Mapping[str, Any]
 
 
+def metadata_version(rules: str) -> int:
+    """The metadata.version of the newest Kafka that elects by this rule set: clients tell versions by it.
+
+    Source: MetadataVersion.LATEST_PRODUCTION of 4.0 (4.0-IV3), 4.1 (4.1-IV1), 4.2 (4.2-IV1) and 4.3 (4.3-IV0).
+    """
+    return _OLDER_METADATA_VERSIONS.get(rules, _METADATA_VERSION)
+
+
 def feature(name: str, level: int) -> Record:
     return Record("FeatureLevelRecord", 0, {"name": name, "feature_level": level})
 
 
 def broker_registered(
-    broker: int, registration: Registration, *, cluster_id: str, host: str, port: int | None, rack: str | None
+    broker: int,
+    registration: Registration,
+    level: int,
+    *,
+    cluster_id: str,
+    host: str,
+    port: int | None,
+    rack: str | None,
 ) -> Record:
-    """A broker's incarnation, in the state that the controller has it in."""
+    """A broker's incarnation, in the state that the controller has it in; it supports this metadata.version."""
     endpoint = {"name": _LISTENER, "host": host, "port": port or _NEVER_LISTENED, "security_protocol": 0}
     features = [
         {"name": ELR_FEATURE, "min_supported_version": 0, "max_supported_version": 1},
         {
             "name": METADATA_FEATURE,
-            "min_supported_version": _OLDEST_METADATA_VERSION,
-            "max_supported_version": METADATA_VERSION,
+            "min_supported_version": OLDEST_METADATA_VERSION,
+            "max_supported_version": level,
         },
     ]
     return Record(
         "RegisterBrokerRecord",
-        4,
+        4 if level >= _CORDONS else 3,
         {
             "broker_id": broker,
             "incarnation_id": _made(f"{cluster_id}/incarnation/{broker}/{registration.epoch}"),

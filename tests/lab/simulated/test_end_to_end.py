@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from kelr.commands.main import main
+from kelr.controller import RULE_SETS
 from kelr.lab.simulated.connection import Connection
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.world import World
@@ -265,3 +266,14 @@ def test_the_controller_elects_by_itself_whom_kelr_said_that_it_would(kelr: Kelr
         eventually(server, led_by(2))
         (led,) = told(kelr, server, "explain", "orders:0")
         assert (led["situation"], led["leader"]) == ("healthy", 2)
+
+
+@pytest.mark.parametrize(
+    ("rules", "found"),
+    [(rules, "elr-4.1" if rules == "elr-4.1.0" else rules) for rules in RULE_SETS if not rules.startswith("kip966")],
+)
+def test_kelr_finds_by_itself_which_rules_a_cluster_runs(kelr: Kelr, rules: str, found: str) -> None:
+    """Kafka's software is told by its metadata.version, by which 4.1.0 is like 4.1.1."""
+    with cluster(rules) as server:
+        (decision,) = told(kelr, server, "explain", "orders:0")
+        assert decision["rules"] == found

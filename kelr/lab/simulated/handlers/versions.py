@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from kelr.lab.simulated.api import Api, Apis, Call, Message, Nodes
+from kelr.lab.simulated.metadata_records import OLDEST_METADATA_VERSION, metadata_version
 from kelr.lab.simulated.world import World
 from kelr.messages.dialects import ANNOUNCING_FEATURE, Dialect
-from kelr.model import ELR_FEATURE
-
-METADATA_VERSION = 30
-"""The number of 4.3-IV0, which Kafka 4.3.1 runs with."""
+from kelr.model import ELR_FEATURE, METADATA_FEATURE
 
 
 def api_versions(table: Apis) -> Sequence[Api]:
@@ -42,10 +40,14 @@ def api_versions(table: Apis) -> Sequence[Api]:
 
 
 def _features(answer: Message, world: World, version: int) -> None:
-    levels = {"metadata.version": METADATA_VERSION, ELR_FEATURE: int(world.running.cluster.controller.rules.elr)}
+    levels = {
+        METADATA_FEATURE: metadata_version(world.spec.rules),
+        ELR_FEATURE: int(world.running.cluster.controller.rules.elr),
+    }
+    oldest = {METADATA_FEATURE: OLDEST_METADATA_VERSION}
     supported, finalized = ApiVersionsResponse.SupportedFeatureKey, ApiVersionsResponse.FinalizedFeatureKey
     answer.supported_features = [
-        supported(version=version, name=name, min_version=0, max_version=max(level, 1))
+        supported(version=version, name=name, min_version=oldest.get(name, 0), max_version=max(level, 1))
         for name, level in levels.items()
     ]
     if world.spec.api_key is not None:
