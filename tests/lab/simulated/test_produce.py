@@ -178,7 +178,7 @@ def test_who_waits_for_no_answer_gets_none_and_loses_the_connection_for_what_is_
         (lambda _data: None, "INVALID_RECORD"),
         (lambda data: patched(data, ">h", 21, 0x20), "INVALID_RECORD"),
         (lambda data: patched(data, ">i", 57, 9), "INVALID_RECORD"),
-        (lambda data: patched(data, ">h", 21, 0x02), "INVALID_RECORD"),
+        (lambda data: patched(data, ">h", 21, 0x02), "UNKNOWN_SERVER_ERROR"),
         (lambda data: patched(data, ">h", 21, 0x10), "TRANSACTIONAL_ID_AUTHORIZATION_FAILED"),
         (lambda _data: batch(0, 40_000), "MESSAGE_TOO_LARGE"),
     ],
