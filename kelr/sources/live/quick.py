@@ -10,6 +10,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from kelr.sources.connection import ConnectionSettings
@@ -117,8 +118,8 @@ class QuickTransport:
         def attempt(node: NodeId) -> None:
             connection, answers = self._asked(node, None, [request()], time.monotonic() + timeout_s)
             heard.put((node, connection, answers[0]))
-            if over.is_set() and connection is not None:
-                connection.close()
+            if over.is_set():
+                _close_all(heard)
 
         for node in nodes[1:]:
             threading.Thread(target=attempt, args=(node,), daemon=True).start()
@@ -131,6 +132,7 @@ class QuickTransport:
             node, connection, answer = heard.get()
             if not isinstance(answer, Failure):
                 over.set()
+                _close_all(heard)
                 if connection is not None:
                     self._connections[node] = connection
                 return node, answer
@@ -193,3 +195,12 @@ class QuickTransport:
             if self._brokers:
                 self._other.add_nodes(self._brokers)
         return self._other
+
+
+def _close_all(late: queue.SimpleQueue[tuple[NodeId, Plain | None, Answer]]) -> None:
+    """End the connections in there. Who puts one in looks afterwards whether it is over, so that none is left."""
+    with suppress(queue.Empty):
+        while True:
+            connection = late.get_nowait()[1]
+            if connection is not None:
+                connection.close()
