@@ -143,6 +143,8 @@ def parts_from(follower: SimulatedLog, leader: SimulatedLog) -> int:
     last = follower.end - 1 - leader.start
     if follower.records and 0 <= last < len(leader.records) and leader.records[last] == follower.records[-1]:
         return follower.end
+    if not follower.records or not leader.records:
+        return min(follower.end, leader.end)
     agreed = agreement(follower.answer(0), leader.answer(1))
     return min(follower.end, leader.end) if agreed is None else agreed
 
