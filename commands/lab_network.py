@@ -28,7 +28,7 @@ Topic = Annotated[
 _AMOUNTS = {
     "delay": "milliseconds",
     "truncate": "bytes",
-    "error": "a number of Kafka's errors",
+    "error": "the number or name of an error of Kafka",
     "slow": "bytes a second",
 }
 
@@ -82,10 +82,10 @@ def fault(
         ),
     ] = None,
     amount: Annotated[
-        int | None,
+        str | None,
         typer.Argument(
             metavar="[AMOUNT]",
-            help="Milliseconds, bytes, the number of an error, or bytes a second: see above.",
+            help="Milliseconds, bytes, an error's number or name, or bytes a second: see above.",
             show_default=False,
         ),
     ] = None,
@@ -111,7 +111,7 @@ def fault(
       close         it is not carried out, and the connection ends
       garble        the answer is noise
       truncate N    the answer ends after N bytes, and the connection with it
-      error N       not carried out; every error code of the answer is N
+      error ERROR   not carried out; every error code of the answer is this
       slow N        the answer comes with N bytes a second
 
     The first fault that fits a request strikes it. `kelr lab status` lists them.
@@ -119,7 +119,7 @@ def fault(
     Examples:
       kelr lab fault delay 5000 --node 2
       kelr lab fault drop --api ElectLeaders --times 1
-      kelr lab fault error 41 --api ElectLeaders
+      kelr lab fault error NOT_CONTROLLER --api ElectLeaders
       kelr lab fault --clear
     """
     lab = simulated(directory, "fault")
@@ -133,7 +133,7 @@ def fault(
     if amount is None and kind.lower() in _AMOUNTS:
         raise UsageError(f"{kind} needs an amount: {_AMOUNTS[kind.lower()]}", next_step=f"kelr lab fault {kind} 100")
     at = None if node is None else node_of(lab, node)
-    lab.fault(kind, amount or 0, node=at, api=api, skip=skip, times=times)
+    lab.fault(kind, 0 if amount is None else _amount(kind, amount), node=at, api=api, skip=skip, times=times)
     where = "" if at is None else f" at {node_text(lab, at)}"
     output.note(f"{kind} strikes {api or 'every request'}{where}")
 
@@ -195,6 +195,20 @@ def advance(
     lab = simulated(directory, "advance")
     lab.advance(milliseconds)
     output.note(f"{milliseconds} ms have passed")
+
+
+def _amount(kind: str, given: str) -> int:
+    """The number; for an error its name does, too."""
+    if given.isdecimal():
+        return int(given)
+    if kind.lower() == "error":
+        from kelr.lab.simulated.api import code  # noqa: PLC0415 - brings kafka-python along
+
+        try:
+            return code(given.upper())
+        except KeyError:
+            raise UsageError(f"Kafka has no error {given}", next_step="give its number, or a name") from None
+    raise UsageError(f"the amount of {kind} is {given!r}, and no whole number", next_step=f"kelr lab fault {kind} 100")
 
 
 def _two(nodes: list[str]) -> tuple[str, str]:

@@ -61,6 +61,7 @@ def node_text(lab: SimulatedLab, node: int) -> str:
 def show(output: Output, lab: Lab | SimulatedLab) -> None:
     """What runs, and what was done to it."""
     from kelr.view.lab import lab_head, rehearsal_lines, status_view  # noqa: PLC0415 - not for --help
+    from kelr.view.table import wrap  # noqa: PLC0415
 
     status = lab.status()
     if output.format.for_people:
@@ -72,7 +73,8 @@ def show(output: Output, lab: Lab | SimulatedLab) -> None:
         listing.add(status.nodes)
     if output.format.for_people and status.rehearsal is not None:
         for line in rehearsal_lines(status.rehearsal):
-            output.line(line)
+            for piece in wrap(line, output.width or 120):
+                output.line(piece)
     if not status.ready:
         output.note("this lab is starting, or was killed while it did; 'kelr lab down' ends it")
 

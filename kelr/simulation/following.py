@@ -112,13 +112,14 @@ class Following(Ground):
             if leader is None or not self.linked(leader, self.controller):
                 continue
             reached, replication = self._in_reach(state, leader), self.cluster.replication[address]
-            joining = {
+            joining = [
                 one
                 for one in reached
                 if one not in state.isr and controller.active(one) and caught_up(replication, one)
-            }
+            ]
             if joining:
-                grown[address] = tuple(one for one in state.replicas if one in joining or one in state.isr)
+                # In the order in which they joined, as Partition.expandIsr has it; not in that of the assignment.
+                grown[address] = (*state.isr, *joining)
         return grown
 
     def _report(self, isrs: dict[TopicPartition, tuple[int, ...]]) -> None:

@@ -22,7 +22,7 @@ from kelr.lab.simulated import channel
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.state import SNAPSHOT_FILE, SimulatedState, load_simulated
 from kelr.lab.spec import CONTROLLER_ID
-from kelr.lab.state import ProcessRecord, claim_directory, locked, save_state
+from kelr.lab.state import STATE_FILE, ProcessRecord, claim_directory, locked, save_state
 from kelr.lab.status import LabStatus, NodeStatus, Rehearsal
 from kelr.lab.tail import CutTail
 from kelr.lab.teardown import file_errors, take_down
@@ -239,6 +239,7 @@ class SimulatedLab(Observed):
         """
         self.ask("no-faults")
         self.ask("heal")
+        self.notice(*self.brokers)
         for broker in self.brokers:
             self.ask("clear", broker=broker)
             self.ask("go-on", broker=broker)
@@ -357,13 +358,12 @@ class SimulatedLab(Observed):
             self._state = replace(self._state, ready=True)
             save_state(self.directory, self._state)
         report(f"up: {self.bootstrap_servers}")
-        for assumption in self.ask("status")["assumptions"]:
-            report(f"assumed: {assumption}")
 
     def _spawn(self) -> ProcessRecord:
         """Start the process, in a session of its own."""
         marks = (processes.lab_property(self.lab_id), processes.node_property(self.controller))
-        command = (sys.executable, "-m", "kelr.lab.simulated.process", str(self.directory), *marks)
+        # By a file in the directory, so that the process is found where lab.json is damaged (`processes.all_under`).
+        command = (sys.executable, "-m", "kelr.lab.simulated.process", str(self.directory / STATE_FILE), *marks)
         return processes.spawn(command, self.directory / _OUTPUT)
 
     def _wait_until_it_answers(self) -> None:

@@ -1,6 +1,6 @@
-"""The process of a simulated lab: ``python -m kelr.lab.simulated.process DIRECTORY LAB_PROPERTY NODE_PROPERTY``.
+"""The process of a simulated lab: ``python -m kelr.lab.simulated.process LAB_JSON LAB_PROPERTY NODE_PROPERTY``.
 
-It is made from the lab.json of the directory, serves until SIGTERM or the verb ``down``, and writes what breaks in it
+It is made from lab.json, serves until SIGTERM or the verb ``down``, and writes what breaks in it
 to its standard error, which whoever starts it sends to a file in the lab's directory.
 """
 
@@ -66,9 +66,9 @@ def _disks(directory: Path, state: SimulatedState, server: Server) -> DiskKeeper
     return DiskKeeper(server, {broker: state.log_directory(directory, broker) for broker in state.brokers})
 
 
-def main(directory: str, *_marks: str) -> None:
-    """Serve the lab of a directory; an error is told in a line."""
-    place = Path(directory)
+def main(lab_json: str, *_marks: str) -> None:
+    """Serve the lab of a lab.json; an error is told in a line."""
+    place = Path(lab_json).parent
     try:
         asyncio.run(serve(place, load_simulated(place)))
     except KelrError as error:
