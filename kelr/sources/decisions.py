@@ -83,7 +83,7 @@ def page_snapshot(source: Source, page: Page, clock_ms: Callable[[], int]) -> Sn
     return Snapshot(
         taken_at_ms=source.taken_at_ms if source.taken_at_ms is not None else clock_ms(),
         cluster=source.cluster(),
-        partitions=page.partitions,
+        partitions=tuple(page.partitions),
         configs=source.topic_configs(sorted({state.topic for state in page.partitions})),
         topic_errors=page.topic_errors,
         first_partition_replicas=page.first_partition_replicas,

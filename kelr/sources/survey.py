@@ -100,7 +100,7 @@ def survey(
     for page in _pages(source, unwanted, selection, page_size, start):
         topics = topics_of(page.partitions)
         configs = _configs_of(source, topics, configs)
-        first_replicas = {**{t: n for t, n in first_replicas.items() if t in topics}, **page.first_partition_replicas}
+        first_replicas = _still_needed({**first_replicas, **page.first_partition_replicas}, topics)
         if isinstance(page.partitions, Rows) and limit is None:
             result = _filtered_rows(page, page.partitions, judges, configs, first_replicas)
         else:
@@ -110,6 +110,13 @@ def survey(
         if result.cut_at is not None:
             return
         left = None if left is None else left - len(result.partitions)
+
+
+def _still_needed(first_replicas: Mapping[str, int], topics: Mapping[str, None]) -> dict[str, int]:
+    """The replica counts of a page's topics, and of the last topic that any page told of: it may go on in the next one,
+    although nothing of it was kept so far."""
+    last = max(first_replicas, default=None)
+    return {topic: count for topic, count in first_replicas.items() if topic in topics or topic == last}
 
 
 def _pages(

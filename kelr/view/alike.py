@@ -133,7 +133,10 @@ class AlikeRows(Generic[RowT]):
         if has_id and self._ends_with_id:
             topic_id = run.topic_id or ""
         numbered = zip(run.numbers, run.leader_epochs, parts, strict=True)
-        return [f"{name + str(number):<{first}}{one}{epoch:>{wide}}{two}{topic_id}" for number, epoch, (one, two) in numbered]
+        return [
+            f"{name + str(number):<{first}}{one}{epoch:>{wide}}{two}{topic_id}"
+            for number, epoch, (one, two) in numbered
+        ]
 
     _ends_with_id = False
 

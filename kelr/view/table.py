@@ -158,7 +158,9 @@ class Table(Generic[RowT]):
     def alike_cells(self, row: RowT) -> tuple[list[str], list[int]]:
         """The texts of a row's cells in a pipe, and the columns' widths; those on the right have negative ones."""
         cells = [written(cell_text(column, row), color=False) for column in self._columns]
-        return cells, [-width if column.right else width for column, width in zip(self._columns, self._widths, strict=True)]
+        return cells, [
+            -width if column.right else width for column, width in zip(self._columns, self._widths, strict=True)
+        ]
 
 
 def fits(columns: Sequence[Column[RowT]], rows: Sequence[RowT], width: int) -> bool:

@@ -41,6 +41,7 @@ class ConfigReader:
         if version < _LEAST_FLEXIBLE:
             results = codec(_RESPONSE, version).decode(body).results
             return {result.resource_name: self._meaning(result) for result in results}
+        found: dict[str, TopicConfig]
         found, end = decoded(lambda data, at: self._results(data, at, version), body, 4)
         if end != len(body):
             raise WireError("the answer has another length than it says")

@@ -49,7 +49,7 @@ class Kinds(dict[tuple[bytes, bytes], Kind[PartitionState]]):
             known.
     """
 
-    def __init__(self, elr_enabled: bool | None, adding: tuple[int, ...] | None) -> None:  # noqa: FBT001
+    def __init__(self, elr_enabled: bool | None, adding: tuple[int, ...] | None) -> None:
         self._elr_enabled = elr_enabled
         self._adding = adding
 
@@ -79,7 +79,7 @@ class Kinds(dict[tuple[bytes, bytes], Kind[PartitionState]]):
         )
 
 
-def kinds_of(elr_enabled: bool | None, reassignments: Reassignments) -> Kinds:  # noqa: FBT001
+def kinds_of(elr_enabled: bool | None, reassignments: Reassignments) -> Kinds:
     """An empty table for a reading."""
     return Kinds(elr_enabled, None if reassignments.error is not None else ())
 

@@ -7,7 +7,6 @@ with a pattern lists all topics and is filtered as the pages come.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from kelr.errors import ConnectError, UnsupportedError
 from kelr.model import PartitionState, Selection, TopicError, TopicPartition

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kelr.sources.live.failures import REFUSED, socket_words
@@ -108,8 +109,8 @@ class Plain:
         answers: list[Answer] = []
         try:
             sent = [self._send(question, deadline) for question in questions]
-            for one in sent:
-                answers.append(one if not isinstance(one, _Sent) else self._answer(one, deadline))
+            # One by one: those that came before the connection broke are answers.
+            answers.extend(self._answer(one, deadline) if isinstance(one, _Sent) else one for one in sent)
         except _NoAnswerError as error:
             self.broken = True
             answers += [error.failure] * (len(questions) - len(answers))
@@ -137,7 +138,9 @@ class Plain:
             body = self._body(sent, deadline)
             if body[:2] == struct.pack(">h", _UNSUPPORTED_VERSION):
                 known = _read("ApiVersionsResponse", 0, body).api_keys
-                newest = next((api.max_version for api in known if api.api_key == schema("ApiVersionsRequest")["apiKey"]), 0)
+                newest = next(
+                    (api.max_version for api in known if api.api_key == schema("ApiVersionsRequest")["apiKey"]), 0
+                )
                 sent = self._sent(question, min(newest, sent.version), deadline)
                 body = self._body(sent, deadline)
             version = 0 if body[:2] != b"\x00\x00" else sent.version
@@ -214,7 +217,7 @@ class Plain:
         held = self._buffer
         while len(held) < size:
             want = min(_PIECE_BYTES, max(1 << 16, size - len(held)))
-            piece = self._guarded(deadline, lambda want=want: self._socket.recv(want))
+            piece: bytes = self._guarded(deadline, partial(self._socket.recv, want))
             if not piece:
                 raise _NoAnswerError(Failure(FailureKind.UNREACHABLE, "connection closed"))
             held += piece

@@ -264,7 +264,7 @@ class _Shape:
                 return members
             return lambda value: b"\xff" if value is None else b"\x01" + members(value)
         if kind == "string":
-            return lambda value: self._text(value)
+            return self._text
         if kind == "uuid":
             return lambda value: bytes(16) if value is None else value.bytes
         return struct.Struct(_NUMBERS[kind]).pack

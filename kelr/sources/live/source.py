@@ -32,8 +32,8 @@ from kelr.sources.live.requests import DESCRIBE_TOPIC_PARTITIONS_KEY, api_versio
 from kelr.sources.live.tail import TailReader
 from kelr.sources.live.topic_configs import config_reader, read_topic_configs
 from kelr.sources.live.transport import Failure, Message, NodeAddress, Transport
-from kelr.sources.unwanted import Unwanted
 from kelr.sources.log_info_key import LogInfoKey
+from kelr.sources.unwanted import Unwanted
 
 
 def _now_ms() -> int:

@@ -56,7 +56,9 @@ def config_reader() -> ConfigReader:
     return ConfigReader(_outcome)
 
 
-def _answered(brokers: AnyBroker, topics: list[str], configs: tuple[str, ...], reader: ConfigReader) -> Mapping[str, TopicConfig]:
+def _answered(
+    brokers: AnyBroker, topics: list[str], configs: tuple[str, ...], reader: ConfigReader
+) -> Mapping[str, TopicConfig]:
     try:
         answer = brokers.ask(lambda: describe_configs(topics, configs, reader))
     except ConnectError:

@@ -1,0 +1,309 @@
+"""Pages read as bytes: the same partitions, filters and errors as object by object, and only errors from noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kafka.protocol.admin.topics import DescribeTopicPartitionsResponse
+
+from kelr.model import Features, PartitionState, Selection, Situation, TopicPartition, select
+from kelr.model.cluster import Broker, BrokerStatus, Cluster
+from kelr.sources.base import Page
+from kelr.sources.connection import ConnectionSettings
+from kelr.sources.live import LiveSource
+from kelr.sources.live.decode import described_partitions, kinds_of
+from kelr.sources.live.page_bytes import Skip, one_of, read_page, shape
+from kelr.sources.live.reassignments import Reassignments
+from kelr.sources.live.schemas import WireError
+from kelr.sources.survey import Filters, SurveyPage, survey
+from kelr.sources.unwanted import Look, Unwanted
+from tests.sources.fake_cluster import FakeCluster, FakeTransport
+
+BROKERS = (1, 2, 3, 256, 70_000)
+"""Ids that differ in their last byte, and in others."""
+TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+_Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+_Partition = _Topic.DescribeTopicPartitionsResponsePartition
+
+members = st.lists(st.sampled_from(BROKERS), unique=True, max_size=4).map(tuple)
+
+
+@st.composite
+def partitions(draw: st.DrawFn) -> PartitionState:
+    """One without a name; half of them are well."""
+    replicas = draw(st.lists(st.sampled_from(BROKERS), unique=True, min_size=1, max_size=4).map(tuple))
+    well = draw(st.booleans())
+    isr = tuple(draw(st.permutations(replicas))) if well else draw(members)
+    return PartitionState(
+        topic="",
+        partition=0,
+        leader=draw(st.sampled_from((*replicas, None))),
+        leader_epoch=draw(st.integers(0, 2**31 - 1)),
+        replicas=replicas,
+        isr=isr,
+        elr=() if well else draw(members),
+        last_known_elr=() if well else draw(members),
+        offline_replicas=() if well else draw(members),
+        adding=(),
+        removing=(),
+    )
+
+
+@st.composite
+def topics(draw: st.DrawFn) -> dict[TopicPartition, PartitionState]:
+    """Some topics, with numbers that may have gaps."""
+    found = {}
+    for name in sorted(draw(st.sets(st.sampled_from(["a", "b", "orders", "__consumer_offsets"]), min_size=1))):
+        numbers = sorted(draw(st.sets(st.integers(0, 12), min_size=1)) | ({0} if draw(st.booleans()) else set()))
+        for number in numbers:
+            state = replace(draw(partitions()), topic=name, partition=number, topic_id=TOPIC_ID)
+            found[state.address] = state
+    return found
+
+
+def encoded(states: Sequence[PartitionState], *, cursor: TopicPartition | None = None) -> bytes:
+    """A page as kafka-python writes it; states of one topic stand together."""
+    groups: dict[str, list[PartitionState]] = {}
+    for state in states:
+        groups.setdefault(state.topic, []).append(state)
+    message = DescribeTopicPartitionsResponse(
+        version=0,
+        throttle_time_ms=0,
+        topics=[
+            _Topic(
+                error_code=0,
+                name=name,
+                topic_id=UUID(int=1),
+                is_internal=False,
+                partitions=[_wire(state) for state in group],
+                topic_authorized_operations=-(2**31),
+            )
+            for name, group in groups.items()
+        ],
+        next_cursor=None
+        if cursor is None
+        else DescribeTopicPartitionsResponse.Cursor(topic_name=cursor.topic, partition_index=cursor.partition),
+    )
+    return bytes(message.encode(version=0))
+
+
+def _wire(state: PartitionState) -> Any:
+    return _Partition(
+        error_code=0 if state.leader is not None else 5,
+        partition_index=state.partition,
+        leader_id=-1 if state.leader is None else state.leader,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(state.replicas),
+        isr_nodes=list(state.isr),
+        eligible_leader_replicas=list(state.elr or ()),
+        last_known_elr=list(state.last_known_elr or ()),
+        offline_replicas=list(state.offline_replicas or ()),
+    )
+
+
+NONE_MOVES = Reassignments()
+
+
+def read_states(body: bytes) -> list[PartitionState]:
+    return list(described_partitions(read_page(body), kinds_of(True, NONE_MOVES), NONE_MOVES).partitions)
+
+
+@given(topics())
+def test_what_kafka_python_writes_is_read_whole_and_in_order(held: dict[TopicPartition, PartitionState]) -> None:
+    states = [held[address] for address in sorted(held)]
+    assert read_states(encoded(states)) == states
+
+
+@given(topics(), st.randoms(use_true_random=False))
+def test_a_broker_that_does_not_sort_is_sorted(held: dict[TopicPartition, PartitionState], chance: Any) -> None:
+    states = list(held.values())
+    chance.shuffle(states)
+    assert read_states(encoded(states)) == [held[address] for address in sorted(held)]
+
+
+def test_the_cursor_and_the_first_replica_counts_are_told() -> None:
+    states = [
+        PartitionState("a", 1, 1, 4, (1, 2), (1, 2), offline_replicas=()),
+        PartitionState("b", 0, 1, 4, (1, 2, 3), (1, 2, 3), offline_replicas=()),
+    ]
+    page = described_partitions(
+        read_page(encoded(states, cursor=TopicPartition("b", 7))), kinds_of(None, NONE_MOVES), NONE_MOVES
+    )
+    assert page.next_cursor == TopicPartition("b", 7)
+    assert page.first_replicas == {"b": 3}
+    assert list(page.topics) == ["a", "b"]
+
+
+@given(topics(), st.data())
+@settings(max_examples=200, deadline=None)
+def test_bytes_that_are_cut_or_changed_are_an_error_or_an_answer(
+    held: dict[TopicPartition, PartitionState], data: st.DataObject
+) -> None:
+    whole = bytearray(encoded(list(held.values()), cursor=TopicPartition("z", 1)))
+    for _ in range(data.draw(st.integers(0, 3))):
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    body = bytes(whole[: data.draw(st.integers(0, len(whole)))])
+    skip = data.draw(st.sampled_from([None, Skip(Unwanted((Look(leader_in=frozenset({1, 2})),)))]))
+    try:
+        page = read_page(body, skip=skip)
+    except WireError:
+        return
+    list(described_partitions(page, kinds_of(True, NONE_MOVES), NONE_MOVES).partitions)
+
+
+@given(topics())
+def test_every_beginning_of_a_page_is_cut_short(held: dict[TopicPartition, PartitionState]) -> None:
+    whole = encoded(list(held.values()))
+    for size in range(len(whole)):
+        with pytest.raises(WireError):
+            read_page(whole[:size])
+    with pytest.raises(WireError, match="another length"):
+        read_page(whole + b"\x00")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\x00" * 4 + b"\xff\xff\xff\xff\x07" + b"\x00" * 20,  # two thousand million topics
+        b"\x00" * 4 + b"\x02\x00\x00\x02a" + b"\x00" * 17 + b"\xff\xff\xff\xff\x07" + b"\x00" * 40,  # partitions
+        b"\x00" * 4 + b"\xff" * 40,
+    ],
+)
+def test_lengths_that_claim_gigabytes_allocate_nothing(body: bytes) -> None:
+    with pytest.raises(WireError):
+        read_page(body)
+
+
+@given(st.frozensets(st.integers(-(2**31), 2**31 - 1), max_size=6), st.integers(-(2**31), 2**31 - 1))
+def test_an_expression_for_ids_matches_those_ids(ids: frozenset[int], other: int) -> None:
+    expression = shape(1, [(one_of(ids), b".{4}")])
+    assert expression is not None
+    for number in {*ids, other}:
+        state = PartitionState("t", 0, number, 0, (5,), (5,), elr=(), last_known_elr=(), offline_replicas=())
+        if number == -1:
+            continue  # no leader
+        body = encoded([state])
+        start = read_page(body).topics[0].pieces[0].start
+        matched = expression.match(body, start)
+        assert matched is not None
+        assert (matched.end() > start) == (number in ids)
+
+
+def _cluster(*, live: frozenset[int], listed: frozenset[int], elr: int | None) -> Cluster:
+    finalized = None if elr is None else {"eligible.leader.replicas.version": elr}
+    return Cluster(
+        cluster_id="c",
+        brokers=tuple(
+            Broker(
+                number,
+                BrokerStatus.LIVE if number in live else BrokerStatus.FENCED,
+                "127.0.0.1",
+                9000,
+                "az1" if number < 3 else None,
+            )
+            for number in sorted(listed)
+        ),
+        features=Features(finalized, finalized),
+    )
+
+
+class OneByOne:
+    """The same source, whose pages are plain partitions, none left out."""
+
+    def __init__(self, source: LiveSource) -> None:
+        self._source = source
+        self.name = source.name
+        self.cluster = source.cluster
+        self.topic_configs = source.topic_configs
+
+    def pages(
+        self, selection: Selection, *, page_size: int | None = None, start: TopicPartition | None = None
+    ) -> Iterator[Page]:
+        for page in self._source.pages(selection, page_size=page_size, start=start):
+            yield replace(page, partitions=tuple(page.partitions))
+
+
+filters = st.builds(
+    Filters,
+    leaderless=st.booleans(),
+    under_min_isr=st.booleans(),
+    at_min_isr=st.sampled_from([False, False, True]),
+    under_replicated=st.booleans(),
+    has_elr=st.sampled_from([False, False, True]),
+    has_last_known=st.sampled_from([False, False, True]),
+    offline=st.booleans(),
+    situations=st.frozensets(st.sampled_from(list(Situation)), max_size=3),
+    brokers=st.frozensets(st.sampled_from(BROKERS), max_size=2),
+    racks=st.frozensets(st.sampled_from(["az1", "az9"]), max_size=1),
+    exclude_internal=st.booleans(),
+) | st.sampled_from([Filters(leaderless=True), Filters(under_min_isr=True), Filters(offline=True), Filters()])
+
+
+def _told(pages: Iterator[SurveyPage]) -> tuple[list[Any], int, int, list[Any]]:
+    found, read, undecided, errors = [], 0, 0, []
+    for page in pages:
+        found += list(page.partitions)
+        read += page.read
+        undecided += page.undecided
+        errors += page.topic_errors
+    return found, read, undecided, errors
+
+
+@given(
+    held=topics(),
+    wanted=filters,
+    live=st.frozensets(st.sampled_from(BROKERS)),
+    listed=st.frozensets(st.sampled_from(BROKERS)),
+    elr=st.sampled_from([None, 0, 1]),
+    min_isr=st.dictionaries(st.sampled_from(["a", "b", "orders"]), st.integers(1, 4).map(str)),
+    size=st.integers(1, 9),
+    start=st.none() | st.builds(TopicPartition, st.sampled_from(["a", "b", "orders"]), st.integers(0, 12)),
+    targets=st.sampled_from([[], [], ["orders"], ["o*", "absent"], ["a:0-3", "b"]]),
+)
+@settings(max_examples=120, deadline=None)
+def test_filters_decide_the_same_on_bytes_as_on_partitions(
+    *,
+    held: dict[TopicPartition, PartitionState],
+    wanted: Filters,
+    live: frozenset[int],
+    listed: frozenset[int],
+    elr: int | None,
+    min_isr: dict[str, str],
+    size: int,
+    start: TopicPartition | None,
+    targets: list[str],
+) -> None:
+    cluster = FakeCluster(_cluster(live=live, listed=listed | {1}, elr=elr), held)
+    cluster.configs = {topic: {"min.insync.replicas": (value, 1)} for topic, value in min_isr.items()}
+    connection = ConnectionSettings((("127.0.0.1", 1),), timeout_s=0.4)
+    source = LiveSource(connection, connect=lambda _settings: FakeTransport(cluster))
+    by_bytes = _told(survey(source, select(targets), filters=wanted, page_size=size, start=start))
+    one_by_one: Any = OneByOne(source)
+    assert by_bytes == _told(survey(one_by_one, select(targets), filters=wanted, page_size=size, start=start))
+
+
+@given(partitions(), st.none() | st.integers(1, 4), st.booleans())
+def test_unwanted_bytes_are_those_of_unwanted_partitions(
+    state: PartitionState, first: int | None, as_many_as_first: bool
+) -> None:
+    unwanted = Unwanted((Look(leader_in=frozenset({1, 256})), Look(replicas_in=frozenset({2, 3}))), as_many_as_first)
+    skip = Skip(unwanted)
+    skip.carried = ("t", first)
+    (topic,) = read_page(encoded([replace(state, topic="t", partition=5)]), skip=skip).topics
+    assert (topic.left_out == 1) == unwanted.holds(state, first)
+    assert (topic.left_out == 0) == bool(topic.pieces)
+
+
+def test_pieces_of_a_page_follow_each_other() -> None:
+    well = PartitionState("t", 0, 1, 4, (1, 2), (1, 2), elr=(), last_known_elr=(), offline_replicas=())
+    states = [replace(well, partition=number, isr=(1,) if number == 3 else (1, 2)) for number in range(7)]
+    (topic,) = read_page(encoded(states)).topics
+    assert [piece.count for piece in topic.pieces] == [3, 0, 3]
+    assert all(one.end == other.start for one, other in pairwise(topic.pieces))
