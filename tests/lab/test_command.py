@@ -99,6 +99,7 @@ def test_status_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
         "severed": None,
         "faults": None,
         "denied": None,
+        "assumptions": None,
         "broken_handlers": None,
         "items": [
             {**node, "paused": False}

@@ -111,6 +111,7 @@ def test_status_says_everything(controlled: Controlled) -> None:
         "severed": [],
         "faults": [],
         "denied": [],
+        "assumptions": [],
         "broken_handlers": [],
     }
 
