@@ -11,11 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from kafka.protocol.consumer import FetchRequest
+
 from kelr.messages import metadata
 from kelr.sources.records.batches import read_header
 from kelr.sources.records.records import read_records
 
 AS_BEFORE = -2
+TOPIC_ID = UUID(int=1)
+"""The id of ``__cluster_metadata``."""
 HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -128,3 +132,41 @@ def image(data: bytes) -> Image:
     for _offset, value in records(data):
         found.play(value)
     return found
+
+
+def fetch_request(
+    offset: int = 0,
+    *,
+    epoch: int = 1,
+    last_epoch: int = 0,
+    version: int = 13,
+    wait_ms: int = 0,
+    partition: int = 0,
+    topic_id: UUID = TOPIC_ID,
+    cluster_id: str | None = None,
+) -> Any:
+    """A Fetch of the metadata log from this offset on, by somebody who knows these epochs."""
+    topic = FetchRequest.FetchTopic
+    one = topic.FetchPartition(
+        version=version,
+        partition=partition,
+        current_leader_epoch=epoch,
+        fetch_offset=offset,
+        last_fetched_epoch=last_epoch,
+        log_start_offset=-1,
+        partition_max_bytes=1 << 20,
+    )
+    return FetchRequest(
+        version=version,
+        cluster_id=cluster_id,
+        replica_id=-1,
+        max_wait_ms=wait_ms,
+        min_bytes=0,
+        max_bytes=1 << 20,
+        isolation_level=0,
+        session_id=0,
+        session_epoch=-1,
+        topics=[topic(version=version, topic="__cluster_metadata", topic_id=topic_id, partitions=[one])],
+        forgotten_topics_data=[],
+        rack_id="",
+    )

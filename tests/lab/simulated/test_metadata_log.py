@@ -14,7 +14,6 @@ from uuid import UUID
 
 import pytest
 from kafka.protocol.admin.cluster import DescribeQuorumRequest
-from kafka.protocol.consumer import FetchRequest
 
 from kelr.controller import ControllerFailedOver, Election, events
 from kelr.lab import wire
@@ -26,10 +25,9 @@ from kelr.model import TopicPartition
 from kelr.simulation.logs import Acks
 from kelr.sources.live.failures import error_name
 from tests.differential.driver import API_VERSION, class_path
-from tests.lab.simulated.replayed import Image, image, records
+from tests.lab.simulated.replayed import Image, fetch_request, image, records
 from tests.lab.simulated.stories import ORDERS, PATIENCE_S, cluster, eventually, led_by, power_outage, returns
 
-TOPIC_ID = UUID(int=1)
 COMMENTS = re.compile(r"(?m)^\s*//.*\n?")
 
 
@@ -243,45 +241,8 @@ def test_a_million_partitions_that_are_alike_have_no_records() -> None:
 # Fetch.
 
 
-def fetch(
-    server: SimulatedServer,
-    offset: int = 0,
-    *,
-    epoch: int = 1,
-    last_epoch: int = 0,
-    version: int = 13,
-    wait_ms: int = 0,
-    node: int = CONTROLLER_ID,
-    partition: int = 0,
-    topic_id: UUID = TOPIC_ID,
-    cluster_id: str | None = None,
-) -> Any:
-    topic = FetchRequest.FetchTopic
-    one = topic.FetchPartition(
-        version=version,
-        partition=partition,
-        current_leader_epoch=epoch,
-        fetch_offset=offset,
-        last_fetched_epoch=last_epoch,
-        log_start_offset=-1,
-        partition_max_bytes=1 << 20,
-    )
-    named = topic(version=version, topic="__cluster_metadata", topic_id=topic_id, partitions=[one])
-    request = FetchRequest(
-        version=version,
-        cluster_id=cluster_id,
-        replica_id=-1,
-        max_wait_ms=wait_ms,
-        min_bytes=0,
-        max_bytes=1 << 20,
-        isolation_level=0,
-        session_id=0,
-        session_epoch=-1,
-        topics=[named],
-        forgotten_topics_data=[],
-        rack_id="",
-    )
-    return wire.ask(server.ports[node], request, timeout_s=PATIENCE_S)
+def fetch(server: SimulatedServer, offset: int = 0, *, node: int = CONTROLLER_ID, **asked: Any) -> Any:
+    return wire.ask(server.ports[node], fetch_request(offset, **asked), timeout_s=PATIENCE_S)
 
 
 def told_by(answer: Any) -> Any:
@@ -290,7 +251,7 @@ def told_by(answer: Any) -> Any:
     return partition
 
 
-@pytest.mark.parametrize("version", [12, 13, 15, 17, 18])
+@pytest.mark.parametrize("version", [13, 15, 17, 18])
 def test_the_controller_gives_its_log(version: int) -> None:
     with cluster("kip966-balanced") as server:
         power_outage(server)
@@ -323,7 +284,6 @@ def test_the_end_of_the_log_is_that_of_the_quorum() -> None:
         ({"last_epoch": -1}, "INVALID_REQUEST"),
         ({"last_epoch": 2}, "INVALID_REQUEST"),
         ({"offset": -1}, "INVALID_REQUEST"),
-        ({"version": 11}, "INVALID_REQUEST"),
         ({"epoch": 0}, "FENCED_LEADER_EPOCH"),
         ({"epoch": 2}, "UNKNOWN_LEADER_EPOCH"),
     ],
@@ -335,14 +295,14 @@ def test_a_request_that_does_not_fit_is_told_so_for_the_partition(asked: dict[st
         found = told_by(answer)
         assert error_name(found.error_code) == error
         assert not found.records
-        if asked.get("version", 13) >= 12:
-            assert found.current_leader.leader_epoch == 1
+        assert found.current_leader.leader_epoch == 1
 
 
 @pytest.mark.parametrize(
     ("asked", "error"),
     [
         ({"partition": 1}, "INVALID_REQUEST"),
+        ({"version": 12}, "INVALID_REQUEST"),
         ({"topic_id": UUID(int=2)}, "INVALID_REQUEST"),
         ({"cluster_id": "another"}, "INCONSISTENT_CLUSTER_ID"),
     ],

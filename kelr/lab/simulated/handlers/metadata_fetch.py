@@ -17,6 +17,10 @@ from kelr.lab.simulated.world import HOST
 
 TOPIC = "__cluster_metadata"
 TOPIC_ID = UUID(int=1)
+_CLUSTERS = 12
+"""From this version on a request may name the cluster that it is meant for."""
+_BY_ID = 13
+"""From this version on topics are told by their ids."""
 _NOBODY = -1
 
 
@@ -25,7 +29,7 @@ def answer(call: Call) -> Answer:
     request, world = call.request, call.world
     if not world.allowed("cluster", "CLUSTER_ACTION"):
         return _refused(call, "CLUSTER_AUTHORIZATION_FAILED")
-    if call.version >= 12 and request.cluster_id not in {None, world.cluster_id}:
+    if call.version >= _CLUSTERS and request.cluster_id not in {None, world.cluster_id}:
         return _refused(call, "INCONSISTENT_CLUSTER_ID")
     wanted = _wanted(call)
     if wanted is None:
@@ -50,19 +54,18 @@ def answer(call: Call) -> Answer:
 
 
 def _wanted(call: Call) -> Message | None:
-    """The one partition that there is; None for any other, or more (KafkaRaftClient.hasValidTopicPartition)."""
+    """The one partition that there is; None for any other, or more, or one that is named and not told by its id
+    (KafkaRaftClient.hasValidTopicPartition)."""
     topics = call.request.topics
-    if len(topics) != 1 or len(topics[0].partitions) != 1:
+    if call.version < _BY_ID or len(topics) != 1 or len(topics[0].partitions) != 1:
         return None
-    named = topics[0].topic_id == TOPIC_ID if call.version >= 13 else topics[0].topic == TOPIC
     wanted = topics[0].partitions[0]
-    return wanted if named and wanted.partition == 0 else None
+    return wanted if topics[0].topic_id == TOPIC_ID and wanted.partition == 0 else None
 
 
 def _unfit(call: Call, wanted: Message) -> str:
-    """What is wrong with the request; the epochs of older versions are -1, so that they are all refused."""
-    epoch = wanted.current_leader_epoch if call.version >= 9 else -1
-    last = _last_epoch(call, wanted)
+    """What is wrong with the epochs that the request goes by."""
+    epoch, last = wanted.current_leader_epoch, wanted.last_fetched_epoch
     if call.request.max_wait_ms < 0 or wanted.fetch_offset < 0 or last < 0 or last > epoch:
         return "INVALID_REQUEST"
     now = call.world.metadata.epoch
@@ -71,12 +74,8 @@ def _unfit(call: Call, wanted: Message) -> str:
     return "UNKNOWN_LEADER_EPOCH" if epoch > now else NONE
 
 
-def _last_epoch(call: Call, wanted: Message) -> int:
-    return int(wanted.last_fetched_epoch) if call.version >= 12 else -1
-
-
 def _read(call: Call, wanted: Message) -> Message:
-    log, offset, last = call.world.metadata, wanted.fetch_offset, _last_epoch(call, wanted)
+    log, offset, last = call.world.metadata, wanted.fetch_offset, wanted.last_fetched_epoch
     if offset == 0:
         return _partition(call, records=log.read(0))
     epoch, end = log.end_of(last)
@@ -93,15 +92,11 @@ def _partition(
     call: Call, *, error: str = NONE, records: bytes = b"", diverging: tuple[int, int] | None = None
 ) -> Message:
     kind, world, version = FetchResponse.FetchableTopicResponse.PartitionData, call.world, call.version
-    fields: dict[str, Message] = {}
-    if version >= 12:
-        fields["current_leader"] = kind.LeaderIdAndEpoch(
-            version=version, leader_id=world.controller, leader_epoch=world.metadata.epoch
-        )
-        if diverging is not None:
-            fields["diverging_epoch"] = kind.EpochEndOffset(
-                version=version, epoch=diverging[0], end_offset=diverging[1]
-            )
+    leader = kind.LeaderIdAndEpoch(version=version, leader_id=world.controller, leader_epoch=world.metadata.epoch)
+    fields: dict[str, Message] = {"current_leader": leader}
+    if diverging is not None:
+        epoch, end = diverging
+        fields["diverging_epoch"] = kind.EpochEndOffset(version=version, epoch=epoch, end_offset=end)
     made = kind(
         version=version,
         partition_index=0,
@@ -109,7 +104,7 @@ def _partition(
         high_watermark=world.metadata.end if error == NONE else _NOBODY,
         last_stable_offset=_NOBODY,
         log_start_offset=0,
-        aborted_transactions=None,
+        aborted_transactions=[],
         preferred_read_replica=_NOBODY,
         records=records,
         **fields,
