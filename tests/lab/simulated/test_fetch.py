@@ -407,3 +407,18 @@ def consumed(server: SimulatedServer, offset: int) -> Iterator[tuple[int, bytes 
             yield message.offset(), message.key()
     finally:
         consumer.close()
+
+
+def test_a_waiting_fetch_hears_that_the_topic_is_gone() -> None:
+    with cluster("elr-4.3") as server:
+        there = threading.Event()
+
+        def ask() -> Got:
+            there.set()
+            return fetch(server.ports[1], TOPIC, 0, max_wait_ms=600_000, min_bytes=1)
+
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(ask)
+            there.wait()
+            server.inside(lambda world: (world.running.ask(events.TopicDeleted(TOPIC)), world.forget_topic(TOPIC)))
+            assert waiting.result(PATIENCE_S).error == "UNKNOWN_TOPIC_OR_PARTITION"

@@ -17,7 +17,7 @@ from kafka.protocol.consumer import FetchRequest, FetchResponse
 from kelr.lab.simulated.api import Answer, Api, Call, Later, Message, Nodes, code
 from kelr.lab.simulated.handlers import metadata_fetch, offsets
 from kelr.lab.simulated.leaders import CurrentLeaders
-from kelr.lab.simulated.replicas import NONE, Replica, hosted, known
+from kelr.lab.simulated.replicas import NONE, Replica, hosted
 from kelr.model import TopicPartition
 
 MOST_BYTES = 55 * 1024 * 1024
@@ -84,16 +84,17 @@ def fetch(call: Call) -> Answer:
     enough = reads.size_bytes >= min(request.min_bytes, request.max_bytes, MOST_BYTES)
     if request.max_wait_ms <= 0 or not reads.found or enough or reads.final:
         return _response(call, reads, refused)
-    return _wait(call)
+    return _wait(call, len(refused.found))
 
 
-def _wait(call: Call) -> Later:
+def _wait(call: Call, refused_first: int) -> Later:
     request, world = call.request, call.world
 
     def poll() -> Message | None:
         refused, reads = _read_all(call)
         enough = reads.size_bytes >= min(request.min_bytes, request.max_bytes, MOST_BYTES)
-        return _response(call, reads, refused) if enough or reads.final else None
+        gone = len(refused.found) > refused_first
+        return _response(call, reads, refused) if enough or reads.final or gone else None
 
     def expired() -> Message:
         refused, reads = _read_all(call)
@@ -112,7 +113,7 @@ def _read_all(call: Call) -> tuple[_Reads, _Reads]:
             refused.found.append(_Read(wanted, error, refused=True))
             continue
         read = _read(call, wanted, min(left, wanted.partition.partition_max_bytes), at_least_one=at_least_one)
-        reads.found.append(read)
+        (refused if read.refused else reads).found.append(read)
         at_least_one = at_least_one and not read.records
         left = max(0, left - len(read.records))
     return refused, reads
@@ -134,7 +135,7 @@ def _refusal(call: Call, wanted: _Wanted) -> str:
         return "UNKNOWN_TOPIC_ID"
     if not follower and not world.allowed("topic", "READ", wanted.topic):
         return "TOPIC_AUTHORIZATION_FAILED"
-    return NONE if known(world, call.node, wanted.address) is not None else "UNKNOWN_TOPIC_OR_PARTITION"
+    return NONE
 
 
 def _replica_id(call: Call) -> int:
@@ -147,7 +148,7 @@ def _replica_id(call: Call) -> int:
 def _read(call: Call, wanted: _Wanted, most_bytes: int, *, at_least_one: bool) -> _Read:
     replica = hosted(call.world, call.node, wanted.address)
     if isinstance(replica, str):
-        return _Read(wanted, replica)
+        return _Read(wanted, replica, refused=replica == "UNKNOWN_TOPIC_OR_PARTITION")
     error = _unfit(call, wanted, replica)
     if error != NONE:
         return _Read(wanted, error)
