@@ -38,6 +38,9 @@ class Following(Ground):
 
     def settle(self) -> None:
         """Followers fetch what there is, and leaders take those that have caught up into the ISR."""
+        if self.still:
+            self._unsettled.clear()
+            return
         looked_at: set[TopicPartition] = set()
         for _ in range(MOST_ROUNDS):
             known = self.cluster.controller.partitions
@@ -118,8 +121,8 @@ class Following(Ground):
                 if one not in state.isr and controller.active(one) and caught_up(replication, one)
             ]
             if joining:
-                # In the order in which they joined, as Partition.expandIsr has it; not in that of the assignment.
-                grown[address] = (*state.isr, *joining)
+                # The leader keeps its ISR as a set, and sends it by id: so seen on 4.3.1, whoever led or joined last.
+                grown[address] = tuple(sorted((*state.isr, *joining)))
         return grown
 
     def _report(self, isrs: dict[TopicPartition, tuple[int, ...]]) -> None:
@@ -173,7 +176,7 @@ class Following(Ground):
             if partition is not None:
                 leader = self.cluster.serving(address)
             if partition is not None and leader is not None and self.linked(leader, self.controller):
-                shrunk[address] = tuple(one for one in partition.isr if one not in followers)
+                shrunk[address] = tuple(sorted(set(partition.isr) - set(followers)))
         self._report({address: isr for address, isr in shrunk.items() if isr})
         self.settle()
 

@@ -58,6 +58,8 @@ class Ground:
         """Grows with everything that happens: who waits for something looks again when it has grown."""
         self.out_of_touch: dict[int, ControllerState] = {}
         """What brokers know of the cluster that the controller does not reach: what it was when they lost touch."""
+        self.still = False
+        """Nothing happens by itself, not even in time: somebody else does it all, step by step (`put`)."""
         self.watchers: list[Watcher] = []
         """Called with each step of the controller, in their order."""
         self._awaited: list[Awaited] = []
@@ -79,7 +81,7 @@ class Ground:
     def _tell_the_time(self) -> None:
         """The Unclean Recovery Manager counts its times from the moment at which something happens."""
         manager = self.cluster.manager
-        if manager.now_ms < self.now_ms:
+        if manager.now_ms < self.now_ms and not self.still:
             self.cluster = replace(self.cluster, manager=replace(manager, now_ms=self.now_ms))
 
     def _stepped(self, done: Stepped, event: events.Event | RecoveryEvent | None = None) -> None:

@@ -250,6 +250,13 @@ class RunningCluster(Following):
         self.topics_changed += 1
         self._moved({partition.address for partition in partitions})
 
+    def put(self, cluster: SimulatedCluster) -> None:
+        """The cluster is this one from now on, and stands still: each of its steps is done elsewhere."""
+        self.still = True
+        self.cluster = cluster
+        self.changes += 1
+        self.topics_changed += 1
+
     def flush(self, broker: int) -> None:
         """A broker writes everything to its disk."""
         self.cluster = self.cluster.flushed(broker)
@@ -259,6 +266,8 @@ class RunningCluster(Following):
 
     def asked(self) -> tuple[LogInfoRequest, ...]:
         """Questions to brokers that nobody has taken along yet; each is handed out once."""
+        if self.still:
+            return ()
         questions, self.cluster = self.cluster.questions()
         return questions
 
@@ -276,6 +285,8 @@ class RunningCluster(Following):
     @property
     def next_due_ms(self) -> int | None:
         """When something will happen by itself; None where nothing is to be expected."""
+        if self.still:
+            return None
         due = [
             since + self.timing.session_ms for broker, since in self._silent_since.items() if not self._fenced(broker)
         ]

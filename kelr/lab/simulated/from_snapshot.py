@@ -162,6 +162,7 @@ def _controller(snapshot: Snapshot, rules: RuleSet) -> ControllerState:
         for address, partition in state.partitions.items()
         if address.topic != METADATA_TOPIC
     }
+    partitions |= _between(snapshot, state, partitions)
     everywhere = _cluster_wide(snapshot)
     topics = {topic: _own(config, everywhere) for topic, config in snapshot.configs.items()}
     return replace(
@@ -171,6 +172,32 @@ def _controller(snapshot: Snapshot, rules: RuleSet) -> ControllerState:
         topics={topic: configs for topic, configs in topics.items() if configs != Configs()},
         min_isr_unknown=frozenset(),
     )
+
+
+def _between(
+    snapshot: Snapshot, controller: ControllerState, known: Mapping[TopicPartition, PartitionState]
+) -> dict[TopicPartition, PartitionState]:
+    """Partitions that the snapshot has not, though it has later ones of the same topic: no topic has gaps.
+
+    They are as healthy as they can be, on the replicas of the topic's last partition; partition 0 has as many
+    replicas as the snapshot says, since min ISR depends on it.
+    """
+    made: dict[TopicPartition, PartitionState] = {}
+    last: dict[str, PartitionState] = {}
+    for address, state in sorted(known.items()):
+        last[address.topic] = state
+    for topic, latest in last.items():
+        missing = [number for number in range(latest.partition) if TopicPartition(topic, number) not in known]
+        for number in missing:
+            count = snapshot.first_partition_replicas.get(topic, len(latest.replicas))
+            spread = tuple(dict.fromkeys((*latest.replicas, *sorted(controller.brokers))))
+            replicas = spread[: max(1, count)] if number == 0 else latest.replicas
+            live = tuple(replica for replica in replicas if controller.active(replica))
+            leader = live[0] if live else None
+            made[TopicPartition(topic, number)] = _definite(
+                PartitionState(topic, number, leader, 0, replicas, live, topic_id=latest.topic_id)
+            )
+    return made
 
 
 def _definite(state: PartitionState) -> PartitionState:
@@ -244,6 +271,9 @@ def _assumptions(spec: SimulatedSpec, snapshot: Snapshot, made: _Made, crashed: 
     stopping = [broker.id for broker in snapshot.cluster.brokers if broker.status is BrokerStatus.SHUTTING_DOWN]
     if stopping:
         yield f"brokers that were shutting down have done so: {_listed(list(map(str, stopping)))}"
+    between = len(made.controller.partitions) - sum(state.topic != METADATA_TOPIC for state in snapshot.partitions)
+    if between:
+        yield f"{_counted(between, 'partition')} that come before others and are not in the snapshot are made up"
     if made.unread:
         yield f"of {_counted(made.unread, 'partition')} no log was read; their logs are empty here"
     if made.assumed:

@@ -19,6 +19,7 @@ from kelr.lab.spec import CONTROLLER_ID
 from kelr.model import (
     Broker,
     BrokerStatus,
+    ConfigSource,
     Decision,
     EpochEnd,
     LogAnswer,
@@ -26,6 +27,7 @@ from kelr.model import (
     PartitionState,
     ReplicaLog,
     Snapshot,
+    TopicConfig,
     TopicPartition,
     Unheard,
 )
@@ -272,6 +274,20 @@ def test_nothing_happens_before_something_is_done() -> None:
     world.running.produce(ORDERS, 1, Acks.ALL)
     assert world.running.cluster.controller.partitions[ORDERS].isr == (1, 2, 3)
     assert {one.end for one in world.running.cluster.replication[ORDERS].logs.values()} == {21}
+
+
+def test_a_topic_has_no_gaps_and_min_isr_is_what_it_was() -> None:
+    """The snapshot was taken of one partition; the effective min ISR is capped by the replicas of partition 0."""
+    state = PartitionState("orders", 2, 1, 7, (1, 2, 3), (1, 2, 3), (), (), offline_replicas=())
+    configs = {"orders": TopicConfig(3, ConfigSource.TOPIC, False, ConfigSource.DEFAULT)}
+    cluster = cluster_of(live=(1, 2, 3))
+    world = world_of(Snapshot(0, cluster, (state,), configs, first_partition_replicas={"orders": 2}))
+    controller = world.running.cluster.controller
+    assert [len(controller.partitions[TopicPartition("orders", number)].replicas) for number in range(3)] == [2, 3, 3]
+    assert all(len(one.isr) == len(one.replicas) for one in controller.partitions.values())
+    assert controller.min_isr("orders") == 2
+    assert controller.config("orders").min_isr == 3
+    assert any("2 partitions that come before" in sentence for sentence in world.assumptions)
 
 
 def test_configs_are_where_the_snapshot_has_them() -> None:
