@@ -143,6 +143,8 @@ class HoldReason(StrEnum):
     """Its return elects it by itself, whatever its log holds."""
     ISR_OR_ELR = "isr-or-elr"
     """It would be elected as a clean candidate, before the election."""
+    RECOVERY = "recovery"
+    """Its return lets KIP-966's recovery elect another replica by the logs, before the election."""
     FIRST_IN_ORDER = "first-in-order"
     """It stands before the wanted replica in the assignment, and an unclean election takes the first live one."""
 

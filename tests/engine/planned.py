@@ -7,9 +7,21 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from kelr.controller import Change, Election, RuleSet, change_partition, choose_rules, elect_leaders, rule_set
+from kelr.controller import (
+    Change,
+    Circumstances,
+    Election,
+    RecoveryStrategy,
+    RuleSet,
+    change_partition,
+    choose_rules,
+    elect_leaders,
+    rule_set,
+)
 from kelr.engine import case_of, decide
+from kelr.engine.case import Case
 from kelr.engine.planning import plan_of
+from kelr.engine.recovery.prediction import run_now
 from kelr.model import (
     METADATA_FEATURE,
     Cluster,
@@ -152,16 +164,25 @@ def carried_out(planned: PlannedElection, snapshot: Snapshot, rules: str) -> Par
     state, around = _at(planned, snapshot, rules)
     if planned.method is Method.PREFERRED:
         return elect_leaders(state, Election.PREFERRED, around).change.after
+    if planned.method is Method.NATIVE:
+        return change_partition(state, around, election=Election.ONLINE, recovered=planned.elect).after
+    if around.rules.kip966:  # the unclean election of older requests is a recovery by logs there
+        assert planned.method is Method.UNCLEAN
+        return run_now(_case_of(planned, snapshot, rules), asked_for=RecoveryStrategy.AGGRESSIVE).after
     if planned.method is Method.REORDER:
         state = reordered(planned, snapshot, rules).after
     return elect_leaders(state, Election.UNCLEAN, around).change.after
 
 
-def _at(planned: PlannedElection, snapshot: Snapshot, rules: str):  # type: ignore[no-untyped-def]
+def _at(planned: PlannedElection, snapshot: Snapshot, rules: str) -> tuple[PartitionState, Circumstances]:
+    case = _case_of(planned, snapshot, rules)
+    return case.state, case.around
+
+
+def _case_of(planned: PlannedElection, snapshot: Snapshot, rules: str) -> Case:
     (state,) = [one for one in snapshot.partitions if one.address == planned.address]
     own = choose_rules(snapshot.cluster.features).rules
-    case = case_of(snapshot, state, own if own.name == rules else rule_set(rules))
-    return state, case.around
+    return case_of(snapshot, state, own if own.name == rules else rule_set(rules))
 
 
 IDS = (1, 2, 3, 4)
@@ -177,6 +198,8 @@ def stopped(draw: st.DrawFn) -> tuple[Snapshot, Wish]:
     gone = draw(st.sets(st.sampled_from(replicas), max_size=1)) - live
     absent = sorted(set(replicas) - live) or replicas
     members = st.sets(st.sampled_from((*absent, *absent, *replicas)), max_size=2).map(tuple)
+    isr = draw(members) if draw(st.integers(0, 2)) == 0 else ()
+    elr = draw(members) if draw(st.booleans()) else ()
     state = known(
         PartitionState(
             topic="orders",
@@ -184,8 +207,8 @@ def stopped(draw: st.DrawFn) -> tuple[Snapshot, Wish]:
             leader=draw(st.sampled_from((None, None, None, None, *replicas))),
             leader_epoch=5,
             replicas=replicas,
-            isr=draw(members) if draw(st.integers(0, 2)) == 0 else (),
-            elr=draw(members) if draw(st.booleans()) else (),
+            isr=isr,
+            elr=tuple(one for one in elr if one not in isr),  # the controller keeps them apart
             last_known_elr=draw(st.sampled_from(((), *((one,) for one in absent)))),
         )
     )
@@ -193,7 +216,8 @@ def stopped(draw: st.DrawFn) -> tuple[Snapshot, Wish]:
     cluster = cluster_of(live=sorted(live), fenced=sorted(set(replicas) - live - gone), elr=draw(st.integers(0, 3)) > 0)
     software = {METADATA_FEATURE: draw(st.sampled_from(_SOFTWARE))}
     finalized = {**(cluster.features.finalized or {}), **software}
-    cluster = replace(cluster, features=Features(finalized, software))
+    native = draw(st.sampled_from((None, 2, 2, 3)))
+    cluster = replace(cluster, features=Features(finalized, software, elect_leaders=native))
     unclean = draw(st.sampled_from((False, False, False, True)))
     snapshot = snapshot_of(state, cluster, answers, min_isr=draw(st.sampled_from((1, 2, 2, 3))), unclean=unclean)
     kinds = st.sampled_from([kind for kind in ElectionType if kind is not ElectionType.DESIGNATION])

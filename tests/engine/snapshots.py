@@ -48,6 +48,7 @@ configs = st.builds(
     unclean_leader_election_source=st.sampled_from(ConfigSource),
     error=st.sampled_from((None, "TOPIC_AUTHORIZATION_FAILED")),
     cleanup_policy=st.sampled_from((None, (), ("delete",), ("compact",), ("compact", "delete"))),
+    recovery_strategy=st.sampled_from((None, None, "none", "balanced", "aggressive", "unheard of")),
 )
 
 
@@ -60,7 +61,11 @@ def clusters(draw: st.DrawFn) -> Cluster:
     return Cluster(
         "random",
         tuple(brokers),
-        Features(None if elr is None else {ELR_FEATURE: elr}, {METADATA_FEATURE: draw(st.sampled_from((25, 27, 30)))}),
+        Features(
+            None if elr is None else {ELR_FEATURE: elr},
+            {METADATA_FEATURE: draw(st.sampled_from((25, 27, 30)))},
+            elect_leaders=draw(st.sampled_from((None, 2, 2, 2, 3))),
+        ),
         brokers_source=draw(st.sampled_from(("DescribeCluster v2", "Metadata v12"))),
         reassignments_error=draw(st.sampled_from((None, "CLUSTER_AUTHORIZATION_FAILED"))),
     )

@@ -211,7 +211,9 @@ def _outcome(planned: PlannedElection, subject: Subject) -> Iterator[Difference]
         )
 
 
-def after_reordering(planned: PlannedElection, state: PartitionState) -> tuple[Difference, ...]:
+def after_reordering(
+    planned: PlannedElection, state: PartitionState, *, keeps_elr: bool = True
+) -> tuple[Difference, ...]:
     """What forbids the election between the reordering and the election; empty: elect.
 
     The replicas have the planned order, and nobody leads. Where the wanted replica leads already (the reordering itself
@@ -220,11 +222,13 @@ def after_reordering(planned: PlannedElection, state: PartitionState) -> tuple[D
 
     Args:
         state: the partition, read after the reordering was answered.
+        keeps_elr: False where eligible.leader.replicas.version is 0: then the reordering's own record drops what is
+            left of an ELR.
     """
-    return tuple(_after_reordering(planned, state))
+    return tuple(_after_reordering(planned, state, keeps_elr))
 
 
-def _after_reordering(planned: PlannedElection, state: PartitionState) -> Iterator[Difference]:
+def _after_reordering(planned: PlannedElection, state: PartitionState, keeps_elr: bool) -> Iterator[Difference]:
     before = planned.evidence
     yield from _identity(planned, state)
     leads = leads_already(planned, state)
@@ -247,16 +251,16 @@ def _after_reordering(planned: PlannedElection, state: PartitionState) -> Iterat
             "There was another election meanwhile." if elections > 0 else "The state that was read is an older one.",
         )
     if not leads and state.leader is None:
-        yield from _sets_kept(planned, state)
+        yield from _sets_kept(planned, state, keeps_elr)
 
 
-def _sets_kept(planned: PlannedElection, state: PartitionState) -> Iterator[Difference]:
+def _sets_kept(planned: PlannedElection, state: PartitionState, keeps_elr: bool) -> Iterator[Difference]:
     """ISR, ELR and LastKnownELR do not move with a reordering; a leader that it takes off may become the last known."""
     before = planned.evidence
     if set(before.isr) != set(state.isr):
         yield _isr(planned, state, "Whom Kafka elects cleanly has changed meanwhile.")
     # With ELR off the controller drops what is left of one with the first record that it writes.
-    dropped = state.elr == () and (before.isr or before.leader is not None)
+    dropped = state.elr == () and (before.isr or before.leader is not None or not keeps_elr)
     if _as_set(before.elr) != _as_set(state.elr) and not dropped:
         yield Difference("elr", ids(before.elr), ids(state.elr), "The ELR has changed meanwhile.")
     taken_off = before.leader is not None and set(state.last_known_elr or ()) <= {

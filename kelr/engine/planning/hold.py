@@ -15,6 +15,7 @@ _REASONS = {
     # A leader that is gone and still recorded is in the ISR, and leads on.
     ElectedBy.LEADER_STAYS: HoldReason.ISR_OR_ELR,
     ElectedBy.UNCLEAN: HoldReason.FIRST_IN_ORDER,
+    ElectedBy.LONGEST_LOG: HoldReason.RECOVERY,
 }
 
 _ROLES = {

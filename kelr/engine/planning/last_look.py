@@ -55,7 +55,7 @@ def moved_on_reordered(
     rules: RuleSet | None = None,
 ) -> tuple[Difference, ...]:
     """The same between a reordering and its election (`after_reordering`), with the brokers as they are now."""
-    found = after_reordering(planned, now)
+    found = after_reordering(planned, now, keeps_elr=judged.cluster.features.elr_enabled is not False)
     if leads_already(planned, now) or now.leader is not None:
         return found
     return (*found, *_elects_another(planned, judged, cluster, now, rules=rules, reordered=True))

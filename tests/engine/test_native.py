@@ -1,0 +1,161 @@
+"""Clusters that take ElectLeaders v3: the whole of KIP-966 rules them, and an election names its leader."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kelr.controller import KIP966, RecoveryStrategy, choose_rules, rule_set
+from kelr.engine import decide
+from kelr.engine.patterns import pattern_of
+from kelr.engine.planning import differences, plan_of
+from kelr.engine.verdict import verdict_of
+from kelr.model import (
+    ELR_FEATURE,
+    METADATA_FEATURE,
+    AdviceAction,
+    ElectionType,
+    Features,
+    Method,
+    NotPlanned,
+    PlannedElection,
+    Snapshot,
+    Wish,
+)
+from tests.engine.planned import all_heard, asked, designated, incident
+
+RELEASED = {METADATA_FEATURE: 29, ELR_FEATURE: 1}
+
+
+def native(snapshot: Snapshot | None = None, *, strategy: str | None = "none", version: int = 3) -> Snapshot:
+    """The incident on a cluster with ElectLeaders v3."""
+    made = incident() if snapshot is None else snapshot
+    configs = {topic: replace(config, recovery_strategy=strategy) for topic, config in made.configs.items()}
+    features = Features(RELEASED, RELEASED, elect_leaders=version)
+    return replace(made, cluster=replace(made.cluster, features=features), configs=configs)
+
+
+def planned(snapshot: Snapshot, wish: Wish, rules: str | None = None) -> PlannedElection | NotPlanned:
+    decision = decide(snapshot, snapshot.partitions[0], None if rules is None else rule_set(rules))
+    made = plan_of(snapshot, [decision], lambda _at: wish, now_ms=0, made_by="kelr/test")
+    return (*made.elections, *made.not_planned)[0]
+
+
+@pytest.mark.parametrize("version", [None, 0, 2])
+def test_a_released_cluster_does_not_run_the_whole_kip(version: int | None) -> None:
+    chosen = choose_rules(Features(RELEASED, RELEASED, elect_leaders=version))
+    assert not chosen.rules.kip966
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_elect_leaders_v3_is_the_whole_kips(version: int) -> None:
+    chosen = choose_rules(Features(RELEASED, RELEASED, elect_leaders=version))
+    assert (chosen.rules, chosen.certain) == (KIP966, True)
+    assert chosen.reason == f"brokers take ElectLeaders v{version}, which is KIP-966's"
+
+
+def test_with_elr_off_the_whole_kip_keeps_none() -> None:
+    chosen = choose_rules(Features({ELR_FEATURE: 0}, RELEASED, elect_leaders=3))
+    assert chosen.rules == replace(KIP966, elr=False)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "unclean", "expected"),
+    [
+        ("none", True, RecoveryStrategy.NONE),
+        ("balanced", True, RecoveryStrategy.BALANCED),
+        ("aggressive", False, RecoveryStrategy.AGGRESSIVE),
+        ("Proactive", False, RecoveryStrategy.AGGRESSIVE),
+        (None, False, RecoveryStrategy.BALANCED),
+        (None, True, RecoveryStrategy.AGGRESSIVE),
+        ("something new", True, RecoveryStrategy.AGGRESSIVE),
+    ],
+)
+def test_the_strategy_of_a_topic(strategy: str | None, unclean: bool, expected: RecoveryStrategy) -> None:
+    """Its own config stands above the older one, which KIP-966 maps to a strategy."""
+    assert KIP966.of_topic(unclean, strategy).recovery is expected
+    decision = decide(native(incident(unclean=unclean), strategy=strategy), incident().partitions[0])
+    assert decision.rules == f"kip966-{expected}"
+    assert decision.cluster_rules is None
+    unknown = [note for note in decision.notes if "unclean.recovery.strategy of topic" in note]
+    assert bool(unknown) is (strategy is None)
+
+
+def test_no_note_says_that_the_cluster_lacks_what_it_has() -> None:
+    notes = " ".join(decide(native(), native().partitions[0]).notes)
+    assert "no release has these rules" not in notes
+    assert "keeps the last known leader there" not in notes
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [designated(2), asked(ElectionType.LONGEST_LOG_AGGRESSIVE)],
+    ids=["designation", "aggressive"],
+)
+def test_the_election_names_its_leader(wish: Wish) -> None:
+    made = planned(native(), wish)
+    assert isinstance(made, PlannedElection)
+    assert (made.method, made.elect, made.order, made.restores) == (Method.NATIVE, 2, (3, 1, 2), (3, 1, 2))
+
+
+def test_an_unclean_election_is_left_to_the_controller() -> None:
+    made = planned(native(), asked(ElectionType.UNCLEAN))
+    assert isinstance(made, PlannedElection)
+    assert made.method is Method.UNCLEAN
+
+
+def test_a_replica_that_has_to_be_unregistered_does_not_leave_the_assignment() -> None:
+    """No order is given, so none has to leave out what Kafka does not know."""
+    made = planned(native(incident(fenced=())), designated(2))
+    assert isinstance(made, PlannedElection)
+    assert made.order == (3, 1, 2)
+    assert not [warning for warning in made.warnings if "leaves the assignment" in warning]
+
+
+def test_an_unknown_reassignment_forbids_nothing_where_no_order_changes() -> None:
+    snapshot = native()
+    (state,) = snapshot.partitions
+    unsure = replace(snapshot, partitions=(replace(state, adding=None, removing=None),))
+    assert isinstance(planned(unsure, designated(2)), PlannedElection)
+
+
+@pytest.mark.parametrize("rules", ["kip966-none", "kip966-balanced", "kip966-aggressive"])
+def test_the_kips_rules_may_be_named_for_such_a_cluster(rules: str) -> None:
+    """Each topic's strategy may be another one than kelr can read."""
+    made = planned(native(strategy=None), designated(2), rules)
+    assert isinstance(made, PlannedElection)
+    assert made.method is Method.NATIVE
+
+
+def test_released_rules_may_not() -> None:
+    made = planned(native(), designated(2), "elr-4.3")
+    assert isinstance(made, NotPlanned)
+    assert "the cluster runs kip966" in made.reason
+
+
+def test_the_fences_look_at_the_designation() -> None:
+    made = planned(native(), designated(2))
+    assert isinstance(made, PlannedElection)
+    same = native()
+    assert differences(made, same, decide(same, same.partitions[0])) == ()
+    gone = native(incident(live=(3,), fenced=(1, 2)))
+    fields = {one.field for one in differences(made, gone, decide(gone, gone.partitions[0]))}
+    assert {"live", "elects"} <= fields
+
+
+def test_an_advised_election_comes_with_its_command() -> None:
+    """Where no cluster has the request, there is none to give."""
+    snapshot = native(all_heard(live=(1, 2, 3), fenced=()))
+    advice = decide(snapshot, snapshot.partitions[0]).advice
+    assert advice.action is AdviceAction.LONGEST_LOG_BALANCED
+    assert advice.command == ("elect", "--election-type", "longest_log_balanced", "orders:0")
+    released = replace(snapshot, cluster=replace(snapshot.cluster, features=Features(RELEASED, RELEASED)))
+    assert decide(released, released.partitions[0], rule_set("kip966-none")).advice.command == ("explain", "orders:0")
+
+
+def test_the_pattern_of_such_a_partition_is_decided_alike() -> None:
+    snapshot = native()
+    (state,) = snapshot.partitions
+    found = pattern_of(snapshot, state)
+    assert found.tell(found.pattern.decide()) == verdict_of(decide(snapshot, state))
