@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.producer import InitProducerIdRequest
 
+from kelr.controller import events
 from kelr.lab import wire
+from kelr.lab.simulated.appending import Refused, Sending, append
 from kelr.lab.simulated.clock import MachineClock
 from kelr.lab.simulated.contents import Contents
 from kelr.lab.simulated.in_thread import SimulatedServer
@@ -23,14 +25,15 @@ from kelr.lab.simulated.world import Denied, World
 from kelr.model import TopicPartition
 from kelr.simulation.logs import Acks, Record, SimulatedLog, appended
 from kelr.sources.live.failures import error_name
-from kelr.sources.records.batches import BatchHeader, TimestampType, read_header
+from kelr.sources.records.batches import BatchHeader, Compression, TimestampType, read_header
 from kelr.sources.records.crc32c import crc32c
 from tests.lab.simulated.data import PATIENCE_S, Got, batch, fetch, produce, produce_request
 from tests.lab.simulated.stories import ORDERS, cluster, eventually
-from tests.lab.simulated.test_contents import records_of
+from tests.lab.simulated.test_contents import compressed, records_of
 from tests.lab.simulated.test_fetch import consumed
 
 TOPIC = ORDERS.topic
+CLUSTER_ID = "bWFkZS11cC1jbHVzdGVyIQ"
 HIGHEST_SEQUENCE = 2**31 - 1
 
 
@@ -351,3 +354,28 @@ def test_a_partition_of_topics_that_are_alike_gets_a_state_of_its_own() -> None:
         }
         assert ends[at] == 4
         assert sum(ends.values()) == 4
+
+
+@given(data=st.data(), sealed=st.booleans())
+def test_no_bytes_break_the_leader_and_what_it_takes_can_be_read_again(data: st.DataObject, *, sealed: bool) -> None:
+    world = World(SimulatedSpec(rules="elr-4.3"), {1: 1, 2: 2, 3: 3}, cluster_id=CLUSTER_ID)
+    world.running.ask(events.TopicCreated(TOPIC, ((1, 2, 3),)))
+    compression = data.draw(st.sampled_from(Compression))
+    sent = bytearray(compressed(batch(0, 6), compression))
+    for at, byte in data.draw(st.lists(st.tuples(st.integers(8, len(sent) - 1), st.integers(0, 255)), max_size=4)):
+        sent[at] = byte
+    del sent[len(sent) - data.draw(st.integers(0, 3)) :]
+    if sealed and len(sent) > 61:
+        struct.pack_into(">i", sent, 8, len(sent) - 12)
+        struct.pack_into(">bI", sent, 16, 2, crc32c(bytes(sent[21:])))
+    found = append(world, 1, ORDERS, Sending(bytes(sent), Acks.ALL, 11))
+    log = world.log(ORDERS, 2)
+    assert log is not None
+    if isinstance(found, Refused):
+        assert log.end == 0
+        return
+    assert log.end == found.next_offset == 6
+    (whole,) = world.contents.batches(log, 0)
+    (head,) = world.contents.batches(log, 0, 4)
+    assert len(records_of(whole.data)) == 6
+    assert records_of(head.data) == records_of(whole.data)[:4]
