@@ -97,7 +97,15 @@ def describe(
     )
     selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
     source, start = session.source(), read_cursor(cursor)
-    pages = survey(source, selection, filters=wanted, page_size=page_size, start=start, limit=limit)
+    pages = survey(
+        source,
+        selection,
+        filters=wanted,
+        page_size=page_size,
+        start=start,
+        limit=limit,
+        shows_configs=not summary,
+    )
     result = (_summarize if summary else _list)(session, source, selection, pages)
     if check and (result.shown > 0 or result.undecided > 0 if wanted.any_set else result.unhealthy):
         raise typer.Exit(ExitCode.FOUND)

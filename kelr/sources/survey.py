@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import compress
+from typing import Any
 
 from kelr.engine import effective_min_isr, situation_of
 from kelr.model import Cluster, PartitionState, Selection, Situation, TopicConfig, TopicError, TopicPartition
 from kelr.model.described import Described
-from kelr.model.rows import Kind, Rows, Run, described_rows, topics_of
+from kelr.model.rows import Kind, Rows, Run, described_rows, states, topics_of
 from kelr.sources.base import LeavesOut, Page, Source
 from kelr.sources.unwanted import Look, Unwanted
 
@@ -40,6 +41,11 @@ class Filters:
     def any_set(self) -> bool:
         """Whether something is looked for; leaving out internal topics looks for nothing."""
         return any(getattr(self, field.name) for field in fields(self) if field.name != "exclude_internal")
+
+    @property
+    def needs_configs(self) -> bool:
+        """Whether a topic's configs have a say in what is kept."""
+        return self.under_min_isr or self.at_min_isr or bool(self.situations)
 
     def unwanted(self, cluster: Cluster) -> Unwanted | None:
         """What partitions look like that certainly do not pass; None where nothing is certain beforehand."""
@@ -79,10 +85,13 @@ def survey(
     page_size: int | None = None,
     start: TopicPartition | None = None,
     limit: int | None = None,
+    shows_configs: bool = True,
 ) -> Iterator[SurveyPage]:
     """Describe the selected partitions in address order, one page in memory at a time.
 
     Args:
+        shows_configs: whether configs are wanted of all that is kept; else they are read where they decide, and may be
+            unknown elsewhere.
         start: the first address to look at (inclusive).
         limit: how many partitions to keep at most.
 
@@ -97,12 +106,16 @@ def survey(
     left = limit
     # A limit ends the reading at a certain partition, and says how many were read before it.
     unwanted = wanted.unwanted(cluster) if limit is None else None
-    for page in _pages(source, unwanted, selection, page_size, start):
+    for whole in _pages(source, unwanted, selection, page_size, start):
+        page, undecided = whole, 0
+        if limit is None and not wanted.needs_configs:
+            page, undecided = _before_configs(whole, judges)
         topics = topics_of(page.partitions)
-        configs = _configs_of(source, topics, configs)
         first_replicas = _still_needed({**first_replicas, **page.first_partition_replicas}, topics)
+        asked = topics if shows_configs else _where_configs_decide(page.partitions, first_replicas)
+        configs = _configs_of(source, topics, asked, configs)
         if isinstance(page.partitions, Rows) and limit is None:
-            result = _filtered_rows(page, page.partitions, judges, configs, first_replicas)
+            result = _filtered_rows(page, page.partitions, judges, configs, first_replicas, undecided=undecided)
         else:
             described = [_describe(partition, cluster, configs, first_replicas) for partition in page.partitions]
             result = _filtered(page, described, wanted, cluster, left)
@@ -168,42 +181,72 @@ class _Judges(dict[tuple[TopicConfig, int | None, str], _Judge]):
                 judge.clear()
 
 
+def _before_configs(page: Page, judges: _Judges) -> tuple[Page, int]:
+    """The page without the partitions that the filters do not keep, so that nobody asks for their topics' configs."""
+    if not isinstance(page.partitions, Rows) or not judges.filters.any_set:
+        return page, 0
+    kept: list[Run[PartitionState]] = []
+    undecided = 0
+    for run in page.partitions.runs:
+        judge = judges[TopicConfig(), None, _internal_name(run.topic)]
+        verdicts = [judge[kind][1] for kind in run.kinds]
+        undecided += verdicts.count(None)
+        kept.append(_kept_of(run, run.kinds, verdicts))
+    rows = states(kept)
+    dropped = len(page.partitions) - len(rows)
+    return replace(page, partitions=rows, left_out=page.left_out + dropped), undecided
+
+
+def _where_configs_decide(partitions: Sequence[PartitionState], first_replicas: Mapping[str, int]) -> dict[str, None]:
+    """The topics that have a partition with fewer in sync than min ISR could ask for."""
+    if not isinstance(partitions, Rows):
+        return topics_of(partitions)
+    found: dict[str, None] = {}
+    for run in partitions.runs:
+        first = first_replicas.get(run.topic)
+        if any(len(state.isr) < _most(state, first) for state in (kind.example for kind in set(run.kinds))):
+            found[run.topic] = None
+    return found
+
+
+def _kept_of(run: Run[Any], kinds: Sequence[Kind[Any]], verdicts: Sequence[bool | None]) -> Run[Any]:
+    """The run, its rows as these kinds, without those that are not kept."""
+    if verdicts.count(True) == len(verdicts):
+        return Run(run.topic, run.topic_id, run.numbers, run.leader_epochs, kinds)
+    numbers, epochs = compress(run.numbers, verdicts), compress(run.leader_epochs, verdicts)
+    return Run(run.topic, run.topic_id, tuple(numbers), tuple(epochs), tuple(compress(kinds, verdicts)))
+
+
+def _internal_name(topic: str) -> str:
+    return topic if topic in INTERNAL_TOPICS else ""
+
+
 def _filtered_rows(
     page: Page,
     rows: Rows[PartitionState],
     judges: _Judges,
     configs: Mapping[str, TopicConfig],
     first_replicas: Mapping[str, int],
+    *,
+    undecided: int,
 ) -> SurveyPage:
-    """As `_filtered`, each kind of partition judged once."""
+    """As `_filtered`, each kind of partition judged once; `undecided` have been dropped before."""
     kept: list[Run[Described]] = []
-    undecided = 0
     for run in rows.runs:
-        internal = run.topic if run.topic in INTERNAL_TOPICS else ""
-        judge = judges[configs[run.topic], first_replicas.get(run.topic), internal]
+        judge = judges[configs[run.topic], first_replicas.get(run.topic), _internal_name(run.topic)]
         judged = list(map(judge.__getitem__, run.kinds))
         kinds, verdicts = zip(*judged, strict=True)
         undecided += verdicts.count(None)
-        if verdicts.count(True) == len(verdicts):
-            kept.append(Run(run.topic, run.topic_id, run.numbers, run.leader_epochs, kinds))
-        elif True in verdicts:
-            kept.append(
-                Run(
-                    run.topic,
-                    run.topic_id,
-                    tuple(compress(run.numbers, verdicts)),
-                    tuple(compress(run.leader_epochs, verdicts)),
-                    tuple(compress(kinds, verdicts)),
-                )
-            )
+        kept.append(_kept_of(run, kinds, verdicts))
     return SurveyPage(described_rows(kept), page.topic_errors, len(rows) + page.left_out, undecided)
 
 
 def _configs_of(
-    source: Source, topics: Mapping[str, None], known: Mapping[str, TopicConfig]
+    source: Source, topics: Mapping[str, None], wanted: Mapping[str, None], known: Mapping[str, TopicConfig]
 ) -> Mapping[str, TopicConfig]:
-    """The configs of a page's topics; a topic that the page before ended with is not asked again."""
-    asked = [topic for topic in topics if topic not in known]
+    """The configs of a page's topics, unknown but for those wanted; a topic that the page before ended with is not
+    asked again."""
+    asked = [topic for topic in wanted if topic not in known or known[topic] == TopicConfig()]
     fresh = source.topic_configs(asked) if asked else {}
     return {topic: fresh[topic] if topic in fresh else known.get(topic, TopicConfig()) for topic in topics}
 
@@ -214,9 +257,14 @@ def _describe(
     return _judged(state, cluster, configs[state.topic], first_replicas.get(state.topic))
 
 
+def _most(state: PartitionState, first_replicas: int | None) -> int:
+    """So many in sync min ISR can ask for at most."""
+    return len(state.replicas) if first_replicas is None else first_replicas
+
+
 def _judged(state: PartitionState, cluster: Cluster, config: TopicConfig, first_replicas: int | None) -> Described:
     # Where partition 0 was not read (a cursor in the middle of the topic), its replica count is taken to be this one's.
-    most = len(state.replicas) if first_replicas is None else first_replicas
+    most = _most(state, first_replicas)
     min_isr = effective_min_isr(config.min_insync_replicas, most)
     # Whatever the config says, no more than that can be asked for.
     enough = most if min_isr is None and len(state.isr) >= most else min_isr
