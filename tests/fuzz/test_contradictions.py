@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from kafka.protocol.admin import DescribeTopicPartitionsResponse
+from kafka.protocol.admin import DescribeClusterResponse, DescribeTopicPartitionsResponse
 from kafka.protocol.consumer import FetchResponse, ListOffsetsResponse
 
 from kelr.errors import ConnectError
@@ -224,6 +224,43 @@ def test_epochs_and_watermarks_that_cannot_be_so_are_not_told(
     assert ends == sorted(ends)
     assert epochs == sorted(set(epochs))
     assert all(0 <= end <= heard.log_end for end in ends)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"port": 70_000},
+        {"port": -7},
+        {"host": ""},
+        {"host": "a\0b"},
+        {"host": "x" * 300},
+        {"host": "xn--\udc80".encode("ascii", "replace").decode()},
+        {"host": "256.256.256.256"},
+        {"broker_id": -2},
+        {"broker_id": 2**31 - 1},
+        {"rack": "\x1b[2J"},
+    ],
+)
+def test_a_broker_at_an_address_that_is_none_is_not_heard(
+    cluster: tuple[SimulatedServer, Wire], changes: dict[str, Any]
+) -> None:
+    def edit(message: Any) -> None:
+        for broker in message.brokers:
+            if broker.broker_id == 2:
+                for field, value in changes.items():
+                    setattr(broker, field, value)
+
+    server, wire = cluster
+    do = edited(DescribeClusterResponse, 2, edit)
+    wire.change = lambda name, frame: do(frame) if name == "DescribeCluster" else frame
+    try:
+        with LiveSource(settings_of(server, PATIENCE_S)) as source:
+            (state,) = [one for page in source.pages(select([f"{ORDERS.topic}:0"])) for one in page.partitions]
+            logs = {log.replica: log for log in source.replica_logs([state])[ORDERS]}
+    finally:
+        wire.change = None
+    assert isinstance(logs[2], ReplicaLog) == ("rack" in changes)
+    assert isinstance(logs[3], ReplicaLog)
 
 
 def test_partitions_stay_as_they_are(cluster: tuple[SimulatedServer, Wire]) -> None:

@@ -32,6 +32,9 @@ _AGAIN = RETRIABLE | {UNKNOWN_TOPIC}
 """A broker that has just started may not know its replicas yet."""
 _CONTRADICTED = "what Fetch tells of its log end contradicts GetReplicaLogInfo"
 _NO_EPOCHS = "its epoch history names none"
+_NO_END = "its epoch history has no end"
+MOST_ROUNDS = 1 << 15
+"""Of epoch questions: a log with so many epochs does not exist, and a broker that made them up would go on for ever."""
 
 
 _SENT_ELSEWHERE = "the broker did not answer for its own log (it sends consumers to another replica)"
@@ -171,7 +174,7 @@ class BrokerDialogue:
         errors: dict[TopicPartition, str] = {}
         checked: set[TopicPartition] = set()
         """Where GetReplicaLogInfo's answer was held against the epoch history: once is enough, without lineage."""
-        while True:
+        for _round in range(MOST_ROUNDS):
             wanted = {
                 address: epoch
                 for address, search in searches.items()
@@ -194,6 +197,9 @@ class BrokerDialogue:
                     searches[address].answered(epoch, answer)
                 else:
                     errors[address] = answer if isinstance(answer, str) else _SENT_ELSEWHERE
+        else:
+            unended = [address for address, search in searches.items() if search.next_epoch() is not None]
+            errors.update({address: _NO_END for address in unended if address not in errors})
         unheld = [end for address, end in held.items() if address not in errors and _knows_no_epoch(searches[address])]
         positions = (yield from self._fetch([position_of(end) for end in unheld])) if unheld else {}
         for address, end in held.items():
@@ -202,7 +208,12 @@ class BrokerDialogue:
                 self._not_heard(end.partition, Unheard.ERROR, _CONTRADICTED)
                 self._again.add(address)
                 continue
-            self._answers[address] = self._log(end, searches[address].result(), error, position)
+            log = self._log(end, searches[address].result(), error, position)
+            if log.log_start is not None and log.log_start > log.log_end:
+                text = f"its log would start at {log.log_start}, behind its end {log.log_end}"
+                self._not_heard(end.partition, Unheard.ERROR, text)
+                continue
+            self._answers[address] = log
             if error in _AGAIN or position in _AGAIN:
                 self._again.add(address)
 
@@ -231,7 +242,7 @@ class BrokerDialogue:
             log_end=log_end,
             last_epoch=newest,
             current_leader_epoch=end.leader_epoch,
-            high_watermark=here.high_watermark if here is not None else epochs.high_watermark,
+            high_watermark=_up_to(log_end, here.high_watermark if here is not None else epochs.high_watermark),
             log_start=log_start,
             lineage=epochs.lineage if known else None,
             broker_epoch=end.broker_epoch,
@@ -255,6 +266,11 @@ class BrokerDialogue:
 
     def _not_heard(self, partition: PartitionState, reason: Unheard, detail: str) -> None:
         self._answers[partition.address] = NotHeard(self._broker, reason, detail, self._clock_ms())
+
+
+def _up_to(log_end: int, high_watermark: int | None) -> int | None:
+    """The high watermark, of a log that ends here: one that grew between two answers has it further on."""
+    return None if high_watermark is None else min(high_watermark, log_end)
 
 
 def _highest_epoch(end: End) -> int:

@@ -15,11 +15,16 @@ from kelr.model import PartitionState, TopicError, TopicPartition
 from kelr.model.rows import Kind, Rows, Run, states, topics_of
 from kelr.sources.live.failures import NONE, error_name
 from kelr.sources.live.page_bytes import PageBytes, TopicBytes, columns, members
+from kelr.sources.live.plausible import (
+    NO_LEADER,
+    ContradictionError,
+    check_members,
+    check_once,
+    check_topic,
+    contradicting,
+)
 from kelr.sources.live.reassignments import NOT_ASKED, Reassignments
 from kelr.sources.live.transport import Message
-
-NO_LEADER = -1
-
 
 _MOST_KINDS = 16_384
 """So many kinds of partitions are remembered, some 10 MiB of them; a cluster of 30 brokers has a few thousand."""
@@ -62,8 +67,13 @@ class Kinds(dict[tuple[bytes, bytes], Kind[PartitionState]]):
     def state(
         self, key: tuple[bytes, bytes], adding: tuple[int, ...] | None, removing: tuple[int, ...] | None
     ) -> PartitionState:
-        """A partition that holds this, without a name."""
+        """A partition that holds this, without a name.
+
+        Raises:
+            ContradictionError: none can.
+        """
         found = members(key)
+        check_members(found.leader, found.replicas, found.isr, found.elr)
         return PartitionState(
             topic="",
             partition=0,
@@ -93,6 +103,9 @@ def described_partitions(page: PageBytes, kinds: Kinds, reassignments: Reassignm
     Args:
         kinds: made by `kinds_of` with the same reassignments.
         reassignments: what is under way, which the answer does not tell.
+
+    Raises:
+        ConnectError: the answer tells what cannot be so.
     """
     moving = {topic for topic, _ in reassignments.under_way}
     runs: list[Run[PartitionState]] = []
@@ -106,7 +119,11 @@ def described_partitions(page: PageBytes, kinds: Kinds, reassignments: Reassignm
             continue
         assert topic.name is not None
         left_out[topic.name] = topic.left_out
-        run = _run(page.data, topic, kinds, reassignments if topic.name in moving else None)
+        try:
+            run = _run(page.data, topic, kinds, reassignments if topic.name in moving else None)
+            check_topic(topic.name, run.numbers, run.leader_epochs)
+        except ContradictionError as error:
+            raise contradicting(topic.name, error) from error
         runs.append(run)
         if topic.first_replicas is not None:
             first_replicas[topic.name] = topic.first_replicas
@@ -140,14 +157,20 @@ def _in_order(runs: list[Run[PartitionState]]) -> Sequence[PartitionState]:
     """Brokers send topics and partitions sorted; where one does not, they are sorted here."""
     rows: Rows[PartitionState] = states(runs)
     if not all(one.topic < other.topic for one, other in pairwise(runs)) or not all(
-        list(run.numbers) == sorted(run.numbers) for run in runs
+        list(run.numbers) == sorted(set(run.numbers)) for run in runs
     ):
-        return tuple(sorted(rows, key=_address))
+        ordered = tuple(sorted(rows, key=_address))
+        check_once(map(_address, ordered))
+        return ordered
     return rows
 
 
 def metadata_partitions(answer: Message, *, reassignments: Reassignments = NOT_ASKED) -> Described:
-    """A Metadata answer (v7 or newer): the same, with ELR and last known leader unknown."""
+    """A Metadata answer (v7 or newer): the same, with ELR and last known leader unknown.
+
+    Raises:
+        ConnectError: the answer tells what cannot be so.
+    """
     partitions: list[PartitionState] = []
     errors: list[TopicError] = []
     for topic in answer.topics:
@@ -156,10 +179,14 @@ def metadata_partitions(answer: Message, *, reassignments: Reassignments = NOT_A
             errors.append(TopicError(topic.name or "", error))
             continue
         topic_id = topic_id_text(topic.topic_id) if answer.API_VERSION >= 10 else None
-        partitions.extend(
-            _from_metadata(topic.name, topic_id, partition, reassignments) for partition in topic.partitions
-        )
+        try:
+            partitions.extend(
+                _from_metadata(topic.name or "", topic_id, partition, reassignments) for partition in topic.partitions
+            )
+        except ContradictionError as error:
+            raise contradicting(topic.name or "", error) from error
     partitions.sort(key=_address)
+    check_once(map(_address, partitions))
     first = {state.topic: len(state.replicas) for state in partitions if state.partition == 0}
     return Described(tuple(partitions), tuple(errors), topics=topics_of(partitions), first_replicas=first)
 
@@ -167,6 +194,8 @@ def metadata_partitions(answer: Message, *, reassignments: Reassignments = NOT_A
 def _from_metadata(
     topic: str, topic_id: str | None, partition: Message, reassignments: Reassignments
 ) -> PartitionState:
+    check_topic(topic, [partition.partition_index], [partition.leader_epoch])
+    check_members(partition.leader_id, partition.replica_nodes, partition.isr_nodes, None)
     adding, removing = reassignments.members(topic, partition.partition_index, partition.replica_nodes)
     return PartitionState(
         topic=topic,

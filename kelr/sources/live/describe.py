@@ -21,6 +21,9 @@ AskController = Callable[..., Sequence[Message | Failure]]
 """Sends requests that only the controller can answer; a Failure for each that it did not."""
 
 
+_LAST_PORT = 65_535
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerList:
     """Brokers, the cluster's id, and the request that told."""
@@ -92,12 +95,17 @@ def _describe_cluster(ask: AskAny, *, fenced: bool) -> BrokerList | None:
             id=broker.broker_id,
             status=BrokerStatus.FENCED if fenced and broker.is_fenced else BrokerStatus.LIVE,
             host=broker.host or None,
-            port=broker.port if broker.port > 0 else None,
+            port=_possible_port(broker.port),
             rack=broker.rack,
         )
         for broker in answer.brokers
     )
     return BrokerList(answer.cluster_id or None, brokers, f"DescribeCluster v{answer.API_VERSION}")
+
+
+def _possible_port(port: int) -> int | None:
+    """The port; None for -1 and for what is none."""
+    return port if 0 < port <= _LAST_PORT else None
 
 
 def _metadata_brokers(ask: AskAny) -> BrokerList:
@@ -110,7 +118,13 @@ def _metadata_brokers(ask: AskAny) -> BrokerList:
             )
         raise NotAuthorizedError(f"the brokers cannot be listed: {answer.detail}")
     brokers = tuple(
-        Broker(id=broker.node_id, status=BrokerStatus.LIVE, host=broker.host, port=broker.port, rack=broker.rack)
+        Broker(
+            id=broker.node_id,
+            status=BrokerStatus.LIVE,
+            host=broker.host or None,
+            port=_possible_port(broker.port),
+            rack=broker.rack,
+        )
         for broker in answer.brokers
     )
     cluster_id = answer.cluster_id if answer.API_VERSION >= 2 else None

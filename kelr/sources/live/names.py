@@ -26,7 +26,7 @@ def look_up_all(hosts: set[str], *, timeout_s: float) -> Mapping[str, list[Addre
     def look_up(host: str) -> None:
         try:
             results[host] = list(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM))
-        except (OSError, UnicodeError) as error:
+        except (OSError, ValueError) as error:  # of a name with a zero byte, or that is no name
             words = getattr(error, "strerror", None) or str(error)
             results[host] = Failure(FailureKind.UNREACHABLE, f"unknown host {host} ({words})")
 

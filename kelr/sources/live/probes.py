@@ -51,7 +51,22 @@ def answers_to(probes: Sequence[requests.Probe], answer: Message) -> dict[TopicP
         for topic in answer.responses
         for partition in topic.partitions
     }
-    return {probe.address: found.get(probe.address, "the answer leaves this partition out") for probe in probes}
+    return {
+        probe.address: _possible(probe, found.get(probe.address, "the answer leaves this partition out"))
+        for probe in probes
+    }
+
+
+def _possible(probe: requests.Probe, said: Fetched) -> Fetched:
+    """What was said, unless it cannot be so: the epoch told is at most the one asked about, and ends where a log can.
+
+    Without it a search for the newest epoch goes on for as long as somebody answers.
+    """
+    if not isinstance(said, Below):
+        return said
+    asked, end = probe.last_epoch, said.end
+    possible = asked is not None and end.epoch <= asked and 0 <= end.end_offset < requests.FAR_OFFSET
+    return said if possible else "the answer makes no sense"
 
 
 def _topic_name(answer: Message, topic: Message, names: dict[str | None, str]) -> str:
