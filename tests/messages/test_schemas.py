@@ -33,6 +33,7 @@ HARMLESS: Mapping[tuple[str, str], str] = {
 """(message, path and key) of a known difference, and why it does no harm."""
 BIT_FIELDS: Mapping[tuple[str, str], str] = {
     ("DescribeClusterResponse", "/authorized_operations"): "/ClusterAuthorizedOperations",
+    ("DescribeGroupsResponse", "/Groups/AuthorizedOperations"): "/Groups/AuthorizedOperations",
     ("MetadataResponse", "/authorized_operations"): "/ClusterAuthorizedOperations",
     ("MetadataResponse", "/Topics/authorized_operations"): "/Topics/TopicAuthorizedOperations",
 }
@@ -113,8 +114,7 @@ def _flat(name: str, schema: Mapping[str, Any], compared: Compared) -> dict[str,
             values = {key: field.get(key) for key in DECIDES}
             values.update({key: compared.range(field.get(key)) for key in VERSIONS})
             values["default"] = None if field.get("default") is None else str(field["default"]).lower()
-            if (name, here) in BIT_FIELDS:
-                assert values["type"] == "bitfield"
+            if values["type"] == "bitfield" and (name, here) in BIT_FIELDS:
                 here = BIT_FIELDS[name, here]
                 values.update(name=here.rpartition("/")[2], type="int32")
             if values["taggedVersions"] is None:
