@@ -39,7 +39,7 @@ class _NoAnswerError(Exception):
         self.failure = failure
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Sent:
     """A request that is on its way."""
 
@@ -47,6 +47,8 @@ class _Sent:
     question: Question
     version: int
     ahead: bool = False
+    unwanted: bool = False
+    """Sent ahead, and nobody will ask for its answer."""
     body: bytes | None = None
     """The answer's, once it is there."""
 
@@ -161,6 +163,8 @@ class Plain:
             if sent.ahead and sent.question == question:
                 sent.ahead, sent.question = False, question
                 return sent
+            if sent.ahead and sent.question.name == question.name:
+                sent.unwanted = True  # another page is asked for
         version = self._version(question)
         if version is None:
             return Failure(FailureKind.UNSUPPORTED, f"Kafka broker does not support {question.name}")
@@ -201,11 +205,8 @@ class Plain:
             if first is None or len(frame) < 4 or int.from_bytes(frame[:4], "big", signed=True) != first.correlation:
                 raise _NoAnswerError(_garbled("the answer to another request"))
             first.body = _without_header(first, frame)
-        body = sent.body
-        while self._waiting and self._waiting[0].body is not None and self._waiting[0] is not sent:
-            self._waiting.popleft()  # was asked for ahead, and nobody wanted it
-        self._waiting.remove(sent)
-        return body
+        self._waiting = deque(one for one in self._waiting if one is not sent and not (one.unwanted and one.body))
+        return sent.body
 
     def _frame(self, deadline: float) -> bytes:
         (size,) = struct.unpack(">i", self._read_bytes(4, deadline))

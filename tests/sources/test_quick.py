@@ -1,0 +1,192 @@
+"""The quick transport: the same answers as through kafka-python, pages asked for ahead, and connections that break."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kafka.protocol.admin import cluster
+from kafka.protocol.metadata import ApiVersionsResponse
+
+from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.lab.simulated.spec import SimulatedSpec
+from kelr.model import TopicPartition, select
+from kelr.sources.connection import ConnectionSettings
+from kelr.sources.live import LiveSource, requests
+from kelr.sources.live.network import KafkaTransport
+from kelr.sources.live.page_bytes import PageBytes
+from kelr.sources.live.questions import Question, for_kafka_python
+from kelr.sources.live.quick import QuickTransport, open_transport
+from kelr.sources.live.schemas import WireError, codec, newest_version
+from kelr.sources.live.transport import Failure, FailureKind
+
+SPEC = SimulatedSpec(topics=7, partitions=5, brokers=4)
+
+QUESTIONS = (
+    requests.api_versions(),
+    requests.describe_cluster(fenced=True),
+    requests.describe_cluster(fenced=False),
+    requests.describe_quorum(),
+    requests.list_reassignments(timeout_s=2),
+    requests.describe_configs(["a", "ü" * 80], ("min.insync.replicas",), dict),
+    requests.metadata(None),
+    requests.metadata([]),
+    requests.metadata(["a", "b"]),
+    requests.describe_topic_partitions([], None, 2000),
+    requests.describe_topic_partitions(["a", "b"], TopicPartition("b", 7), 3),
+)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[SimulatedServer]:
+    with SimulatedServer(SPEC) as running:
+        yield running
+
+
+def _source(server: SimulatedServer, connect: Any) -> LiveSource:
+    return LiveSource(ConnectionSettings.read(server.bootstrap_servers, timeout_s=10), connect=connect)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
+def test_requests_are_the_bytes_that_kafka_python_sends(question: Question) -> None:
+    bare = Question(question.name, question.fields, question.min_version, question.max_version)
+    newest = newest_version(question.name + "Request")
+    for version in range(question.min_version or 0, min(newest, question.max_version or newest) + 1):
+        theirs = for_kafka_python(bare)
+        if theirs.min_version <= version <= theirs.max_version:
+            coded = codec(question.name + "Request", version)
+            assert coded.encode(question.fields) == bytes(theirs.encode(version=version)), version
+
+
+def _answers() -> Iterator[tuple[str, Any, int]]:
+    broker = cluster.DescribeClusterResponse.DescribeClusterBroker
+    for version in range(3):
+        yield (
+            "DescribeClusterResponse",
+            cluster.DescribeClusterResponse(
+                version=version,
+                throttle_time_ms=7,
+                error_code=3,
+                error_message="what?",
+                cluster_id="id",
+                controller_id=2,
+                brokers=[
+                    broker(broker_id=4, host="h", port=1, rack=None, is_fenced=True),
+                    broker(broker_id=5, host="ü", port=2, rack="r", is_fenced=False),
+                ],
+            ),
+            version,
+        )
+    keys = ApiVersionsResponse.ApiVersion
+    for version in range(5):
+        answer = ApiVersionsResponse(
+            version=version,
+            error_code=0,
+            api_keys=[keys(api_key=3, min_version=0, max_version=13)],
+            throttle_time_ms=1,
+        )
+        if version >= 3:
+            answer.finalized_features_epoch = 9
+            answer.finalized_features = [
+                ApiVersionsResponse.FinalizedFeatureKey(name="f", max_version_level=2, min_version_level=1)
+            ]
+        yield "ApiVersionsResponse", answer, version
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    names = getattr(type(value), "_struct", None)
+    if names is not None:
+        return {name: _plain(getattr(value, name)) for name in names.fields}
+    return value
+
+
+@pytest.mark.parametrize(("name", "answer", "version"), list(_answers()))
+def test_answers_hold_what_kafka_python_wrote(name: str, answer: Any, version: int) -> None:
+    body = bytes(answer.encode(version=version))
+    ours = codec(name, version).decode(body)
+    theirs = type(answer).decode(body, version=version)
+    assert version == ours.API_VERSION
+    for field in theirs._struct._fields:
+        if field.for_version_q(version) and field.tag is None and hasattr(ours, field.name):
+            found = getattr(ours, field.name)
+            shown = [vars(one) for one in found] if isinstance(found, list) else found
+            expected = _plain(getattr(theirs, field.name))
+            if isinstance(expected, list):
+                shown = [{key: one[key] for key in other} for one, other in zip(shown, expected, strict=True)]
+            assert shown == expected, field.name
+    for size in range(len(body)):
+        with pytest.raises(WireError):
+            codec(name, version).decode(body[:size])
+    with pytest.raises(WireError):
+        codec(name, version).decode(body + b"\x00")
+
+
+def test_both_transports_tell_the_same(server: SimulatedServer) -> None:
+    told = []
+    for connect in (open_transport, KafkaTransport):
+        with _source(server, connect) as source:
+            everything = source.cluster()
+            pages = list(source.pages(select([]), page_size=3))
+            told.append((everything, pages, source.topic_configs([f"topic-{number:06d}" for number in range(7)])))
+    assert told[0] == told[1]
+    assert sum(len(page.partitions) for page in told[0][1]) == 35
+
+
+def test_a_page_that_was_asked_for_ahead_is_not_asked_for_again(server: SimulatedServer) -> None:
+    settings = ConnectionSettings.read(server.bootstrap_servers)
+    transport = QuickTransport(settings)
+    transport.resolve(transport.bootstrap_nodes().items(), timeout_s=2)
+    first = requests.describe_topic_partitions([], None, 4)
+    page = transport.exchange("bootstrap-0", first)
+    assert isinstance(page, PageBytes)
+    connection = transport._connections["bootstrap-0"]
+    assert page.next_cursor is not None
+    cursor = TopicPartition(page.next_cursor.topic_name, page.next_cursor.partition_index)
+    transport.send_ahead("bootstrap-0", requests.describe_topic_partitions([], cursor, 4))
+    sent = connection._last
+    other = transport.exchange("bootstrap-0", requests.describe_cluster(fenced=True))
+    assert len(other.brokers) == 4, "answers that come before are kept"
+    following = transport.exchange("bootstrap-0", requests.describe_topic_partitions([], cursor, 4))
+    assert isinstance(following, PageBytes)
+    assert connection._last == sent + 1, "one request more: the other one"
+    assert following.topics[0].name == cursor.topic
+    assert not connection._waiting
+    transport.send_ahead("bootstrap-0", requests.describe_topic_partitions([], cursor, 4))
+    again = transport.exchange("bootstrap-0", first)
+    assert isinstance(again, PageBytes)
+    assert again.data == page.data, "what nobody wanted any more is passed over"
+    assert not connection._waiting
+    transport.close()
+
+
+def test_a_broker_that_dies_between_pages_is_replaced_by_another() -> None:
+    with SimulatedServer(SPEC) as running, _source(running, open_transport) as source:
+        stream = source.pages(select([]), page_size=6)
+        read = list(next(stream).partitions)
+        favourite = source._reached()[1].favourite
+        running.inside(lambda world: world.running.kill(1 + int(str(favourite).removeprefix("bootstrap-"))))
+        read += [state for page in stream for state in page.partitions]
+    assert len({state.address for state in read}) == len(read) == 35
+
+
+def test_a_request_that_a_broker_does_not_know_is_unsupported(server: SimulatedServer) -> None:
+    transport = QuickTransport(ConnectionSettings.read(server.bootstrap_servers))
+    transport.resolve(transport.bootstrap_nodes().items(), timeout_s=2)
+    answer = transport.exchange("bootstrap-0", Question("DescribeCluster", {}, min_version=77))
+    assert answer == Failure(FailureKind.UNSUPPORTED, "Kafka broker does not support DescribeCluster")
+    transport.close()
+
+
+def test_describe_loads_no_client_library(server: SimulatedServer) -> None:
+    script = (
+        "import sys; from kelr.commands.main import main; "
+        f"code = main(['describe', '--summary', '-b', {server.bootstrap_servers!r}]); "
+        "print(code, sorted({'kafka', 'confluent_kafka', 'pydantic', 'rich.table'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 []"
