@@ -350,3 +350,17 @@ def test_what_is_over_the_limit_is_told_so_and_not_served() -> None:
         assert found[TopicPartition("nothing", 0)] == "REQUEST_LIMIT_REACHED"
         older = errors(asked(server, request(2, PREFERRED, {"orders": range(1001)})))
         assert set(older.values()) == {NOT_NEEDED}
+
+
+def test_elections_that_take_too_many_records_are_refused_together() -> None:
+    """A controller writes 10,000 records for one request, or none."""
+    with cluster("elr-4.3", topics=301, partitions=100) as server:
+        server.inside(lambda world: world.running.kill(1))
+        server.inside(lambda world: world.running.expire(1))
+        returns(server, 1)
+        everything = asked(server, request(2, PREFERRED, None))
+        assert (error_name(everything.error_code), errors(everything)) == ("POLICY_VIOLATION", {})
+        led = [state(server, TopicPartition("topic-000000", number)).leader for number in range(6)]
+        assert 1 not in led
+        some = asked(server, request(2, PREFERRED, {f"topic-{number:06}": range(100) for number in range(150)}))
+        assert (some.error_code, set(errors(some).values())) == (0, {"NONE", NOT_NEEDED})

@@ -10,7 +10,7 @@ from kelr.lab.simulated.handlers.log_info import LogInfo
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.world import Denied, World
 from kelr.lab.spec import CONTROLLER_ID
-from kelr.messages.dialects import Dialect
+from kelr.messages.dialects import REQUEST_LIMIT_REACHED_CODE, Dialect
 from kelr.model import TopicPartition
 from kelr.simulation.logs import Acks
 from tests.lab.simulated.stories import ORDERS, cluster, eventually, led_by, log_ends, power_outage, returns, state
@@ -100,6 +100,7 @@ FAULTS = [
     Fault(FaultKind.TRUNCATE, amount=20),
     Fault(FaultKind.ERROR, amount=56),
     Fault(FaultKind.ERROR, amount=-1),
+    Fault(FaultKind.ERROR, amount=REQUEST_LIMIT_REACHED_CODE),
 ]
 
 

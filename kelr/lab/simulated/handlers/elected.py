@@ -53,6 +53,13 @@ def refused(call: Call, error: str, message: str | None = None) -> Message:
     return _made(call, results, error=error, message=message)
 
 
+def kept(world: World, address: TopicPartition) -> TopicPartition:
+    """The partition in the controller's records that tells of this one: itself, or the one that stands for it."""
+    if address in world.running.cluster.controller.partitions:
+        return address
+    return world.alike.stand_in(address) or address
+
+
 def _named(call: Call) -> Iterator[tuple[str, list[TopicPartition]]]:
     for topic in call.request.topic_partitions or ():
         yield topic.topic, [TopicPartition(topic.topic, partition) for partition in topic.partitions]
@@ -66,16 +73,11 @@ def _everywhere(world: World, answers: Mapping[TopicPartition, str]) -> _Results
         if topic not in told and not alike:
             yield topic, ()
             continue
-        found = [(number, answers.get(_kept(world, topic, number))) for number in range(world.partitions(topic))]
+        found = [
+            (number, answers.get(kept(world, TopicPartition(topic, number))))
+            for number in range(world.partitions(topic))
+        ]
         yield topic, [(number, error) for number, error in found if error is not None]
-
-
-def _kept(world: World, topic: str, number: int) -> TopicPartition:
-    """The partition in the controller's records that tells of this one: itself, or the one that stands for it."""
-    address = TopicPartition(topic, number)
-    if address in world.running.cluster.controller.partitions:
-        return address
-    return world.alike.stand_in(address) or address
 
 
 def _made(call: Call, results: _Results, *, error: str = NONE, message: str | None = None) -> Message:

@@ -10,16 +10,20 @@ Apache Kafka; KIP-966, "ElectLeadersRequest" (versions 3, its election types and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
-from kelr.controller import Election, ManualRecovery, events
+from kelr.controller import Election, ManualRecovery, events, handle
 from kelr.controller.reach import NONE
 from kelr.lab.simulated.api import Answer, Api, Call, Later, Message, Nodes
-from kelr.lab.simulated.handlers.elected import MOST_PARTITIONS, TIMED_OUT, refused, response
+from kelr.lab.simulated.handlers.elected import MOST_PARTITIONS, TIMED_OUT, kept, refused, response
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import World
 from kelr.messages import ElectLeadersRequest, ElectLeadersResponse
 from kelr.messages.dialects import REQUEST_LIMIT_REACHED
 from kelr.model import ElectionType, TopicPartition
+
+MOST_RECORDS = 10_000
+"""QuorumController.MAX_RECORDS_PER_USER_OP."""
 
 _KINDS = {
     1: ElectionType.DESIGNATION,
@@ -57,14 +61,32 @@ def _handle(call: Call) -> Answer:
 
 def _by_released_rules(call: Call, election: Election) -> Answer:
     """PREFERRED or UNCLEAN: done at once."""
-    world = call.world
-    if call.request.topic_partitions is None:
-        done = world.running.ask(events.LeadersElected(election))
-        return refused(call, done.error) if done.error != NONE else response(call, done.answers)
-    served, over = _asked(call)
-    _own(world, served)
-    done = world.running.ask(events.LeadersElected(election, tuple(address for address, _ in served)))
+    world, over = call.world, dict[TopicPartition, str]()
+    event = events.LeadersElected(election)
+    if call.request.topic_partitions is not None:
+        served, over = _asked(call)
+        _own(world, served)
+        event = events.LeadersElected(election, tuple(address for address, _ in served))
+    if _too_many_records(world, event):
+        return refused(call, "POLICY_VIOLATION", "Unable to perform excessively large batch operation.")
+    done = world.running.ask(event)
     return refused(call, done.error) if done.error != NONE else response(call, {**done.answers, **over})
+
+
+def _too_many_records(world: World, event: events.LeadersElected) -> bool:
+    """Whether the elections would take more records than a controller writes at once: then it makes none of them."""
+    state, alike = world.running.cluster.controller, world.alike
+    most = (
+        len(state.partitions) + alike.topics * alike.partitions if event.partitions is None else len(event.partitions)
+    )
+    if most <= MOST_RECORDS:
+        return False
+    changed = {change.after.address for change in handle(state, event).changes}
+    named = event.partitions or (
+        TopicPartition(topic, number) for topic in world.topics() for number in range(world.partitions(topic))
+    )
+    writes = (True for address in named if kept(world, address) in changed)
+    return next(islice(writes, MOST_RECORDS, None), False)
 
 
 def _by_hand(call: Call, election: ElectionType) -> Answer:
