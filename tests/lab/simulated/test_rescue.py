@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,3 +72,17 @@ def test_what_a_shorter_replica_cuts_off_comes_back(
 def led_by_3_and_followed(world: World) -> bool:
     state = world.state(ORDERS)
     return state is not None and state.leader == 3 and set(state.isr) == {2, 3}
+
+
+def test_the_disk_of_a_dead_broker_counts_in_a_decision(
+    server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    disk, collected = tmp_path / "disk", str(tmp_path / "broker-1.kelr")
+    server.inside(lambda world: disks.write(world, 1, disk))
+    assert main(["recover", "collect", "--log-dir", str(disk), "--out", collected]) == 0
+    capsys.readouterr()
+    assert kelr(server, "explain", f"{TOPIC}:0", "--logs", collected, "-o", "json") == 0
+    (found,) = json.loads(capsys.readouterr().out)["items"]
+    known = {one["replica"]: (one["log_end"], one["behind_best"], one["source"]) for one in found["candidates"]}
+    by_broker = "GetReplicaLogInfo v0 (key 70)+Fetch"
+    assert known == {1: (20, 0, "log directory"), 2: (16, 4, by_broker), 3: (10, 10, by_broker)}
