@@ -6,15 +6,16 @@ _kelr() {
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         if [[ $skip ]]; then skip=; continue; fi
         case "$word" in
-            --accept-loss|--batch|--bootstrap-server|--broker|--brokers|--command-config|--compare-rules|--context|--cursor|--designate|--dir|--elect|--election|--election-type|--expires-in|--export|--force|--from-offset|--from-replica|--gone|--heap-mb|--if|--kafka|--limit|--log-dir|--logs|--merge|--min-isr|--minimal-replicas|--out|--output|--page-size|--partition|--partitions|--path-to-json-file|--pause|--plan|--rack|--racks|--rules|--since|--situation|--snapshot|--timeout|--to|--to-offset|--topic|--wait-for|--why|--window|--yes-clear-elr-of|-b|-c|-e|-o) skip=1 ;;
+            --accept-loss|--api|--batch|--bootstrap-server|--broker|--brokers|--command-config|--compare-rules|--context|--cursor|--designate|--dir|--elect|--election|--election-type|--expires-in|--export|--force|--from|--from-offset|--from-replica|--gone|--heap-mb|--if|--kafka|--limit|--log-dir|--log-info|--log-info-api-key|--log-info-dialect|--logs|--merge|--min-isr|--minimal-replicas|--node|--out|--output|--page-limit|--page-size|--partition|--partitions|--path-to-json-file|--pause|--plan|--rack|--racks|--replication|--rules|--since|--situation|--skip|--snapshot|--timeout|--times|--to|--to-offset|--topic|--topics|--wait-for|--why|--window|--yes-clear-elr-of|-b|-c|-e|-o) skip=1 ;;
             -*) ;;
             *) case "$path $word" in
-                "kelr describe"|"kelr log-info"|"kelr snapshot"|"kelr explain"|"kelr elect"|"kelr recover"|"kelr recover collect"|"kelr recover plan"|"kelr recover apply"|"kelr recover verify"|"kelr recover status"|"kelr recover resume"|"kelr recover undo"|"kelr recover hold"|"kelr recover log"|"kelr rescue"|"kelr rescue dump"|"kelr rescue show"|"kelr rescue replay"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr schema") path="$path $word" ;;
+                "kelr describe"|"kelr log-info"|"kelr snapshot"|"kelr explain"|"kelr elect"|"kelr recover"|"kelr recover collect"|"kelr recover plan"|"kelr recover apply"|"kelr recover verify"|"kelr recover status"|"kelr recover resume"|"kelr recover undo"|"kelr recover hold"|"kelr recover log"|"kelr rescue"|"kelr rescue dump"|"kelr rescue show"|"kelr rescue replay"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab pause"|"kelr lab resume"|"kelr lab lose-cache"|"kelr lab flush"|"kelr lab expire"|"kelr lab partition"|"kelr lab heal"|"kelr lab fault"|"kelr lab deny"|"kelr lab allow"|"kelr lab advance"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr schema") path="$path $word" ;;
             esac ;;
         esac
     done
     case "$before" in
         --accept-loss) return ;;
+        --api) return ;;
         --batch) return ;;
         --broker) return ;;
         --brokers) return ;;
@@ -28,6 +29,7 @@ _kelr() {
         --expires-in) return ;;
         --export) _kelr_files "$current"; return ;;
         --force) return ;;
+        --from) _kelr_files "$current"; return ;;
         --from-offset) return ;;
         --from-replica) return ;;
         --gone) return ;;
@@ -36,11 +38,16 @@ _kelr() {
         --kafka) return ;;
         --limit) return ;;
         --log-dir) _kelr_files "$current"; return ;;
+        --log-info) return ;;
+        --log-info-api-key) return ;;
+        --log-info-dialect) return ;;
         --logs) _kelr_files "$current"; return ;;
         --merge) _kelr_files "$current"; return ;;
         --min-isr) return ;;
         --minimal-replicas) return ;;
+        --node) return ;;
         --out) _kelr_files "$current"; return ;;
+        --page-limit) return ;;
         --page-size) return ;;
         --partition) return ;;
         --partitions) return ;;
@@ -49,14 +56,18 @@ _kelr() {
         --plan) _kelr_files "$current"; return ;;
         --rack) return ;;
         --racks) return ;;
+        --replication) return ;;
         --rules) _kelr_words "auto kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive" "$current"; return ;;
         --since) return ;;
         --situation) _kelr_words "healthy under-min-isr leader-not-live waiting-for-isr waiting-for-elr waiting-for-last-known-leader needs-unclean-recovery no-live-replica leader-pending unknown" "$current"; return ;;
+        --skip) return ;;
         --snapshot) _kelr_files "$current"; return ;;
         --timeout) return ;;
+        --times) return ;;
         --to) return ;;
         --to-offset) return ;;
         --topic) return ;;
+        --topics) return ;;
         --wait-for) return ;;
         --why) _kelr_words "list preferred-replica leader-stays live-isr-member live-elr-member last-known-leader unclean-election unclean-recovery designated-is-live recovery-quorum-live recovery-quorum-heard any-replica-heard logs-can-be-ranked best-log-is-live best-log" "$current"; return ;;
         --window) return ;;
@@ -68,76 +79,76 @@ _kelr() {
     esac
     case "$path" in
         "kelr")
-            choices="describe log-info snapshot explain elect recover rescue simulate lab demo schema -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --version --help"
+            choices="describe log-info snapshot explain elect recover rescue simulate lab demo schema -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --version --help"
             ;;
         "kelr describe")
-            choices="--leaderless --under-min-isr --at-min-isr --under-replicated --has-elr --has-last-known --offline --situation --broker --rack --exclude-internal --summary --check --limit --cursor --page-size -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            choices="--leaderless --under-min-isr --at-min-isr --under-replicated --has-elr --has-last-known --offline --situation --broker --rack --exclude-internal --summary --check --limit --cursor --page-size -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr log-info")
-            choices="--lineage -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            choices="--lineage -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr snapshot")
-            choices="--no-logs --overwrite -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            choices="--no-logs --overwrite -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             [[ $current == -* ]] || { _kelr_files "$current"; return; }
             ;;
         "kelr explain")
-            choices="--if --election --rules --compare-rules --logs --why --full -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            choices="--if --election --rules --compare-rules --logs --why --full -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr elect")
-            choices="-e --election-type --topic --partition --all-topic-partitions --path-to-json-file --designate --minimal-replicas --window --logs --keep-order --batch --dry-run -y --yes --accept-loss --force -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            choices="-e --election-type --topic --partition --all-topic-partitions --path-to-json-file --designate --minimal-replicas --window --logs --keep-order --batch --dry-run -y --yes --accept-loss --force -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr recover")
             choices="collect plan apply verify status resume undo hold log --help"
             ;;
         "kelr recover collect")
-            choices="--out --log-dir --merge --overwrite -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            choices="--out --log-dir --merge --overwrite -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr recover plan")
-            choices="--logs -e --election-type --designate --gone --out --expires-in --markdown --export --full --overwrite -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            choices="--logs -e --election-type --designate --gone --out --expires-in --markdown --export --full --overwrite -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr recover apply")
-            choices="--topic --logs --batch --pause --keep-order --dry-run -y --yes --accept-loss --force -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            choices="--topic --logs --batch --pause --keep-order --dry-run -y --yes --accept-loss --force -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr recover verify")
-            choices="--topic --wait --wait-for -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            choices="--topic --wait --wait-for -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr recover status")
-            choices="-b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            choices="-b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr recover resume")
-            choices="-b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            choices="-b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr recover undo")
-            choices="-b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            choices="-b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr recover hold")
-            choices="--topic --yes-clear-elr-of --force --dry-run -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            choices="--topic --yes-clear-elr-of --force --dry-run -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr recover log")
-            choices="--since --topic -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            choices="--since --topic -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr rescue")
             choices="dump show replay --help"
             ;;
         "kelr rescue dump")
-            choices="--out --from-replica --from-offset --to-offset --elect --plan --log-dir --overwrite -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            choices="--out --from-replica --from-offset --to-offset --elect --plan --log-dir --overwrite -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr rescue show")
             choices="--records --full -o --output --verbose --debug --help"
             [[ $current == -* ]] || { _kelr_files "$current"; return; }
             ;;
         "kelr rescue replay")
-            choices="--to --dry-run -y --yes --include-aborted --include-open --cut-transactions --skip-overwritten --all-records --other-cluster --no-scan -b --bootstrap-server --command-config -c --context --snapshot --timeout -o --output --verbose --debug --help"
+            choices="--to --dry-run -y --yes --include-aborted --include-open --cut-transactions --skip-overwritten --all-records --other-cluster --no-scan -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             [[ $current == -* ]] || { _kelr_files "$current"; return; }
             ;;
         "kelr simulate")
             choices="--step --check --rewrite --list -o --output --verbose --debug --help"
             ;;
         "kelr lab")
-            choices="up status incident kill stop start restore env down --help"
+            choices="up status incident kill stop start pause resume lose-cache flush expire partition heal fault deny allow advance restore env down --help"
             ;;
         "kelr lab up")
-            choices="--brokers --kafka --min-isr --racks --no-elr --heap-mb --dir -o --output --verbose --debug --help"
+            choices="--brokers --min-isr --racks --dir --kafka --no-elr --heap-mb --simulated --rules --topics --partitions --replication --log-info --log-info-api-key --page-limit --from --log-dirs --virtual-clock -o --output --verbose --debug --help"
             ;;
         "kelr lab status")
             choices="--dir -o --output --verbose --debug --help"
@@ -146,12 +157,45 @@ _kelr() {
             choices="--topic --partitions --dir -o --output --verbose --debug --help"
             ;;
         "kelr lab kill")
-            choices="--dir -o --output --verbose --debug --help"
+            choices="--power-loss --dir -o --output --verbose --debug --help"
             ;;
         "kelr lab stop")
             choices="--dir -o --output --verbose --debug --help"
             ;;
         "kelr lab start")
+            choices="--dir -o --output --verbose --debug --help"
+            ;;
+        "kelr lab pause")
+            choices="--dir -o --output --verbose --debug --help"
+            ;;
+        "kelr lab resume")
+            choices="--dir -o --output --verbose --debug --help"
+            ;;
+        "kelr lab lose-cache")
+            choices="--dir -o --output --verbose --debug --help"
+            ;;
+        "kelr lab flush")
+            choices="--dir -o --output --verbose --debug --help"
+            ;;
+        "kelr lab expire")
+            choices="--dir -o --output --verbose --debug --help"
+            ;;
+        "kelr lab partition")
+            choices="--dir -o --output --verbose --debug --help"
+            ;;
+        "kelr lab heal")
+            choices="--dir -o --output --verbose --debug --help"
+            ;;
+        "kelr lab fault")
+            choices="--node --api --skip --times --clear --dir -o --output --verbose --debug --help"
+            ;;
+        "kelr lab deny")
+            choices="--topic --dir -o --output --verbose --debug --help"
+            ;;
+        "kelr lab allow")
+            choices="--topic --dir -o --output --verbose --debug --help"
+            ;;
+        "kelr lab advance")
             choices="--dir -o --output --verbose --debug --help"
             ;;
         "kelr lab restore")
@@ -164,7 +208,7 @@ _kelr() {
             choices="--dir --keep-data --force -o --output --verbose --debug --help"
             ;;
         "kelr demo")
-            choices="--keep --kafka --dir -o --output --verbose --debug --help"
+            choices="--simulated --keep --kafka --dir -o --output --verbose --debug --help"
             ;;
         "kelr schema")
             choices="-o --output --verbose --debug --help"
