@@ -87,6 +87,8 @@ def _answer(call: Call, results: Sequence[tuple[Message, Problem]]) -> Message:
 def _check(call: Call, kind: int, name: str, changes: Sequence[Change]) -> None:
     """What a broker looks at before it hands the request on, and then the permission."""
     world = call.world
+    if kind not in KNOWN and call.node == world.controller:
+        raise RefusedError("UNSUPPORTED_VERSION", f"Unknown resource type {kind}.")
     if kind not in KNOWN:
         raise RefusedError("INVALID_REQUEST", f"Unknown resource type {kind}")
     if call.node != world.controller:
@@ -195,16 +197,16 @@ def check_topic_values(values: Mapping[str, str | None]) -> None:
 
 def _check_broker(world: World, name: str, values: Mapping[str, str | None]) -> None:
     elr = world.running.cluster.controller.rules.elr
-    if name and (not name.isdigit() or int(name) not in world.nodes):
-        if not name.isdigit():
-            raise RefusedError("INVALID_REQUEST", "Unable to parse broker name as a base 10 number.")
-        raise RefusedError("BROKER_ID_NOT_REGISTERED", f"No node with id {name} found.")
     if elr and name and MIN_ISR in values:
         raise RefusedError("INVALID_CONFIG", "Broker-level min.insync.replicas cannot be altered while ELR is enabled.")
     if elr and not name and MIN_ISR in values and values[MIN_ISR] is None:
         raise RefusedError(
             "INVALID_CONFIG", "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
         )
+    if name and not name.isdigit():
+        raise RefusedError("INVALID_REQUEST", "Unable to parse broker name as a base 10 number.")
+    if name and int(name) not in world.nodes:
+        raise RefusedError("BROKER_ID_NOT_REGISTERED", f"No node with id {name} found.")
     for ruling in _RULING:
         value = values.get(ruling)
         wrong = None if value is None else wrong_value(broker_keys()[ruling], value)
