@@ -118,7 +118,7 @@ def _preprocess(call: Call, kind: int, name: str, changes: Sequence[Change]) -> 
         change.name for change in changes if change.name in broker_keys() and not broker_keys()[change.name].dynamic
     ]
     if fixed:
-        raise RefusedError("INVALID_REQUEST", f"Cannot update these configs dynamically: [{', '.join(sorted(fixed))}]")
+        raise RefusedError("INVALID_REQUEST", f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
     for change in changes:
         key = broker_keys().get(change.name)
         wrong = None if key is None or change.value is None else wrong_value(key, change.value)
