@@ -69,7 +69,7 @@ class Connection:
                     if not _HEADER.size <= size <= MOST_BYTES:
                         return
                     frame = await self._reader.readexactly(size)
-                await self._server.going_on(self._node)
+                await self._going_on()
                 await self._answer(frame)
 
     def abort(self) -> None:
@@ -134,9 +134,7 @@ class Connection:
         while (found := answer.poll()) is None:
             if self._server.clock.now_ms() >= answer.until_ms:
                 return answer.expired()
-            if self._reader.at_eof():
-                raise EndError  # nobody waits any more
-            await self._server.something_new(answer.until_ms)
+            await self._something_new(answer.until_ms)
         return found
 
     def _failed(self, api: Api, call: Call, number: int) -> bytes | None:
@@ -172,7 +170,7 @@ class Connection:
         await self._writer.drain()
 
     async def _delayed(self, frame: bytes, _head: int, amount: int) -> None:
-        await self._server.until(self._server.clock.now_ms() + amount)
+        await self._until(self._server.clock.now_ms() + amount)
         await self._send(frame)
 
     async def _dropped(self, _frame: bytes, _head: int, _amount: int) -> None:
@@ -189,12 +187,27 @@ class Connection:
         began, sent = self._server.clock.now_ms(), 0
         while sent < len(frame):
             piece = max(1, amount * _PIECE_MS // 1000)
-            await self._server.until(began + (sent + piece) * 1000 // amount)
+            await self._until(began + (sent + piece) * 1000 // amount)
             await self._send(frame[sent : sent + piece])
             sent += piece
 
     async def _whole(self, frame: bytes, _head: int, _amount: int) -> None:
         await self._send(frame)
+
+    async def _going_on(self) -> None:
+        """Wait while this end's process stands still."""
+        while self._node in self._server.world.running.paused:
+            await self._something_new(None)
+
+    async def _until(self, at_ms: int) -> None:
+        while self._server.clock.now_ms() < at_ms:
+            await self._something_new(at_ms)
+
+    async def _something_new(self, until_ms: int | None) -> None:
+        """Wait until something happened in the world, it is so late, or the client is gone, which ends everything."""
+        if self._reader.at_eof():
+            raise EndError
+        await self._server.something_new(until_ms)
 
     async def _mute(self) -> None:
         """Say nothing any more, and read on, so that the client can send what it likes."""

@@ -88,8 +88,10 @@ class Server:
             except OSError:  # a port is taken: somebody took it while its broker was down
                 await asyncio.sleep(_LOOK_AGAIN_S)
                 continue
+            # Python 3.11's wait_for can swallow that this is cancelled; asyncio.timeout does not.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stirred.wait(), self._rest_s())
+                async with asyncio.timeout(self._rest_s()):
+                    await self._stirred.wait()
 
     def broke(self, failure: Exception) -> None:
         """Something in this server is wrong: kept for tests and for ``kelr lab status``, and told in the log."""
@@ -147,24 +149,17 @@ class Server:
 
     async def until(self, at_ms: int) -> None:
         """Wait until it is so late."""
-        while (left_ms := at_ms - self.clock.now_ms()) > 0:
-            if self.clock.virtual:
-                await self._changed.wait()
-            else:
-                await asyncio.sleep(left_ms / 1000)
+        while self.clock.now_ms() < at_ms:
+            await self.something_new(at_ms)
 
-    async def something_new(self, until_ms: int) -> None:
-        """Wait until something happened in the world, or it is so late."""
-        left_s = None if self.clock.virtual else max(0.0, (until_ms - self.clock.now_ms()) / 1000)
+    async def something_new(self, until_ms: int | None = None) -> None:
+        """Wait until something happened in the world, or it is so late; never for long."""
+        left_s = _LOOK_AGAIN_S
+        if until_ms is not None and not self.clock.virtual:
+            left_s = min(left_s, max(0.0, (until_ms - self.clock.now_ms()) / 1000))
         with suppress(TimeoutError):
-            await asyncio.wait_for(
-                self._changed.wait(), _LOOK_AGAIN_S if left_s is None else min(left_s, _LOOK_AGAIN_S)
-            )
-
-    async def going_on(self, node: int) -> None:
-        """Wait while the node's process stands still."""
-        while node in self.world.running.paused:
-            await self._changed.wait()
+            async with asyncio.timeout(left_s):
+                await self._changed.wait()
 
     def _wake(self) -> None:
         self._seen = self.world.running.changes

@@ -179,6 +179,21 @@ def test_a_delay_is_as_long_as_it_says_by_the_clusters_clock() -> None:
             assert answered(client)
 
 
+@pytest.mark.parametrize(
+    ("kind", "amount"), [(FaultKind.DELAY, 10**9), (FaultKind.SLOW, 1), (FaultKind.DROP, 0), (FaultKind.LOSE, 0)]
+)
+def test_nobody_is_waited_for_who_has_gone(server: SimulatedServer, kind: FaultKind, amount: int) -> None:
+    fault = Fault(kind, amount, api=DESCRIBE_CLUSTER, times=1)
+    server.fault(fault)
+    with ask(server):
+        wait_until_struck(fault)
+        assert server.perform(lambda there: there.connections(1)) == 1
+    deadline = time.monotonic() + PATIENCE_S
+    while server.perform(lambda there: there.connections(1)):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_slow_comes_in_pieces_and_whole(server: SimulatedServer, right: bytes) -> None:
     rate = 4 * len(right)  # bytes a second: a quarter of a second for all
     server.fault(Fault(FaultKind.SLOW, rate, api=DESCRIBE_CLUSTER))
