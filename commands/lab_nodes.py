@@ -112,7 +112,7 @@ def expire(output: Output, brokers: Brokers, *, directory: Directory = None) -> 
 
 @with_output(exits=NO_LAB)
 def pause(output: Output, brokers: Brokers, *, directory: Directory = None) -> None:
-    """Let brokers stand still (SIGSTOP): connections stay open, and nothing comes back.
+    """Let brokers stand still (SIGSTOP): connections stay, no answer comes back.
 
     Examples:
       kelr lab pause 2

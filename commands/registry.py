@@ -76,13 +76,13 @@ COMMANDS: tuple[Registered, ...] = (
     Registered(
         "lab",
         "Rehearse",
-        "Run a real Apache Kafka cluster on this machine, and incidents on it",
+        "Run a cluster on this machine, real Kafka or simulated, and incidents on it",
         "kelr.commands.lab:app",
     ),
     Registered(
         "demo",
         "Rehearse",
-        "Show a real incident from start to end on a cluster of its own",
+        "Show an incident from start to end on a cluster of its own",
         "kelr.commands.demo:demo",
     ),
     Registered("schema", "Scripts", "Print the JSON Schema of an output", "kelr.commands.schema:schema"),
