@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import compress
 from typing import Any
 
 from kelr.engine import effective_min_isr, situation_of
+from kelr.errors import KelrError
 from kelr.model import Cluster, PartitionState, Selection, Situation, TopicConfig, TopicError, TopicPartition
 from kelr.model.described import Described
 from kelr.model.rows import Kind, Rows, Run, described_rows, states, topics_of
@@ -101,28 +102,74 @@ def survey(
     wanted = filters or Filters()
     cluster = source.cluster()
     configs: Mapping[str, TopicConfig] = {}
-    first_replicas: dict[str, int] = {}
     judges = _Judges(cluster, wanted)
     left = limit
     # A limit ends the reading at a certain partition, and says how many were read before it.
     unwanted = wanted.unwanted(cluster) if limit is None else None
-    for whole in _pages(source, unwanted, selection, page_size, start):
+    pages = _pages(source, unwanted, selection, page_size, start)
+    prepared = _prepared(pages, judges, limited=limit is not None, shows_configs=shows_configs)
+    for batch in _batches(prepared, most=1 if limit is not None else _MOST_PAGES):
+        topics = {topic: None for one in batch for topic in one.topics}
+        configs = _configs_of(source, topics, {topic: None for one in batch for topic in one.asked}, configs)
+        for one in batch:
+            page = one.page
+            if isinstance(page.partitions, Rows) and limit is None:
+                result = _filtered_rows(one, page.partitions, judges, configs)
+            else:
+                described = [_describe(state, cluster, configs, one.first_replicas) for state in page.partitions]
+                result = _filtered(page, described, wanted, cluster, left)
+            yield result
+            if result.cut_at is not None:
+                return
+            left = None if left is None else left - len(result.partitions)
+
+
+_MOST_PAGES = 16
+"""Pages whose configs are asked for at once: a megabyte or two."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A page without what the filters drop before they know configs."""
+
+    page: Page
+    undecided: int
+    topics: Mapping[str, None]
+    asked: Mapping[str, None]
+    """The topics whose configs are wanted."""
+    first_replicas: Mapping[str, int]
+
+
+def _prepared(pages: Iterable[Page], judges: _Judges, *, limited: bool, shows_configs: bool) -> Iterator[_Prepared]:
+    first_replicas: dict[str, int] = {}
+    for whole in pages:
         page, undecided = whole, 0
-        if limit is None and not wanted.needs_configs:
+        if not limited and not judges.filters.needs_configs:
             page, undecided = _before_configs(whole, judges)
         topics = topics_of(page.partitions)
         first_replicas = _still_needed({**first_replicas, **page.first_partition_replicas}, topics)
         asked = topics if shows_configs else _where_configs_decide(page.partitions, first_replicas)
-        configs = _configs_of(source, topics, asked, configs)
-        if isinstance(page.partitions, Rows) and limit is None:
-            result = _filtered_rows(page, page.partitions, judges, configs, first_replicas, undecided=undecided)
-        else:
-            described = [_describe(partition, cluster, configs, first_replicas) for partition in page.partitions]
-            result = _filtered(page, described, wanted, cluster, left)
-        yield result
-        if result.cut_at is not None:
-            return
-        left = None if left is None else left - len(result.partitions)
+        yield _Prepared(page, undecided, topics, asked, first_replicas)
+
+
+def _batches(prepared: Iterable[_Prepared], *, most: int) -> Iterator[list[_Prepared]]:
+    """Pages, first one and then more at a time, so that the configs of many topics come in one answer.
+
+    What was read before the reading broke off comes all the same.
+    """
+    room, waiting = 1, list[_Prepared]()
+    try:
+        for one in prepared:
+            waiting.append(one)
+            if len(waiting) >= room or not isinstance(one.page.partitions, Rows):
+                yield waiting
+                room, waiting = min(2 * room, most), []
+    except KelrError:
+        if waiting:
+            yield waiting
+        raise
+    if waiting:
+        yield waiting
 
 
 def _still_needed(first_replicas: Mapping[str, int], topics: Mapping[str, None]) -> dict[str, int]:
@@ -222,15 +269,10 @@ def _internal_name(topic: str) -> str:
 
 
 def _filtered_rows(
-    page: Page,
-    rows: Rows[PartitionState],
-    judges: _Judges,
-    configs: Mapping[str, TopicConfig],
-    first_replicas: Mapping[str, int],
-    *,
-    undecided: int,
+    prepared: _Prepared, rows: Rows[PartitionState], judges: _Judges, configs: Mapping[str, TopicConfig]
 ) -> SurveyPage:
-    """As `_filtered`, each kind of partition judged once; `undecided` have been dropped before."""
+    """As `_filtered`, each kind of partition judged once."""
+    page, first_replicas, undecided = prepared.page, prepared.first_replicas, prepared.undecided
     kept: list[Run[Described]] = []
     for run in rows.runs:
         judge = judges[configs[run.topic], first_replicas.get(run.topic), _internal_name(run.topic)]
