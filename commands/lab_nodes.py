@@ -68,7 +68,7 @@ def start(output: Output, brokers: Brokers, *, directory: Directory = None) -> N
 
 @with_output(exits=ONLY_SIMULATED)
 def lose_cache(output: Output, brokers: Brokers, *, directory: Directory = None) -> None:
-    """Take away what brokers have not flushed, as a power loss does; simulated labs only.
+    """Take away what brokers have not flushed, as a power loss does (simulated).
 
     A broker that runs dies of it. One that was stopped cleanly has flushed
     everything and loses nothing.
