@@ -97,7 +97,7 @@ def flush(output: Output, brokers: Brokers, *, directory: Directory = None) -> N
 
 @with_output(exits=ONLY_SIMULATED)
 def expire(output: Output, brokers: Brokers, *, directory: Directory = None) -> None:
-    """Have the controller give brokers up now, and not when their sessions end; simulated labs only.
+    """Have the controller give brokers up now, not when their sessions end.
 
     A broker that is well is unfenced again with its next heartbeat.
 
