@@ -10,6 +10,7 @@ import bisect
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from heapq import merge
 from uuid import UUID
 
@@ -28,6 +29,8 @@ from kelr.simulation.replication import Replication
 from kelr.simulation.running import RunningCluster
 
 HOST = "127.0.0.1"
+_NAMES_KEPT = 4096
+"""Of topics that are alike: a name is looked at several times in one answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,7 @@ class World:
         """Where the cluster that this one was made from did not tell something: what is taken to be so."""
         self._ids: dict[str, UUID] = {name: _uuid(text) for name, text in (topic_ids or {}).items()}
         self._names: dict[UUID, str] = {topic_id: name for name, topic_id in self._ids.items()}
+        self._alike_index = lru_cache(maxsize=_NAMES_KEPT)(self.alike.index)
         self._alike_no_more: set[str] = set()
         self._alike_ids = _digest(cluster_id)[:8]
         self._catalogue: _Catalogue | None = None
@@ -124,9 +128,13 @@ class World:
             return self.alike.partitions
         return self._known().counts.get(topic, 0)
 
+    def alike_index(self, topic: str) -> int | None:
+        """Which of the topics that are alike it is; None for another, and for one that is so no more."""
+        return None if topic in self._alike_no_more else self._alike_index(topic)
+
     def is_alike(self, topic: str) -> bool:
         """Whether it is one of the topics that are alike, though some of its partitions may have their own state."""
-        return self.alike.index(topic) is not None and topic not in self._alike_no_more
+        return self.alike_index(topic) is not None
 
     @property
     def named_one_by_one(self) -> Sequence[str]:
@@ -141,7 +149,7 @@ class World:
     def topic_id(self, topic: str) -> UUID:
         if topic in self._ids:
             return self._ids[topic]
-        index = self.alike.index(topic)
+        index = self._alike_index(topic)
         if index is not None and topic not in self._alike_no_more:
             return self._alike_id(index)
         self._made += 1
@@ -198,7 +206,7 @@ class World:
 
     def part(self, topic: str) -> None:
         """Let a topic be one of its own, of another shape than those that it is alike with so far."""
-        index = self.alike.index(topic)
+        index = self._alike_index(topic)
         if index is not None and self.is_alike(topic):
             self.own_topic(topic)
             self._ids[topic] = self._alike_id(index)
@@ -210,7 +218,7 @@ class World:
         """After a topic was deleted: its id and configs go too."""
         self._names.pop(self._ids.pop(topic, UUID(int=0)), None)
         self.topic_configs.pop(topic, None)
-        if self.alike.index(topic) is not None:
+        if self._alike_index(topic) is not None:
             self._alike_no_more.add(topic)
             self._catalogue = None
 

@@ -81,7 +81,7 @@ class TopicBytes:
     def _body(self, seen: Seen, name: str, begin: int, end: int) -> bytes:
         self._begin(seen)
         world = seen.world
-        alike = world.alike.index(name) if world.is_alike(name) and name not in world.partly_alike else None
+        alike = None if name in world.partly_alike else world.alike_index(name)
         if (begin, end) != (0, seen.partitions(name)):
             return self._made(seen, name, alike, begin, end)
         key: int | str = name if alike is None else world.alike.kind(alike, 0)
@@ -151,7 +151,11 @@ _KEPT: WeakKeyDictionary[World, dict[tuple[Form, bool], TopicBytes]] = WeakKeyDi
 
 def topic_bytes(seen: Seen, form: Form) -> TopicBytes:
     """What is kept of this world in this form, for those who see it as it is and for those who do not."""
-    return _KEPT.setdefault(seen.world, {}).setdefault((form, seen.outdated), TopicBytes(form))
+    kept = _KEPT.setdefault(seen.world, {})
+    key = form, seen.outdated
+    if key not in kept:
+        kept[key] = TopicBytes(form)
+    return kept[key]
 
 
 # DescribeTopicPartitions v0.
