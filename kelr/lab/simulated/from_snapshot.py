@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from kelr.controller import Configs, ControllerState, RuleSet, choose_rules, rule_set
 from kelr.controller.snapshots import controller_state
@@ -36,6 +37,8 @@ MOST_IN_ALL = 500_000
 """So many records of all partitions together are made up at most; where there are many partitions, each has fewer."""
 FEWEST_EACH = 40
 _SHOWN = 5
+
+Value = TypeVar("Value", int, bool)
 
 
 def spec_of(snapshot: Snapshot, base: SimulatedSpec | None = None, *, rules: str | None = None) -> SimulatedSpec:
@@ -70,8 +73,8 @@ def from_snapshot(
     snapshot: Snapshot,
     ports: Mapping[int, int],
     *,
+    now_ms: int,
     cleanly_down: Collection[int] = (),
-    now_ms: int = 0,
 ) -> World:
     """The snapshot's cluster, to go on from.
 
@@ -80,6 +83,7 @@ def from_snapshot(
 
     Args:
         spec: of `spec_of`.
+        now_ms: the time of the clock that the server has.
         cleanly_down: brokers that do not run and had shut down cleanly; of the others it is assumed that they crashed.
     """
     controller = _controller(snapshot, _rules(spec, snapshot))
@@ -227,7 +231,7 @@ def _cluster_wide(snapshot: Snapshot) -> Configs:
     return Configs(_most_common(min_isrs), _most_common(unclean))
 
 
-def _most_common(counted: Counter[int]) -> int | None:
+def _most_common(counted: Counter[Value]) -> Value | None:
     """The value that is there most often; the lowest of several."""
     return min(counted, key=lambda value: (-counted[value], value), default=None)
 

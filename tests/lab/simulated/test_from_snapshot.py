@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -13,9 +14,13 @@ from kelr.controller import RULE_SETS, RuleSet
 from kelr.engine import decide
 from kelr.engine.logs import agreement
 from kelr.errors import UsageError
-from kelr.lab.simulated.from_snapshot import from_snapshot, spec_of
+from kelr.lab.simulated.clock import VirtualClock
+from kelr.lab.simulated.from_snapshot import FEWEST_EACH, from_snapshot, spec_of
+from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import World
 from kelr.lab.spec import CONTROLLER_ID
+from kelr.messages.dialects import Dialect
 from kelr.model import (
     Broker,
     BrokerStatus,
@@ -26,6 +31,7 @@ from kelr.model import (
     NotHeard,
     PartitionState,
     ReplicaLog,
+    Selection,
     Snapshot,
     TopicConfig,
     TopicPartition,
@@ -33,6 +39,9 @@ from kelr.model import (
 )
 from kelr.simulation.logs import Acks
 from kelr.simulation.rebuilt import MOST_RECORDS
+from kelr.sources.base import take_snapshot
+from kelr.sources.connection import ConnectionSettings
+from kelr.sources.live import LiveSource
 from tests.engine.cases import cluster_of
 from tests.engine.snapshots import snapshots
 from tests.properties import examples
@@ -44,7 +53,7 @@ ORDERS = TopicPartition("orders", 0)
 
 def world_of(snapshot: Snapshot, *, rules: str | None = None) -> World:
     spec = spec_of(snapshot, rules=rules)
-    return from_snapshot(spec, snapshot, dict.fromkeys((CONTROLLER_ID, *spec.broker_ids), 9092))
+    return from_snapshot(spec, snapshot, dict.fromkeys((CONTROLLER_ID, *spec.broker_ids), 9092), now_ms=0)
 
 
 def told(decision: Decision) -> object:
@@ -256,7 +265,7 @@ def test_a_broker_that_did_not_run_comes_back_uncleanly_unless_it_is_said_otherw
     spec = spec_of(snapshot)
     ports = dict.fromkeys((CONTROLLER_ID, *spec.broker_ids), 9092)
     for cleanly_down, leader in (((), None), ((1,), 1)):
-        world = from_snapshot(spec, snapshot, ports, cleanly_down=cleanly_down)
+        world = from_snapshot(spec, snapshot, ports, now_ms=0, cleanly_down=cleanly_down)
         world.running.start(1)
         world.running.advance(1000)
         assert world.running.cluster.controller.partitions[ORDERS].leader == leader
@@ -295,6 +304,80 @@ def test_configs_are_where_the_snapshot_has_them() -> None:
     configs: Mapping[str, object] = controller.topics
     assert controller.cluster.min_isr == 2
     assert not configs
+
+
+def read(server: SimulatedServer, up: Iterable[int]) -> Snapshot:
+    """What kelr reads of it over the wire, from the brokers that are up."""
+    settings = ConnectionSettings.read(",".join(f"127.0.0.1:{server.ports[one]}" for one in up), timeout_s=20)
+    with LiveSource(settings) as source:
+        return take_snapshot(source, Selection(), now_ms=0, with_logs=lambda _state: True, lineage=True)
+
+
+def rehearsed(snapshot: Snapshot, *, rules: str | None = None, log_info: Dialect | None = None) -> SimulatedServer:
+    spec = spec_of(snapshot, SimulatedSpec(log_info=log_info), rules=rules)
+    clock = VirtualClock()
+
+    def made(spec: SimulatedSpec, ports: Mapping[int, int]) -> World:
+        return from_snapshot(spec, snapshot, ports, now_ms=clock.now_ms())
+
+    return SimulatedServer(spec, clock=clock, make=made)
+
+
+@pytest.mark.parametrize("name", ["the sample", "two logs part", "a topic with gaps"])
+def test_kelr_reads_from_the_rehearsal_what_it_read_from_the_cluster(name: str) -> None:
+    """The same decision, from the snapshot and from a snapshot of its rehearsal taken over the wire."""
+    gone = NotHeard(1, Unheard.UNREACHABLE)
+    parted = leaderless(gone, log(2, 135, (3, 110), (5, 135), hw=116), log(3, 118, (3, 118), hw=112))
+    snapshot = {
+        "the sample": SNAPSHOT,
+        "two logs part": parted,
+        "a topic with gaps": replace(
+            parted,
+            partitions=(replace(parted.partitions[0], partition=2),),
+            logs={TopicPartition("orders", 2): parted.logs[ORDERS]},
+        ),
+    }[name]
+    with rehearsed(snapshot) as server:
+        again = read(server, (2, 3))
+        rules = server.inside(lambda world: world.running.cluster.controller.rules)
+    assert not server.failures
+    by_address = {state.address: state for state in again.partitions}
+    for state in snapshot.partitions:
+        # What a dead broker holds nobody hears, and why is told in other words.
+        assert told(decide(again, by_address[state.address], rules)) == told(decide(snapshot, state, rules))
+
+
+def test_an_incident_of_production_is_rehearsed_to_its_end_under_the_rules_to_come() -> None:
+    """The brokers come back, the Unclean Recovery Manager asks them over the wire, and the longest log is elected."""
+    gone = NotHeard(1, Unheard.UNREACHABLE)
+    snapshot = leaderless(
+        gone, log(2, 135, (5, 135), hw=116), log(3, 116, (5, 116), hw=116), elr=(), last_known_elr=(1, 2)
+    )
+    with rehearsed(snapshot, rules="kip966-balanced", log_info=Dialect.KIP) as server:
+        assert server.inside(lambda world: world.running.cluster.controller.partitions[ORDERS].leader) is None
+        server.inside(lambda world: world.running.start(1))
+        deadline = time.monotonic() + 20
+        while server.inside(lambda world: world.running.cluster.controller.partitions[ORDERS].leader) is None:
+            assert time.monotonic() < deadline
+            server.advance(100)
+        again = read(server, (1, 2, 3))
+    assert again.partitions[0].leader == 2
+    assert {answer.log_end for answer in again.logs[ORDERS] if isinstance(answer, ReplicaLog)} == {135}
+
+
+def test_what_is_made_up_is_bounded_however_many_partitions_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kelr.lab.simulated.from_snapshot.MOST_IN_ALL", 20_000)
+    states = tuple(
+        PartitionState("many", number, 1, 7, (1, 2, 3), (1, 2, 3), (), (), offline_replicas=()) for number in range(200)
+    )
+    ends = {1: 900_000, 2: 899_991, 3: 899_600}
+    logs = {state.address: tuple(log(one, end, (7, end), hw=5) for one, end in ends.items()) for state in states}
+    world = world_of(Snapshot(0, cluster_of(live=(1, 2, 3)), states, logs=logs))
+    made = world.running.cluster.replication
+    assert len(made) == len(states)
+    assert max(len(one.logs[1].records) for one in made.values()) <= 20_000 // len(states) + FEWEST_EACH
+    assert {one.logs[1].end for one in made.values()} == {900_000}
+    assert any("200 partitions are shorter" in sentence for sentence in world.assumptions)
 
 
 def test_snapshots_that_cannot_be_rehearsed_are_refused() -> None:

@@ -535,3 +535,15 @@ def _counted(running: RunningCluster) -> list[int]:
     fields = {name: getattr(running.cluster, name) for name in SimulatedCluster.__slots__}
     running.cluster = Counting(**fields)
     return count
+
+
+def test_a_leap_over_years_ends_although_a_recovery_asks_again_and_again() -> None:
+    with outage(KIP966_BALANCED) as bench:
+        for broker in (1, 2):
+            bench.running.start(broker)
+        bench.later(START_MS)
+        bench.running.asked()
+        leap_ms = bench.running.now_ms + 60 * 365 * 86_400_000
+        bench.running.advance(leap_ms)
+        assert bench.running.now_ms == leap_ms
+        assert bench.running.next_due_ms is None or bench.running.next_due_ms > leap_ms
