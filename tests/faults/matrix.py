@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from kelr.commands.main import INTERNAL_ERROR, main
@@ -334,14 +335,25 @@ def _varies(key: str) -> bool:
     return key.endswith(("_ms", "_id")) or key in {"journal", "journals", "hash", "file", "port", "next", "command"}
 
 
+def chosen(seen: Sequence[str], chance: Random | None) -> list[int]:
+    """Which of the requests are struck: all of them, or one of each name."""
+    if chance is None:
+        return list(range(len(seen)))
+    return [chance.choice([at for at, name in enumerate(seen) if name == api]) for api in sorted(set(seen))]
+
+
 def outcomes(
-    case: Case, faults: Sequence[str] = tuple(FAULTS), *, told: Callable[[Outcome], None] = lambda _: None
+    case: Case,
+    faults: Sequence[str] = tuple(FAULTS),
+    *,
+    chance: Random | None = None,
+    told: Callable[[Outcome], None] = lambda _: None,
 ) -> list[Outcome]:
-    """Each of these faults at each request of the case's run."""
+    """Each of these faults at each request of the case's run, or with `chance` at one request of each name."""
     good, seen = good_run(case)
     found = []
     for fault in faults:
-        for at in range(len(seen)):
+        for at in chosen(seen, chance):
             outcome = strike_once(case, good, fault, at)
             if outcome is not None:
                 found.append(outcome)
