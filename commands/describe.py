@@ -15,7 +15,7 @@ from kelr.commands.targets import read_cursor
 from kelr.commands.topic_errors import topics_failed
 from kelr.errors import ExitCode
 from kelr.model import Selection, Situation, TopicError, TopicPartition
-from kelr.model.rows import counted
+from kelr.model.rows import unseen
 from kelr.sources.base import Source
 from kelr.sources.survey import Filters, SurveyPage, survey
 
@@ -121,6 +121,7 @@ class _Result:
     shown: int = 0
     undecided: int = 0
     unhealthy: bool = False
+    seen: set[object] = field(default_factory=set)
     cut_at: TopicPartition | None = None
     errors: list[TopicError] = field(default_factory=list)
 
@@ -129,7 +130,7 @@ class _Result:
         self.shown += len(page.partitions)
         self.undecided += page.undecided
         self.unhealthy = self.unhealthy or any(
-            row.situation is not Situation.HEALTHY for row, _ in counted(page.partitions)
+            row.situation is not Situation.HEALTHY for row in unseen(page.partitions, self.seen)
         )
         self.cut_at = page.cut_at
         self.errors.extend(page.topic_errors)

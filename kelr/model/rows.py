@@ -1,7 +1,7 @@
 """Many partitions in little room: those that differ in nothing but their names and epochs share one value.
 
 A cluster of a million partitions has a few thousand different lists of replicas. A `Rows` is a sequence of partitions
-that makes each of them when it is asked for it; what looks at all of them can look at each kind once (`counted`).
+that makes each of them when it is asked for it; what looks at all of them can look at each kind once (`count_into`, `unseen`).
 """
 
 from __future__ import annotations
@@ -87,12 +87,6 @@ class Rows(Sequence[RowT]):
         """A row of this kind."""
         return self.name(kind.example, Run(topic, topic_id, (number,), (epoch,), (kind,)), number, epoch)
 
-    def counted(self) -> Iterator[tuple[RowT, int]]:
-        """Each kind's example and how many rows are of that kind; the same kind may come again."""
-        counts: Counter[Kind[RowT]] = Counter()
-        self.count_into(counts)
-        return ((kind.example, count) for kind, count in counts.items())
-
     def count_into(self, counts: Counter[Kind[RowT]]) -> None:
         """Count the rows of each kind."""
         for run in self.runs:
@@ -109,9 +103,20 @@ def described_rows(runs: Iterable[Run[Described]]) -> Rows[Described]:
     return Rows(runs, _named_described)
 
 
-def counted(rows: Sequence[RowT]) -> Iterable[tuple[RowT, int]]:
-    """The rows, or what stands for so many of them."""
-    return rows.counted() if isinstance(rows, Rows) else ((row, 1) for row in rows)
+_MOST_SEEN = 16_384
+
+
+def unseen(rows: Sequence[RowT], seen: set[object]) -> Iterator[RowT]:
+    """The rows, of those that are alike one; none of a kind that is among `seen`, where each goes."""
+    if not isinstance(rows, Rows):
+        yield from rows
+        return
+    for run in rows.runs:
+        for kind in set(run.kinds).difference(seen):
+            seen.add(kind)
+            yield kind.example
+    if len(seen) > _MOST_SEEN:
+        seen.clear()
 
 
 def example_of_topics(rows: Sequence[Described]) -> Iterable[tuple[str, Described]]:

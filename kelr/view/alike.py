@@ -47,18 +47,20 @@ class Lines(Generic[RowT]):
 
     Args:
         write: the line of one row.
+        separator: what stands between two of them.
     """
 
-    def __init__(self, write: Callable[[RowT], str]) -> None:
+    def __init__(self, write: Callable[[RowT], str], separator: str = "") -> None:
         self._write = write
+        self._separator = separator
         self._parts: dict[bool, dict[Kind[RowT], Parts]] = {True: {}, False: {}}
         self._head: tuple[str, str] | None = None
 
     def of(self, rows: Iterable[RowT]) -> Iterator[str]:
-        """The lines, in their order."""
+        """The lines, in their order; several may come in one piece, with separators between them."""
         if isinstance(rows, Rows):
             for run in rows.runs:
-                yield from self._of_run(rows, run)
+                yield self._separator.join(self._of_run(rows, run))
         else:
             yield from map(self._write, rows)
 
@@ -110,33 +112,33 @@ class AlikeRows(Generic[RowT]):
 
     def __init__(self, table: Piped[RowT]) -> None:
         self._table = table
-        self._parts: dict[bool, dict[Kind[RowT], tuple[str, str] | None]] = {True: {}, False: {}}
+        self._parts: dict[bool, dict[Kind[RowT], tuple[str, str]]] = {True: {}, False: {}}
         self._widths = (0, 0)
 
-    def of_run(self, rows: Rows[RowT], run: Run[RowT]) -> list[str] | None:
-        """The lines of a run without line ends; None where they have to be laid out one by one."""
+    def of_run(self, rows: Rows[RowT], run: Run[RowT]) -> str | None:
+        """The lines of a run, but for the last line end; None where they have to be laid out one by one."""
         if not is_plain(run.topic):
             return None
         has_id = run.topic_id is not None
         known = self._parts[has_id]
         if len(known) > _MOST_KINDS:
             known.clear()
-        parts = []
-        for kind in run.kinds:
-            part = known.get(kind)
-            if part is None:
-                part = known[kind] = self._laid_out(*self._table.alike_cells(marked(rows, kind, has_id=has_id)))
-            if part is None:
+        for kind in set(run.kinds) - known.keys():
+            laid_out = self._laid_out(*self._table.alike_cells(marked(rows, kind, has_id=has_id)))
+            if laid_out is None:
                 return None
-            parts.append(part)
+            known[kind] = laid_out
+        parts = map(known.__getitem__, run.kinds)
         (first, wide), name, topic_id = self._widths, run.topic + ":", ""
         if has_id and self._ends_with_id:
             topic_id = run.topic_id or ""
         numbered = zip(run.numbers, run.leader_epochs, parts, strict=True)
-        return [
-            f"{name + str(number):<{first}}{one}{epoch:>{wide}}{two}{topic_id}"
-            for number, epoch, (one, two) in numbered
-        ]
+        return "\n".join(
+            [
+                f"{name + str(number):<{first}}{one}{epoch:>{wide}}{two}{topic_id}"
+                for number, epoch, (one, two) in numbered
+            ]
+        )
 
     _ends_with_id = False
 

@@ -8,7 +8,7 @@ from typing import Self
 
 from kelr.model import BrokerStatus, Cluster, Situation, TopicError, TopicPartition
 from kelr.model.described import Described
-from kelr.model.rows import counted, example_of_topics
+from kelr.model.rows import example_of_topics, unseen
 from kelr.view.columns import Column, Fact, Json, Shown, View
 from kelr.view.output import Listing, Output
 from kelr.view.replicas import LEGEND, UNKNOWN, ReplicaMarks
@@ -188,7 +188,8 @@ class DescribeReport:
         self._cluster = cluster
         self._targets = tuple(targets)
         self._marked = self._elr_unknown = False
-        self._leaderless = 0
+        self._leaderless = False
+        self._seen: set[object] = set()
         self._config_errors: dict[str, str] = {}
         self._errors: list[TopicError] = []
         self._listing: Listing[Described] = output.listing(describe_view(cluster), cluster_head(cluster, source))
@@ -210,11 +211,10 @@ class DescribeReport:
     def add(self, partitions: Sequence[Described], errors: Sequence[TopicError] = ()) -> None:
         """Show a page."""
         live = self._cluster.live
-        for row, count in counted(partitions):
+        for row in unseen(partitions, self._seen):
             self._marked = self._marked or bool(row.state.offline_replicas) or not live.issuperset(row.state.replicas)
             self._elr_unknown = self._elr_unknown or row.state.elr is None
-            if row.state.leader is None or row.state.leader not in live:
-                self._leaderless += count
+            self._leaderless = self._leaderless or row.state.leader is None or row.state.leader not in live
         for topic, row in example_of_topics(partitions):
             if row.min_isr is None:
                 self._config_errors.setdefault(topic, row.config.error or "not known")

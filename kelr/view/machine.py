@@ -35,7 +35,7 @@ class JsonWriter(Generic[RowT]):
     def __init__(self, view: View[RowT], stream: TextIO) -> None:
         self._view, self._stream = view, stream
         self._separator = "\n"
-        self._lines = Lines[RowT](lambda row: _dumped(view.as_item(row)))
+        self._lines = Lines[RowT](lambda row: _dumped(view.as_item(row)), ",\n")
 
     def begin(self, head: Mapping[str, Json]) -> None:
         fields = {"kind": self._view.kind, "version": self._view.version, **head}

@@ -52,7 +52,7 @@ class Table(Generic[RowT]):
         return bool(self._widths)
 
     def lines(self, rows: Sequence[RowT]) -> Iterator[str]:
-        """The rows as lines without line ends; the first batch is preceded by the header."""
+        """The rows as lines without line ends, some perhaps joined; the first batch is preceded by the header."""
         if self._width is None and not self._color:
             if self.started and isinstance(rows, Rows):
                 return self._for_pipe_alike(rows)
@@ -82,7 +82,7 @@ class Table(Generic[RowT]):
         """The same, each kind of row laid out once."""
         for run in rows.runs:
             lines = self._alike.of_run(rows, run)
-            yield from self._for_pipe(list(Rows([run], rows.name))) if lines is None else lines
+            yield from self._for_pipe(list(Rows([run], rows.name))) if lines is None else (lines,)
 
     def texts(self, rows: Sequence[RowT]) -> Iterator[Text]:
         """The same lines before they are written, for views that put a table among other text."""
