@@ -1,7 +1,8 @@
 """Many partitions in little room: those that differ in nothing but their names and epochs share one value.
 
 A cluster of a million partitions has a few thousand different lists of replicas. A `Rows` is a sequence of partitions
-that makes each of them when it is asked for it; what looks at all of them can look at each kind once (`count_into`, `unseen`).
+that makes each of them when it is asked for it; what looks at all of them can look at each kind once (`count_into`,
+`unseen`).
 """
 
 from __future__ import annotations
