@@ -373,7 +373,8 @@ def test_a_port_that_is_taken_is_an_error(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_api_versions_is_what_the_table_says(shared: SimulatedServer) -> None:
-    response = wire.ask(shared.ports[1], ApiVersionsRequest(version=4))
+    asked = ApiVersionsRequest(version=4, client_software_name="kelr", client_software_version="1")
+    response = wire.ask(shared.ports[1], asked)
     told = {one.api_key: (one.min_version, one.max_version) for one in response.api_keys}
     assert told == shared.perform(lambda there: {key: api.versions for key, api in there.apis_of(1).items()})
 

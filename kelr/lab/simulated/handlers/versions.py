@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
-from kelr.lab.simulated.api import Api, Apis, Call, Message, Nodes
+from kelr.lab.simulated.api import Api, Apis, Call, Message, Nodes, code
 from kelr.lab.simulated.metadata_records import OLDEST_METADATA_VERSION, metadata_version
 from kelr.lab.simulated.world import World
 from kelr.messages.dialects import ANNOUNCING_FEATURE, Dialect
 from kelr.model import ELR_FEATURE, METADATA_FEATURE
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def api_versions(table: Apis) -> Sequence[Api]:
     """ApiVersions itself, which tells of the whole table."""
 
     def handle(call: Call) -> Message:
+        if call.version >= 3 and not _says_who_it_is(call.request):
+            return ApiVersionsResponse(
+                version=call.version, throttle_time_ms=0, error_code=code("INVALID_REQUEST"), api_keys=[]
+            )
         kind = Nodes.CONTROLLERS if call.node == call.world.controller else Nodes.BROKERS
         spoken = {**table, own.key: own}
         answer = ApiVersionsResponse(
@@ -37,6 +44,12 @@ def api_versions(table: Apis) -> Sequence[Api]:
 
     own = Api(ApiVersionsRequest, ApiVersionsResponse, (0, 4), handle, Nodes.ALL)
     return (own,)
+
+
+def _says_who_it_is(request: Message) -> bool:
+    """Whether the client names its software as KIP-511 has it (ApiVersionsRequest.isValid)."""
+    names = (request.client_software_name, request.client_software_version)
+    return all(_SOFTWARE.fullmatch(name or "") for name in names)
 
 
 def _features(answer: Message, world: World, version: int) -> None:
