@@ -18,7 +18,6 @@ from kelr.lab.simulated.server import IDLE_S, Server, serving
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.verbs import Operator
 from kelr.lab.simulated.world import HOST, World
-from kelr.lab.spec import CONTROLLER_ID
 
 T = TypeVar("T")
 
@@ -44,7 +43,7 @@ class SimulatedServer:
     ) -> None:
         self.spec = spec or SimulatedSpec()
         self.clock = clock or MachineClock()
-        self.ports = dict(free_ports((CONTROLLER_ID, *self.spec.broker_ids)))
+        self.ports = dict(free_ports((self.spec.controller, *self.spec.broker_ids)))
         if make is None:
             self.world = World(self.spec, self.ports, cluster_id=new_kafka_uuid(), now_ms=self.clock.now_ms())
         else:
@@ -76,7 +75,7 @@ class SimulatedServer:
     @property
     def controller_server(self) -> str:
         """The controller's address, for --bootstrap-controller."""
-        return f"{HOST}:{self.ports[CONTROLLER_ID]}"
+        return f"{HOST}:{self.ports[self.spec.controller]}"
 
     def start(self) -> None:
         """Listen; returns when all ports are open.

@@ -21,7 +21,6 @@ from kelr.lab.ports import free_ports
 from kelr.lab.simulated import channel
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.state import SNAPSHOT_FILE, SimulatedState, load_simulated
-from kelr.lab.spec import CONTROLLER_ID
 from kelr.lab.state import STATE_FILE, ProcessRecord, claim_directory, locked, save_state
 from kelr.lab.status import LabStatus, NodeStatus, Rehearsal
 from kelr.lab.tail import CutTail
@@ -84,7 +83,7 @@ class SimulatedLab(Observed):
             cluster_id = read_snapshot(snapshot).cluster.cluster_id or cluster_id
         if log_dirs:
             _check_room(spec)
-        ports = free_ports((CONTROLLER_ID, *spec.broker_ids, _CONTROL))
+        ports = free_ports((spec.controller, *spec.broker_ids, _CONTROL))
         state = SimulatedState(
             lab_id=new_kafka_uuid(),
             cluster_id=cluster_id,

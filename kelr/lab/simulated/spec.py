@@ -12,6 +12,8 @@ from kelr.messages.dialects import Dialect
 from kelr.simulation.running import Timing
 
 MOST_BROKERS = CONTROLLER_ID - 1
+MOST_NAMED = 1000
+"""Brokers of a snapshot: each listens on a port."""
 MOST_PARTITIONS = 10_000_000
 
 
@@ -46,10 +48,7 @@ class SimulatedSpec:
     """The brokers' ids, each with its rack, where they are not 1, 2, 3 and so on."""
 
     def __post_init__(self) -> None:
-        _within("brokers", self.brokers, 1, MOST_BROKERS)
-        if CONTROLLER_ID in (self.named or ()):
-            what = f"broker {CONTROLLER_ID} has the id of a simulated lab's controller"
-            raise UsageError(what, next_step="it cannot be rehearsed; every other id can")
+        _within("brokers", self.brokers, 1, MOST_BROKERS if self.named is None else MOST_NAMED)
         _within("racks", self.racks, 1, MOST_BROKERS)
         _within("min-isr", self.min_isr, 1, self.brokers)
         _within("replication", self.replication, 1, self.brokers)
@@ -68,6 +67,12 @@ class SimulatedSpec:
     def elr(self) -> bool:
         """Whether its controller keeps ELR."""
         return self.rule_set.elr
+
+    @property
+    def controller(self) -> int:
+        """The node id of the controller: the usual one, or one that no broker has."""
+        taken = self.named or {}
+        return max(taken) + 1 if CONTROLLER_ID in taken else CONTROLLER_ID
 
     @property
     def broker_ids(self) -> tuple[int, ...]:

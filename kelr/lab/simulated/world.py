@@ -20,7 +20,6 @@ from kelr.controller.state import Registration
 from kelr.lab.simulated.contents import Contents
 from kelr.lab.simulated.metadata_log import MetadataLog
 from kelr.lab.simulated.spec import SimulatedSpec
-from kelr.lab.spec import CONTROLLER_ID
 from kelr.model import PartitionState, TopicPartition
 from kelr.simulation import SimulatedCluster, started
 from kelr.simulation.alike import STAND_IN, AlikeTopics, dealt
@@ -75,7 +74,7 @@ class World:
         """The same for dynamic configs of brokers, by their id as text; "" is the cluster-wide default."""
         self.alike = AlikeTopics(spec.topics, spec.partitions, dealt(spec.broker_ids, spec.replication))
         self.running = RunningCluster(
-            cluster or _empty(spec), controller=CONTROLLER_ID, timing=spec.timing, now_ms=now_ms, settled=settled
+            cluster or _empty(spec), controller=spec.controller, timing=spec.timing, now_ms=now_ms, settled=settled
         )
         self.contents = Contents()
         self.assumptions: tuple[str, ...] = ()

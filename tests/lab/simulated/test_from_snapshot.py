@@ -384,6 +384,14 @@ def test_snapshots_that_cannot_be_rehearsed_are_refused() -> None:
     nobody = Snapshot(0, replace(SNAPSHOT.cluster, brokers=()))
     with pytest.raises(UsageError, match="no brokers"):
         spec_of(nobody)
-    taken = replace(SNAPSHOT.cluster, brokers=(Broker(CONTROLLER_ID, BrokerStatus.LIVE),))
-    with pytest.raises(UsageError, match="the id of a simulated lab's controller"):
-        spec_of(Snapshot(0, taken))
+    many = replace(SNAPSHOT.cluster, brokers=tuple(Broker(id_, BrokerStatus.LIVE) for id_ in range(1001)))
+    with pytest.raises(UsageError, match="1001, outside 1 to 1000"):
+        spec_of(Snapshot(0, many))
+
+
+def test_the_controller_takes_an_id_that_no_broker_has() -> None:
+    taken = replace(SNAPSHOT.cluster, brokers=(Broker(CONTROLLER_ID, BrokerStatus.LIVE), Broker(7, BrokerStatus.LIVE)))
+    with rehearsed(Snapshot(0, taken)) as server:
+        again = read(server, (7, CONTROLLER_ID))
+        assert server.inside(lambda world: world.controller) == CONTROLLER_ID + 1
+    assert [broker.id for broker in again.cluster.brokers] == [7, CONTROLLER_ID]
