@@ -18,6 +18,7 @@ from kelr.model import (
     TopicError,
     TopicPartition,
 )
+from kelr.model.rows import topics_of
 from kelr.sources.base import Page, Progress, Source
 
 MAX_READINGS = 3
@@ -84,7 +85,7 @@ def page_snapshot(source: Source, page: Page, clock_ms: Callable[[], int]) -> Sn
         taken_at_ms=source.taken_at_ms if source.taken_at_ms is not None else clock_ms(),
         cluster=source.cluster(),
         partitions=tuple(page.partitions),
-        configs=source.topic_configs(sorted({state.topic for state in page.partitions})),
+        configs=source.topic_configs(sorted(topics_of(page.partitions))),
         topic_errors=page.topic_errors,
         first_partition_replicas=page.first_partition_replicas,
         source=source.name,
