@@ -8,6 +8,8 @@ from kelr.errors import KelrError, NotAuthorizedError, PartlyDoneError, UsageErr
 from kelr.model import TopicError
 
 _MOST = 5
+_NO_SUCH = frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPTION"})
+"""Errors that a name is to blame for; after the others it may well be right."""
 
 
 def topics_failed(errors: Sequence[TopicError], *, some_worked: bool) -> KelrError:
@@ -24,6 +26,9 @@ def topics_failed(errors: Sequence[TopicError], *, some_worked: bool) -> KelrErr
         return UsageError(what, next_step="name partitions that are there, or the topic alone for all of them")
     if all("AUTHORIZATION" in error.error for error in errors):
         return NotAuthorizedError(what, next_step="the principal needs DESCRIBE on these topics")
+    failed = sorted({error.error for error in errors} - _NO_SUCH)
+    if failed:
+        return PartlyDoneError(f"{what} ({', '.join(failed)})", next_step="ask again; the broker's log may say why")
     return UsageError(what, next_step="check the spelling; `kelr describe` without a target lists every topic")
 
 
