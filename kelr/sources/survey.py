@@ -148,7 +148,8 @@ def _prepared(pages: Iterable[Page], judges: _Judges, *, limited: bool, shows_co
             page, undecided = _before_configs(whole, judges)
         topics = topics_of(page.partitions)
         first_replicas = _still_needed({**first_replicas, **page.first_partition_replicas}, topics)
-        asked = topics if shows_configs else _where_configs_decide(page.partitions, first_replicas)
+        wants_all = shows_configs or judges.filters.at_min_isr  # at min ISR are those with a full ISR, too
+        asked = topics if wants_all else _where_configs_decide(page.partitions, first_replicas)
         yield _Prepared(page, undecided, topics, asked, first_replicas)
 
 

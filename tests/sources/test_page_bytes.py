@@ -298,6 +298,18 @@ def test_filters_decide_the_same_on_bytes_as_on_partitions(
     assert stands[0] == stands[1], "configs that are left out do not decide"
 
 
+@pytest.mark.parametrize("shows_configs", [True, False])
+def test_a_full_isr_is_at_min_isr_whether_configs_are_shown_or_not(shows_configs: bool) -> None:
+    """`describe --summary --at-min-isr` counts what `describe --at-min-isr` lists."""
+    full = PartitionState("orders", 0, 1, 0, (1, 2), (1, 2), (), (), (), topic_id=TOPIC_ID)
+    cluster = FakeCluster(_cluster(live=frozenset({1, 2}), listed=frozenset({1, 2}), elr=1), {full.address: full})
+    cluster.configs = {"orders": {"min.insync.replicas": ("2", 1)}}
+    connection = ConnectionSettings((("127.0.0.1", 1),), timeout_s=0.4)
+    with LiveSource(connection, connect=lambda _settings: FakeTransport(cluster)) as source:
+        pages = survey(source, select([]), filters=Filters(at_min_isr=True), shows_configs=shows_configs)
+        assert [(row.state.address, row.min_isr) for row in _told(pages)[0]] == [(full.address, 2)]
+
+
 @given(partitions(), st.none() | st.integers(1, 4), st.booleans())
 def test_unwanted_bytes_are_those_of_unwanted_partitions(
     state: PartitionState, first: int | None, as_many_as_first: bool
