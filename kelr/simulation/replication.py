@@ -275,9 +275,11 @@ def advanced(replication: Replication, rule: HighWatermarkRule) -> Replication:
     mark = min([log.end, *(leadership.ends.get(member, -1) for member in others)])
     if mark <= log.high_watermark and not leadership.waiting:
         return replication
-    log = replace(log, high_watermark=max(mark, log.high_watermark))
-    visible = frozenset(record.id for record in log.below(log.high_watermark))
+    visible = _newly_visible(log, max(mark, log.high_watermark), replication.ledger)
     answered = leadership.waiting & visible
+    if mark <= log.high_watermark and not answered and visible <= replication.ledger.visible:
+        return replication
+    log = replace(log, high_watermark=max(mark, log.high_watermark))
     # A producer is told NOT_ENOUGH_REPLICAS_AFTER_APPEND where fewer than min ISR replicas were in sync by then.
     enough = len(leadership.maximal_isr) >= min(rule.min_isr, len(replication.logs))
     ledger = replace(
@@ -287,6 +289,14 @@ def advanced(replication: Replication, rule: HighWatermarkRule) -> Replication:
     )
     after = replication.with_log(leadership.leader, log)
     return replace(after, leadership=replace(leadership, waiting=leadership.waiting - answered), ledger=ledger)
+
+
+def _newly_visible(log: SimulatedLog, mark: int, ledger: Ledger) -> frozenset[int]:
+    """The records that consumers may read once the high watermark is there, without most of those that they could
+    before: where the last of those is in the ledger, all are, and a long log is not walked with every batch."""
+    before = log.high_watermark - log.start
+    known = 0 < before <= len(log.records) and log.records[before - 1].id in ledger.visible
+    return frozenset(record.id for record in log.records[before if known else 0 : max(mark - log.start, 0)])
 
 
 def cut(replication: Replication, replica: int, end: int) -> Replication:
