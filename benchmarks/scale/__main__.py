@@ -48,7 +48,10 @@ def main() -> None:
 
 def _measure(partitions: int, rounds: int, libs: Path | None, directory: Path) -> None:
     print(f"\n### {partitions:,} partitions\n")
-    print("| what | wall | processor | peak memory | kcl | kelr / kcl | kafka-topics.sh | kelr / kafka-topics.sh |")
+    print(
+        "| what | wall | processor | peak memory | kcl: wall, processor, memory | kelr / kcl: wall, processor"
+        " | kafka-topics.sh: the same | kelr / kafka-topics.sh |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for name, down in (("all well", ()), ("two brokers down", DOWN)):
         with simulated(partitions, down=down) as server:
@@ -121,8 +124,10 @@ def _row(what: str, runs: Sequence[Mapping[str, Run]]) -> str:
         if peer in runs[0]:
             peers = [run[peer] for run in runs]
             ratio = statistics.median(one.wall_s / other.wall_s for one, other in zip(mine, peers, strict=True))
-            wall, peak = statistics.median(run.wall_s for run in peers), max(run.peak_mib for run in peers)
-            cells += [f"{wall:.2f} s, {peak:.0f} MiB", f"{ratio:.2f}"]
+            work = statistics.median(one.cpu_s / other.cpu_s for one, other in zip(mine, peers, strict=True))
+            wall, cpu = statistics.median(run.wall_s for run in peers), statistics.median(run.cpu_s for run in peers)
+            peak = max(run.peak_mib for run in peers)
+            cells += [f"{wall:.2f} s, {cpu:.2f} s, {peak:.0f} MiB", f"{ratio:.2f}, {work:.2f}"]
         else:
             cells += ["-", "-"]
     return f"| {' | '.join(cells)} |"

@@ -68,7 +68,6 @@ class Plain:
         self._waiting: deque[_Sent] = deque()
         """Sent, and in the order of sending."""
         self._versions: dict[int, tuple[int, int]] = {}
-        self._greeting: Any = None
         self._buffer = bytearray()
         self.broken = False
 
@@ -83,11 +82,17 @@ class Plain:
             deadline: when the broker has to have told its versions.
         """
         failure = Failure(FailureKind.UNREACHABLE, f"unknown host {address.host}")
-        for family, kind, protocol, _, found in infos:
-            taken = socket.socket(family, kind, protocol)
+        for left, (family, kind, protocol, _, found) in zip(range(len(infos), 0, -1), infos, strict=True):
+            try:
+                # A machine without IPv6 has no such socket, although names may have such addresses.
+                taken = socket.socket(family, kind, protocol)
+            except OSError as error:
+                failure = _failure_of(error)
+                continue
             try:
                 taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                taken.settimeout(max(0.001, connect_by - time.monotonic()))
+                # An address from which nothing comes back leaves time for the others.
+                taken.settimeout(max(0.001, (connect_by - time.monotonic()) / left))
                 taken.connect((found[0], address.port, *found[2:]))
             except OSError as error:
                 taken.close()
@@ -146,19 +151,20 @@ class Plain:
                 sent = self._sent(question, min(newest, sent.version), deadline)
                 body = self._body(sent, deadline)
             version = 0 if body[:2] != b"\x00\x00" else sent.version
-            self._greeting = _read("ApiVersionsResponse", version, body)
+            greeting = _read("ApiVersionsResponse", version, body)
         except _NoAnswerError as error:
             return error.failure
-        if self._greeting.error_code:
-            return _garbled(f"ApiVersions failed with error {self._greeting.error_code}")
-        self._versions = {api.api_key: (api.min_version, api.max_version) for api in self._greeting.api_keys}
+        if greeting.error_code:
+            return _garbled(f"ApiVersions failed with error {greeting.error_code}")
+        self._versions = {api.api_key: (api.min_version, api.max_version) for api in greeting.api_keys}
         return None
 
     def _send(self, question: Question, deadline: float) -> _Sent | Answer:
-        """Send it, unless it was sent ahead; what can be said without sending."""
-        if question.name == _API_VERSIONS and self._greeting is not None:
-            greeting, self._greeting = self._greeting, None
-            return greeting
+        """Send it, unless it was sent ahead; what can be said without sending.
+
+        A listener that wants a login tells its versions to everybody once, and hangs up on whatever follows: so that is
+        asked for again like anything else, and whoever asked first learns whether it may ask on.
+        """
         for sent in self._waiting:
             if sent.ahead and sent.question == question:
                 sent.ahead, sent.question = False, question
