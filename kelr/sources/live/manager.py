@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import socket
 import ssl
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -83,13 +84,19 @@ class ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]  # kafka-
     async def _open_socket(self, node: Any, timeout_at: float | None) -> socket.socket:
         """A connection to the first of the host's addresses that takes one."""
         failure: Exception = errors.KafkaConnectionError(f"unknown host {node.host}")
-        for family, kind, protocol, _, address in self._addresses.get(node.host, ()):
-            sock = socket.socket(family, kind, protocol)
+        infos = self._addresses.get(node.host, ())
+        for left, (family, kind, protocol, _, address) in zip(range(len(infos), 0, -1), infos, strict=True):
+            try:
+                # A machine without IPv6 has no such socket, although names may have such addresses.
+                sock = socket.socket(family, kind, protocol)
+            except OSError as error:
+                failure = error
+                continue
             try:
                 sock.setblocking(False)
                 for option in self.config["socket_options"]:
                     sock.setsockopt(*option)
-                await self._connect_socket(sock, (address[0], node.port, *address[2:]), timeout_at)
+                await self._connect_socket(sock, (address[0], node.port, *address[2:]), _share(timeout_at, left))
                 return sock
             except (errors.KafkaError, OSError) as error:
                 sock.close()
@@ -188,7 +195,7 @@ class _StrictParser(KafkaProtocol):  # type: ignore[misc]  # kafka-python has no
                 raise errors.CorrelationIdError("the answer to another request")
             return correlation, decoded(kind, memoryview(frame)[at:], asked.request_api_version)
         except MalformedError as error:
-            raise errors.KafkaProtocolError(f"{kind[None].__name__}: {error}") from error
+            raise errors.KafkaProtocolError(f"{kind[None].__name__}: {error}") from error  # type: ignore[index]  # its metaclass
 
 
 class _ReadsInTurns:
@@ -233,6 +240,12 @@ class _ConnectedTls(_ReadsInTurns, KafkaSSLTransport):  # type: ignore[misc]  # 
 
     def __init__(self, net: NetworkSelector, sock: ssl.SSLSocket, host: str) -> None:
         KafkaTCPTransport.__init__(self, net, sock, host=host)
+
+
+def _share(timeout_at: float | None, left: int) -> float | None:
+    """Until when the first of so many addresses may take: one from which nothing comes back leaves time for others."""
+    now = time.monotonic()
+    return None if timeout_at is None else now + (timeout_at - now) / left
 
 
 def _error_name(code: int) -> str:

@@ -61,7 +61,8 @@ def _handle(call: Call) -> Answer:
 
 def _by_released_rules(call: Call, election: Election) -> Answer:
     """PREFERRED or UNCLEAN: done at once."""
-    world, over = call.world, dict[TopicPartition, str]()
+    world = call.world
+    over: Mapping[TopicPartition, str] = {}
     event = events.LeadersElected(election)
     if call.request.topic_partitions is not None:
         served, over = _asked(call)
