@@ -235,7 +235,7 @@ class SimulatedHand:
         return self._each("elect", partitions, lambda at: events.LeadersElected(election, (at,)))
 
     def designate(self, leaders: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, str]:
-        raise AssertionError("no released cluster is told whom to elect")
+        raise AssertionError(f"no released cluster is told whom to elect: {leaders}")
 
     def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
         assert name == "min.insync.replicas"
