@@ -116,7 +116,7 @@ def request(
 def asked(server: SimulatedServer, question: Any, node: int | None = None) -> Any:
     """Ask a node; None for a broker that runs or, without one, the controller."""
     if node is None:
-        node = server.inside(lambda world: min((one for one in world.nodes if world.listens(one))))
+        node = server.inside(lambda world: min(one for one in world.nodes if world.listens(one)))
     return wire.ask(server.ports[node], question, timeout_s=PATIENCE_S)
 
 
