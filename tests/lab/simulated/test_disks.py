@@ -95,6 +95,8 @@ def test_the_mark_of_a_clean_shutdown_has_the_epoch_of_the_incarnation_that_ende
     (directory,) = read(tmp_path).directories
     assert (directory.clean_shutdown, directory.broker_epoch) == (True, epoch)
     world.running.start(2)
+    world.running.advance(world.running.now_ms + 10_000)
+    assert world.running.runs(2)
     disks.write(world, 2, tmp_path)
     assert read(tmp_path).directories[0].clean_shutdown is False
 
