@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -190,3 +193,64 @@ def test_describe_loads_no_client_library(server: SimulatedServer) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "0 []"
+
+
+def _hosts(monkeypatch: pytest.MonkeyPatch, *addresses: tuple[Any, ...]) -> None:
+    """Makes ``both.test`` a name of these (family, host)."""
+    true = socket.getaddrinfo
+
+    def getaddrinfo(host: str, *more: Any, **options: Any) -> Any:
+        if host != "both.test":
+            return true(host, *more, **options)
+        return [(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (where, 0)) for family, where in addresses]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+
+
+@pytest.mark.parametrize("connect", [open_transport, KafkaTransport])
+def test_a_name_with_an_ipv6_address_on_a_machine_without_ipv6(
+    server: SimulatedServer, connect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _hosts(monkeypatch, (socket.AF_INET6, "::1"), (socket.AF_INET, "127.0.0.1"))
+
+    class WithoutIpv6(socket.socket):
+        def __init__(self, family: int = -1, *more: Any, **options: Any) -> None:
+            if family == socket.AF_INET6:
+                raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
+            super().__init__(family, *more, **options)
+
+    monkeypatch.setattr(socket, "socket", WithoutIpv6)
+    servers = f"both.test:{server.ports[1]},both.test:{server.ports[2]}"
+    with LiveSource(ConnectionSettings.read(servers, timeout_s=5), connect=connect) as source:
+        assert len(source.cluster().brokers) == SPEC.brokers
+
+
+@pytest.mark.parametrize("connect", [open_transport, KafkaTransport])
+def test_an_address_from_which_nothing_comes_back_leaves_time_for_the_next(
+    server: SimulatedServer, connect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _hosts(monkeypatch, (socket.AF_INET, "127.0.0.2"), (socket.AF_INET, "127.0.0.1"))
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.socket())
+        listener.bind(("127.0.0.2", server.ports[1]))
+        listener.listen(0)
+        for _ in range(4):  # its queue is full: further connections are left without an answer
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(("127.0.0.2", server.ports[1]))
+        settings = ConnectionSettings.read(f"both.test:{server.ports[1]}", timeout_s=3)
+        with LiveSource(settings, connect=connect) as source:
+            assert len(source.cluster().brokers) == SPEC.brokers
+
+
+def test_what_breaks_in_one_attempt_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    transport = QuickTransport(ConnectionSettings.read("127.0.0.1:1,127.0.0.1:2"))
+
+    def breaks(*_: Any) -> Any:
+        raise RuntimeError("what is this?")
+
+    monkeypatch.setattr(transport, "_opened", breaks)
+    heard = transport.first_answer(list(transport.bootstrap_nodes()), requests.api_versions, timeout_s=5)
+    garbled = Failure(FailureKind.GARBLED, "not an answer of a Kafka broker: what is this?")
+    assert heard == {"bootstrap-0": garbled, "bootstrap-1": garbled}
+    transport.close()

@@ -116,7 +116,11 @@ class QuickTransport:
         over = threading.Event()
 
         def attempt(node: NodeId) -> None:
-            connection, answers = self._asked(node, None, [request()], time.monotonic() + timeout_s)
+            try:
+                connection, answers = self._asked(node, None, [request()], time.monotonic() + timeout_s)
+            except Exception as error:  # nobody else would hear of it, and the others wait for this answer
+                failure = Failure(FailureKind.GARBLED, f"not an answer of a Kafka broker: {error}")
+                connection, answers = None, [failure]
             heard.put((node, connection, answers[0]))
             if over.is_set():
                 _close_all(heard)
