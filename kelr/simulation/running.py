@@ -77,7 +77,8 @@ class RunningCluster(Following):
         """Grows whenever a topic or a partition comes or goes."""
         for broker in sorted(cluster.controller.brokers):
             if broker in cluster.down:
-                self._silent_since[broker] = now_ms
+                # One that is fenced has been down for long.
+                self._silent_since[broker] = now_ms - (self.timing.session_ms if self._fenced(broker) else 0)
             self._tend(broker)
         if settled:
             self._unsettled.clear()
@@ -125,9 +126,11 @@ class RunningCluster(Following):
     def start(self, broker: int) -> None:
         """The process starts, registers as soon as the controller lets it, and is unfenced some time later.
 
-        A controller that has heard from the broker's last incarnation within broker.session.timeout.ms, and knows of no
-        controlled shutdown, refuses another one (DUPLICATE_BROKER_REGISTRATION) until that session has expired. One
-        whose registration was removed, or that never had one, registers as a new broker.
+        A controller that has heard from the broker's last incarnation within broker.session.timeout.ms refuses another
+        one (DUPLICATE_BROKER_REGISTRATION) until that session has expired, unless it has recorded that the last one was
+        in controlled shutdown. That it does for a broker that led something; one that led nothing is let go at once,
+        and its session stays (seen on Kafka 4.3.1). A broker whose registration was removed, or that never had one,
+        registers as a new one.
         """
         if self.runs(broker) or broker in self._registers:
             return
@@ -152,6 +155,8 @@ class RunningCluster(Following):
         A broker that is in reach is unfenced with its next heartbeat.
         """
         self._happens(events.BrokerFenced(broker))
+        if broker in self._silent_since:
+            self._silent_since[broker] = min(self._silent_since[broker], self.now_ms - self.timing.session_ms)
         self._tend(broker, unfenced_in_ms=self.timing.heartbeat_ms)
         self._broker_moved(broker)
 
@@ -292,7 +297,7 @@ class RunningCluster(Following):
         if self.still:
             return None
         due = [
-            since + self.timing.session_ms for broker, since in self._silent_since.items() if not self._fenced(broker)
+            since + self.timing.session_ms for broker, since in self._silent_since.items() if self._awaits_end(broker)
         ]
         due += self._unfenced_at.values()
         due += [at_ms for at_ms, *_ in self._lags[:1]]
@@ -319,8 +324,8 @@ class RunningCluster(Following):
     def _do_what_is_due(self) -> None:
         """Everything that is due by now, so that nothing of it stays due."""
         for broker, since in sorted(self._silent_since.items()):
-            if self.now_ms - since >= self.timing.session_ms and not self._fenced(broker):
-                if self._happens(events.BrokerFenced(broker)).error != NONE:
+            if self.now_ms - since >= self.timing.session_ms and self._awaits_end(broker):
+                if not self._fenced(broker) and self._happens(events.BrokerFenced(broker)).error != NONE:
                     self._silent_since[broker] = self.now_ms  # the controller fails at it, and tries again
                 self._tend(broker)
                 self._broker_moved(broker)
@@ -399,11 +404,19 @@ class RunningCluster(Following):
             self._registers.discard(broker)
             self._starting.add(broker)
             self._changed(done)
+        else:
+            self._silent_since[broker] = self.now_ms  # the broker tries again
+
+    def _awaits_end(self, broker: int) -> bool:
+        """Whether something happens when the session of a silent broker is over."""
+        if self._fenced(broker):
+            return broker in self._registers and self.linked(broker, self.controller)
+        return True
 
     def _session_is_valid(self, broker: int) -> bool:
-        """Whether the controller still counts on the incarnation that was there before."""
+        """Whether the controller takes the incarnation that was there before to be there still."""
         registration = self.cluster.controller.brokers.get(broker)
-        if registration is None or not registration.active:
+        if registration is None or registration.in_controlled_shutdown:
             return False
         return self.now_ms - self._silent_since.get(broker, self.now_ms) < self.timing.session_ms
 

@@ -135,7 +135,7 @@ def test_a_broker_is_stopped_and_started(controlled: Controlled) -> None:
     controlled.ask("stop", broker=2)
     assert (controlled.node(2)["running"], controlled.node(2)["fenced"]) == (False, True)
     controlled.ask("start", broker=2)
-    controlled.ask("advance", duration_ms=1000)
+    controlled.ask("advance", duration_ms=4000)
     assert (controlled.node(2)["running"], controlled.node(2)["fenced"]) == (True, False)
 
 
