@@ -1,6 +1,6 @@
 """Runs faults at the requests of every command, several at a time, and writes the list of outcomes.
 
-python -m tests.faults [--one-of-each SEED] [--jobs N] [--only NAME] [--write docs/faults.md]
+python -m tests.faults [--one-of-each SEED [--most N]] [--jobs N] [--only NAME] [--write docs/faults.md]
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> int:
     found: list[Outcome] = []
     with ProcessPoolExecutor(options.jobs) as pool:
         tasks = {
-            pool.submit(_run, number, fault, options.one_of_each): (number, fault)
+            pool.submit(_run, number, fault, options.one_of_each, options.most): (number, fault)
             for number in cases
             for fault in FAULTS
         }
@@ -59,7 +59,7 @@ def main() -> int:
                 for finding in one.findings:
                     print(f"  {one.case.shown}, {fault} at request {one.at} ({one.api}): {finding}", flush=True)
     if options.write is not None:
-        options.write.write_text(_document(found, options.one_of_each), encoding="utf-8")
+        options.write.write_text(_document(found, options), encoding="utf-8")
     print(f"{len(found)} runs, {sum(bool(one.findings) for one in found)} not well")
     return int(any(one.findings for one in found))
 
@@ -67,19 +67,22 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults")
     parser.add_argument("--one-of-each", type=int, metavar="SEED", help="strike one request of each name, not all")
+    parser.add_argument("--most", type=int, metavar="N", help="strike no more than N names in a command's run")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", metavar="NAME")
     parser.add_argument("--write", type=Path)
     return parser.parse_args()
 
 
-def _run(number: int, fault: str, seed: int | None) -> list[Outcome]:
+def _run(number: int, fault: str, seed: int | None, most: int | None) -> list[Outcome]:
     chance = None if seed is None else Random(f"{seed}/{CASES[number].shown}/{fault}")
-    return outcomes(CASES[number], [fault], chance=chance)
+    return outcomes(CASES[number], [fault], chance=chance, most=most)
 
 
-def _document(found: Sequence[Outcome], seed: int | None) -> str:
-    struck = "each request of the run" if seed is None else f"one request of each name in the run (seed {seed})"
+def _document(found: Sequence[Outcome], options: argparse.Namespace) -> str:
+    seed, most = options.one_of_each, options.most
+    names = "each name" if most is None else f"{most} names"
+    struck = "each request of the run" if seed is None else f"one request of {names} in the run (seed {seed})"
     lines = [_ABOUT, f"{len(found):,} runs, struck at {struck}; {sum(bool(one.findings) for one in found)} not well.\n"]
     shown = [case.shown for case in CASES if any(one.case.shown == case.shown for one in found)]
     lines += ["| command | " + " | ".join(FAULTS) + " |", "|---|" + "---|" * len(FAULTS)]

@@ -22,6 +22,7 @@ from kelr.commands.main import INTERNAL_ERROR, main
 from kelr.errors import ExitCode
 from kelr.lab.simulated.faults import Fault, FaultKind
 from kelr.lab.simulated.in_thread import SimulatedServer
+from kelr.recovery.site import Patience
 from tests.faults.cluster import ASSIGNED, BEST, TOPIC, Struck, incident, servers_of, states, strike
 
 TIMEOUT_S = 1.0
@@ -152,6 +153,9 @@ def kelr(command: str) -> Ran:
 def prepared(case: Case) -> Iterator[SimulatedServer]:
     """A cluster and a directory in which the case's command can run; the environment is put back afterwards."""
     environment, here = dict(os.environ), os.getcwd()
+    patience = Patience.__init__.__defaults__  # type: ignore[misc]
+    # Nothing that a simulated cluster was asked takes effect a minute later, so nobody waits for that.
+    Patience.__init__.__defaults__ = (3.0, 5.0, 0.5, 0.05, time.sleep, time.monotonic)  # type: ignore[misc]
     with tempfile.TemporaryDirectory() as directory, incident(case.rules) as server:
         os.chdir(directory)
         os.environ.update(
@@ -172,6 +176,7 @@ def prepared(case: Case) -> Iterator[SimulatedServer]:
             os.environ["KELR_TIMEOUT"] = str(TIMEOUT_S)
             yield server
         finally:
+            Patience.__init__.__defaults__ = patience  # type: ignore[misc]
             os.chdir(here)
             os.environ.clear()
             os.environ.update(environment)
@@ -335,11 +340,14 @@ def _varies(key: str) -> bool:
     return key.endswith(("_ms", "_id")) or key in {"journal", "journals", "hash", "file", "port", "next", "command"}
 
 
-def chosen(seen: Sequence[str], chance: Random | None) -> list[int]:
-    """Which of the requests are struck: all of them, or one of each name."""
+def chosen(seen: Sequence[str], chance: Random | None, most: int | None = None) -> list[int]:
+    """Which of the requests are struck: all of them, or one of each name, of at most so many names."""
     if chance is None:
         return list(range(len(seen)))
-    return [chance.choice([at for at, name in enumerate(seen) if name == api]) for api in sorted(set(seen))]
+    names = sorted(set(seen))
+    if most is not None and most < len(names):
+        names = chance.sample(names, most)
+    return [chance.choice([at for at, name in enumerate(seen) if name == api]) for api in names]
 
 
 def outcomes(
@@ -347,13 +355,14 @@ def outcomes(
     faults: Sequence[str] = tuple(FAULTS),
     *,
     chance: Random | None = None,
+    most: int | None = None,
     told: Callable[[Outcome], None] = lambda _: None,
 ) -> list[Outcome]:
-    """Each of these faults at each request of the case's run, or with `chance` at one request of each name."""
+    """Each of these faults at each request of the case's run, or with `chance` at one request of each name (`most` names)."""
     good, seen = good_run(case)
     found = []
     for fault in faults:
-        for at in chosen(seen, chance):
+        for at in chosen(seen, chance, most):
             outcome = strike_once(case, good, fault, at)
             if outcome is not None:
                 found.append(outcome)

@@ -209,9 +209,10 @@ class BrokerDialogue:
                 self._again.add(address)
                 continue
             log = self._log(end, searches[address].result(), error, position)
-            if log.log_start is not None and log.log_start > log.log_end:
-                text = f"its log would start at {log.log_start}, behind its end {log.log_end}"
-                self._not_heard(end.partition, Unheard.ERROR, text)
+            impossible = _impossible(log)
+            if impossible is not None:
+                self._not_heard(end.partition, Unheard.ERROR, impossible)
+                self._again.add(address)  # a log that was truncated between two answers looks so once
                 continue
             self._answers[address] = log
             if error in _AGAIN or position in _AGAIN:
@@ -266,6 +267,16 @@ class BrokerDialogue:
 
     def _not_heard(self, partition: PartitionState, reason: Unheard, detail: str) -> None:
         self._answers[partition.address] = NotHeard(self._broker, reason, detail, self._clock_ms())
+
+
+def _impossible(log: ReplicaLog) -> str | None:
+    """Why no log can be as these answers have it; None where one can."""
+    if log.log_start is not None and log.log_start > log.log_end:
+        return f"its log would start at {log.log_start}, behind its end {log.log_end}"
+    ends = [end.end_offset for end in log.lineage or ()]
+    if ends != sorted(ends) or any(end > log.log_end for end in ends):
+        return "its epochs would not end one after the other"
+    return None
 
 
 def _up_to(log_end: int, high_watermark: int | None) -> int | None:
