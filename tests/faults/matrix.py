@@ -358,7 +358,12 @@ def outcomes(
     most: int | None = None,
     told: Callable[[Outcome], None] = lambda _: None,
 ) -> list[Outcome]:
-    """Each of these faults at each request of the case's run, or with `chance` at one request of each name (`most` names)."""
+    """Each of these faults at each request of the case's run.
+
+    Args:
+        chance: strike one request of each name instead.
+        most: of no more than so many names.
+    """
     good, seen = good_run(case)
     found = []
     for fault in faults:

@@ -130,6 +130,6 @@ def makes_sense(state: PartitionState) -> bool:
         and len(replicas) == len(state.replicas)
         and min(replicas) >= 0
         and (state.leader is None or state.leader in replicas)
-        and set(state.isr) <= replicas
+        and set(state.isr) <= replicas | {-1}  # Kafka 4.0 can seat "no leader" there
         and state.partition >= 0
     )

@@ -75,8 +75,8 @@ def in_sync_elsewhere(message: Any) -> None:
     first(message).isr_nodes = [8]
 
 
-def eligible_elsewhere(message: Any) -> None:
-    first(message).eligible_leader_replicas = [8]
+def eligible_below_zero(message: Any) -> None:
+    first(message).eligible_leader_replicas = [-8]
 
 
 def a_leader_below_minus_one(message: Any) -> None:
@@ -111,7 +111,7 @@ def goes_back(message: Any) -> None:
         a_replica_twice,
         a_replica_below_zero,
         in_sync_elsewhere,
-        eligible_elsewhere,
+        eligible_below_zero,
         a_leader_below_minus_one,
         an_epoch_below_zero,
         a_number_below_zero,

@@ -22,6 +22,6 @@ def test_true_bytes_are_well(name: str) -> None:
 
 @pytest.mark.parametrize("name", TARGETS)
 @given(data=st.data(), changes=mutations())
-@examples(150)
+@examples(60)
 def test_mutated_bytes_break_nothing(name: str, data: st.DataObject, changes: Any) -> None:
     TARGETS[name](mutated(data.draw(st.sampled_from(seeds()[name])), changes))
