@@ -14,11 +14,12 @@ import pytest
 from kafka.protocol.admin import cluster
 from kafka.protocol.metadata import ApiVersionsResponse
 
+from kelr.controller import events
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.model import TopicPartition, select
 from kelr.sources.connection import ConnectionSettings
-from kelr.sources.live import LiveSource, requests
+from kelr.sources.live import LiveSource, plain, requests
 from kelr.sources.live.network import KafkaTransport
 from kelr.sources.live.page_bytes import PageBytes
 from kelr.sources.live.questions import Question, for_kafka_python
@@ -165,6 +166,20 @@ def test_a_page_that_was_asked_for_ahead_is_not_asked_for_again(server: Simulate
     assert again.data == page.data, "what nobody wanted any more is passed over"
     assert not connection._waiting
     transport.close()
+
+
+def test_whoever_takes_his_time_between_two_pages_is_told_how_things_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An explanation reads the logs of one page before it asks for the next: minutes, where brokers are silent."""
+    at, order = TopicPartition("topic-000001", 3), (3, 1, 2)
+    with SimulatedServer(SPEC) as running, _source(running, open_transport) as source:
+        stream = source.pages(select([]), page_size=6)
+        read = list(next(stream).partitions)
+        monkeypatch.setattr(plain, "FRESH_S", 0.0)
+        running.inside(lambda world: world.running.ask(events.Reassigned(world.own(at), order)))
+        read += [state for page in stream for state in page.partitions]
+    assert len({state.address for state in read}) == len(read) == 35
+    (state,) = (state for state in read if state.address == at)
+    assert state.replicas == order
 
 
 def test_a_broker_that_dies_between_pages_is_replaced_by_another() -> None:

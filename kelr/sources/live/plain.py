@@ -26,6 +26,9 @@ MAX_ANSWER_BYTES = 256 * 1024 * 1024
 """A longer answer is taken for garbage: Metadata of a million partitions stays below it."""
 _PIECE_BYTES = 1 << 20
 """Memory that is made before the bytes are there."""
+FRESH_S = 2.0
+"""How old an answer may be that was asked for ahead. Whoever takes longer between two pages (logs are read, or a person
+reads) is told how things are when he asks."""
 _API_VERSIONS = "ApiVersions"
 _UNSUPPORTED_VERSION = 35
 _TIMED_OUT = Failure(FailureKind.TIMED_OUT, "no answer in time")
@@ -46,6 +49,8 @@ class _Sent:
     correlation: int
     question: Question
     version: int
+    sent_at: float
+    """Monotonic seconds."""
     ahead: bool = False
     unwanted: bool = False
     """Sent ahead, and nobody will ask for its answer."""
@@ -166,11 +171,11 @@ class Plain:
         asked for again like anything else, and whoever asked first learns whether it may ask on.
         """
         for sent in self._waiting:
-            if sent.ahead and sent.question == question:
+            if sent.ahead and sent.question == question and time.monotonic() - sent.sent_at <= FRESH_S:
                 sent.ahead, sent.question = False, question
                 return sent
             if sent.ahead and sent.question.name == question.name:
-                sent.unwanted = True  # another page is asked for
+                sent.unwanted = True  # another page is asked for, or the same one anew
         version = self._version(question)
         if version is None:
             return Failure(FailureKind.UNSUPPORTED, f"Kafka broker does not support {question.name}")
@@ -190,7 +195,7 @@ class Plain:
         head = struct.pack(">hhi", schema(name)["apiKey"], version, self._last) + self._client_id
         frame = head + (b"\x00" if coded.flexible else b"") + coded.encode(question.fields)
         self._guarded(deadline, lambda: self._socket.sendall(struct.pack(">i", len(frame)) + frame))
-        sent = _Sent(self._last, question, version)
+        sent = _Sent(self._last, question, version, time.monotonic())
         self._waiting.append(sent)
         return sent
 
