@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import select as select_module
 import socket
 import subprocess
 import sys
@@ -174,6 +175,10 @@ def test_whoever_takes_his_time_between_two_pages_is_told_how_things_are(monkeyp
     with SimulatedServer(SPEC) as running, _source(running, open_transport) as source:
         stream = source.pages(select([]), page_size=6)
         read = list(next(stream).partitions)
+        transport = source.connection()[0]
+        assert isinstance(transport, QuickTransport)
+        (connection,) = transport._connections.values()
+        assert select_module.select([connection._socket], [], [], 10)[0], "the next page is there"
         monkeypatch.setattr(plain, "FRESH_S", 0.0)
         running.inside(lambda world: world.running.ask(events.Reassigned(world.own(at), order)))
         read += [state for page in stream for state in page.partitions]
