@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any, TypeAlias
 
 from kelr.errors import LabError, UsageError
+from kelr.lab.simulated.arguments import Arguments, flag, no_more, number, one_of, text
 from kelr.lab.simulated.disk_keeper import DiskKeeper
 from kelr.lab.simulated.faults import Fault, FaultKind
 from kelr.lab.simulated.handlers.authorized import DENIED, SUPPORTED
@@ -15,9 +16,7 @@ from kelr.lab.simulated.world import Denied
 from kelr.model import TopicPartition
 from kelr.simulation.running import RunningCluster
 
-Arguments: TypeAlias = dict[str, Any]
 Result: TypeAlias = dict[str, Any]
-_MOST = 2**31 - 1
 
 
 class Operator:
@@ -40,7 +39,7 @@ class Operator:
 
     def status(self, arguments: Arguments) -> Result:
         """Everything that is not as in any other cluster."""
-        _no_more(arguments)
+        no_more(arguments)
         world, running = self.server.world, self.running
         brokers = world.brokers
         return {
@@ -74,8 +73,8 @@ class Operator:
 
     def kill(self, arguments: Arguments) -> Result:
         """A broker's process dies, with its machine's page cache on request."""
-        broker, power_loss = self._broker(arguments), _flag(arguments, "power_loss")
-        _no_more(arguments)
+        broker, power_loss = self._broker(arguments), flag(arguments, "power_loss")
+        no_more(arguments)
         self.running.kill(broker, power_loss=power_loss)
         return {}
 
@@ -123,8 +122,8 @@ class Operator:
     def cut(self, arguments: Arguments) -> Result:
         """A dead broker's log loses its last batches, and with them the mark of a clean shutdown."""
         broker, address = self._broker(arguments), self._partition(arguments)
-        batches = _number(arguments, "batches", least=1)
-        _no_more(arguments)
+        batches = number(arguments, "batches", least=1)
+        no_more(arguments)
         world = self.server.world
         if self.running.runs(broker):
             raise LabError(f"broker {broker} runs", next_step="kill it before its log is cut")
@@ -141,8 +140,8 @@ class Operator:
 
     def high_watermarks(self, arguments: Arguments) -> Result:
         """A topic's high watermarks, as a broker knows them."""
-        broker, topic = self._broker(arguments), _text(arguments, "topic")
-        _no_more(arguments)
+        broker, topic = self._broker(arguments), text(arguments, "topic")
+        no_more(arguments)
         world = self.server.world
         logs = {
             partition: world.log(TopicPartition(topic, partition), broker)
@@ -155,28 +154,28 @@ class Operator:
     def sever(self, arguments: Arguments) -> Result:
         """Two nodes do not reach each other any more."""
         one, other = self._link(arguments)
-        _no_more(arguments)
+        no_more(arguments)
         self.running.sever(one, other)
         return {}
 
     def heal(self, arguments: Arguments) -> Result:
         """They do again; without nodes, all do."""
         link = self._link(arguments) if arguments else (None, None)
-        _no_more(arguments)
+        no_more(arguments)
         self.running.heal(*link)
         return {}
 
     def fault(self, arguments: Arguments) -> Result:
         """A rule for what goes wrong from now on, after those that are there."""
-        kind = _one_of(arguments, "kind", tuple(FaultKind))
-        amount = _number(arguments, "amount", least=-1, default=0)
+        kind = one_of(arguments, "kind", tuple(FaultKind))
+        amount = number(arguments, "amount", least=-1, default=0)
         node = None if arguments.get("node") is None else self._node(arguments, "node")
         arguments.pop("node", None)
         api = self._api(arguments)
-        skip = _number(arguments, "skip", default=0)
-        times = None if arguments.get("times") is None else _number(arguments, "times", least=1)
+        skip = number(arguments, "skip", default=0)
+        times = None if arguments.get("times") is None else number(arguments, "times", least=1)
         arguments.pop("times", None)
-        _no_more(arguments)
+        no_more(arguments)
         try:
             self.server.faults.rules.append(Fault(FaultKind(kind), amount, node, api, skip, times))
         except ValueError as error:
@@ -185,7 +184,7 @@ class Operator:
 
     def no_faults(self, arguments: Arguments) -> Result:
         """All rules are gone."""
-        _no_more(arguments)
+        no_more(arguments)
         self.server.faults.rules.clear()
         return {}
 
@@ -210,8 +209,8 @@ class Operator:
 
     def advance(self, arguments: Arguments) -> Result:
         """Turn a virtual clock."""
-        duration_ms = _number(arguments, "duration_ms")
-        _no_more(arguments)
+        duration_ms = number(arguments, "duration_ms")
+        no_more(arguments)
         self.server.turn(duration_ms)
         return {"now_ms": self.server.clock.now_ms()}
 
@@ -219,7 +218,7 @@ class Operator:
 
     def _to_a_broker(self, arguments: Arguments, do: Callable[[int], object]) -> Result:
         broker = self._broker(arguments)
-        _no_more(arguments)
+        no_more(arguments)
         do(broker)
         return {}
 
@@ -233,12 +232,12 @@ class Operator:
             self.server.look()
 
     def _node(self, arguments: Arguments, name: str) -> int:
-        return self._known(_number(arguments, name), self.server.world.nodes, "node")
+        return self._known(number(arguments, name), self.server.world.nodes, "node")
 
     def _broker(self, arguments: Arguments) -> int:
         world = self.server.world
         return self._known(
-            _number(arguments, "broker"), tuple(node for node in world.nodes if node != world.controller), "broker"
+            number(arguments, "broker"), tuple(node for node in world.nodes if node != world.controller), "broker"
         )
 
     def _known(self, node: int, known: tuple[int, ...], what: str) -> int:
@@ -253,7 +252,7 @@ class Operator:
         return one, other
 
     def _partition(self, arguments: Arguments) -> TopicPartition:
-        address = TopicPartition(_text(arguments, "topic"), _number(arguments, "partition"))
+        address = TopicPartition(text(arguments, "topic"), number(arguments, "partition"))
         if address.partition >= self.server.world.partitions(address.topic):
             raise UsageError(f"the lab has no partition {address}")
         return address
@@ -264,14 +263,14 @@ class Operator:
             return None
         nodes = self.server.world.nodes
         names = {api.name for node in nodes[:2] for api in self.server.apis_of(node).values()}
-        return _one_of(arguments, "api", tuple(sorted(names)))
+        return one_of(arguments, "api", tuple(sorted(names)))
 
     def _denied(self, arguments: Arguments) -> Denied:
-        kind = _one_of(arguments, "kind", tuple(DENIED))
-        operation = _one_of(arguments, "operation", SUPPORTED[kind])
-        name = None if arguments.get("name") is None else _text(arguments, "name")
+        kind = one_of(arguments, "kind", tuple(DENIED))
+        operation = one_of(arguments, "operation", SUPPORTED[kind])
+        name = None if arguments.get("name") is None else text(arguments, "name")
         arguments.pop("name", None)
-        _no_more(arguments)
+        no_more(arguments)
         if kind == "cluster" and name is not None:
             raise UsageError("there is one cluster: it has no name")
         return Denied(kind, operation, name)
@@ -279,43 +278,6 @@ class Operator:
 
 def _fault_document(fault: Fault) -> dict[str, Any]:
     return {**asdict(fault), "kind": str(fault.kind)}
-
-
-def _number(arguments: Arguments, name: str, *, least: int = 0, default: int | None = None) -> int:
-    value = arguments.pop(name, default)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise UsageError(f"{name} is no whole number")
-    if not least <= value <= _MOST:
-        raise UsageError(f"{name} is {value}, outside {least} to {_MOST}")
-    return value
-
-
-def _flag(arguments: Arguments, name: str) -> bool:
-    value = arguments.pop(name, False)
-    if not isinstance(value, bool):
-        raise UsageError(f"{name} is neither true nor false")
-    return value
-
-
-def _text(arguments: Arguments, name: str) -> str:
-    value = arguments.pop(name, None)
-    if not isinstance(value, str) or not value:
-        raise UsageError(f"{name} is no text")
-    return value
-
-
-def _one_of(arguments: Arguments, name: str, choices: tuple[str, ...]) -> str:
-    """One of these words, however its letters are written."""
-    given = _text(arguments, name)
-    for choice in choices:
-        if choice.lower() == given.lower().replace("-", "_") or choice.lower() == given.lower():
-            return str(choice)
-    raise UsageError(f"no {name} is called {given[:80]!r}", next_step=f"one of {', '.join(choices)}")
-
-
-def _no_more(arguments: Arguments) -> None:
-    if arguments:
-        raise UsageError(f"nobody asked for {', '.join(sorted(arguments))[:200]}")
 
 
 VERBS: Mapping[str, Callable[[Operator, Arguments], Result]] = {
