@@ -198,7 +198,10 @@ def request(data: bytes) -> None:
         asked = decoded_request(api.request, client + data[2:], version)
     except MalformedError:
         return
-    answer = api.handle(Call(world, 1, asked, version, "fuzz"))
+    try:
+        answer = api.handle(Call(world, 1, asked, version, "fuzz"))
+    except ConnectionError:
+        return  # the connection ends, as the handler wants it
     if isinstance(answer, Later):
         answer = answer.poll() or answer.expired()
     if answer is not None and not isinstance(answer, bytes):

@@ -121,7 +121,7 @@ class Struck:
 
 @given(st.sampled_from(NAMES + LOG_NAMES), st.integers(0, 2), mutations())
 @example("Fetch", 0, (("put", 0.9, b"\x7f\xff\xff\xff"),))
-@examples(60)
+@examples(40)
 def test_one_answer_is_mutated(
     cluster: tuple[SimulatedServer, Wire], truth: Read, name: str, nth: int, changes: Any
 ) -> None:
@@ -134,7 +134,7 @@ def test_one_answer_is_mutated(
 
 
 @given(st.sampled_from(NAMES + LOG_NAMES), mutations())
-@examples(20)
+@examples(12)
 def test_every_answer_of_a_kind_is_mutated(
     cluster: tuple[SimulatedServer, Wire], truth: Read, name: str, changes: Any
 ) -> None:
@@ -164,10 +164,11 @@ def test_answers_that_lie_about_their_sizes(
     cluster: tuple[SimulatedServer, Wire], truth: Read, name: str, do: Callable[[bytes], bytes]
 ) -> None:
     before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    struck = Struck(name, 0 if name != "ApiVersions" else None, do)
-    found = outcome(cluster, struck)
-    if name == "ListPartitionReassignments" and not struck.happened:
-        pytest.skip("the simulated cluster does not take it yet")
+    for _attempt in range(5):  # a busy machine may not come as far as this request within its short timeout
+        struck = Struck(name, 0 if name != "ApiVersions" else None, do)
+        found = outcome(cluster, struck)
+        if struck.happened:
+            break
     assert struck.happened
     is_sound(found)
     if isinstance(found, Read) and name in NAMES:

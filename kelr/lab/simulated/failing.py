@@ -61,6 +61,8 @@ class _Filler:
                 values[field.name] = error_name(self._number)
             elif field.is_struct_array():
                 values[field.name] = self._elements(field, asked)
+            elif field.is_struct() and field.nullable_for_version_q(self._version):
+                values[field.name] = None  # such as the cursor of a page
             elif field.is_struct() and field.tag is None:
                 values[field.name] = self.filled(field, asked, self._maker(field))
             elif (copied := _same(field, struct, asked, self._version)) is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from kelr.sources.connection import ConnectionSettings
@@ -27,16 +29,18 @@ class LiveProducer:
         from confluent_kafka import Producer  # noqa: PLC0415 - only where something is produced
 
         self._client: Any = Producer({**settings.confluent(), **_tuning(settings, compression)})
+        self._failed: str | None = None
+        """Why the client has failed for good, where it has."""
 
     def hand_over(self, record: OutgoingRecord, settled: Settled) -> str | None:
         def delivered(error: Any, message: Any) -> None:
             if error is None:
                 settled(None, message.offset())
             else:
-                settled(_named(error), -1)
+                settled(self._failed or _named(error), -1)
 
         extra: dict[str, Any] = {} if record.timestamp_ms is None else {"timestamp": record.timestamp_ms}
-        while True:
+        while self._failed is None:
             try:
                 self._client.produce(
                     record.topic,
@@ -49,14 +53,31 @@ class LiveProducer:
                 )
                 break
             except BufferError:
-                self._client.poll(_ROOM_S)
+                self._served(lambda: self._client.poll(_ROOM_S))
             except Exception as error:  # a KafkaException: too large, or the client has failed for good
                 return _words(error)
-        self._client.poll(0)
+        else:
+            return self._failed
+        self._served(lambda: self._client.poll(0))
         return None
 
     def wait(self, seconds: float) -> int:
-        return int(self._client.flush(seconds))
+        return self._served(lambda: self._client.flush(seconds))
+
+    def _served(self, do: Callable[[], int]) -> int:
+        """What flush or poll gives. They raise once a client has failed for good, such as one whose broker refused a
+        batch in a way that may leave a gap: then nothing is on its way any more, and every record has its error."""
+        from confluent_kafka import KafkaException  # noqa: PLC0415 - only where something is produced
+
+        try:
+            return int(do())
+        except KafkaException as error:
+            self._failed = _words(error)
+        with suppress(KafkaException):
+            self._client.purge()
+        with suppress(KafkaException):
+            self._client.poll(0)
+        return 0
 
 
 def _tuning(settings: ConnectionSettings, compression: Compression) -> dict[str, Any]:

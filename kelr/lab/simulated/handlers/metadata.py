@@ -85,7 +85,9 @@ def _topics(call: Call, seen: Seen) -> Iterator[bytes]:
         yield from _by_id(call, seen, dict.fromkeys(ids))
         return
     for name in dict.fromkeys(topic.name for topic in wanted):
-        if not world.allowed(TOPIC, "DESCRIBE", name):
+        if name is None:  # and no id either
+            yield _failed(call, name, NO_ID, "INVALID_REQUEST")
+        elif not world.allowed(TOPIC, "DESCRIBE", name):
             yield _failed(call, name, NO_ID, DENIED[TOPIC])
         elif seen.partitions(name):
             yield _topic(call, seen, name)
