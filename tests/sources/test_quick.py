@@ -7,6 +7,7 @@ import select as select_module
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -19,14 +20,15 @@ from kelr.controller import events
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.model import TopicPartition, select
-from kelr.sources.connection import ConnectionSettings
+from kelr.sources.connection import ConnectionSettings, address_text
 from kelr.sources.live import LiveSource, plain, requests
+from kelr.sources.live.changes import LiveHand
 from kelr.sources.live.network import KafkaTransport
 from kelr.sources.live.page_bytes import PageBytes
 from kelr.sources.live.questions import Question, for_kafka_python
 from kelr.sources.live.quick import QuickTransport, open_transport
 from kelr.sources.live.schemas import WireError, codec, newest_version
-from kelr.sources.live.transport import Failure, FailureKind
+from kelr.sources.live.transport import Failure, FailureKind, NodeAddress
 
 SPEC = SimulatedSpec(topics=7, partitions=5, brokers=4)
 
@@ -140,6 +142,34 @@ def test_both_transports_tell_the_same(server: SimulatedServer) -> None:
             told.append((everything, pages, source.topic_configs([f"topic-{number:06d}" for number in range(7)])))
     assert told[0] == told[1]
     assert sum(len(page.partitions) for page in told[0][1]) == 35
+
+
+def test_a_bootstrap_server_has_the_same_name_in_both_transports() -> None:
+    """What one of them learns of a server that answers, or does not, holds for the requests of the other."""
+    servers = [("127.0.0.1", port) for port in range(9001, 9009)] + [("::1", 9001)]
+    settings = ConnectionSettings.read(",".join(address_text(*server) for server in servers))
+    for transport in (QuickTransport(settings), KafkaTransport(settings)):
+        expected = {f"bootstrap-{number}": NodeAddress(*server) for number, server in enumerate(servers)}
+        assert transport.bootstrap_nodes() == expected
+        transport.close()
+
+
+def test_a_server_that_hangs_is_not_asked_to_change_anything_where_another_answered(server: SimulatedServer) -> None:
+    with ExitStack() as stack:
+        silent = []
+        for _ in range(5):
+            listener = stack.enter_context(socket.socket())
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+            silent.append(f"127.0.0.1:{listener.getsockname()[1]}")
+        servers = ",".join([*silent, f"127.0.0.1:{server.ports[2]}"])
+        source = stack.enter_context(LiveSource(ConnectionSettings.read(servers, timeout_s=3)))
+        permissions = LiveHand.of(source).permissions(())
+        assert permissions.cluster is not None
+        orders = {TopicPartition("topic-000000", 0): (1, 2, 3)}
+        began = time.monotonic()
+        assert LiveHand.of(source).reorder(orders) == dict.fromkeys(orders, "NONE")
+        assert time.monotonic() - began < 2.5, "it was sent to the one that answers"
 
 
 def test_a_page_that_was_asked_for_ahead_is_not_asked_for_again(server: SimulatedServer) -> None:

@@ -38,6 +38,7 @@ class KafkaTransport:
 
     def __init__(self, settings: ConnectionSettings) -> None:
         from kafka.net.selector import NetworkSelector  # noqa: PLC0415
+        from kafka.protocol.metadata import MetadataResponse  # noqa: PLC0415
 
         from kelr.sources.live.manager import ConnectionManager  # noqa: PLC0415
 
@@ -53,6 +54,11 @@ class KafkaTransport:
             request_timeout_ms=int(settings.timeout_s * 1000),
             **config,
         )
+        # kafka-python shuffles them, and a name has to mean the same server in every transport (`QuickTransport`).
+        self._manager.cluster._bootstrap_brokers = {
+            f"bootstrap-{number}": MetadataResponse.MetadataResponseBroker(f"bootstrap-{number}", host, port, None)
+            for number, (host, port) in enumerate(settings.bootstrap_servers)
+        }
         self._unresolved: dict[NodeId, Failure] = {}
         self._closed = False
 
