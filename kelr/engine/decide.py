@@ -56,7 +56,7 @@ def decide(snapshot: Snapshot, state: PartitionState, rules: RuleSet | None = No
         topic=state.topic,
         partition=state.partition,
         rules=case.rules.name,
-        cluster_rules=_cluster_rules(snapshot, own, chosen.rules),
+        cluster_rules=_cluster_rules(case, own, chosen.rules),
         situation=situation,
         leader=state.leader,
         leader_epoch=state.leader_epoch,
@@ -90,15 +90,18 @@ def is_leaderless_or_unsafe(situation: Situation) -> bool:
     return situation is not Situation.HEALTHY
 
 
-def _cluster_rules(snapshot: Snapshot, own: ChosenRules, rules: RuleSet) -> str | None:
+def _cluster_rules(case: Case, own: ChosenRules, rules: RuleSet) -> str | None:
     """The rule set that the cluster runs, where the decision is surely not by that one.
 
     Where the cluster's own is a guess, a released rule set that somebody names may be the right one.
     """
-    if rules.name == own.rules.name or snapshot.cluster.partitions_source == _ON_PAPER:
+    if rules.name == own.rules.name or case.cluster.partitions_source == _ON_PAPER:
         return None
     if own.rules.kip966 and rules.kip966:
-        return None  # each topic's strategy, which may have been configured otherwise than kelr can read
+        either = {own.rules.of_topic(unclean, case.config.recovery_strategy).name for unclean in (True, False)}
+        if len(either) > 1:
+            return None  # the topic's strategy, which may have been configured otherwise than kelr can read
+        return None if rules.strategy_by_topic or rules.name in either else either.pop()
     return own.rules.name if own.certain or rules.kip966 else None
 
 

@@ -82,6 +82,26 @@ def test_the_strategy_of_a_topic(strategy: str | None, unclean: bool, expected: 
     assert bool(unknown) is (strategy is None)
 
 
+@pytest.mark.parametrize(
+    ("strategy", "named", "expected"),
+    [
+        ("none", "kip966-aggressive", "kip966-none"),
+        ("none", "kip966-none", None),
+        ("balanced", "kip966-none", "kip966-balanced"),
+        ("Proactive", "kip966-aggressive", None),
+        ("none", "elr-4.3", KIP966.name),
+        (None, "kip966-aggressive", None),
+        ("something new", "kip966-aggressive", None),
+    ],
+)
+def test_a_strategy_that_somebody_names_is_told_from_the_topics_own(
+    strategy: str | None, named: str, expected: str | None
+) -> None:
+    """Else an explanation says that Kafka elects by itself within seconds, where it waits for an operator for ever."""
+    snapshot = native(strategy=strategy)
+    assert decide(snapshot, snapshot.partitions[0], rule_set(named)).cluster_rules == expected
+
+
 def test_no_note_says_that_the_cluster_lacks_what_it_has() -> None:
     notes = " ".join(decide(native(), native().partitions[0]).notes)
     assert "no release has these rules" not in notes
