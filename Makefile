@@ -17,7 +17,7 @@ MUTATION_READY := $(MUTATION_VENV)/.ready
 LOCK := requirements-test.lock
 MUTATION_LOCK := requirements-mutation.lock
 PYTEST_ARGS ?=
-PROPERTIES := tests/controller tests/engine tests/simulation
+PROPERTIES := tests/controller tests/engine tests/simulation tests/fuzz
 
 # The first Python that is new enough; PYTHON=... chooses another.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
@@ -26,7 +26,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 # Tests are not to depend on the settings of whoever runs them.
 UNSET := env -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_COMMAND_CONFIG -u KELR_CONTEXT -u KELR_OUTPUT -u KELR_TIMEOUT -u KELR_STATE_DIR
 
-.PHONY: help test lint typecheck imports pytest differential properties mutation format demo bench incidents completions docs lock clean
+.PHONY: help test lint typecheck imports pytest differential properties mutation format demo bench scale incidents faults fuzz completions docs lock clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -50,7 +50,7 @@ imports: $(READY) build/tree  ## Check that the layers import only what they may
 
 # Tests with clusters wait most of their time: two runs of them, with clusters of their own, beside one that computes.
 PREDICTIONS := $(addprefix tests/cluster/test_,predictions.py predictions_in_corners.py describe_against_kafka_topics.py \
-	live_reassignments.py disk.py)
+	live_reassignments.py disk.py simulated_data.py simulated_stock_tools.py)
 
 pytest: $(READY)  ## Run the tests; PYTEST_ARGS="-k word" chooses some
 	@mkdir -p build
@@ -87,11 +87,25 @@ bench: $(READY)  ## Measure; needs a few minutes and a quiet machine
 	$(UNSET) $(BIN)/python benchmarks/decisions.py
 	$(UNSET) $(BIN)/python benchmarks/run.py
 
+# A million partitions of a simulated cluster; kcl is measured beside it where it is on the PATH.
+scale: $(READY)  ## Measure describe at scale; needs a quiet machine
+	$(UNSET) $(BIN)/python -m benchmarks.scale $(SCALE_ARGS)
+
 # Real clusters, several minutes: what is lost for ever under the stock tool, under kelr, and under kelr with rescue.
 incidents: SEED ?= 966
 incidents: ROUNDS ?= 6
 incidents: $(READY)  ## Recover random incidents on real clusters in several ways, and count what is lost for ever
 	$(UNSET) $(BIN)/python -m benchmarks.incidents --seed $(SEED) --rounds $(ROUNDS)
+
+faults: $(READY)  ## Play every fault at every request of every command, for half an hour, and write the outcomes down
+	$(UNSET) $(BIN)/python -m tests.faults --write docs/faults.md
+
+# Coverage-guided, until it is stopped; atheris is installed beside the locked packages.
+fuzz: TARGET ?= strict
+fuzz: $(READY)  ## Fuzz what reads bytes from a network; TARGET=NAME chooses one
+	$(BIN)/python -m pip --disable-pip-version-check --quiet install atheris
+	@mkdir -p build/fuzz/$(TARGET)
+	$(UNSET) $(BIN)/python -m tests.fuzz.atheris_targets $(TARGET) $(FUZZ_ARGS)
 
 completions: $(READY)  ## Generate the shell completions again
 	$(BIN)/python -m kelr.commands.generate completions completions
