@@ -31,6 +31,7 @@ _AMOUNTS = {
     "error": "the number or name of an error of Kafka",
     "slow": "bytes a second",
 }
+_WITHOUT_AMOUNT = ("drop", "lose", "close")
 
 
 @with_output(exits=ONLY_SIMULATED)
@@ -123,17 +124,16 @@ def fault(
       kelr lab fault --clear
     """
     lab = simulated(directory, "fault")
+    if kind is None and not clear:
+        raise UsageError("which fault?", next_step="kelr lab fault --help lists them")
+    number = 0 if kind is None else _amount(kind, amount)
+    at = None if node is None else node_of(lab, node)
     if clear:
         lab.no_faults()
         output.note("no faults are left")
     if kind is None:
-        if not clear:
-            raise UsageError("which fault?", next_step="kelr lab fault --help lists them")
         return
-    if amount is None and kind.lower() in _AMOUNTS:
-        raise UsageError(f"{kind} needs an amount: {_AMOUNTS[kind.lower()]}", next_step=f"kelr lab fault {kind} 100")
-    at = None if node is None else node_of(lab, node)
-    lab.fault(kind, 0 if amount is None else _amount(kind, amount), node=at, api=api, skip=skip, times=times)
+    lab.fault(kind, number, node=at, api=api, skip=skip, times=times)
     where = "" if at is None else f" at {node_text(lab, at)}"
     output.note(f"{kind} strikes {api or 'every request'}{where}")
 
@@ -197,11 +197,18 @@ def advance(
     output.note(f"{milliseconds} ms have passed")
 
 
-def _amount(kind: str, given: str) -> int:
-    """The number; for an error its name does, too."""
+def _amount(kind: str, given: str | None) -> int:
+    """The number; for an error its name does, too; 0 where the kind goes without."""
+    name = kind.lower()
+    if given is None:
+        if name in _AMOUNTS:
+            raise UsageError(f"{kind} needs an amount: {_AMOUNTS[name]}", next_step=f"kelr lab fault {kind} 100")
+        return 0
+    if name in _WITHOUT_AMOUNT:
+        raise UsageError(f"{kind} takes no amount", next_step=f"kelr lab fault {kind} --times N strikes N requests")
     if given.isdecimal():
         return int(given)
-    if kind.lower() == "error":
+    if name == "error":
         from kelr.lab.simulated.api import code  # noqa: PLC0415 - brings kafka-python along
 
         try:

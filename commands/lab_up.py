@@ -150,6 +150,10 @@ def up(
     if snapshot is not None:
         own = {"--brokers": brokers, "--racks": racks, "--min-isr": min_isr}
         _only(own | {name: rehearsed[name] for name in _LAYOUT}, "the snapshot has its own")
+    if topics is None:
+        _only({name: rehearsed[name] for name in _LAYOUT}, "without --topics there is nothing for")
+    if log_info is LogInfo.OFF:
+        _only({"--log-info-api-key": log_info_key}, "with --log-info off there is no")
     count, zones = 3 if brokers is None else brokers, 3 if racks is None else racks
     in_sync = min(2, count) if min_isr is None else min_isr
     if simulated:

@@ -66,7 +66,7 @@ class SimulatedLab(Driven):
             owner_pid: the lab ends itself when this process is gone; None keeps it until `down`.
 
         Raises:
-            UsageError: more replicas than directories are written for.
+            UsageError: more replicas than directories are written for, or an API key that another request has.
             BadInputError: the snapshot cannot be read.
             LabError: a lab is there already, or it does not come up. Nothing is left behind then.
         """
@@ -79,6 +79,10 @@ class SimulatedLab(Driven):
             cluster_id = read_snapshot(snapshot).cluster.cluster_id or cluster_id
         if log_dirs:
             _check_room(spec)
+        if spec.log_info_key is not None:
+            from kelr.lab.simulated.handlers import apis_of  # noqa: PLC0415 - brings kafka-python along
+
+            apis_of(spec)
         ports = free_ports((spec.controller, *spec.broker_ids, _CONTROL))
         state = SimulatedState(
             lab_id=new_kafka_uuid(),

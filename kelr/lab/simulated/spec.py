@@ -54,6 +54,9 @@ class SimulatedSpec:
         _within("replication", self.replication, 1, self.brokers)
         _within("topics", self.topics, 0, MOST_PARTITIONS)
         _within("partitions", self.partitions, 1, MOST_PARTITIONS // max(1, self.topics))
+        _within("page-limit", self.page_limit, 1, 2**31 - 1)
+        if self.log_info_key is not None:
+            _within("log-info-api-key", self.log_info_key, 0, 2**15 - 1)
         try:
             rule_set(self.rules)
         except ValueError as error:

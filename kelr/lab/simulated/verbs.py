@@ -10,13 +10,14 @@ from kelr.errors import LabError, UsageError
 from kelr.lab.simulated.arguments import Arguments, flag, no_more, number, one_of, text
 from kelr.lab.simulated.disk_keeper import DiskKeeper
 from kelr.lab.simulated.faults import Fault, FaultKind
-from kelr.lab.simulated.handlers.authorized import DENIED, SUPPORTED
+from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED, SUPPORTED
 from kelr.lab.simulated.server import Server
 from kelr.lab.simulated.world import Denied
 from kelr.model import TopicPartition
 from kelr.simulation.running import RunningCluster
 
 Result: TypeAlias = dict[str, Any]
+_OPERATIONS = tuple(dict.fromkeys(operation for kind in SUPPORTED for operation in SUPPORTED[kind]))
 
 
 class Operator:
@@ -267,13 +268,22 @@ class Operator:
 
     def _denied(self, arguments: Arguments) -> Denied:
         kind = one_of(arguments, "kind", tuple(DENIED))
-        operation = one_of(arguments, "operation", SUPPORTED[kind])
+        operation = _operation_on(kind, one_of(arguments, "operation", _OPERATIONS))
         name = None if arguments.get("name") is None else text(arguments, "name")
         arguments.pop("name", None)
         no_more(arguments)
         if kind == "cluster" and name is not None:
             raise UsageError("there is one cluster: it has no name")
         return Denied(kind, operation, name)
+
+
+def _operation_on(kind: str, operation: str) -> str:
+    if operation not in SUPPORTED[kind]:
+        raise UsageError(
+            f"there is no {operation} on a {kind}",
+            next_step="name a topic: --topic NAME" if kind == CLUSTER else f"one of {', '.join(SUPPORTED[kind])}",
+        )
+    return operation
 
 
 def _fault_document(fault: Fault) -> dict[str, Any]:

@@ -278,7 +278,7 @@ def test_down_is_answered_and_told(controlled: Controlled) -> None:
         ("fault", {"kind": "lose", "node": 7}, "the lab has no node 7"),
         ("fault", {"kind": "lose", "times": 0}, "times is 0, outside 1 to"),
         ("deny", {"kind": "planet", "operation": "READ"}, "no kind is called 'planet'"),
-        ("deny", {"kind": "cluster", "operation": "READ"}, "no operation is called 'READ'"),
+        ("deny", {"kind": "cluster", "operation": "READ"}, "there is no READ on a cluster"),
         ("deny", {"kind": "cluster", "operation": "ALTER", "name": "x"}, "there is one cluster"),
         ("advance", {"duration_ms": -1}, "duration_ms is -1"),
         ("cut", {"broker": 1, "topic": "", "partition": 0, "batches": 1}, "topic is no text"),

@@ -403,6 +403,12 @@ def test_a_fault_may_take_the_place_of_the_others(healthy: SimulatedLab, capsys:
     assert [(rule["kind"], rule["api"]) for rule in healthy.status().rehearsal.faults] == [("close", "Fetch")]  # type: ignore[union-attr]
 
 
+def test_a_fault_that_cannot_be_leaves_the_others(healthy: SimulatedLab, capsys: pytest.CaptureFixture[str]) -> None:
+    assert kelr(capsys, healthy, "fault", "lose")[0] == 0
+    assert kelr(capsys, healthy, "fault", "delay", "--clear")[0] == 2
+    assert [rule["kind"] for rule in healthy.status().rehearsal.faults] == ["lose"]  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -419,6 +425,9 @@ def test_a_fault_may_take_the_place_of_the_others(healthy: SimulatedLab, capsys:
         (("fault", "error", "0"), "the amount of error is 0"),
         (("fault", "flood"), "no kind is called 'flood'"),
         (("fault", "lose", "--api", "Levitate"), "no api is called 'Levitate'"),
+        (("fault", "drop", "5"), "drop takes no amount"),
+        (("deny", "READ"), "there is no READ on a cluster"),
+        (("deny", "IDEMPOTENT_WRITE", "--topic", "orders"), "there is no IDEMPOTENT_WRITE on a topic"),
         (("deny", "FLY"), "no operation is called 'FLY'"),
         (("allow", "ALTER"), "ALTER was not denied on every cluster"),
         (("allow", "--topic", "orders"), "which operation on the topic?"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kelr.errors import UsageError
 from kelr.lab.simulated.api import Apis
 from kelr.lab.simulated.handlers import (
     cluster,
@@ -19,8 +20,22 @@ from kelr.lab.simulated.spec import SimulatedSpec
 
 
 def apis_of(spec: SimulatedSpec) -> Apis:
-    """Everything that the nodes of such a cluster speak."""
+    """Everything that the nodes of such a cluster speak.
+
+    Raises:
+        UsageError: GetReplicaLogInfo is to have the key of another request.
+    """
     modules = (cluster, configs, fetch, groups, produce, reassignments, topics)
-    found = [*(api for module in modules for api in module.APIS), *elections.apis(spec), *log_info.apis(spec)]
-    table = {api.key: api for api in found}
+    found = [*(api for module in modules for api in module.APIS), *elections.apis(spec)]
+    taken = _with_versions({api.key: api for api in found})
+    for api in log_info.apis(spec):
+        if api.key in taken:
+            raise UsageError(
+                f"API key {api.key} is that of {taken[api.key].name}",
+                next_step="leave out --log-info-api-key, or give one that no request has",
+            )
+    return _with_versions({api.key: api for api in (*found, *log_info.apis(spec))})
+
+
+def _with_versions(table: Apis) -> Apis:
     return {**table, **{api.key: api for api in versions.api_versions(table)}}
