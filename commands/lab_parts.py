@@ -75,6 +75,8 @@ def show(output: Output, lab: Lab | SimulatedLab) -> None:
         for line in rehearsal_lines(status.rehearsal):
             for piece in wrap(line, output.width or 120):
                 output.line(piece)
+    if status.ready and status.rehearsal is not None and status.rehearsal.now_ms is None:
+        output.note("this lab's process has ended, and its cluster with it; 'kelr lab down' clears up")
     if not status.ready:
         output.note("this lab is starting, or was killed while it did; 'kelr lab down' ends it")
 

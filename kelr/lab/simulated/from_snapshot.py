@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from kelr.controller import Configs, ControllerState, RuleSet, choose_rules, rule_set
+from kelr.controller import ChosenRules, Configs, ControllerState, RuleSet, choose_rules, rule_set
 from kelr.controller.snapshots import controller_state
 from kelr.engine.advice.purpose import METADATA_TOPIC
 from kelr.errors import UsageError
@@ -56,7 +56,7 @@ def spec_of(snapshot: Snapshot, base: SimulatedSpec | None = None, *, rules: str
         brokers |= {replica: None for replica in state.replicas if replica not in brokers}
     if not brokers:
         raise UsageError("the snapshot has no brokers", next_step="take one of a whole cluster: kelr snapshot")
-    chosen = choose_rules(snapshot.cluster.features).rules.name if rules is None else rules
+    chosen = _ran(snapshot).rules.name if rules is None else rules
     return replace(
         base or SimulatedSpec(),
         brokers=len(brokers),
@@ -152,9 +152,25 @@ class _Made:
                 self.shortened[address] = made.shortened_by
 
 
+def _ran(snapshot: Snapshot) -> ChosenRules:
+    """What the snapshot's cluster ran, with unclean.recovery.strategy where all topics have the same.
+
+    That config belongs to a simulated cluster's rule set: its topics cannot differ in it.
+    """
+    found = choose_rules(snapshot.cluster.features)
+    strategies = _strategies(snapshot)
+    if not found.rules.strategy_by_topic or len(strategies) != 1:
+        return found
+    return replace(found, rules=found.rules.of_topic(None, *strategies))
+
+
+def _strategies(snapshot: Snapshot) -> set[str]:
+    return {one.recovery_strategy for one in snapshot.configs.values() if one.recovery_strategy is not None}
+
+
 def _rules(spec: SimulatedSpec, snapshot: Snapshot) -> RuleSet:
     """The rule set of this name; where it is that of the snapshot's cluster, exactly as that cluster runs it."""
-    chosen, asked = choose_rules(snapshot.cluster.features).rules, rule_set(spec.rules)
+    chosen, asked = _ran(snapshot).rules, rule_set(spec.rules)
     return chosen if chosen.name == asked.name else asked
 
 
@@ -247,9 +263,19 @@ def _own(config: TopicConfig, everywhere: Configs) -> Configs:
     )
 
 
+def _differing_strategies(spec: SimulatedSpec, snapshot: Snapshot) -> Iterator[str]:
+    differing = _strategies(snapshot)
+    if differing and rule_set(spec.rules).strategy_by_topic:
+        yield (
+            f"unclean.recovery.strategy is not the same for all topics ({', '.join(sorted(differing))}); here"
+            " unclean.leader.election.enable says it: balanced for false, aggressive for true"
+        )
+
+
 def _assumptions(spec: SimulatedSpec, snapshot: Snapshot, made: _Made, crashed: frozenset[int]) -> Iterator[str]:
     """What is not as the snapshot tells it, or is not told by it, in sentences for a person."""
-    chosen = choose_rules(snapshot.cluster.features)
+    chosen = _ran(snapshot)
+    yield from _differing_strategies(spec, snapshot)
     if chosen.rules.name != rule_set(spec.rules).name:
         yield f"the controller runs {spec.rules}; the snapshot's cluster ran {chosen.rules.name} ({chosen.reason})"
     elif not chosen.certain:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kelr.controller import RULE_SETS, RuleSet
+from kelr.controller import RULE_SETS, RuleSet, rule_set
 from kelr.engine import decide
 from kelr.engine.logs import agreement
 from kelr.errors import UsageError
@@ -345,6 +345,26 @@ def test_kelr_reads_from_the_rehearsal_what_it_read_from_the_cluster(name: str) 
     for state in snapshot.partitions:
         # What a dead broker holds nobody hears, and why is told in other words.
         assert told(decide(again, by_address[state.address], rules)) == told(decide(snapshot, state, rules))
+
+
+@pytest.mark.parametrize("rules", ["kip966-none", "kip966-balanced", "kip966-aggressive"])
+def test_a_cluster_of_the_whole_kip_is_rehearsed_with_its_own_recovery_strategy(rules: str) -> None:
+    with SimulatedServer(SimulatedSpec(rules=rules, topics=1), clock=VirtualClock()) as server:
+        snapshot = read(server, (1, 2, 3))
+    spec = spec_of(snapshot)
+    assert spec.rule_set.recovery is rule_set(rules).recovery
+    assert not any("controller runs" in sentence for sentence in world_of(snapshot).assumptions)
+
+
+def test_topics_of_different_recovery_strategies_are_told_of() -> None:
+    with SimulatedServer(SimulatedSpec(rules="kip966-none", topics=2), clock=VirtualClock()) as server:
+        snapshot = read(server, (1, 2, 3))
+    first, second = sorted(snapshot.configs)
+    configs = {**snapshot.configs, second: replace(snapshot.configs[second], recovery_strategy="aggressive")}
+    assert snapshot.configs[first].recovery_strategy == "none"
+    world = world_of(replace(snapshot, configs=configs))
+    assert world.running.cluster.controller.rules.name == "kip966"
+    assert any("not the same for all topics (aggressive, none)" in sentence for sentence in world.assumptions)
 
 
 def test_an_incident_of_production_is_rehearsed_to_its_end_under_the_rules_to_come() -> None:
