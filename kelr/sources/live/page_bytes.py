@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import struct
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -70,6 +71,11 @@ class PageBytes:
     next_cursor: Cursor | None
 
 
+# Possessive, since an expression that could go back would remember each partition. Before Python 3.11.5 such a one went
+# wrong where there is a choice in what it repeats (gh-106052).
+_AS_MANY_AS_THERE_ARE = b"*+" if sys.version_info >= (3, 11, 5) else b"*"
+
+
 class Skip:
     """An `Unwanted` for bytes.
 
@@ -119,8 +125,7 @@ def shape(replicas: int, looks: Sequence[tuple[bytes, bytes]]) -> re.Pattern[byt
         for leader, replica in looks
     ]
     rest = count + b".{%d}" % (4 * replicas) + b"\x01\x01\x01\x00"
-    # Possessive: an expression that could go back would remember each partition.
-    return re.compile(b"(?s:(?:.{6}(?:%b)%b)*+)" % (b"|".join(lists), rest))
+    return re.compile(b"(?s:(?:.{6}(?:%b)%b)%b)" % (b"|".join(lists), rest, _AS_MANY_AS_THERE_ARE))
 
 
 def one_of(ids: frozenset[int]) -> bytes:
