@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -328,3 +329,31 @@ def test_pieces_of_a_page_follow_each_other() -> None:
     (topic,) = read_page(encoded(states)).topics
     assert [piece.count for piece in topic.pieces] == [3, 0, 3]
     assert all(one.end == other.start for one, other in pairwise(topic.pieces))
+
+
+@pytest.mark.parametrize(
+    "looks",
+    [
+        [(b".{4}", b".{4}")],
+        [(one_of(frozenset({1})), b".{4}")],
+        [(b".{4}", one_of(frozenset({1, 2, 3})))],
+        [(one_of(frozenset({1})), b".{4}"), (b".{4}", one_of(frozenset({1, 2, 3})))],
+    ],
+)
+@pytest.mark.parametrize("alike", range(4))
+def test_a_run_ends_where_the_next_partition_is_another(looks: list[tuple[bytes, bytes]], alike: int) -> None:
+    """Python's possessive expressions went on into what did not match, before 3.11.5."""
+
+    def wire(number: int, leader: int, isr: tuple[int, ...]) -> bytes:
+        lists = [(1, 2, 3), isr, (), (), ()]
+        return (
+            struct.pack(">hiii", 0, number, leader, 0)
+            + b"".join(bytes([len(ids) + 1]) + struct.pack(f">{len(ids)}i", *ids) for ids in lists)
+            + b"\x00"
+        )
+
+    run = b"".join(wire(number, 1, (1, 2, 3)) for number in range(alike))
+    expression = shape(3, looks)
+    assert expression is not None
+    found = expression.match(run + wire(alike, -1, ()) + wire(alike + 1, 1, (1, 2, 3)) * 3)
+    assert (found.end() if found else 0) == len(run)
