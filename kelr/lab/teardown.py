@@ -45,13 +45,25 @@ def take_down(directory: Path, find: Callable[[], list[psutil.Process]], *, keep
     controllers = [process for process in running if processes.is_node(process, CONTROLLER_ID)]
     processes.end([process for process in running if process not in controllers], ask_first_s=ask_first_s)
     processes.end(controllers, ask_first_s=ask_first_s)
+    try:
+        _put_away(directory, keep_data=keep_data)
+    except LabError:
+        late = find()
+        if not late:
+            raise
+        # A node that was being started meanwhile wrote into what was being deleted.
+        processes.end(late, ask_first_s=0)
+        _put_away(directory, keep_data=keep_data)
+    # Whoever was starting a node meanwhile finds no lab.json any more; what it had started by then is ended here.
+    processes.end(find(), ask_first_s=0)
+
+
+def _put_away(directory: Path, *, keep_data: bool) -> None:
     with file_errors(directory):
         if keep_data:
             (directory / STATE_FILE).rename(directory / "ended-lab.json")
         elif directory.exists():
             shutil.rmtree(directory)
-    # Whoever was starting a node meanwhile finds no lab.json any more; what it had started by then is ended here.
-    processes.end(find(), ask_first_s=0)
 
 
 @contextmanager
