@@ -94,6 +94,17 @@ class Twins:
             self.lab.wait_until("the broker is fenced", lambda: wire.fenced_brokers(port).get(broker, False))
         self.simulated.inside(lambda world: (world.running.kill(broker), world.running.expire(broker)))
 
+    def informed(self, *brokers: int) -> None:
+        """Wait until real brokers know the partition's leader epoch: the controller knows it earlier."""
+        state = self.simulated.inside(lambda world: world.state(self.address))
+        assert state is not None
+
+        def known() -> bool:
+            told = [list_offsets(self.lab.port(broker), self.topic, -1, replica=-2) for broker in brokers]
+            return all(got.values.get("leader_epoch") == state.leader_epoch for got in told)
+
+        self.lab.wait_until(f"brokers {brokers} know leader epoch {state.leader_epoch}", known)
+
     def start(self, *brokers: int) -> None:
         for broker in brokers:
             self.lab.start(broker, wait=False)
@@ -261,12 +272,14 @@ def test_the_same_history_gives_the_same_answers(twins: Twins) -> None:
     twins.produce("without broker 3", 1, batch(700, 5))
     twins.committed(1, 2)
     twins.kill(1)
+    twins.informed(2)
     twins.produce("too few replicas", 2, batch(800, 5))
     twins.produce("too few replicas, garbled", 2, batch(800, 5)[:-1] + b"!")
     twins.produce("on broker 2 alone", 2, batch(800, 5), acks=1)
     ask_everything(twins, "broker 2 alone", (2,), offsets=(0, 7, 45), epochs=2)
     twins.kill(2)
     twins.start(1, 3)
+    twins.informed(1, 3)
     ask_everything(twins, "leaderless", (1, 3), offsets=(0, 7, 40, 45), epochs=3)
     twins.assert_alike()
     assert twins.asked > 1500

@@ -140,9 +140,11 @@ class FakeProducer:
         record = Record(0, timestamp, key, value, tuple(headers))
         self._queue.append((Address(topic, partition), record, on_delivery))
 
-    def poll(self, timeout: float) -> None:
-        if timeout or len(self._queue) >= 3:
+    def poll(self, timeout: float) -> int:
+        before = len(self._queue)
+        if timeout or before >= 3:
             self._send()
+        return before - len(self._queue)
 
     def flush(self, timeout: float) -> int:
         del timeout
