@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kelr.commands.demo_parts import headline, run, typed
+from kelr.commands.demo_parts import headline, on, run, typed
 from kelr.commands.options import with_output
 from kelr.commands.session import now_ms
 from kelr.errors import ConnectError, ExitCode, LabError, UsageError
@@ -71,24 +71,23 @@ def demo(
         raise UsageError("--kafka is for real clusters", next_step="leave --simulated or --kafka out")
     # Beside the lab's own place, so that a lab that is up stays untouched.
     directory = directory or default_directory().with_name("demo")
-    why_not = None if simulated else _why_no_kafka(output, kafka)
-    if why_not is not None and kafka is None:
+    # Who names a version wants that one, or to know why it cannot be had.
+    why_not = None if simulated or kafka is not None else _why_no_kafka(output)
+    if why_not is not None:
         output.note(f"no real Kafka here, so the simulated cluster is shown: {why_not}")
-    if simulated or (why_not is not None and kafka is None):
+    if simulated or why_not is not None:
         show_simulated(output, directory, keep=keep)
     else:
         _show_real(output, directory, keep=keep, kafka=kafka)
 
 
-def _why_no_kafka(output: Output, kafka: str | None) -> str | None:
+def _why_no_kafka(output: Output) -> str | None:
     """Why no real cluster can be had on this machine; None where one can."""
     from kelr.lab.jars import cache_directory, obtain_jars  # noqa: PLC0415
     from kelr.lab.java import find_java  # noqa: PLC0415
     from kelr.lab.locks import load_lock  # noqa: PLC0415
     from kelr.lab.spec import NEWEST_KAFKA  # noqa: PLC0415
 
-    if kafka is not None:
-        return None
     try:
         find_java()
         obtain_jars(load_lock(NEWEST_KAFKA), cache_directory(), report=output.note, progress=output.progress)
@@ -109,7 +108,7 @@ def _show_real(output: Output, directory: Path, *, keep: bool, kafka: str | None
     spec = LabSpec() if kafka is None else LabSpec(kafka=kafka)
     headline(output, f"A real cluster: Apache Kafka {spec.kafka}, one controller and {spec.brokers} brokers")
     lab = Lab.up(spec, directory, report=output.note, progress=output.progress, owner_pid=None if keep else os.getpid())
-    try:
+    with on(output, lab, keep=keep):
         headline(output, f"A real incident: {INCIDENT}")
         run_incident(lab, INCIDENT, topic=TOPIC, report=output.note)
         compared = _compare(lab)
@@ -123,13 +122,6 @@ def _show_real(output: Output, directory: Path, *, keep: bool, kafka: str | None
         _recover(output, lab)
         if keep:
             _what_to_try(output, lab)
-    except BaseException:
-        keep = False
-        raise
-    finally:
-        if not keep:
-            output.note("ending the cluster ...")
-            lab.down()
 
 
 def _recover(output: Output, lab: Lab) -> None:

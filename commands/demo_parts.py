@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -20,6 +22,21 @@ class Stage(Protocol):
 
     @property
     def bootstrap_servers(self) -> str: ...
+    def down(self) -> None: ...
+
+
+@contextmanager
+def on(output: Output, lab: Stage, *, keep: bool) -> Iterator[None]:
+    """The cluster is ended with the demo, unless it is to be kept and the demo came to its end."""
+    try:
+        yield
+    except BaseException:
+        keep = False
+        raise
+    finally:
+        if not keep:
+            output.note("ending the cluster ...")
+            lab.down()
 
 
 def headline(output: Output, text: str) -> None:

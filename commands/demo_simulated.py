@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kelr.commands.demo_parts import headline, run, typed
+from kelr.commands.demo_parts import headline, on, run, typed
 from kelr.view.output import Output
 
 if TYPE_CHECKING:
@@ -36,19 +36,12 @@ def show_simulated(output: Output, directory: Path, *, keep: bool) -> None:
     lab = SimulatedLab.up(
         SimulatedSpec(timing=timing), directory, report=output.note, owner_pid=None if keep else os.getpid()
     )
-    try:
+    with on(output, lab, keep=keep):
         _power_outage(output, lab)
         _same_outage_elsewhere(output)
         _by_hand(output, lab)
         if keep:
             _what_to_try(output, lab)
-    except BaseException:
-        keep = False
-        raise
-    finally:
-        if not keep:
-            output.note("ending the cluster ...")
-            lab.down()
 
 
 def _power_outage(output: Output, lab: SimulatedLab) -> None:

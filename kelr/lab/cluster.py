@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from kelr.errors import LabError
 from kelr.lab import archive, disk, jvm, processes, watch, wire
@@ -100,14 +99,6 @@ class Lab(Observed):
         processes.require_psutil()
         directory = directory.absolute()
         return cls(directory, load_state(directory))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.down()
 
     @property
     def simulated(self) -> bool:

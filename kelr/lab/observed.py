@@ -6,6 +6,8 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from types import TracebackType
+from typing import Self
 
 from kelr.errors import LabError, UsageError
 from kelr.lab import wire
@@ -13,7 +15,19 @@ from kelr.model import PartitionState, TopicPartition
 
 
 class Observed(ABC):
-    """A cluster on ports of this machine."""
+    """A cluster on ports of this machine; in a `with` it is taken down at the end."""
+
+    @abstractmethod
+    def down(self, *, keep_data: bool = False) -> None:
+        """End it, and delete its files unless `keep_data`."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.down()
 
     @property
     @abstractmethod

@@ -9,8 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from kelr.errors import LabError, UsageError
 from kelr.lab import disk, processes, watch
@@ -120,14 +119,6 @@ class SimulatedLab(Driven):
         processes.require_psutil()
         directory = directory.absolute()
         return cls(directory, load_simulated(directory))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.down()
 
     @property
     def simulated(self) -> bool:

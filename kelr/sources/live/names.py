@@ -5,15 +5,37 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kelr.sources.live.transport import Failure, FailureKind
+from kelr.sources.live.transport import Failure, FailureKind, NodeAddress, NodeId
 
 AddressInfo = tuple[Any, ...]
 """What socket.getaddrinfo gives for one address."""
 
 LOOKUP_TIMEOUT_S = 2.0
+
+
+class AddressBook:
+    """What host names were found to be, and which nodes have one that is nothing."""
+
+    def __init__(self) -> None:
+        self.by_host: dict[str, list[AddressInfo]] = {}
+        self.unresolved: dict[NodeId, Failure] = {}
+        """Why a node's name does not resolve; a node that is not here can be asked."""
+
+    def resolve(self, nodes: Iterable[tuple[NodeId, NodeAddress]], *, timeout_s: float) -> None:
+        """Look the names up that are not known yet, all at once."""
+        nodes = list(nodes)
+        results = look_up_all({address.host for _, address in nodes} - self.by_host.keys(), timeout_s=timeout_s)
+        for node, address in nodes:
+            found = results.get(address.host)
+            if isinstance(found, Failure):
+                self.unresolved[node] = found
+                continue
+            self.unresolved.pop(node, None)
+            if found is not None:
+                self.by_host[address.host] = found
 
 
 def look_up_all(hosts: set[str], *, timeout_s: float) -> Mapping[str, list[AddressInfo] | Failure]:

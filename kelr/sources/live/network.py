@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.failures import failure_of
-from kelr.sources.live.names import LOOKUP_TIMEOUT_S, look_up_all
+from kelr.sources.live.names import LOOKUP_TIMEOUT_S, AddressBook
 from kelr.sources.live.questions import Question, for_kafka_python
 from kelr.sources.live.transport import (
     Answer,
@@ -22,7 +22,7 @@ from kelr.sources.live.transport import (
 )
 
 if TYPE_CHECKING:
-    from kelr.sources.live.manager import AddressInfo
+    pass
 
 T = TypeVar("T")
 
@@ -46,10 +46,10 @@ class KafkaTransport:
         config = settings.kafka_python()
         # Python's loop warns of slow steps, and decoding a big page is one.
         self._loop = NetworkSelector(client_id=settings.client_id, slow_task_threshold_secs=0)
-        self._addresses: dict[str, list[AddressInfo]] = {}
+        self._names = AddressBook()
         self._manager = ConnectionManager(
             self._loop,
-            self._addresses,
+            self._names.by_host,
             receive_message_max_bytes=MAX_ANSWER_BYTES,
             request_timeout_ms=int(settings.timeout_s * 1000),
             **config,
@@ -59,7 +59,6 @@ class KafkaTransport:
             f"bootstrap-{number}": MetadataResponse.MetadataResponseBroker(f"bootstrap-{number}", host, port, None)
             for number, (host, port) in enumerate(settings.bootstrap_servers)
         }
-        self._unresolved: dict[NodeId, Failure] = {}
         self._closed = False
 
     def bootstrap_nodes(self) -> Mapping[NodeId, NodeAddress]:
@@ -85,17 +84,7 @@ class KafkaTransport:
 
     def resolve(self, nodes: Iterable[tuple[NodeId, NodeAddress]], *, timeout_s: float) -> None:
         """Look all names up at once, in threads, because a lookup inside the event loop would stop every connection."""
-        nodes = list(nodes)
-        unknown = {address.host for _, address in nodes if address.host not in self._addresses}
-        results = look_up_all(unknown, timeout_s=timeout_s)
-        for node, address in nodes:
-            found = results.get(address.host)
-            if isinstance(found, Failure):
-                self._unresolved[node] = found
-                continue
-            self._unresolved.pop(node, None)
-            if found is not None:
-                self._addresses[address.host] = found
+        self._names.resolve(nodes, timeout_s=timeout_s)
 
     def exchange(self, node: NodeId, request: Message, *, timeout_s: float | None = None) -> Answer:
         return self._manager.run(self._exchange, node, request, timeout_s or self._settings.timeout_s)
@@ -125,8 +114,8 @@ class KafkaTransport:
 
     async def _exchange(self, node: NodeId, request: Message, timeout_s: float) -> Answer:
         """One request, answered or failed within `timeout_s`, connecting first where needed."""
-        if node in self._unresolved:
-            return self._unresolved[node]
+        if node in self._names.unresolved:
+            return self._names.unresolved[node]
         deadline = time.monotonic() + timeout_s
         connection = None
         try:

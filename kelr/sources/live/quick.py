@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from kelr.sources.connection import ConnectionSettings
-from kelr.sources.live.names import LOOKUP_TIMEOUT_S, AddressInfo, look_up_all
+from kelr.sources.live.names import LOOKUP_TIMEOUT_S, AddressBook
 from kelr.sources.live.plain import Plain
 from kelr.sources.live.questions import Question
 from kelr.sources.live.transport import (
@@ -60,8 +60,7 @@ class QuickTransport:
             f"bootstrap-{number}": NodeAddress(*server) for number, server in enumerate(settings.bootstrap_servers)
         }
         self._brokers: dict[int, NodeAddress] = {}
-        self._addresses: dict[str, list[AddressInfo]] = {}
-        self._unresolved: dict[NodeId, Failure] = {}
+        self._names = AddressBook()
         self._connections: dict[NodeId, Plain] = {}
 
     def bootstrap_nodes(self) -> Mapping[NodeId, NodeAddress]:
@@ -78,17 +77,7 @@ class QuickTransport:
 
     def resolve(self, nodes: Iterable[tuple[NodeId, NodeAddress]], *, timeout_s: float) -> None:
         """Look all names up at once."""
-        nodes = list(nodes)
-        unknown = {address.host for _, address in nodes if address.host not in self._addresses}
-        results = look_up_all(unknown, timeout_s=timeout_s)
-        for node, address in nodes:
-            found = results.get(address.host)
-            if isinstance(found, Failure):
-                self._unresolved[node] = found
-                continue
-            self._unresolved.pop(node, None)
-            if found is not None:
-                self._addresses[address.host] = found
+        self._names.resolve(nodes, timeout_s=timeout_s)
 
     def exchange(self, node: NodeId, request: Message, *, timeout_s: float | None = None) -> Answer:
         if not isinstance(request, Question):
@@ -166,8 +155,8 @@ class QuickTransport:
         self, node: NodeId, connection: Plain | None, questions: Sequence[Question], deadline: float
     ) -> tuple[Plain | None, list[Answer]]:
         """The answers, and the connection where it can be used further."""
-        if node in self._unresolved:
-            return None, [self._unresolved[node]] * len(questions)
+        if node in self._names.unresolved:
+            return None, [self._names.unresolved[node]] * len(questions)
         if connection is None:
             opened = self._opened(node, deadline)
             if isinstance(opened, Failure):
@@ -183,7 +172,7 @@ class QuickTransport:
         address = self._bootstrap.get(node) or (self._brokers.get(node) if isinstance(node, int) else None)
         if address is None:
             return Failure(FailureKind.UNREACHABLE, f"nobody knows where broker {node} is")
-        infos = self._addresses.get(address.host, [])
+        infos = self._names.by_host.get(address.host, [])
         connect_by = min(deadline, time.monotonic() + CONNECT_TIMEOUT_S)
         return Plain.opened(infos, address, self._settings.client_id, connect_by=connect_by, deadline=deadline)
 
