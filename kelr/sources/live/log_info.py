@@ -1,7 +1,8 @@
 """GetReplicaLogInfo asked of one broker, as KIP-966's recovery manager asks it: in batches, every answer verified.
 
-An answer is used only if it comes from the registered incarnation of the broker and goes by the partition's own leader
-epoch or a later one. What is over a request's limit is asked for again, until everything is answered.
+An answer is used only if it goes by the partition's own leader epoch or a later one, and if all answers of the broker
+come from one incarnation: the registered one where its epoch is known, which no released request tells a client. What
+is over a request's limit is asked for again, until everything is answered.
 
 Source: KIP-966, "Unclean Recovery Manager", "GetReplicaLogInfo Request".
 """
