@@ -68,6 +68,16 @@ class Observed(ABC):
             others = [state for view in seen for state in view.values() if not holds(state)]
             raise LabError(f"{error.message}; {others[0] if others else 'no broker answers'}") from None
 
+    def refuses_acks_all(self, address: TopicPartition) -> bool:
+        """Whether the partition's leader refuses records with acks=all because of its ISR; False where it has none, or
+        that does not answer. Nothing is written."""
+        leader = self.partitions(address.topic)[address].leader
+        if leader is None:
+            return False
+        with suppress(OSError):
+            return wire.refuses_acks_all(self.port(leader), address.topic, address.partition)
+        return False
+
     def wait_until(self, what: str, holds: Callable[[], bool], *, timeout_s: float = 30.0) -> None:
         """Wait for a condition, asking again and again.
 

@@ -11,7 +11,7 @@ from kelr.errors import LabError, UsageError
 from kelr.lab.any_lab import AnyLab, Report
 from kelr.lab.produce import Acks, Produced, produce
 from kelr.lab.tail import CutTail
-from kelr.model import PartitionState
+from kelr.model import PartitionState, TopicPartition
 
 RECORDS_IN_A_BATCH = 5
 
@@ -81,7 +81,9 @@ class Story:
         self._done(StepDone(Action.PRODUCE, text, produced=produced))
 
     def produce_in_vain(self) -> None:
-        """Produce a batch to every partition with acks=all, which the leader has to refuse."""
+        """Produce a batch to every partition with acks=all, which the leader has to refuse, and so does not append."""
+        addresses = [TopicPartition(self.topic, partition) for partition in self.partitions]
+        self.lab.wait_until("the leaders refuse acks=all", lambda: all(map(self.lab.refuses_acks_all, addresses)))
         produced = self._produce(1, Acks.ALL, expect_refusal=True)
         text = f"tried to produce with acks=all: refused ({produced[0].error}), the ISR is smaller than min ISR"
         self._done(StepDone(Action.PRODUCE, text, produced=produced))

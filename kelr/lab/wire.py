@@ -7,6 +7,7 @@ broker believes, the lab has to ask it.
 from __future__ import annotations
 
 import socket
+import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -15,6 +16,10 @@ from kelr.lab.nodes import HOST
 from kelr.model import PartitionState, TopicPartition
 
 CLIENT_ID = "kelr-lab"
+NOT_ENOUGH_REPLICAS = 19
+
+_UNSOUND_BATCH = struct.pack(">qiibIhiqqqhii", 0, 50, -1, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1) + b"\x00"
+"""A batch of one record with a checksum of 0, which its bytes do not have."""
 
 
 def ask(port: int, request: Any, *, timeout_s: float = 5.0) -> Any:
@@ -73,6 +78,26 @@ def partitions(port: int, topics: Sequence[str] = ()) -> Mapping[TopicPartition,
         cursor = DescribeTopicPartitionsRequest.Cursor(
             topic_name=after.topic_name, partition_index=after.partition_index
         )
+
+
+def refuses_acks_all(port: int, topic: str, partition: int) -> bool:
+    """Whether the leader on this port refuses acks=all by itself: it knows that the ISR is smaller than min ISR.
+
+    A leader learns that a moment after its broker answers describe requests with it, and until then it appends what it
+    refuses later (NOT_ENOUGH_REPLICAS_AFTER_APPEND). It is asked with a batch that fails its checksum, which it checks
+    after the ISR (Partition.appendRecordsToLeader): nothing is ever written.
+
+    Raises:
+        OSError: as `ask`.
+    """
+    from kafka.protocol.producer import ProduceRequest  # noqa: PLC0415
+
+    named = ProduceRequest.TopicProduceData
+    data = named.PartitionProduceData(index=partition, records=_UNSOUND_BATCH)
+    topics = [named(name=topic, partition_data=[data])]
+    response = ask(port, ProduceRequest(transactional_id=None, acks=-1, timeout_ms=1000, topic_data=topics, version=9))
+    (answer,) = (one for named in response.responses for one in named.partition_responses)
+    return bool(answer.error_code == NOT_ENOUGH_REPLICAS)
 
 
 def fenced_as_seen_by(port: int) -> Mapping[int, bool]:

@@ -30,6 +30,8 @@ def test_an_incident_leaves_the_same_behind_on_both(lab_43: Lab, tmp_path: Path)
         for lab in (lab_43, simulated):
             lab.start(1)
             lab.wait_partitions(topic, "1 leads, all in sync", led_by(1))
+            # Asking writes nothing: the logs are as long as before.
+            assert not any(map(lab.refuses_acks_all, lab.partitions(topic)))
         assert seen(simulated, topic) == seen(lab_43, topic)
 
 
