@@ -52,6 +52,7 @@ from kelr.model.plan import (
     Unplanned,
     Wish,
 )
+from kelr.model.quorum import RecoveryQuorum
 from kelr.model.snapshot import Snapshot, TopicError
 from kelr.model.target import Selection, Target, parse_target, select
 
@@ -97,6 +98,7 @@ __all__ = [
     "Passed",
     "Plan",
     "PlannedElection",
+    "RecoveryQuorum",
     "ReplicaLog",
     "RescueStep",
     "Selection",

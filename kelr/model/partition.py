@@ -37,8 +37,8 @@ class PartitionState:
     isr: tuple[int, ...]
     elr: tuple[int, ...] | None = None
     last_known_elr: tuple[int, ...] | None = None
-    """On Kafka 4.x at most one id, the last known leader; the KIP's set only where a metadata log was replayed. Kafka
-    4.0 and 4.1.0 can store -1 ("no leader") here, and elect by it: that one is kept as it is."""
+    """On Kafka 4.x at most one id, the last known leader; the KIP's set is in `RecoveryQuorum` where a metadata log was
+    replayed. Kafka 4.0 and 4.1.0 can store -1 ("no leader") here, and elect by it: that one is kept as it is."""
     offline_replicas: tuple[int, ...] | None = None
     """Replicas that the answering broker holds to be offline: broker dead or fenced, or its log directory failed."""
     partition_epoch: int | None = None

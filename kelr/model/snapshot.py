@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from kelr.model.cluster import Cluster, TopicConfig
 from kelr.model.logs import LogAnswer
 from kelr.model.partition import PartitionState, TopicPartition
+from kelr.model.quorum import RecoveryQuorum
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,5 +40,7 @@ class Snapshot:
     topic_errors: tuple[TopicError, ...] = ()
     first_partition_replicas: Mapping[str, int] = field(default_factory=dict)
     """Replica count of partition 0 of each topic: Kafka derives the effective min ISR from it (rule 17)."""
+    quorums: Mapping[TopicPartition, RecoveryQuorum] = field(default_factory=dict)
+    """What a metadata log tells of who holds everything committed; a partition that is missing there has none known."""
     source: str = "live"
     """Where it comes from, such as ``live`` or the name of a snapshot file."""

@@ -1,0 +1,240 @@
+"""The records of the metadata log that say something about brokers, partitions and configs, as values.
+
+Names are those of Kafka's schemas (``common/metadata/*.json`` in kafka-metadata). In a record of a change, None stands
+for "as it was".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+NO_LEADER = -1
+"""The leader of a partition that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureLevel:
+    """FeatureLevelRecord: a feature has this level from now on; 0 turns it off."""
+
+    name: str
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A listener of a broker."""
+
+    name: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistered:
+    """RegisterBrokerRecord: a broker's new incarnation."""
+
+    broker: int
+    epoch: int
+    """The broker epoch: the offset of this record."""
+    incarnation: str
+    fenced: bool
+    in_controlled_shutdown: bool
+    rack: str | None
+    endpoints: tuple[Endpoint, ...] = ()
+    features: Mapping[str, int] = field(default_factory=dict)
+    """Feature name to the highest level that the broker supports."""
+    directories: tuple[str, ...] = ()
+    """Ids of its log directories that are online."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerUnregistered:
+    """UnregisterBrokerRecord."""
+
+    broker: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerChanged:
+    """BrokerRegistrationChangeRecord, FenceBrokerRecord or UnfenceBrokerRecord."""
+
+    broker: int
+    epoch: int
+    fenced: bool | None = None
+    in_controlled_shutdown: bool | None = None
+    directories: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMade:
+    """TopicRecord."""
+
+    name: str
+    topic_id: str
+    """As everywhere in kelr: base64 as Kafka prints it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRemoved:
+    """RemoveTopicRecord."""
+
+    topic_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMade:
+    """PartitionRecord: a partition as it is from now on, whatever was known of it."""
+
+    topic_id: str
+    partition: int
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    elr: tuple[int, ...] | None = None
+    """None where the record has none: the set is empty, or the version of the record has no such field."""
+    last_known_elr: tuple[int, ...] | None = None
+    recovering: bool = False
+    directories: tuple[str, ...] = ()
+    """The log directory of each replica, in assignment order; empty where the version has no such field."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChanged:
+    """PartitionChangeRecord: the leader epoch rises by one where `leader` is told, the partition epoch always."""
+
+    topic_id: str
+    partition: int
+    leader: int | None = None
+    isr: tuple[int, ...] | None = None
+    replicas: tuple[int, ...] | None = None
+    adding: tuple[int, ...] | None = None
+    removing: tuple[int, ...] | None = None
+    elr: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
+    recovering: bool | None = None
+    directories: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ElrCleared:
+    """ClearElrRecord: ELR and LastKnownElr of a topic's partitions, or of all, are empty from now on."""
+
+    topic: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSet:
+    """ConfigRecord."""
+
+    resource_type: int
+    """As in ConfigResource.Type: 2 topic, 4 broker."""
+    resource: str
+    """Its name; empty for the cluster-wide default of brokers."""
+    key: str
+    value: str | None
+    """None: the config is deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerRegistered:
+    """RegisterControllerRecord."""
+
+    controller: int
+    incarnation: str
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionMark:
+    """BeginTransactionRecord, EndTransactionRecord or AbortTransactionRecord: the records between begin and end apply
+    together at the end, and those before an abort never (KIP-868)."""
+
+    kind: str
+    """``begin``, ``end`` or ``abort``."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderChanged:
+    """LeaderChangeMessage, a control record: this controller leads the quorum from here on, in the entry's epoch."""
+
+    controller: int
+    voters: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotBegins:
+    """SnapshotHeaderRecord, a control record: a checkpoint begins; all that was known is forgotten."""
+
+    last_contained_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotEnds:
+    """SnapshotFooterRecord, a control record: the checkpoint is whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Irrelevant:
+    """A record of a kind that says nothing of leaders: NoOpRecord, ACLs, quotas, SCRAM credentials, producer ids,
+    delegation tokens, and control records of other kinds."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotUnderstood:
+    """A record of an unknown kind, or of a newer version than kelr knows."""
+
+    key: int
+    version: int
+    kind: str | None
+    """Its name, where the kind is known."""
+
+
+MetadataRecord: TypeAlias = (
+    FeatureLevel
+    | BrokerRegistered
+    | BrokerUnregistered
+    | BrokerChanged
+    | TopicMade
+    | TopicRemoved
+    | PartitionMade
+    | PartitionChanged
+    | ElrCleared
+    | ConfigSet
+    | ControllerRegistered
+    | TransactionMark
+    | LeaderChanged
+    | SnapshotBegins
+    | SnapshotEnds
+    | Irrelevant
+    | NotUnderstood
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordBatch:
+    """One batch of the metadata log, decoded: what the controller wrote together, as far as can be told.
+
+    The controller writes all records of one event into one batch, and may write those of several events into it. The
+    offset of `records[n]` is `base_offset + n`.
+    """
+
+    base_offset: int
+    epoch: int
+    """The quorum's leader epoch in which it was appended."""
+    timestamp_ms: int
+    """When the controller appended it."""
+    records: Sequence[MetadataRecord]
+    of_checkpoint: bool = False
+    """Of a snapshot (``*.checkpoint``): offsets count within it, and `timestamp_ms` is that of its last record."""
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + len(self.records)
