@@ -66,8 +66,10 @@ class MetadataImage:
     def apply(self, batch: rec.RecordBatch) -> tuple[Change, ...]:
         """Apply a batch, and tell what each of its records did, in order."""
         changes: list[Change] = []
+        within = None if batch.checkpoint_end is None else batch.checkpoint_end - 1
         for number, record in enumerate(batch.records):
-            at = At(batch.base_offset + number, batch.epoch, batch.timestamp_ms)
+            # A checkpoint's own offsets mean nothing: all that it tells was so after the last record that it contains.
+            at = At(batch.base_offset + number if within is None else within, batch.epoch, batch.timestamp_ms)
             changes.extend(self._taken(at, record))
             self.at = at
         return tuple(changes)

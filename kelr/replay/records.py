@@ -234,6 +234,8 @@ class RecordBatch:
     records: Sequence[MetadataRecord]
     of_checkpoint: bool = False
     """Of a snapshot (``*.checkpoint``): offsets count within it, and `timestamp_ms` is that of its last record."""
+    checkpoint_end: int | None = None
+    """Of a snapshot: the offset after the last record of the log that it contains, by its name."""
 
     @property
     def next_offset(self) -> int:
