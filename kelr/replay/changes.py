@@ -18,7 +18,8 @@ class BrokerOnRecord:
     fenced: bool
     in_controlled_shutdown: bool
     registered_at_offset: int
-    registered_at_ms: int
+    registered_at_ms: int | None
+    """None where a checkpoint told of it: that was later."""
     directories: tuple[str, ...] = ()
 
     @property

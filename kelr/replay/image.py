@@ -41,8 +41,9 @@ class TopicOnRecord:
 class MetadataImage:
     """Everything that the records so far say. `apply` changes it in place.
 
-    A record that does not fit what was said before (a change of an unknown partition, because the log begins later) is
-    counted in `misfits` and otherwise left out: what it leaves open is not known.
+    A checkpoint in the middle of the records begins anew with what it tells. A record that does not fit what was said
+    before (a change of an unknown partition, because the log begins later) is counted in `misfits` and otherwise left
+    out: what it leaves open is not known.
     """
 
     def __init__(self) -> None:
@@ -50,7 +51,10 @@ class MetadataImage:
         """The last record applied; None before the first."""
         self.controller: int | None = None
         """The quorum's leader, where a control record told it."""
+        self.voters: tuple[int, ...] = ()
+        """The quorum's voters, where a control record told them."""
         self.features: dict[str, int] = {}
+        """Levels above 0."""
         self.brokers: dict[int, BrokerOnRecord] = {}
         self.topics: dict[str, TopicOnRecord] = {}
         """By topic id."""
@@ -62,17 +66,26 @@ class MetadataImage:
         """How often a record of a kind (by API key) and version came that is not understood."""
         self._held: list[tuple[At, rec.MetadataRecord]] | None = None
         """Records of a transaction that has not ended."""
+        self._lists: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self._directories: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    def apply(self, batch: rec.RecordBatch) -> tuple[Change, ...]:
+    def apply(self, batch: rec.RecordBatch) -> list[Change]:
         """Apply a batch, and tell what each of its records did, in order."""
         changes: list[Change] = []
         within = None if batch.checkpoint_end is None else batch.checkpoint_end - 1
-        for number, record in enumerate(batch.records):
+        offset, epoch, timestamp_ms = batch.base_offset, batch.epoch, batch.timestamp_ms
+        for record in batch.records:
             # A checkpoint's own offsets mean nothing: all that it tells was so after the last record that it contains.
-            at = At(batch.base_offset + number if within is None else within, batch.epoch, batch.timestamp_ms)
-            changes.extend(self._taken(at, record))
+            at = At(offset if within is None else within, epoch, timestamp_ms)
+            offset += 1
+            if self._held is not None or type(record) is rec.TransactionMark:
+                self._in_transaction(at, record, changes)
+            else:
+                handler = _HANDLERS.get(type(record))
+                if handler is not None:
+                    handler(self, at, record, changes)
             self.at = at
-        return tuple(changes)
+        return changes
 
     def partition(self, address: TopicPartition) -> PartitionState | None:
         """The partition as it is on record; None where there is none."""
@@ -90,37 +103,46 @@ class MetadataImage:
         """A config's value on record; None where this resource does not set it."""
         return self.configs.get((resource_type, resource), {}).get(key)
 
-    # Transactions and kinds.
+    @property
+    def in_transaction(self) -> bool:
+        """Whether records are held back, because the transaction that they belong to has not ended."""
+        return self._held is not None
 
-    def _taken(self, at: At, record: rec.MetadataRecord) -> Iterator[Change]:
-        if isinstance(record, rec.TransactionMark):
-            held, self._held = self._held or [], [] if record.kind == "begin" else None
-            if record.kind == "end":
-                for place, one in held:
-                    yield from self._applied(place, one)
-        elif self._held is not None and not isinstance(record, rec.LeaderChanged):
-            self._held.append((at, record))
-        else:
-            yield from self._applied(at, record)
+    # Transactions.
 
-    def _applied(self, at: At, record: rec.MetadataRecord) -> Iterator[Change]:
-        handler = _HANDLERS.get(type(record))
-        return handler(self, at, record) if handler is not None else iter(())
+    def _in_transaction(self, at: At, record: rec.MetadataRecord, changes: list[Change]) -> None:
+        """Source: MetadataBatchLoader.replay. A mark out of place is a fault there, and a misfit here."""
+        if not isinstance(record, rec.TransactionMark):
+            assert self._held is not None
+            if isinstance(record, rec.LeaderChanged):
+                self._leader_changed(at, record, changes)
+            elif isinstance(record, rec.SnapshotBegins):
+                self._snapshot_begins(at, record, changes)
+            else:
+                self._held.append((at, record))
+            return
+        held, self._held = self._held, [] if record.kind == "begin" else None
+        if (held is None) is not (record.kind == "begin"):
+            self.misfits += 1
+        for place, one in held or () if record.kind == "end" else ():
+            handler = _HANDLERS.get(type(one))
+            if handler is not None:
+                handler(self, place, one, changes)
 
     # Brokers.
 
-    def _broker_registered(self, at: At, record: rec.BrokerRegistered) -> Iterator[Change]:
+    def _broker_registered(self, at: At, record: rec.BrokerRegistered, changes: list[Change]) -> None:
         now = BrokerOnRecord(
             registration=record,
             fenced=record.fenced,
             in_controlled_shutdown=record.in_controlled_shutdown,
-            registered_at_offset=at.offset,
-            registered_at_ms=at.timestamp_ms,
+            registered_at_offset=record.epoch,
+            registered_at_ms=at.timestamp_ms if record.epoch == at.offset else None,
             directories=record.directories,
         )
-        yield self._broker_is(at, record.broker, now)
+        self._broker_is(at, record.broker, now, changes)
 
-    def _broker_changed(self, at: At, record: rec.BrokerChanged) -> Iterator[Change]:
+    def _broker_changed(self, at: At, record: rec.BrokerChanged, changes: list[Change]) -> None:
         before = self.brokers.get(record.broker)
         if before is None or before.registration.epoch != record.epoch:
             self.misfits += 1
@@ -131,42 +153,44 @@ class MetadataImage:
             in_controlled_shutdown=before.in_controlled_shutdown
             if record.in_controlled_shutdown is None
             else record.in_controlled_shutdown,
-            directories=before.directories if record.directories is None else record.directories,
+            # An empty list of directories stands for "as it was" (ClusterDelta.replay).
+            directories=record.directories or before.directories,
         )
-        yield self._broker_is(at, record.broker, now)
+        self._broker_is(at, record.broker, now, changes)
 
-    def _broker_unregistered(self, at: At, record: rec.BrokerUnregistered) -> Iterator[Change]:
+    def _broker_unregistered(self, at: At, record: rec.BrokerUnregistered, changes: list[Change]) -> None:
         before = self.brokers.get(record.broker)
         if before is None or before.registration.epoch != record.epoch:
             self.misfits += 1
             return
         del self.brokers[record.broker]
-        yield BrokerMoved(at, record.broker, before, None)
+        changes.append(BrokerMoved(at, record.broker, before, None))
 
-    def _broker_is(self, at: At, broker: int, now: BrokerOnRecord) -> BrokerMoved:
+    def _broker_is(self, at: At, broker: int, now: BrokerOnRecord, changes: list[Change]) -> None:
         before = self.brokers.get(broker)
         self.brokers[broker] = now
-        return BrokerMoved(at, broker, before, now)
+        changes.append(BrokerMoved(at, broker, before, now))
 
     # Topics and partitions.
 
-    def _topic_made(self, _at: At, record: rec.TopicMade) -> Iterator[Change]:
+    def _topic_made(self, _at: At, record: rec.TopicMade, _changes: list[Change]) -> None:
         self.topics[record.topic_id] = TopicOnRecord(record.name, record.topic_id)
         self.names[record.name] = record.topic_id
-        return iter(())
 
-    def _topic_removed(self, at: At, record: rec.TopicRemoved) -> Iterator[Change]:
+    def _topic_removed(self, at: At, record: rec.TopicRemoved, changes: list[Change]) -> None:
         topic = self.topics.pop(record.topic_id, None)
         if topic is None:
             self.misfits += 1
             return
         if self.names.get(topic.name) == topic.topic_id:
             del self.names[topic.name]
-        self.configs.pop((TOPIC, topic.name), None)
-        for number in sorted(topic.partitions):
-            yield PartitionMoved(at, topic.partitions[number], None, "RemoveTopicRecord")
+            self.configs.pop((TOPIC, topic.name), None)
+        changes += [
+            PartitionMoved(at, topic.partitions[number], None, "RemoveTopicRecord")
+            for number in sorted(topic.partitions)
+        ]
 
-    def _partition_made(self, at: At, record: rec.PartitionMade) -> Iterator[Change]:
+    def _partition_made(self, at: At, record: rec.PartitionMade, changes: list[Change]) -> None:
         topic = self.topics.get(record.topic_id)
         if topic is None:
             self.misfits += 1
@@ -176,8 +200,8 @@ class MetadataImage:
             partition=record.partition,
             leader=_leader(record.leader),
             leader_epoch=record.leader_epoch,
-            replicas=record.replicas,
-            isr=record.isr,
+            replicas=self._shared(record.replicas),
+            isr=self._shared(record.isr),
             elr=record.elr or (),
             last_known_elr=record.last_known_elr or (),
             partition_epoch=record.partition_epoch,
@@ -186,21 +210,22 @@ class MetadataImage:
             recovering=record.recovering,
             topic_id=topic.topic_id,
         )
-        if record.directories:
-            topic.directories[record.partition] = record.directories
-        yield self._partition_is(at, topic, after, "PartitionRecord")
+        self._directories_are(topic, after, record.directories)
+        self._partition_is(at, topic, after, "PartitionRecord", changes)
 
-    def _partition_changed(self, at: At, record: rec.PartitionChanged) -> Iterator[Change]:
+    def _partition_changed(self, at: At, record: rec.PartitionChanged, changes: list[Change]) -> None:
         topic = self.topics.get(record.topic_id)
         before = None if topic is None else topic.partitions.get(record.partition)
         if topic is None or before is None:
             self.misfits += 1
             return
-        if record.directories is not None:
-            topic.directories[record.partition] = record.directories
-        yield self._partition_is(at, topic, _merged(before, record), "PartitionChangeRecord")
+        after = self._merged(before, record)
+        if record.directories is not None or record.replicas is not None:
+            kept = topic.directories.get(record.partition, ()) if record.directories is None else record.directories
+            self._directories_are(topic, after, kept)
+        self._partition_is(at, topic, after, "PartitionChangeRecord", changes)
 
-    def _elr_cleared(self, at: At, record: rec.ElrCleared) -> Iterator[Change]:
+    def _elr_cleared(self, at: At, record: rec.ElrCleared, changes: list[Change]) -> None:
         if record.topic is None:
             names = sorted(self.names)
         elif record.topic in self.names:
@@ -214,50 +239,86 @@ class MetadataImage:
                 before = topic.partitions[number]
                 if before.elr or before.last_known_elr:
                     nothing = rec.PartitionChanged(topic.topic_id, number, elr=(), last_known_elr=())
-                    yield self._partition_is(at, topic, _merged(before, nothing), "ClearElrRecord")
+                    self._partition_is(at, topic, self._merged(before, nothing), "ClearElrRecord", changes)
 
-    def _partition_is(self, at: At, topic: TopicOnRecord, after: PartitionState, by: str) -> PartitionMoved:
+    def _partition_is(
+        self, at: At, topic: TopicOnRecord, after: PartitionState, by: str, changes: list[Change]
+    ) -> None:
         before = topic.partitions.get(after.partition)
         topic.partitions[after.partition] = after
-        return PartitionMoved(at, before, after, by)
+        changes.append(PartitionMoved(at, before, after, by))
+
+    def _directories_are(self, topic: TopicOnRecord, after: PartitionState, directories: tuple[str, ...]) -> None:
+        """What does not go with the replicas is not known; Kafka itself refuses such a record."""
+        if len(directories) == len(after.replicas):
+            topic.directories[after.partition] = self._directories.setdefault(directories, directories)
+        else:
+            topic.directories.pop(after.partition, None)
+
+    def _shared(self, members: tuple[int, ...]) -> tuple[int, ...]:
+        """One object for each list of brokers: a million partitions have few different ones."""
+        return self._lists.setdefault(members, members)
+
+    def _merged(self, before: PartitionState, record: rec.PartitionChanged) -> PartitionState:
+        """Source: PartitionRegistration.merge."""
+        led = record.leader is not None
+        return PartitionState(
+            before.topic,
+            before.partition,
+            _leader(record.leader) if record.leader is not None else before.leader,
+            before.leader_epoch + 1 if led else before.leader_epoch,
+            before.replicas if record.replicas is None else self._shared(record.replicas),
+            before.isr if record.isr is None else self._shared(record.isr),
+            before.elr if record.elr is None else self._shared(record.elr),
+            before.last_known_elr if record.last_known_elr is None else self._shared(record.last_known_elr),
+            None,
+            (before.partition_epoch or 0) + 1,
+            before.adding if record.adding is None else record.adding,
+            before.removing if record.removing is None else record.removing,
+            before.recovering if record.recovering is None else record.recovering,
+            before.topic_id,
+        )
 
     # Everything else.
 
-    def _config_set(self, at: At, record: rec.ConfigSet) -> Iterator[Change]:
-        known = self.configs.setdefault((record.resource_type, record.resource), {})
+    def _config_set(self, at: At, record: rec.ConfigSet, changes: list[Change]) -> None:
+        resource = (record.resource_type, record.resource)
+        known = self.configs.setdefault(resource, {})
         before = known.get(record.key)
         if record.value is None:
             known.pop(record.key, None)
+            if not known:
+                del self.configs[resource]
         else:
             known[record.key] = record.value
-        yield ConfigMoved(at, record.resource_type, record.resource, record.key, before, record.value)
+        changes.append(ConfigMoved(at, record.resource_type, record.resource, record.key, before, record.value))
 
-    def _feature_level(self, at: At, record: rec.FeatureLevel) -> Iterator[Change]:
-        before = self.features.get(record.name, 0)
-        self.features[record.name] = record.level
-        yield FeatureMoved(at, record.name, before, record.level)
+    def _feature_level(self, at: At, record: rec.FeatureLevel, changes: list[Change]) -> None:
+        before = self.features.pop(record.name, 0)
+        if record.level:
+            self.features[record.name] = record.level
+        changes.append(FeatureMoved(at, record.name, before, record.level))
 
-    def _leader_changed(self, at: At, record: rec.LeaderChanged) -> Iterator[Change]:
-        self.controller = record.controller
-        self._held = None  # a new controller aborts the transaction that the old one began
-        yield ControllerMoved(at, record.controller)
+    def _leader_changed(self, at: At, record: rec.LeaderChanged, changes: list[Change]) -> None:
+        # A transaction that the old controller began stays open: the new one writes the record that aborts it
+        # (ActivationRecordsGenerator).
+        self.controller, self.voters = record.controller, record.voters
+        changes.append(ControllerMoved(at, record.controller))
 
-    def _snapshot_begins(self, at: At, _record: rec.SnapshotBegins) -> Iterator[Change]:
-        controller, misfits, unknown = self.controller, self.misfits, self.not_understood
-        self.__init__()  # type: ignore[misc]  # everything is forgotten but for what was counted
-        self.controller, self.misfits, self.not_understood = controller, misfits, unknown
-        yield Restarted(at)
+    def _snapshot_begins(self, at: At, _record: rec.SnapshotBegins, changes: list[Change]) -> None:
+        self.features, self.brokers, self.topics, self.names, self.configs = {}, {}, {}, {}, {}
+        self._held = None
+        changes.append(Restarted(at))
 
-    def _not_understood(self, _at: At, record: rec.NotUnderstood) -> Iterator[Change]:
+    def _not_understood(self, _at: At, record: rec.NotUnderstood, _changes: list[Change]) -> None:
         kind = (record.key, record.version)
         self.not_understood[kind] = self.not_understood.get(kind, 0) + 1
-        return iter(())
 
 
 TOPIC, BROKER = 2, 4
 """Kinds of resources that have configs (ConfigResource.Type)."""
 
-_HANDLERS: dict[type, Callable[[MetadataImage, At, Any], Iterator[Change]]] = {
+_HANDLERS: dict[type, Callable[[MetadataImage, At, Any, list[Change]], None]] = {
     rec.BrokerRegistered: MetadataImage._broker_registered,
     rec.BrokerChanged: MetadataImage._broker_changed,
     rec.BrokerUnregistered: MetadataImage._broker_unregistered,
@@ -276,16 +337,3 @@ _HANDLERS: dict[type, Callable[[MetadataImage, At, Any], Iterator[Change]]] = {
 
 def _leader(recorded: int) -> int | None:
     return None if recorded == rec.NO_LEADER else recorded
-
-
-def _merged(before: PartitionState, record: rec.PartitionChanged) -> PartitionState:
-    """Source: PartitionRegistration.merge."""
-    told = {
-        name: value
-        for name in ("isr", "replicas", "adding", "removing", "elr", "last_known_elr", "recovering")
-        if (value := getattr(record, name)) is not None
-    }
-    if record.leader is not None:
-        told["leader"] = _leader(record.leader)
-        told["leader_epoch"] = before.leader_epoch + 1
-    return replace(before, partition_epoch=(before.partition_epoch or 0) + 1, **told)
