@@ -66,12 +66,14 @@ class MetadataImage:
         """How often a record of a kind (by API key) and version came that is not understood."""
         self._held: list[tuple[At, rec.MetadataRecord]] | None = None
         """Records of a transaction that has not ended."""
+        self._of_checkpoint = False
         self._lists: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._directories: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def apply(self, batch: rec.RecordBatch) -> list[Change]:
         """Apply a batch, and tell what each of its records did, in order."""
         changes: list[Change] = []
+        self._of_checkpoint = batch.of_checkpoint
         within = None if batch.checkpoint_end is None else batch.checkpoint_end - 1
         offset, epoch, timestamp_ms = batch.base_offset, batch.epoch, batch.timestamp_ms
         for record in batch.records:
@@ -137,7 +139,7 @@ class MetadataImage:
             fenced=record.fenced,
             in_controlled_shutdown=record.in_controlled_shutdown,
             registered_at_offset=record.epoch,
-            registered_at_ms=at.timestamp_ms if record.epoch == at.offset else None,
+            registered_at_ms=None if self._of_checkpoint else at.timestamp_ms,
             directories=record.directories,
         )
         self._broker_is(at, record.broker, now, changes)
