@@ -25,7 +25,7 @@ from kelr.replay.image import BROKER, TOPIC, MetadataImage, TopicOnRecord
 
 SOURCE = "metadata log"
 """What a cluster and its partitions were learnt by."""
-NOT_ON_RECORD = "set in no topic and for no cluster: what files of nodes say is not in the metadata log"
+NOT_ON_RECORD = "min.insync.replicas is not in the metadata log: it may be in the nodes' files"
 
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 STRATEGY, CLEANUP, BROKERS_CLEANUP = "unclean.recovery.strategy", "cleanup.policy", "log.cleanup.policy"
@@ -43,13 +43,13 @@ def snapshot_of_image(image: MetadataImage, *, cluster_id: str | None, source: s
         cluster_id: the log itself does not carry it.
         source: where the log comes from, in words.
     """
-    partitions = tuple(state for name in sorted(image.names) for state in partitions_of(image, name))
+    described, names = Described(image), sorted(image.names)
     return Snapshot(
         taken_at_ms=0 if image.at is None else image.at.timestamp_ms,
         cluster=cluster_of_image(image, cluster_id=cluster_id),
-        partitions=partitions,
-        configs={name: config_of(image, name) for name in sorted(image.names)},
-        first_partition_replicas=first_partition_replicas(image, image.names),
+        partitions=tuple(state for name in names for state in described.partitions(name)),
+        configs={name: described.config(name) for name in names},
+        first_partition_replicas=first_partition_replicas(image, names),
         source=source,
     )
 
@@ -67,25 +67,6 @@ def cluster_of_image(image: MetadataImage, *, cluster_id: str | None) -> Cluster
     )
 
 
-def partitions_of(image: MetadataImage, topic: str) -> Iterator[PartitionState]:
-    """The topic's partitions by number, as DescribeTopicPartitions would tell of them; none for an unknown topic."""
-    topic_id = image.names.get(topic)
-    if topic_id is None:
-        return
-    on_record = image.topics[topic_id]
-    keeps_elr = image.features.get(ELR_FEATURE, 0) >= 1
-    offline = _Offline(image.brokers)
-    for number in sorted(on_record.partitions):
-        state = on_record.partitions[number]
-        yield replace(
-            state,
-            # Nobody keeps ELR while the feature is off; members from before still elect.
-            elr=state.elr or (() if keeps_elr else None),
-            last_known_elr=state.last_known_elr or (() if keeps_elr else None),
-            offline_replicas=offline.of(state, on_record),
-        )
-
-
 def first_partition_replicas(image: MetadataImage, topics: Iterable[str]) -> dict[str, int]:
     """Replica count of partition 0 of these topics."""
     counts = {}
@@ -96,39 +77,68 @@ def first_partition_replicas(image: MetadataImage, topics: Iterable[str]) -> dic
     return counts
 
 
-def config_of(image: MetadataImage, topic: str) -> TopicConfig:
-    """The election configs of a topic, as far as they are on record.
+class Described:
+    """The partitions and configs of an image as Kafka's describe requests would tell of them.
 
-    With ELR on, min.insync.replicas is always on record, for the cluster if not for the topic
-    (ConfigurationControlManager). Anything else that no topic and no cluster-wide config sets is in the nodes' files, or
-    Kafka's default: unknown, since either is possible.
+    Brokers are looked at once: the image must not change while this is used.
     """
-    min_isr, min_isr_source = _value(image, topic, MIN_ISR, MIN_ISR)
-    unclean, unclean_source = _value(image, topic, UNCLEAN, UNCLEAN)
-    cleanup, _ = _value(image, topic, CLEANUP, BROKERS_CLEANUP)
-    strategy, _ = _value(image, topic, STRATEGY, STRATEGY)
-    number = None if min_isr is None else _number(min_isr)
-    return TopicConfig(
-        min_insync_replicas=number,
-        min_insync_replicas_source=ConfigSource.UNKNOWN if number is None else min_isr_source,
-        unclean_leader_election=None if unclean is None else unclean.strip().lower() == "true",
-        unclean_leader_election_source=unclean_source,
-        cleanup_policy=None if cleanup is None else tuple(part.strip() for part in cleanup.split(",") if part.strip()),
-        recovery_strategy=strategy.lower() if strategy else None,
-        error=NOT_ON_RECORD if number is None else None,
-    )
 
+    def __init__(self, image: MetadataImage) -> None:
+        self._image = image
+        self._offline = _Offline(image.brokers)
+        self._keeps_elr = image.features.get(ELR_FEATURE, 0) >= 1
+        self._of_single_brokers = frozenset(
+            key for (kind, name), values in image.configs.items() if kind == BROKER and name for key in values
+        )
 
-def _value(image: MetadataImage, topic: str, key: str, of_brokers: str) -> tuple[str | None, ConfigSource]:
-    """A config by the topic, else cluster-wide; unknown where single brokers have values of their own."""
-    own = image.config(TOPIC, topic, key)
-    if own is not None:
-        return own, ConfigSource.TOPIC
-    for (kind, resource), values in image.configs.items():
-        if kind == BROKER and resource and of_brokers in values:
+    def partitions(self, topic: str) -> Iterator[PartitionState]:
+        """The topic's partitions by number; none for an unknown topic."""
+        topic_id = self._image.names.get(topic)
+        if topic_id is None:
+            return
+        on_record = self._image.topics[topic_id]
+        nobody = () if self._keeps_elr else None
+        for number in sorted(on_record.partitions):
+            state = on_record.partitions[number]
+            yield replace(
+                state,
+                # Nobody keeps ELR while the feature is off; members from before still elect.
+                elr=state.elr or nobody,
+                last_known_elr=state.last_known_elr or nobody,
+                offline_replicas=self._offline.of(state, on_record),
+            )
+
+    def config(self, topic: str) -> TopicConfig:
+        """The election configs of a topic, as far as they are on record.
+
+        With ELR on, min.insync.replicas is always on record, for the cluster if not for the topic
+        (ConfigurationControlManager). Anything else that neither a topic nor a cluster-wide config sets is in the
+        nodes' files, or Kafka's default: unknown, since either is possible.
+        """
+        min_isr, min_isr_source = self._value(topic, MIN_ISR, MIN_ISR)
+        unclean, unclean_source = self._value(topic, UNCLEAN, UNCLEAN)
+        cleanup, _ = self._value(topic, CLEANUP, BROKERS_CLEANUP)
+        strategy, _ = self._value(topic, STRATEGY, STRATEGY)
+        number = None if min_isr is None else _number(min_isr)
+        return TopicConfig(
+            min_insync_replicas=number,
+            min_insync_replicas_source=ConfigSource.UNKNOWN if number is None else min_isr_source,
+            unclean_leader_election=None if unclean is None else unclean.strip().lower() == "true",
+            unclean_leader_election_source=unclean_source,
+            cleanup_policy=None if cleanup is None else tuple(filter(None, map(str.strip, cleanup.split(",")))),
+            recovery_strategy=strategy.lower() if strategy else None,
+            error=NOT_ON_RECORD if number is None else None,
+        )
+
+    def _value(self, topic: str, key: str, of_brokers: str) -> tuple[str | None, ConfigSource]:
+        """A config by the topic, else cluster-wide; unknown where single brokers have values of their own."""
+        own = self._image.config(TOPIC, topic, key)
+        if own is not None:
+            return own, ConfigSource.TOPIC
+        for_all = self._image.config(BROKER, "", of_brokers)
+        if for_all is None or of_brokers in self._of_single_brokers:
             return None, ConfigSource.UNKNOWN
-    for_all = image.config(BROKER, "", of_brokers)
-    return (None, ConfigSource.UNKNOWN) if for_all is None else (for_all, ConfigSource.CLUSTER_DEFAULT)
+        return for_all, ConfigSource.CLUSTER_DEFAULT
 
 
 def _number(text: str) -> int | None:
