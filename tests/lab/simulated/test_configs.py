@@ -17,7 +17,7 @@ from kelr.lab.simulated.handlers.forwarding import REQUEST_TIMEOUT_MS
 from kelr.lab.simulated.world import Denied, World
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.model import TopicPartition
-from tests.lab.simulated.asking import ask, later, name, world
+from tests.lab.simulated.asking import answered, ask, encoded_again, later, name, world
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 TOPIC, BROKER, LOGGER = 2, 4, 8
@@ -143,6 +143,31 @@ def test_an_unknown_kind_fails_the_whole_request() -> None:
 def test_every_version_tells_value_and_source(version: int) -> None:
     [result] = ask(world((1, 2, 3)), describe((TOPIC, "orders"), keys=[MIN_ISR, "nonsense"], version=version)).results
     assert [(one.name, one.value, one.config_source) for one in result.configs] == [(MIN_ISR, "2", OF_CLUSTER)]
+
+
+@pytest.mark.parametrize("keys", [None, [MIN_ISR], [MIN_ISR, "cleanup.policy"]])
+@pytest.mark.parametrize("version", range(1, 5))
+def test_topics_asked_for_together_have_the_configs_that_each_of_them_has_alone(
+    version: int, keys: Sequence[str] | None
+) -> None:
+    """What topics that set the same have behind their names is encoded once, and is kafka-python's encoding."""
+    cluster = world((1, 2, 3), topics=3, partitions=2)
+    own = (TOPIC, "topic-000001", [("retention.ms", SET, "5"), (MIN_ISR, SET, "1")])
+    brokers = (BROKER, "1", [("log.retention.ms", SET, "7")])
+    assert changed(cluster, own, brokers) == [("NONE", None), ("NONE", None)]
+    asked = [(TOPIC, "topic-000000"), (TOPIC, "topic-000001"), (BROKER, "1"), (TOPIC, "orders"), (TOPIC, "nope")]
+    asked += [(TOPIC, "topic-000002"), (TOPIC, "x" * 249), (TOPIC, "topic-000001")]
+    for node in (1, 2):
+        together = [resource for resource in asked if resource != (BROKER, "1") or node == 1]
+        question = describe(*together, keys=keys, version=version)
+        encoded = answered(cluster, question, node=node)
+        answer = ask(cluster, question, node=node)
+        assert encoded_again(answer, version) == encoded
+        alone = [ask(cluster, describe(one, keys=keys, version=version), node=node).results for one in together]
+        assert [result.to_dict() for result in answer.results] == [result.to_dict() for [result] in alone]
+        values = {one.resource_name: {entry.name: entry.value for entry in one.configs} for one in answer.results}
+        assert values["topic-000001"][MIN_ISR] == "1"
+        assert values["topic-000002"][MIN_ISR] == "2"
 
 
 def test_who_may_see_configs() -> None:

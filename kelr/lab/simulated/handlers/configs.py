@@ -21,8 +21,16 @@ from kelr.lab.simulated.handlers.alter_configs import alter_configs
 from kelr.lab.simulated.handlers.alter_configs import timed_out as alter_timed_out
 from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED
 from kelr.lab.simulated.handlers.authorized import TOPIC as TOPICS
+from kelr.lab.simulated.handlers.config_results import ConfigResults
 from kelr.lab.simulated.handlers.config_table import TYPES, Key
-from kelr.lab.simulated.handlers.config_values import Entry, Synonym, of_broker, of_every_broker, of_topic
+from kelr.lab.simulated.handlers.config_values import (
+    Entry,
+    Synonym,
+    of_broker,
+    of_every_broker,
+    of_topic,
+    topic_configs,
+)
 from kelr.lab.simulated.handlers.errors import Problem, RefusedError, words
 from kelr.lab.simulated.handlers.forwarding import forwarded
 from kelr.lab.simulated.handlers.partitions import wrong_name
@@ -36,16 +44,16 @@ _Result = DescribeConfigsResponse.DescribeConfigsResult
 _Entry = _Result.DescribeConfigsResourceResult
 
 
-def describe_configs(call: Call) -> Message:
-    """What topics, brokers and the cluster have for configs."""
-    asked = call.request.resources
+def describe_configs(call: Call) -> bytes:
+    """What topics, brokers and the cluster have for configs; encoded."""
+    asked, results = call.request.resources, ConfigResults(call.version)
     if any(resource.resource_type not in KNOWN for resource in asked):
         # One that Kafka does not know fails the whole request (DescribeConfigsRequest.getErrorResponse).
         problem = Problem("INVALID_REQUEST", words("INVALID_REQUEST"))
-        return _answer(call, (_failed(resource, problem) for resource in asked))
-    allowed = [_described(call, resource) for resource in asked if _allowed(call.world, resource)]
-    denied = [_denied(resource) for resource in asked if not _allowed(call.world, resource)]
-    return _answer(call, [*allowed, *denied])
+        return results.answer([results.encoded(_failed(resource, problem)) for resource in asked])
+    allowed = [_encoded(call, resource, results) for resource in asked if _allowed(call.world, resource)]
+    denied = [results.encoded(_denied(resource)) for resource in asked if not _allowed(call.world, resource)]
+    return results.answer([*allowed, *denied])
 
 
 def _allowed(world: World, resource: Message) -> bool:
@@ -59,11 +67,22 @@ def _denied(resource: Message) -> Message:
     return _failed(resource, Problem(error, words(error)))
 
 
-def _described(call: Call, resource: Message) -> Message:
+def _encoded(call: Call, resource: Message, results: ConfigResults) -> bytes:
+    kind, name = resource.resource_type, resource.resource_name
     try:
-        entries = list(_entries(call, resource.resource_type, resource.resource_name))
+        if kind != TOPIC:
+            return results.encoded(_described(call, resource, list(_entries(call, kind, name))))
+        _check_topic(call.world, name)
     except RefusedError as refused:
-        return _failed(resource, refused.problem)
+        return results.encoded(_failed(resource, refused.problem))
+    # Nothing but what a topic sets itself makes it another than the next one.
+    alike = frozenset(topic_configs(call.world, name).items()), frozenset(resource.configuration_keys or ())
+    return results.good(
+        kind, name, alike, lambda: _described(call, resource, list(of_topic(call.world, call.node, name)))
+    )
+
+
+def _described(call: Call, resource: Message, entries: Iterable[Entry]) -> Message:
     wanted = set(resource.configuration_keys or ())
     return _Result(
         error_code=0,
@@ -74,15 +93,16 @@ def _described(call: Call, resource: Message) -> Message:
     )
 
 
+def _check_topic(world: World, name: str) -> None:
+    wrong = wrong_name(name)
+    if wrong is not None:
+        raise RefusedError("INVALID_TOPIC_EXCEPTION", wrong)
+    if not world.partitions(name):
+        raise RefusedError("UNKNOWN_TOPIC_OR_PARTITION", "")
+
+
 def _entries(call: Call, kind: int, name: str) -> Iterable[Entry]:
     world = call.world
-    if kind == TOPIC:
-        wrong = wrong_name(name)
-        if wrong is not None:
-            raise RefusedError("INVALID_TOPIC_EXCEPTION", wrong)
-        if not world.partitions(name):
-            raise RefusedError("UNKNOWN_TOPIC_OR_PARTITION", "")
-        return of_topic(world, call.node, name)
     if kind in {CLIENT_METRICS, GROUP}:
         return ()
     if kind == BROKER and not name:
@@ -132,10 +152,6 @@ def _failed(resource: Message, problem: Problem) -> Message:
         resource_name=resource.resource_name,
         configs=[],
     )
-
-
-def _answer(call: Call, results: Iterable[Message]) -> Message:
-    return DescribeConfigsResponse(version=call.version, results=list(results))
 
 
 # ListConfigResources.
