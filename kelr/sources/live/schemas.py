@@ -2,6 +2,7 @@
 
 Loading it takes a tenth of a second, which is most of what a look at a small cluster takes. Its schema files are
 Kafka's own; the codec here reads the same files and gives values with the same names as kafka-python's messages have.
+The schemas of requests that kafka-python does not know are kelr's own (`kelr.messages.resources`).
 Names of files and fields are Kafka's, attributes are written in snake_case.
 
 Source: Kafka's message format, clients/src/main/resources/common/message/README.md; KIP-482 for flexible versions.
@@ -20,12 +21,15 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+import kelr.messages
+
 Decoder = Callable[[bytes, int], tuple[Any, int]]
 """Reads a value at a position; gives the value and the position behind it."""
 Encoder = Callable[[Any], bytes]
 Field = Mapping[str, Any]
 """A field of a schema file."""
 
+_BLOBS = frozenset({"bytes", "records"})
 _NUMBERS = {"bool": ">?", "int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "uint32": ">I", "int64": ">q"}
 
 
@@ -82,8 +86,11 @@ def element_decoder(name: str, version: int, array: str) -> Decoder:
 
 @cache
 def schema(name: str) -> Field:
-    """The schema of a message, from kafka-python's files."""
-    found: Field = json.loads(re.sub(r"(?m)^\s*//.*$", "", (_directory() / f"{name}.json").read_text("utf-8")))
+    """The schema of a message, from kafka-python's files, or kelr's where it has none."""
+    file = _directory() / f"{name}.json"
+    if not file.exists():
+        file = Path(kelr.messages.__path__[0]) / "resources" / f"{name}.json"
+    found: Field = json.loads(re.sub(r"(?m)^\s*//.*$", "", file.read_text("utf-8")))
     return found
 
 
@@ -186,16 +193,27 @@ class _Shape:
         return decode
 
     def struct_encoder(self, fields: list[Field]) -> Encoder:
-        # kelr sends no tagged field: their defaults are what it wants.
         plain = [
             (_attribute(field), self._encoder(field), _default(field))
             for field in self._present(fields)
             if "tag" not in field
         ]
-        tail = b"\x00" if self._flexible else b""
+        # Sent where they are given; the defaults are what kelr wants of the others.
+        tagged = sorted(
+            (int(field["tag"]), _attribute(field), self._encoder(field))
+            for field in self._present(fields)
+            if "tag" in field
+        )
+
+        def tail(values: Any) -> bytes:
+            if not self._flexible:
+                return b""
+            given = [(tag, write(values[name])) for tag, name, write in tagged if values.get(name) is not None]
+            parts = (uvarint_bytes(tag) + uvarint_bytes(len(data)) + data for tag, data in given)
+            return uvarint_bytes(len(given)) + b"".join(parts)
 
         def encode(values: Any) -> bytes:
-            return b"".join(write(values.get(name, default)) for name, write, default in plain) + tail
+            return b"".join(write(values.get(name, default)) for name, write, default in plain) + tail(values)
 
         return encode
 
@@ -215,6 +233,8 @@ class _Shape:
             return self._text_decoder(nullable=nullable)
         if kind == "uuid":
             return _decode_uuid
+        if kind in _BLOBS:
+            return self._bytes_decoder(nullable=nullable)
         number = struct.Struct(_NUMBERS[kind])
         return lambda data, at: (number.unpack_from(data, at)[0], at + number.size)
 
@@ -250,6 +270,13 @@ class _Shape:
                 return None, at
             found, at = taken(data, at, length)
             return found.decode("utf-8"), at
+
+        return decode
+
+    def _bytes_decoder(self, *, nullable: bool) -> Decoder:
+        def decode(data: bytes, at: int) -> tuple[Any, int]:
+            length, at = self._length(data, at, 4, nullable=nullable)
+            return (None, at) if length < 0 else taken(data, at, length)
 
         return decode
 
@@ -327,7 +354,7 @@ def _default(field: Field) -> Any:
     if kind.startswith("[]"):
         return []
     if kind in _NUMBERS:
-        return given in {True, "true"} if kind == "bool" else int(given or 0)
+        return given in {True, "true"} if kind == "bool" else int(str(given or 0), 0)
     return given or "" if kind == "string" else None
 
 
