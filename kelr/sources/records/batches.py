@@ -139,6 +139,8 @@ class StopKind(StrEnum):
     """What is there is no batch: an impossible length or an unknown magic."""
     CRC = "crc"
     """A batch whose bytes do not match its checksum."""
+    UNREADABLE = "unreadable"
+    """A batch whose records cannot be read, though its checksum holds: only who decodes records comes to it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,304 @@
+"""A record of the metadata log from its bytes, by the schemas of Kafka 4.0 to 4.3 (`kelr.messages.resources`).
+
+Kinds that say nothing of leaders are not looked into. Unknown kinds and newer versions are `NotUnderstood`.
+
+Source: MetadataRecordSerde and AbstractApiMessageSerde for the frame; the schemas (``common/metadata/*.json``) for what
+is inside; BrokerRegistrationFencingChange, BrokerRegistrationInControlledShutdownChange and ClusterDelta for what the
+numbers of BrokerRegistrationChangeRecord say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from kelr.replay import records as rec
+from kelr.sources.metadata_log.fields import Fields
+from kelr.sources.records.errors import UnreadableBatchError
+
+FRAME_VERSION = 1
+_NO_CHANGE_OF_LEADER = -2
+_RECOVERING = 1
+_FENCED: Mapping[int, bool | None] = {-1: False, 0: None, 1: True}
+_SHUTTING_DOWN: Mapping[int, bool | None] = {0: None, 1: True}
+
+
+def decode(value: bytes) -> rec.MetadataRecord:
+    """What the value of a record says.
+
+    Raises:
+        UnreadableBatchError: it does not hold what its kind and version say, or it is in a frame of another version.
+    """
+    fields = Fields(value)
+    frame = fields.unsigned()
+    if frame != FRAME_VERSION:
+        raise UnreadableBatchError(f"a record is in a frame of version {frame}; kelr knows {FRAME_VERSION}")
+    key, version = fields.unsigned(), fields.unsigned()
+    kind = KINDS.get(key)
+    if kind is None or version > kind.newest:
+        return rec.NotUnderstood(key, version, None if kind is None else kind.name)
+    if kind.read is None:
+        return kind.irrelevant
+    try:
+        record = kind.read(fields, version)
+        fields.finish()
+    except UnreadableBatchError as error:
+        raise UnreadableBatchError(f"{kind.name} of version {version}: {error}") from error
+    return record
+
+
+# Partitions and topics.
+
+
+def _partition_made(fields: Fields, version: int) -> rec.PartitionMade:
+    partition, topic_id = fields.number(4), fields.topic_id()
+    replicas, isr, removing, adding = fields.numbers(), fields.numbers(), fields.numbers(), fields.numbers()
+    leader, leader_epoch, partition_epoch = fields.number(4), fields.number(4), fields.number(4)
+    directories = fields.ids() if version >= 1 else ()
+    told = fields.tagged(_PARTITION_TAGS[version])
+    return rec.PartitionMade(
+        topic_id=topic_id,
+        partition=partition,
+        leader=leader,
+        leader_epoch=leader_epoch,
+        partition_epoch=partition_epoch,
+        replicas=replicas,
+        isr=isr,
+        adding=adding,
+        removing=removing,
+        elr=told.get(1),  # type: ignore[arg-type]  # by _PARTITION_TAGS
+        last_known_elr=told.get(2),  # type: ignore[arg-type]
+        recovering=told.get(0, 0) == _RECOVERING,
+        directories=directories,
+    )
+
+
+def _partition_changed(fields: Fields, version: int) -> rec.PartitionChanged:
+    partition, topic_id = fields.number(4), fields.topic_id()
+    told = fields.tagged(_CHANGE_TAGS[version])
+    leader, recovery = told.get(1, _NO_CHANGE_OF_LEADER), told.get(5, -1)
+    return rec.PartitionChanged(
+        topic_id=topic_id,
+        partition=partition,
+        leader=None if leader == _NO_CHANGE_OF_LEADER else leader,  # type: ignore[arg-type]  # by _CHANGE_TAGS
+        isr=told.get(0),  # type: ignore[arg-type]
+        replicas=told.get(2),  # type: ignore[arg-type]
+        adding=told.get(4),  # type: ignore[arg-type]
+        removing=told.get(3),  # type: ignore[arg-type]
+        elr=told.get(6),  # type: ignore[arg-type]
+        last_known_elr=told.get(7),  # type: ignore[arg-type]
+        recovering=None if recovery == -1 else recovery == _RECOVERING,
+        directories=told.get(8),  # type: ignore[arg-type]
+    )
+
+
+def _topic_made(fields: Fields, _version: int) -> rec.TopicMade:
+    record = rec.TopicMade(fields.text(), fields.topic_id())
+    fields.tagged()
+    return record
+
+
+def _topic_removed(fields: Fields, _version: int) -> rec.TopicRemoved:
+    record = rec.TopicRemoved(fields.topic_id())
+    fields.tagged()
+    return record
+
+
+def _elr_cleared(fields: Fields, _version: int) -> rec.ElrCleared:
+    record = rec.ElrCleared(fields.text() or None)
+    fields.tagged()
+    return record
+
+
+# Brokers and controllers.
+
+
+def _broker_registered(fields: Fields, version: int) -> rec.BrokerRegistered:
+    broker = fields.number(4)
+    if version >= 2:
+        fields.boolean()  # whether it moves over from ZooKeeper
+    incarnation, epoch = fields.topic_id(), fields.number(8)
+    endpoints, features = tuple(fields.array(_endpoint)), dict(fields.array(_feature))
+    rack, fenced = fields.nullable_text(), fields.boolean()
+    shutting_down = fields.boolean() if version >= 1 else False
+    told = fields.tagged(_REGISTRATION_TAGS[version])
+    return rec.BrokerRegistered(
+        broker=broker,
+        epoch=epoch,
+        incarnation=incarnation,
+        fenced=fenced,
+        in_controlled_shutdown=shutting_down,
+        rack=rack,
+        endpoints=endpoints,
+        features=features,
+        directories=told.get(0, ()),  # type: ignore[arg-type]  # by _REGISTRATION_TAGS
+    )
+
+
+def _endpoint(fields: Fields) -> rec.Endpoint:
+    endpoint = rec.Endpoint(fields.text(), fields.text(), fields.uint16())
+    fields.number(2)  # the security protocol
+    fields.tagged()
+    return endpoint
+
+
+def _feature(fields: Fields) -> tuple[str, int]:
+    name, _lowest, highest = fields.text(), fields.number(2), fields.number(2)
+    fields.tagged()
+    return name, highest
+
+
+def _broker_unregistered(fields: Fields, _version: int) -> rec.BrokerUnregistered:
+    record = rec.BrokerUnregistered(fields.number(4), fields.number(8))
+    fields.tagged()
+    return record
+
+
+def _broker_changed(fields: Fields, version: int) -> rec.BrokerChanged:
+    broker, epoch = fields.number(4), fields.number(8)
+    told = fields.tagged(_BROKER_TAGS[version])
+    fenced, shutting_down = told.get(0, 0), told.get(1, 0)
+    if fenced not in _FENCED or shutting_down not in _SHUTTING_DOWN:
+        raise UnreadableBatchError(
+            f"fenced is {fenced}, in controlled shutdown {shutting_down}: Kafka has no such value"
+        )
+    return rec.BrokerChanged(
+        broker=broker,
+        epoch=epoch,
+        fenced=_FENCED[fenced],  # type: ignore[index]  # by _BROKER_TAGS
+        in_controlled_shutdown=_SHUTTING_DOWN[shutting_down],  # type: ignore[index]
+        directories=told.get(2) or None,  # type: ignore[arg-type]  # an empty list, too, is no change
+    )
+
+
+def _broker_fenced(fields: Fields, _version: int) -> rec.BrokerChanged:
+    record = rec.BrokerChanged(fields.number(4), fields.number(8), fenced=True)
+    fields.tagged()
+    return record
+
+
+def _broker_unfenced(fields: Fields, _version: int) -> rec.BrokerChanged:
+    record = rec.BrokerChanged(fields.number(4), fields.number(8), fenced=False)
+    fields.tagged()
+    return record
+
+
+def _controller_registered(fields: Fields, _version: int) -> rec.ControllerRegistered:
+    record = rec.ControllerRegistered(fields.number(4), fields.topic_id())
+    fields.boolean()  # whether it could move a cluster over from ZooKeeper
+    fields.array(_endpoint)
+    fields.array(_feature)
+    fields.tagged()
+    return record
+
+
+# Everything else.
+
+
+def _config_set(fields: Fields, _version: int) -> rec.ConfigSet:
+    record = rec.ConfigSet(fields.number(1), fields.text(), fields.text(), fields.nullable_text())
+    fields.tagged()
+    return record
+
+
+def _feature_level(fields: Fields, _version: int) -> rec.FeatureLevel:
+    record = rec.FeatureLevel(fields.text(), fields.number(2))
+    fields.tagged()
+    return record
+
+
+def _transaction(kind: str) -> Callable[[Fields, int], rec.TransactionMark]:
+    mark = rec.TransactionMark(kind)
+
+    def read(fields: Fields, _version: int) -> rec.TransactionMark:
+        fields.tagged(_TRANSACTION_TAGS)
+        return mark
+
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of record: Kafka's name, the newest version that is known, and how it is read (None: not looked into)."""
+
+    name: str
+    newest: int
+    read: Callable[[Fields, int], rec.MetadataRecord] | None = None
+
+    @property
+    def irrelevant(self) -> rec.Irrelevant:
+        return _IRRELEVANT[self.name]
+
+
+_TRANSACTION_TAGS: dict[int, Callable[[Fields], object]] = {0: Fields.nullable_text}
+
+
+def _int8(fields: Fields) -> int:
+    return fields.number(1)
+
+
+def _int32(fields: Fields) -> int:
+    return fields.number(4)
+
+
+def _too_early(_fields: Fields) -> object:
+    # Kafka refuses it, too ("Tag 8 is not valid for version 0").
+    raise UnreadableBatchError("a tagged field that this version does not have")
+
+
+def _by_version(
+    since: Mapping[int, tuple[int, Callable[[Fields], object]]], newest: int
+) -> list[dict[int, Callable[[Fields], object]]]:
+    """For each version, how its tagged fields are read: tag to (first version, how)."""
+    return [
+        {tag: read if version >= first else _too_early for tag, (first, read) in since.items()}
+        for version in range(newest + 1)
+    ]
+
+
+_nullable = Fields.nullable_numbers
+_PARTITION_TAGS = _by_version({0: (0, _int8), 1: (2, _nullable), 2: (2, _nullable)}, 2)
+_CHANGE_TAGS = _by_version(
+    {
+        **dict.fromkeys((0, 2, 3, 4), (0, _nullable)),
+        1: (0, _int32),
+        5: (0, _int8),
+        **dict.fromkeys((6, 7), (2, _nullable)),
+        8: (1, Fields.nullable_ids),
+    },
+    2,
+)
+_REGISTRATION_TAGS = _by_version({0: (3, Fields.ids), 1: (4, Fields.nullable_ids)}, 4)
+_BROKER_TAGS = _by_version({0: (0, _int8), 1: (1, _int8), 2: (2, Fields.ids), 3: (3, Fields.nullable_ids)}, 3)
+
+KINDS: Mapping[int, Kind] = {
+    0: Kind("RegisterBrokerRecord", 4, _broker_registered),
+    1: Kind("UnregisterBrokerRecord", 0, _broker_unregistered),
+    2: Kind("TopicRecord", 0, _topic_made),
+    3: Kind("PartitionRecord", 2, _partition_made),
+    4: Kind("ConfigRecord", 0, _config_set),
+    5: Kind("PartitionChangeRecord", 2, _partition_changed),
+    7: Kind("FenceBrokerRecord", 0, _broker_fenced),
+    8: Kind("UnfenceBrokerRecord", 0, _broker_unfenced),
+    9: Kind("RemoveTopicRecord", 0, _topic_removed),
+    10: Kind("DelegationTokenRecord", 0),
+    11: Kind("UserScramCredentialRecord", 0),
+    12: Kind("FeatureLevelRecord", 0, _feature_level),
+    14: Kind("ClientQuotaRecord", 0),
+    15: Kind("ProducerIdsRecord", 0),
+    17: Kind("BrokerRegistrationChangeRecord", 3, _broker_changed),
+    18: Kind("AccessControlEntryRecord", 0),
+    19: Kind("RemoveAccessControlEntryRecord", 0),
+    20: Kind("NoOpRecord", 0),
+    21: Kind("ZkMigrationRecord", 0),
+    22: Kind("RemoveUserScramCredentialRecord", 0),
+    23: Kind("BeginTransactionRecord", 0, _transaction("begin")),
+    24: Kind("EndTransactionRecord", 0, _transaction("end")),
+    25: Kind("AbortTransactionRecord", 0, _transaction("abort")),
+    26: Kind("RemoveDelegationTokenRecord", 0),
+    27: Kind("RegisterControllerRecord", 0, _controller_registered),
+    28: Kind("ClearElrRecord", 0, _elr_cleared),
+}
+"""By API key: every kind of record of Kafka 4.0 to 4.3."""
+
+_IRRELEVANT = {kind.name: rec.Irrelevant(kind.name) for kind in KINDS.values() if kind.read is None}
