@@ -24,6 +24,14 @@ class ElectLeadersResponse(ApiMessage, load_json=_RESOURCES):  # type: ignore[ca
     """The answer to ElectLeaders v0 to v3."""
 
 
+class FetchSnapshotRequest(ApiMessage, load_json=_RESOURCES):  # type: ignore[call-arg,misc]
+    """FetchSnapshot v0 and v1."""
+
+
+class FetchSnapshotResponse(ApiMessage, load_json=_RESOURCES):  # type: ignore[call-arg,misc]
+    """The answer to FetchSnapshot v0 and v1."""
+
+
 @cache
 def replica_log_info(dialect: Dialect, api_key: int) -> tuple[Message, Message]:
     """The classes of GetReplicaLogInfo's request and response in a dialect, under the API key that was configured."""

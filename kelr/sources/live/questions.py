@@ -39,7 +39,10 @@ def for_kafka_python(question: Question) -> Message:
 
 def _classes() -> Mapping[str, Any]:
     from kafka.protocol.admin import cluster, configs, topics  # noqa: PLC0415 - takes its time to load
+    from kafka.protocol.consumer import FetchRequest  # noqa: PLC0415
     from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest  # noqa: PLC0415
+
+    from kelr.messages.classes import FetchSnapshotRequest  # noqa: PLC0415
 
     return {
         "ApiVersions": ApiVersionsRequest,
@@ -47,6 +50,8 @@ def _classes() -> Mapping[str, Any]:
         "DescribeConfigs": configs.DescribeConfigsRequest,
         "DescribeQuorum": cluster.DescribeQuorumRequest,
         "DescribeTopicPartitions": topics.DescribeTopicPartitionsRequest,
+        "Fetch": FetchRequest,
+        "FetchSnapshot": FetchSnapshotRequest,
         "ListPartitionReassignments": topics.ListPartitionReassignmentsRequest,
         "Metadata": MetadataRequest,
     }

@@ -294,6 +294,8 @@ class _Shape:
             return self._text
         if kind == "uuid":
             return lambda value: bytes(16) if value is None else value.bytes
+        if kind in _BLOBS:
+            return lambda value: self._counted(value, 4) + (value or b"")
         return struct.Struct(_NUMBERS[kind]).pack
 
     def _text(self, value: str | None) -> bytes:
