@@ -79,6 +79,11 @@ def read_meta_properties(directory: Path) -> MetaProperties | None:
         content = read_small(str(directory / META_PROPERTIES))
     except FileNotFoundError:
         return None
+    return meta_properties(content)
+
+
+def meta_properties(content: bytes) -> MetaProperties:
+    """What a meta.properties says. Raises GarbledError."""
     values = {}
     for line in content.decode(errors="replace").splitlines():
         name, equals, value = line.strip().partition("=")
