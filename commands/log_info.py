@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from kelr.commands.disk_logs import LogDirs, LogFiles, names_cluster, show_disk_logs, with_disks
 from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
 from kelr.commands.session import Session
 from kelr.commands.topic_errors import topics_failed
@@ -28,6 +32,8 @@ def log_info(
     targets: Targets = None,
     *,
     lineage: Lineage = False,
+    log_dir: LogDirs = None,
+    logs: LogFiles = None,
     topic: Topics = None,
     partition: Partitions = None,
     all_topic_partitions: AllPartitions = False,
@@ -38,27 +44,42 @@ def log_info(
     watermark that the replica knows. BEHIND counts the offsets of the best log
     that this one lacks. A broker that cannot be asked is said in its row.
 
+    --log-dir reads a dead broker's disk; nothing is written there, and no lock is
+    taken. Without a cluster it shows what the disk holds: all of it, or the named
+    partitions. With one, or with --snapshot, the disk stands in for its broker
+    where that does not answer, as a file from `recover collect` does with --logs.
+
     Examples:
       kelr log-info orders:1 -b kafka-1:9092
       kelr log-info orders --lineage -o wide
+      kelr log-info --log-dir /var/lib/kafka/data
+      kelr log-info orders:1 --log-dir /var/lib/kafka/data -b kafka-1:9092
     """
     selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
+    if log_dir and not logs and not names_cluster(session):
+        show_disk_logs(session, log_dir, selection, lineage=lineage)
+        return
     if selection.is_everything and not all_topic_partitions:
         raise UsageError(
             "log-info asks every replica, so it wants to know which partitions",
             next_step="name them: kelr log-info orders:1; --all-topic-partitions asks all",
         )
-    errors, shown = _show(session, selection, lineage)
+    errors, shown = _show(session, selection, lineage=lineage, directories=log_dir or (), files=logs or ())
     if errors:
         raise topics_failed(errors, some_worked=shown > 0)
 
 
-def _show(session: Session, selection: Selection, lineage: bool) -> tuple[list[TopicError], int]:
+def _show(
+    session: Session, selection: Selection, *, lineage: bool, directories: Sequence[Path], files: Sequence[Path]
+) -> tuple[list[TopicError], int]:
     from kelr.sources.log_pages import read_logs  # noqa: PLC0415 - not for --help
-    from kelr.view.describe import cluster_head, explain_command, note_errors  # noqa: PLC0415
+    from kelr.view.describe import cluster_head, note_errors  # noqa: PLC0415
+    from kelr.view.disk_logs import show_disks  # noqa: PLC0415
     from kelr.view.log_info import LogNotes, log_info_tail, log_info_view, log_rows  # noqa: PLC0415
 
-    source, output = session.source(), session.output
+    beside = with_disks(session, directories, files, selection)
+    output = session.output
+    source = beside.source
     errors: list[TopicError] = []
     notes = LogNotes()
     view = log_info_view(source.cluster(), lineage=lineage)
@@ -69,11 +90,26 @@ def _show(session: Session, selection: Selection, lineage: bool) -> tuple[list[T
                 listing.add(rows)
                 notes.add(rows)
                 errors.extend(page.topic_errors)
-        command = explain_command([str(target) for target in selection.targets], errors) if listing.rows else None
-        listing.finish(log_info_tail(errors, None if command is None else output.next_command(command)))
+        command = _next(selection, errors, directories) if listing.rows else None
+        following = None if command is None else output.next_command(command)
+        listing.finish(log_info_tail(errors, following, beside.warnings, beside.disks))
     if not output.format.is_document:
+        show_disks(output, (replace(disk, warnings=()) for disk in beside.disks))
+        for warning in beside.warnings:
+            output.note(warning)
         notes.show(output)
         note_errors(output, errors)
         if command is not None:
             output.next(command)
     return errors, listing.rows
+
+
+def _next(selection: Selection, errors: Sequence[TopicError], directories: Sequence[Path]) -> Sequence[str]:
+    """What explains these partitions: with disks that were read here, from a snapshot that they are in."""
+    from kelr.view.describe import explain_command  # noqa: PLC0415
+
+    explain = explain_command([str(target) for target in selection.targets], errors)
+    if not directories:
+        return explain
+    disks = [part for path in directories for part in ("--log-dir", str(path))]
+    return ["snapshot", "incident.kelr", *explain[1:], *disks]

@@ -48,9 +48,19 @@ def collect_live(session: Session, selection: Selection, out: Path, *, everythin
 
 
 def collect_disks(
-    session: Session, directories: Sequence[Path], selection: Selection, out: Path, *, overwrite: bool
+    session: Session,
+    directories: Sequence[Path],
+    selection: Selection,
+    out: Path,
+    *,
+    overwrite: bool,
+    following: Sequence[str] | None = None,
 ) -> None:
-    """Save what brokers' log directories on this machine hold; asks no cluster and changes nothing."""
+    """Save what brokers' log directories on this machine hold; asks no cluster and changes nothing.
+
+    Args:
+        following: the next command, after ``kelr``; a plan that counts the file where none is given.
+    """
     from kelr.sources.collected import Collection, collection_of_disk, save_collection  # noqa: PLC0415
     from kelr.sources.disk import read_brokers  # noqa: PLC0415
 
@@ -64,7 +74,7 @@ def collect_disks(
         )
     collections: list[Collection] = [collection_of_disk(disk) for disk in disks]
     save_collection(collections, out, overwrite=overwrite)
-    _show(session, collections, out, notes=())
+    _show(session, collections, out, notes=(), following=following)
 
 
 def merge_files(session: Session, files: Sequence[Path], out: Path, *, overwrite: bool) -> None:
@@ -90,7 +100,14 @@ def merge_files(session: Session, files: Sequence[Path], out: Path, *, overwrite
     _show(session, [whole], out, notes=merged.conflicts)
 
 
-def _show(session: Session, collections: Sequence[object], out: Path, *, notes: Sequence[str]) -> None:
+def _show(
+    session: Session,
+    collections: Sequence[object],
+    out: Path,
+    *,
+    notes: Sequence[str],
+    following: Sequence[str] | None = None,
+) -> None:
     from kelr.sources.collected import Collection  # noqa: PLC0415
 
     parts: list[Collected] = []
@@ -102,8 +119,8 @@ def _show(session: Session, collections: Sequence[object], out: Path, *, notes: 
             clean = all(directory.clean_shutdown is True for directory in disk.directories)
             warnings = (*([_LOCK_HELD] if disk.running else []), *disk.warnings)
             parts.append(Collected(disk.broker, len(answers) - silent, silent, clean, disk.running, warnings))
-    following = ("recover", "plan", "--logs", str(out), "--out", "plan.json")
-    show_collection(session.output, str(out), parts, notes=notes, following=following)
+    plan = ("recover", "plan", "--logs", str(out), "--out", "plan.json")
+    show_collection(session.output, str(out), parts, notes=notes, following=following or plan)
 
 
 def _unsafe(source: Source) -> list[TopicPartition]:

@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from kelr.commands.disk_logs import LogDirs, LogFiles, names_cluster, with_disks
 from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
 from kelr.commands.session import Session, now_ms
+from kelr.errors import UsageError
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="Where to save it; ends in .kelr by custom.")]
 NoLogs = Annotated[
@@ -24,6 +26,8 @@ def snapshot(
     targets: Targets = None,
     *,
     no_logs: NoLogs = False,
+    log_dir: LogDirs = None,
+    logs: LogFiles = None,
     overwrite: Overwrite = False,
     topic: Topics = None,
     partition: Partitions = None,
@@ -35,15 +39,30 @@ def snapshot(
     all partitions or of those that are named. Every command that looks takes the
     file with --snapshot. No secret is in it.
 
+    --log-dir reads a dead broker's disk as well; nothing is written there. Where no
+    cluster is named the file holds the disk alone, as `kelr recover collect` saves
+    it: bring it to a machine that reaches the cluster, and add it with --logs.
+
     Examples:
       kelr snapshot incident.kelr -b kafka-1:9092
       kelr explain --snapshot incident.kelr
+      kelr snapshot broker-3.kelr --log-dir /var/lib/kafka/data
+      kelr snapshot incident.kelr --logs broker-3.kelr -b kafka-1:9092
     """
     from kelr.sources.snapshot_file import save_snapshot  # noqa: PLC0415 - not for --help
     from kelr.view.saved import Saved, show_saved  # noqa: PLC0415
 
     selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
-    source = session.source()
+    if no_logs and (log_dir or logs):
+        raise UsageError("--no-logs leaves out what disks hold, too", next_step="leave one of them out")
+    if log_dir and not logs and not names_cluster(session):
+        from kelr.commands.recover_collect import collect_disks  # noqa: PLC0415 - only where it is asked for
+
+        following = ("snapshot", "incident.kelr", "--logs", str(file), "-b", "HOST:PORT")
+        collect_disks(session, log_dir, selection, file, overwrite=overwrite, following=following)
+        return
+    beside = with_disks(session, log_dir or (), logs or (), selection)
+    source = beside.source
     with session.progress("replicas' logs read") as progress:
         saved = save_snapshot(
             source,
@@ -55,4 +74,4 @@ def snapshot(
             overwrite=overwrite,
             progress=progress,
         )
-    show_saved(session.output, Saved(str(file), file.stat().st_size, saved, not no_logs))
+    show_saved(session.output, Saved(str(file), file.stat().st_size, saved, not no_logs), beside.warnings)

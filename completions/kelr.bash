@@ -85,10 +85,10 @@ _kelr() {
             choices="--leaderless --under-min-isr --at-min-isr --under-replicated --has-elr --has-last-known --offline --situation --broker --rack --exclude-internal --summary --check --limit --cursor --page-size -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr log-info")
-            choices="--lineage -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--lineage --log-dir --logs -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr snapshot")
-            choices="--no-logs --overwrite -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--no-logs --log-dir --logs --overwrite -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             [[ $current == -* ]] || { _kelr_files "$current"; return; }
             ;;
         "kelr explain")

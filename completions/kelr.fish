@@ -51,6 +51,8 @@ complete -c kelr -n '__fish_seen_subcommand_from describe' -l verbose -d 'Say on
 complete -c kelr -n '__fish_seen_subcommand_from describe' -l debug -d 'Show the traceback of an error.'
 complete -c kelr -n '__fish_seen_subcommand_from describe' -l help -d 'Show this message and exit.'
 complete -c kelr -n '__fish_seen_subcommand_from log-info' -l lineage -d 'Show every epoch of every log, and the offset where two logs part.'
+complete -c kelr -n '__fish_seen_subcommand_from log-info' -l log-dir -r -F -d 'A log directory of a broker that is down, on this machine. Can be repeated, also for several brokers.'
+complete -c kelr -n '__fish_seen_subcommand_from log-info' -l logs -r -F -d 'What was read from a disk elsewhere: a collection file. Can be repeated.'
 complete -c kelr -n '__fish_seen_subcommand_from log-info' -s b -l bootstrap-server -x -d 'Brokers to start from [env: KELR_BOOTSTRAP_SERVER].'
 complete -c kelr -n '__fish_seen_subcommand_from log-info' -l command-config -r -F -d 'Client properties (security.protocol, sasl.*, ssl.*) as Kafka'\''s own tools take them [env: KELR_COMMAND_CONFIG].'
 complete -c kelr -n '__fish_seen_subcommand_from log-info' -s c -l context -x -d 'A cluster named in contexts.toml [env: KELR_CONTEXT].'
@@ -64,6 +66,8 @@ complete -c kelr -n '__fish_seen_subcommand_from log-info' -l debug -d 'Show the
 complete -c kelr -n '__fish_seen_subcommand_from log-info' -l help -d 'Show this message and exit.'
 complete -c kelr -n '__fish_seen_subcommand_from snapshot' -F
 complete -c kelr -n '__fish_seen_subcommand_from snapshot' -l no-logs -d 'Leave out what the replicas'\'' logs hold: quicker, and explain knows less.'
+complete -c kelr -n '__fish_seen_subcommand_from snapshot' -l log-dir -r -F -d 'A log directory of a broker that is down, on this machine. Can be repeated, also for several brokers.'
+complete -c kelr -n '__fish_seen_subcommand_from snapshot' -l logs -r -F -d 'What was read from a disk elsewhere: a collection file. Can be repeated.'
 complete -c kelr -n '__fish_seen_subcommand_from snapshot' -l overwrite -d 'Replace the file if it exists.'
 complete -c kelr -n '__fish_seen_subcommand_from snapshot' -s b -l bootstrap-server -x -d 'Brokers to start from [env: KELR_BOOTSTRAP_SERVER].'
 complete -c kelr -n '__fish_seen_subcommand_from snapshot' -l command-config -r -F -d 'Client properties (security.protocol, sasl.*, ssl.*) as Kafka'\''s own tools take them [env: KELR_COMMAND_CONFIG].'

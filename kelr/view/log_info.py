@@ -9,6 +9,7 @@ from kelr.engine import KnownLogs, diverges_at, rank_logs, segments
 from kelr.model import Cluster, LogAnswer, NotHeard, PartitionState, ReplicaLog, TopicError
 from kelr.view.columns import Column, Json, Shown, View, datum
 from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL
+from kelr.view.disk_logs import DISKS, NOTES, ShownDisk, disks_document
 from kelr.view.output import Output
 from kelr.view.replicas import UNKNOWN, ReplicaMarks
 from kelr.view.styled import Style, Text, plain, styled
@@ -67,7 +68,7 @@ def log_rows(state: PartitionState, answers: Sequence[LogAnswer]) -> Iterator[Lo
 def log_info_view(cluster: Cluster, *, lineage: bool = False) -> View[LogRow]:
     """The columns of `log-info`; with `lineage`, people see every log's epochs and where it parts from the best."""
     columns = (*_facts(cluster), *_log_facts(), *_people_columns(cluster), *(_lineage_columns() if lineage else ()))
-    return View(KIND, columns, head=CLUSTER_HEAD, tail=ERRORS_TAIL)
+    return View(KIND, columns, head=CLUSTER_HEAD, tail=(*ERRORS_TAIL, NOTES, DISKS))
 
 
 class LogNotes:
@@ -101,11 +102,15 @@ _NO_EPOCHS = "a log whose epochs are not known (LEARNT BY says why) cannot be co
 _NO_LINEAGE = "logs that end in different epochs are compared by all their epochs, and those are not known here"
 
 
-def log_info_tail(errors: Sequence[TopicError], command: str | None) -> dict[str, Json]:
+def log_info_tail(
+    errors: Sequence[TopicError], command: str | None, notes: Sequence[str] = (), disks: Sequence[ShownDisk] = ()
+) -> dict[str, Json]:
     """What the document says after its items."""
     return {
         "errors": [{"topic": error.topic, "error": error.error, "detail": error.detail} for error in errors],
         "next": command,
+        "notes": list(notes),
+        "disks": disks_document(disks),
     }
 
 

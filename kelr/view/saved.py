@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kelr.view.columns import Column, Fact, View
+from kelr.view.disk_logs import NOTES
 from kelr.view.output import Output
 from kelr.view.styled import Style, plain, styled
 
@@ -46,15 +48,17 @@ def saved_view() -> View[Saved]:
                 about="The file's size in bytes.",
             ),
         ),
-        tail=(Fact("next", "string?", "The command to type next."),),
+        tail=(NOTES, Fact("next", "string?", "The command to type next.")),
     )
 
 
-def show_saved(output: Output, saved: Saved) -> None:
-    """Show what was saved, and the command that reads it."""
+def show_saved(output: Output, saved: Saved, notes: Sequence[str] = ()) -> None:
+    """Show what was saved, what to know of it, and the command that reads it."""
     command = shlex.join(["kelr", "explain", "--snapshot", saved.file])
     with output.listing(saved_view()) as listing:
         listing.add([saved])
-        listing.finish({"next": command})
+        listing.finish({"notes": list(notes), "next": command})
     if not output.format.is_document:
+        for note in notes:
+            output.note(note)
         output.note([*styled("  next:", Style.HEADING), *plain(f" {command}")])

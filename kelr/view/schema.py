@@ -28,6 +28,12 @@ def _log_info() -> Mapping[str, Json]:
     return document_schema(log_info_view(_NO_CLUSTER))
 
 
+def _disk_logs() -> Mapping[str, Json]:
+    from kelr.view.disk_logs import disk_logs_view  # noqa: PLC0415
+
+    return document_schema(disk_logs_view())
+
+
 def _explain() -> Mapping[str, Json]:
     from kelr.view.explain import explain_view  # noqa: PLC0415
     from kelr.view.explain_schema import explain_item_schema  # noqa: PLC0415
@@ -146,6 +152,7 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "describe": _describe,
     "describe-summary": _summary,
     "log-info": _log_info,
+    "disk-logs": _disk_logs,
     "explain": _explain,
     "explain-compare": _explain_compare,
     "rules": _rules,

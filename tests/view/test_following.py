@@ -13,7 +13,14 @@ LOGS = ("--logs", "broker-1.kelr")
 
 @pytest.mark.parametrize(
     "arguments",
-    [("explain", "orders:1"), ("elect", "orders:1"), ("recover", "plan"), ("recover", "apply", "plan.json")],
+    [
+        ("explain", "orders:1"),
+        ("elect", "orders:1"),
+        ("log-info", "orders:1"),
+        ("snapshot", "incident.kelr"),
+        ("recover", "plan"),
+        ("recover", "apply", "plan.json"),
+    ],
 )
 def test_commands_that_count_collections_are_given_them_again(arguments: tuple[str, ...]) -> None:
     assert whole_command(arguments, connection_flags=LIVE, log_flags=LOGS) == ("kelr", *arguments, *LOGS, *LIVE)
@@ -24,9 +31,7 @@ def test_a_command_that_names_its_collections_gets_no_others() -> None:
     assert whole_command(arguments, connection_flags=LIVE, log_flags=LOGS) == ("kelr", *arguments, *LIVE)
 
 
-@pytest.mark.parametrize(
-    "arguments", [("describe", "orders"), ("log-info", "orders:1"), ("recover", "verify", "plan.json")]
-)
+@pytest.mark.parametrize("arguments", [("describe", "orders"), ("recover", "verify", "plan.json")])
 def test_other_commands_are_not(arguments: tuple[str, ...]) -> None:
     assert whole_command(arguments, connection_flags=LIVE, log_flags=LOGS) == ("kelr", *arguments, *LIVE)
 
