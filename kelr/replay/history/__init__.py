@@ -1,0 +1,48 @@
+"""The history that a metadata log tells: what happened to partitions and brokers, and why; pure."""
+
+from kelr.replay.history.entries import (
+    BrokerEntry,
+    BrokerEvent,
+    Cause,
+    CauseKind,
+    Certainty,
+    ClusterEntry,
+    ClusterEvent,
+    ElectedAs,
+    Election,
+    Entry,
+    PartitionEntry,
+    PartitionsEntry,
+    ReassignmentStep,
+    Restart,
+)
+from kelr.replay.history.grouping import grouped
+from kelr.replay.history.interest import Interest
+from kelr.replay.history.spans import PartitionSummary, Span, Trouble
+from kelr.replay.history.telling import History
+from kelr.replay.history.window import Moment, Window
+
+__all__ = [
+    "BrokerEntry",
+    "BrokerEvent",
+    "Cause",
+    "CauseKind",
+    "Certainty",
+    "ClusterEntry",
+    "ClusterEvent",
+    "ElectedAs",
+    "Election",
+    "Entry",
+    "History",
+    "Interest",
+    "Moment",
+    "PartitionEntry",
+    "PartitionSummary",
+    "PartitionsEntry",
+    "ReassignmentStep",
+    "Restart",
+    "Span",
+    "Trouble",
+    "Window",
+    "grouped",
+]

@@ -1,0 +1,263 @@
+"""Which event each change of a partition belongs to: told by the order of the records in a batch.
+
+The controller writes the records of one event together, and may put several events into one batch (those of some
+25 ms). A broker's record closes the changes that it brought when the broker is fenced, registers, is unregistered or
+loses a directory, and opens them when the broker is unfenced or begins to shut down. A change belongs to such a record
+only where it is one that this event makes; everything else stands for itself (`single`).
+
+One thing cannot be told apart: a leader's report that takes a broker out of the ISR, in the same batch as the record
+that fences this broker, looks like a part of the fencing, and is told as one.
+
+Source: ReplicationControlManager (handleBrokerFenced, handleBrokerUnfenced, handleBrokerInControlledShutdown,
+handleBrokerShutdown, handleBrokerUnregistered, handleDirectoriesOffline), BatchAccumulator of Apache Kafka.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from kelr.model import PartitionState
+from kelr.replay import records as rec
+from kelr.replay.changes import BrokerMoved, Change, ConfigMoved, PartitionMoved, Restarted
+from kelr.replay.history.elections import elected_as, reassignment_step
+from kelr.replay.history.entries import Cause, CauseKind, Certainty, ElectedAs, Restart
+from kelr.replay.history.min_isr import MIN_ISR, unclean_allowed
+from kelr.replay.history.restarts import is_registration, restart_of, struck_from_elr
+from kelr.replay.history.single import REQUESTED, UNKNOWN, cause_alone
+from kelr.replay.image import TOPIC, MetadataImage
+
+FULL_BATCH = 10_000
+"""An event of more records goes on in the next batch (QuorumController.MAX_RECORDS_PER_BATCH)."""
+MOST_HELD = 200_000
+"""So many changes are kept until the record comes that explains them; beyond that their cause is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A change with its cause; None for what is no change of a partition."""
+
+    change: Change
+    cause: Cause | None = None
+    restart: Restart | None = None
+    """For a broker's registration."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """What the records of a batch say beside what they changed."""
+
+    of_checkpoint: bool
+    topics_made: frozenset[str]
+    directories_written: frozenset[tuple[str, int]]
+    doubtful: bool
+    """Something in it was not understood."""
+
+
+class Attribution:
+    """Takes the changes of one batch after the other, in the order of the log."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self._image = image
+        self._misfits = image.misfits
+        self._run: list[PartitionMoved] = []
+        """Changes since the last record of another kind, whose cause is open."""
+        self._opened: Cause | None = None
+        """The broker's record in front of them."""
+        self._in_elrs: Counter[int] = Counter()
+        self._min_isr_topics: set[str | None] = set()
+        self._batch = _Batch(False, frozenset(), frozenset(), False)
+
+    def take(self, batch: rec.RecordBatch, changes: Sequence[Change]) -> Iterator[Told]:
+        """The changes with their causes, in order; those of a full batch may come with the next one."""
+        self._batch = self._looked_at(batch)
+        self._min_isr_topics = set()
+        for change in changes:
+            self._count(change)
+            if isinstance(change, PartitionMoved) and change.by == "PartitionChangeRecord":
+                self._run.append(change)
+            else:
+                yield from self._other(change)
+        if len(batch.records) < FULL_BATCH:
+            yield from self.finish()
+        elif len(self._run) > MOST_HELD:
+            held, self._run = self._run, []
+            yield from (Told(change, UNKNOWN) for change in held)
+
+    def finish(self) -> Iterator[Told]:
+        """What is still open, where nothing more comes."""
+        yield from self._flushed()
+        self._opened = None
+
+    # Kinds of records.
+
+    def _other(self, change: Change) -> Iterator[Told]:
+        if isinstance(change, BrokerMoved):
+            yield from self._of_broker(change)
+            return
+        yield from self._flushed()
+        self._opened = None
+        if isinstance(change, PartitionMoved):
+            yield Told(change, self._of_whole(change))
+            return
+        if isinstance(change, ConfigMoved) and change.key == MIN_ISR:
+            self._min_isr_topics.add(change.resource if change.resource_type == TOPIC else None)
+        yield Told(change)
+
+    def _of_broker(self, change: BrokerMoved) -> Iterator[Told]:
+        cause = _cause_of(change)
+        if cause is None or self._batch.of_checkpoint or cause.kind in _OPENING:
+            yield from self._flushed()
+            yield Told(change)
+            self._opened = cause
+            return
+        belonging = _last_that_fit(self._run, cause)
+        ahead, mine = self._run[: len(self._run) - belonging], self._run[len(self._run) - belonging :]
+        self._run = ahead
+        yield from self._flushed()
+        restart = restart_of(change, mine, in_elrs=self._in_elrs[change.broker], image=self._image)
+        cause = self._sure(replace(cause, restart=restart))
+        yield from (Told(one, cause) for one in mine)
+        yield Told(change, restart=restart)
+        self._opened = None
+
+    def _of_whole(self, change: PartitionMoved) -> Cause:
+        if change.by == "RemoveTopicRecord":
+            return Cause(CauseKind.TOPIC_DELETED)
+        if change.by == "ClearElrRecord":
+            topic = None if change.before is None else change.before.topic
+            written = self._min_isr_topics & {topic, None}
+            detail = "for all topics" if written == {None} else None
+            return Cause(CauseKind.MIN_ISR_WRITTEN, Certainty.CERTAIN if written else Certainty.LIKELY, detail=detail)
+        if self._batch.of_checkpoint:
+            return Cause(CauseKind.AS_FOUND)
+        if change.before is not None or change.after is None:
+            return UNKNOWN
+        made = change.after.topic_id in self._batch.topics_made
+        return Cause(CauseKind.TOPIC_CREATED if made else CauseKind.PARTITIONS_ADDED)
+
+    # Runs.
+
+    def _flushed(self) -> Iterator[Told]:
+        run, self._run = self._run, []
+        fitting = self._opened
+        for change in run:
+            if fitting is not None and _fits(change, fitting):
+                yield Told(change, self._sure(self._opening(change, fitting)))
+            else:
+                fitting = None
+                yield Told(change, self._sure(self._alone(change)))
+
+    def _opening(self, change: PartitionMoved, cause: Cause) -> Cause:
+        """An unfencing lets the controller look at every partition without a leader, for any replica."""
+        before, after = change.before, change.after
+        if cause.kind is not CauseKind.BROKER_UNFENCED or before is None or after is None:
+            return cause
+        if elected_as(before, after) is ElectedAs.UNCLEAN:
+            allowed = unclean_allowed(self._image, after.topic)
+            if allowed is False:
+                return self._alone(change)
+            return cause if allowed else replace(cause, certainty=Certainty.LIKELY)
+        return cause if after.leader == cause.broker else replace(cause, certainty=Certainty.LIKELY)
+
+    def _alone(self, change: PartitionMoved) -> Cause:
+        before, after = change.before, change.after
+        if before is None or after is None:
+            return UNKNOWN
+        return cause_alone(
+            before,
+            after,
+            unclean_allowed=unclean_allowed(self._image, after.topic),
+            directories_written=(after.topic_id, after.partition) in self._batch.directories_written,
+        )
+
+    def _sure(self, cause: Cause) -> Cause:
+        sure = cause.certainty is Certainty.CERTAIN
+        return replace(cause, certainty=Certainty.LIKELY) if sure and self._batch.doubtful else cause
+
+    # Facts.
+
+    def _looked_at(self, batch: rec.RecordBatch) -> _Batch:
+        misfits, self._misfits = self._misfits, self._image.misfits
+        return _Batch(
+            of_checkpoint=batch.of_checkpoint,
+            topics_made=frozenset(one.topic_id for one in batch.records if isinstance(one, rec.TopicMade)),
+            directories_written=frozenset(
+                (one.topic_id, one.partition)
+                for one in batch.records
+                if isinstance(one, rec.PartitionChanged) and one.directories is not None and one.isr is None
+            ),
+            doubtful=misfits != self._misfits or any(isinstance(one, rec.NotUnderstood) for one in batch.records),
+        )
+
+    def _count(self, change: Change) -> None:
+        """Of how many ELRs each broker is a member."""
+        if isinstance(change, Restarted):
+            self._in_elrs.clear()
+        elif isinstance(change, PartitionMoved):
+            before = () if change.before is None else change.before.elr or ()
+            after = () if change.after is None else change.after.elr or ()
+            if before != after:
+                self._in_elrs.subtract(before)
+                self._in_elrs.update(after)
+
+
+_OPENING = frozenset({CauseKind.BROKER_UNFENCED, CauseKind.CONTROLLED_SHUTDOWN})
+
+
+def _cause_of(change: BrokerMoved) -> Cause | None:
+    """What a broker's record does to partitions, where it does anything."""
+    before, after = change.before, change.after
+    if after is None:
+        return Cause(CauseKind.BROKER_UNREGISTERED, broker=change.broker)
+    if is_registration(change) or before is None:
+        return Cause(CauseKind.BROKER_REGISTERED, broker=change.broker)
+    if before.fenced is not after.fenced:
+        kind = CauseKind.BROKER_FENCED if after.fenced else CauseKind.BROKER_UNFENCED
+    elif after.in_controlled_shutdown and not before.in_controlled_shutdown:
+        kind = CauseKind.CONTROLLED_SHUTDOWN
+    elif set(before.directories) - set(after.directories):
+        kind = CauseKind.DIRECTORY_FAILED
+    else:
+        return None
+    return Cause(kind, broker=change.broker)
+
+
+def _last_that_fit(run: Sequence[PartitionMoved], cause: Cause) -> int:
+    """How many changes at the end of a run are ones that this event makes."""
+    fitting = 0
+    for change in reversed(run):
+        if not _fits(change, cause):
+            break
+        fitting += 1
+    return fitting
+
+
+def _fits(change: PartitionMoved, cause: Cause) -> bool:
+    before, after, broker = change.before, change.after, cause.broker
+    if before is None or after is None or broker is None:
+        return False
+    if reassignment_step(before, after) in REQUESTED:
+        return False
+    if cause.kind is CauseKind.BROKER_UNFENCED:
+        return before.leader is None and after.leader is not None
+    if _left(broker, before, after):
+        return True
+    both = {CauseKind.BROKER_REGISTERED, CauseKind.BROKER_UNREGISTERED}
+    return cause.kind in both and broker in (before.elr or ()) and _elects_or_strikes(broker, before, after)
+
+
+def _elects_or_strikes(broker: int, before: PartitionState, after: PartitionState) -> bool:
+    return struck_from_elr(broker, before, after) or (before.leader is None and after.leader not in {None, broker})
+
+
+def _left(broker: int, before: PartitionState, after: PartitionState) -> bool:
+    """Whether a change is what the controller makes of a partition when a broker goes: out of the ISR with it, or no
+    leader any more where it was the last one and stays in the ISR (without ELR)."""
+    if broker not in before.isr:
+        return False
+    if broker in after.isr:
+        return before.leader == broker != after.leader and after.isr == before.isr == (broker,)
+    grown = set(after.isr) - set(before.isr)
+    return not grown or (after.leader != before.leader and after.isr == (after.leader,))

@@ -1,0 +1,45 @@
+"""Which replica was put first just before an election: the trace of a designation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kelr.model import PartitionState, TopicPartition
+from kelr.replay.history.entries import ReassignmentStep
+
+JUST_BEFORE_MS = 600_000
+"""An election so long after the replicas were reordered is taken to have nothing to do with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reordered:
+    first: int
+    original: tuple[int, ...]
+    at_ms: int
+
+
+class Reorders:
+    """Remembers reorders until somebody is elected by them, or the old order is restored."""
+
+    def __init__(self) -> None:
+        self._open: dict[TopicPartition, _Reordered] = {}
+
+    def put_first(self, after: PartitionState, at_ms: int) -> bool:
+        """Whether the replica that now leads was put first in the assignment just before."""
+        found = self._open.get(after.address)
+        return found is not None and found.first == after.leader and at_ms - found.at_ms <= JUST_BEFORE_MS
+
+    def moved(self, before: PartitionState, after: PartitionState, step: ReassignmentStep | None, at_ms: int) -> None:
+        """A partition changed."""
+        address = after.address
+        if step is ReassignmentStep.REORDERED:
+            known = self._open.pop(address, None)
+            original = before.replicas if known is None else known.original
+            if after.replicas != original and after.leader != after.replicas[0]:
+                self._open[address] = _Reordered(after.replicas[0], original, at_ms)
+        elif step is not None:
+            self._open.pop(address, None)
+        elif after.leader != before.leader and address in self._open:
+            # The order that is restored after the election puts nobody first.
+            known = self._open[address]
+            self._open[address] = _Reordered(-1, known.original, known.at_ms)

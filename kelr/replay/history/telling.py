@@ -1,0 +1,251 @@
+"""From the metadata log, batch by batch, to the entries of a history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from kelr.model import PartitionState, TopicPartition
+from kelr.replay.changes import (
+    At,
+    BrokerMoved,
+    ConfigMoved,
+    ControllerMoved,
+    FeatureMoved,
+    PartitionMoved,
+    Restarted,
+)
+from kelr.replay.history.attribution import Attribution, Told
+from kelr.replay.history.elections import elected_as, reassignment_step
+from kelr.replay.history.entries import (
+    BrokerEntry,
+    BrokerEvent,
+    Cause,
+    CauseKind,
+    Certainty,
+    ClusterEntry,
+    ClusterEvent,
+    ElectedAs,
+    Election,
+    Entry,
+    PartitionEntry,
+    Restart,
+)
+from kelr.replay.history.interest import Interest
+from kelr.replay.history.min_isr import MATTERS, MIN_ISR, effective_min_isr
+from kelr.replay.history.reorders import Reorders
+from kelr.replay.history.restarts import is_registration
+from kelr.replay.history.spans import PartitionSummary, Summaries
+from kelr.replay.history.window import Window
+from kelr.replay.image import BROKER, TOPIC, MetadataImage
+from kelr.replay.records import RecordBatch
+
+_AS_FOUND = Cause(CauseKind.AS_FOUND)
+_NOT_TOLD = Cause(CauseKind.NOT_TOLD, Certainty.UNKNOWN)
+
+
+class History:
+    """Replays a metadata log and tells what happened, in its order.
+
+    Only what is of interest is kept: the image of the cluster, and the last known state of partitions that were named.
+
+    Args:
+        keep_all: summarize every partition of interest, also those that were never in trouble.
+    """
+
+    def __init__(self, interest: Interest, window: Window, *, keep_all: bool = False) -> None:
+        self.image = MetadataImage()
+        self._attribution = Attribution(self.image)
+        self._interest, self._window = interest, window
+        self._summaries = Summaries(lambda topic: effective_min_isr(self.image, topic), keep_all=keep_all)
+        self._begun = False
+        self._last_leaders: dict[TopicPartition, int] = {}
+        """Of partitions without a leader: who led last."""
+        self._reorders = Reorders()
+        self._known: dict[TopicPartition, PartitionState] = {}
+        """Named partitions before a checkpoint that is being read."""
+        self._told_of: At | None = None
+
+    @property
+    def as_of(self) -> At | None:
+        """The last record that was looked at; None before the first."""
+        return self._told_of
+
+    def over(self, batch: RecordBatch) -> bool:
+        """Whether this batch, and all after it, lie behind the window."""
+        return self._window.over(batch)
+
+    def take(self, batch: RecordBatch) -> Iterator[Entry]:
+        """Take the next batch; what is to be told of it."""
+        if not batch.of_checkpoint:
+            yield from self._after_checkpoint(batch)
+            yield from self._begin(At(batch.base_offset, batch.epoch, batch.timestamp_ms))
+        self._before_checkpoint(batch)
+        changes = self.image.apply(batch)
+        for told in self._attribution.take(batch, changes):
+            yield from self._entries(told, of_checkpoint=batch.of_checkpoint)
+        if batch.records and not batch.of_checkpoint:
+            self._told_of = At(batch.next_offset - 1, batch.epoch, batch.timestamp_ms)
+
+    def finish(self) -> Iterator[Entry]:
+        """What is left to be told where the log ends."""
+        for told in self._attribution.finish():
+            yield from self._entries(told, of_checkpoint=False)
+        if not self._begun and self.image.at is not None and self._window.since is None:
+            yield from self._begin(self.image.at)
+
+    def summaries(self) -> Iterator[PartitionSummary]:
+        """What each partition went through, sorted by address."""
+        at = self._told_of or self.image.at
+        yield from self._summaries.close(0 if at is None else at.timestamp_ms)
+
+    # Beginnings.
+
+    def _begin(self, at: At) -> Iterator[Entry]:
+        """The first record of the window: what holds before it."""
+        if self._begun or not self._window.begun(at):
+            return
+        self._begun = True
+        if self.image.at is None:
+            return
+        for state in self._of_interest(self.image.partitions()):
+            self._summaries.begin(state, at.timestamp_ms)
+            entry = PartitionEntry(at, None, state, _AS_FOUND)
+            if self._interest.named and self._interest.wants(entry):
+                yield entry
+
+    def _before_checkpoint(self, batch: RecordBatch) -> None:
+        if batch.of_checkpoint and self._begun and not self._known:
+            self._known = {state.address: state for state in self._of_interest(self.image.partitions())}
+
+    def _after_checkpoint(self, batch: RecordBatch) -> Iterator[Entry]:
+        """What a checkpoint in the middle of the log shows to have happened since the log broke off."""
+        known, self._known = self._known, {}
+        at = At(batch.base_offset, batch.epoch, batch.timestamp_ms)
+        for address, before in sorted(known.items()):
+            after = self.image.partition(address)
+            if _visible(before, after):
+                yield from self._partition(PartitionEntry(at, before, after, _NOT_TOLD))
+
+    def _of_interest(self, states: Iterable[PartitionState]) -> Iterator[PartitionState]:
+        return (state for state in states if self._interest.partitions(state.address))
+
+    # Entries.
+
+    def _entries(self, told: Told, *, of_checkpoint: bool) -> Iterator[Entry]:
+        change = told.change
+        if isinstance(change, PartitionMoved):
+            if not of_checkpoint:
+                yield from self._of_partition(change, told.cause or Cause(CauseKind.UNKNOWN, Certainty.UNKNOWN))
+            elif change.after is not None and change.after.leader is None:
+                self._last_leaders.pop(change.after.address, None)
+            return
+        if isinstance(change, ConfigMoved):
+            self._config(change)
+        if not of_checkpoint or isinstance(change, Restarted):
+            entry = _other_entry(told)
+            if entry is not None and self._window.holds(entry.at) and self._wanted(entry):
+                yield entry
+
+    def _wanted(self, entry: BrokerEntry | ClusterEntry) -> bool:
+        return not self._interest.unclean_only and self._interest.wants(entry)
+
+    def _of_partition(self, change: PartitionMoved, cause: Cause) -> Iterator[Entry]:
+        state = change.after or change.before
+        if state is None or not self._interest.partitions(state.address) or not _visible(change.before, change.after):
+            return
+        entry = PartitionEntry(change.at, change.before, change.after, cause)
+        if change.before is not None and change.after is not None:
+            step = reassignment_step(change.before, change.after)
+            entry = replace(entry, reassignment=step, election=self._election(change, cause))
+            self._remember(change.before, change.after)
+            self._reorders.moved(change.before, change.after, step, change.at.timestamp_ms)
+        yield from self._partition(entry)
+
+    def _partition(self, entry: PartitionEntry) -> Iterator[Entry]:
+        if self._window.holds(entry.at):
+            self._summaries.moved(entry)
+            if self._interest.wants(entry):
+                yield entry
+
+    def _election(self, change: PartitionMoved, cause: Cause) -> Election | None:
+        before, after, at_ms = change.before, change.after, change.at.timestamp_ms
+        if before is None or after is None:
+            return None
+        struck = cause.broker if cause.restart is Restart.UNCLEAN else None
+        chosen = elected_as(before, after, struck=struck)
+        if chosen is None or after.leader is None:
+            return None
+        if cause.kind is CauseKind.PREFERRED_ELECTION:
+            chosen = ElectedAs.PREFERRED
+        last = self._last_leaders.get(after.address) if before.leader is None else before.leader
+        asked = cause.kind in {CauseKind.PREFERRED_ELECTION, CauseKind.ELECTION}
+        return Election(chosen, last, after.leader, asked and self._reorders.put_first(after, at_ms))
+
+    def _remember(self, before: PartitionState, after: PartitionState) -> None:
+        address = after.address
+        if before.leader is not None and after.leader is None:
+            self._last_leaders[address] = before.leader
+        elif after.leader is not None:
+            self._last_leaders.pop(address, None)
+
+    def _config(self, change: ConfigMoved) -> None:
+        if change.key != MIN_ISR or not self._begun or change.before == change.after:
+            return
+        topic = change.resource if change.resource_type == TOPIC else None
+        if topic is None and (change.resource_type != BROKER or change.resource):
+            return
+        topic_id = None if topic is None else self.image.names.get(topic)
+        if topic is None:
+            states: Iterable[PartitionState] = self.image.partitions()
+        else:
+            states = () if topic_id is None else self.image.topics[topic_id].partitions.values()
+        self._summaries.min_isr_changed(self._of_interest(states), change.at.timestamp_ms)
+
+
+def _visible(before: PartitionState | None, after: PartitionState | None) -> bool:
+    """Whether anything but the partition epoch changed; a record about log directories changes nothing else."""
+    if before is None or after is None:
+        return before is not after
+    return replace(before, partition_epoch=None) != replace(after, partition_epoch=None)
+
+
+def _other_entry(told: Told) -> BrokerEntry | ClusterEntry | None:
+    change = told.change
+    if isinstance(change, BrokerMoved):
+        event = _broker_event(change)
+        return (
+            None
+            if event is None
+            else BrokerEntry(change.at, change.broker, event, change.before, change.after, told.restart)
+        )
+    if isinstance(change, ControllerMoved):
+        return ClusterEntry(change.at, ClusterEvent.CONTROLLER, after=str(change.controller))
+    if isinstance(change, FeatureMoved):
+        return ClusterEntry(
+            change.at, ClusterEvent.FEATURE, change.name, before=str(change.before), after=str(change.after)
+        )
+    if isinstance(change, ConfigMoved):
+        return _config_entry(change)
+    return ClusterEntry(change.at, ClusterEvent.CHECKPOINT) if isinstance(change, Restarted) else None
+
+
+def _config_entry(change: ConfigMoved) -> ClusterEntry | None:
+    of_all = change.resource_type == BROKER and not change.resource
+    if change.key not in MATTERS or not (of_all or change.resource_type == TOPIC):
+        return None
+    topic = None if of_all else change.resource
+    return ClusterEntry(change.at, ClusterEvent.CONFIG, change.key, topic, change.before, change.after)
+
+
+def _broker_event(change: BrokerMoved) -> BrokerEvent | None:
+    before, after = change.before, change.after
+    if after is None:
+        return BrokerEvent.UNREGISTERED
+    if is_registration(change) or before is None:
+        return BrokerEvent.REGISTERED
+    if before.fenced is not after.fenced:
+        return BrokerEvent.FENCED if after.fenced else BrokerEvent.UNFENCED
+    if after.in_controlled_shutdown and not before.in_controlled_shutdown:
+        return BrokerEvent.SHUTDOWN_BEGUN
+    return BrokerEvent.DIRECTORIES_CHANGED if set(before.directories) != set(after.directories) else None
