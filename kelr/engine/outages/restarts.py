@@ -1,0 +1,388 @@
+"""Restarting brokers one after the other: whether each step is safe, and an order in which all of them are.
+
+A restart is a controlled shutdown, a clean registration, and the return into every ISR before the next step. Nobody
+leads more than before in the end: leaderships go back only with a preferred election.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from kelr.controller import ControllerState, handle
+from kelr.controller import events as ev
+from kelr.engine.outages.case import OutageCase, Placed
+from kelr.engine.outages.fate import Fate, KnownCase
+from kelr.engine.outages.reading import Seen
+from kelr.engine.outages.standing import Standing
+from kelr.engine.what_if.assumptions import Assumption, Happening
+from kelr.model import BrokerStatus, Cluster, TopicPartition
+
+_EXAMPLES = 5
+
+
+class Keep(StrEnum):
+    """What every partition has to keep while one broker is down."""
+
+    MIN_ISR = "min-isr"
+    """A leader, and as many in sync as min ISR asks for: acks=all goes on."""
+    LEADER = "leader"
+    """A leader."""
+
+    @property
+    def forbids(self) -> Standing:
+        """What may not hold of any partition."""
+        least = Standing.LEADERLESS | Standing.MAY_LOSE
+        if self is Keep.LEADER:
+            return least
+        return least | Standing.UNDER_MIN_ISR | Standing.MIN_ISR_UNKNOWN
+
+
+class Action(StrEnum):
+    """What a step does to its broker."""
+
+    START = "start"
+    """It is down."""
+    RESTART = "restart"
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """Partitions that forbid a step, all for the same reason."""
+
+    standing: Standing
+    """What would hold of them while the broker is down, of that which may not."""
+    already: bool
+    """Whether that holds before the step, too."""
+    count: int
+    examples: tuple[TopicPartition, ...]
+    """The first of them."""
+    waits_for: tuple[int, ...]
+    """Replicas of the examples that are not in sync, whose return into the ISR would help."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestartStep:
+    """One broker's turn."""
+
+    broker: int
+    action: Action
+    rack: str | None
+    moves: int
+    """Partitions whose leader moves."""
+    last: int
+    """Partitions that one replica alone keeps, of several, while the broker is down."""
+    blocked: tuple[Blocked, ...]
+    """Why the step is not safe; empty where it is."""
+    reason: str
+    """Why it is its turn, in words."""
+
+    @property
+    def safe(self) -> bool:
+        return not self.blocked
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPlan:
+    """The steps in their order; those that are not safe come last in a plan that was looked for."""
+
+    steps: tuple[RestartStep, ...]
+    keep: Keep
+    partitions: int
+    unhealthy: tuple[Blocked, ...]
+    """Partitions that do not have now what every step is to keep."""
+
+    @property
+    def safe(self) -> bool:
+        return all(step.safe for step in self.steps)
+
+
+@dataclass
+class _Group:
+    """Partitions of one case on the same brokers."""
+
+    now: KnownCase
+    placed: Placed
+    count: int = 0
+    examples: list[TopicPartition] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Passed:
+    """What one step makes of a case."""
+
+    down: Standing
+    """How it stands while the broker is down."""
+    moves: bool
+    after: KnownCase
+    """The case once the broker is back and in sync."""
+
+
+class Restarts:
+    """Restarts of brokers, for the partitions that were added."""
+
+    def __init__(self, cluster: Cluster, keep: Keep) -> None:
+        self._cluster = cluster
+        self._keep = keep
+        self._groups: dict[tuple[int, tuple[int, ...]], _Group] = {}
+        self._known: dict[OutageCase, KnownCase] = {}
+        self._passed: dict[tuple[KnownCase, int, Action], _Passed] = {}
+        self.partitions = 0
+
+    def add(self, seen: Seen, count: int, examples: Iterable[TopicPartition] = ()) -> None:
+        """Count partitions of one case.
+
+        Args:
+            examples: some of them; the first few of each group are kept.
+        """
+        self.partitions += count
+        group = self._groups.get(seen.key)
+        if group is None:
+            group = self._groups[seen.key] = _Group(seen.known, seen.placed)
+        group.count += count
+        if len(group.examples) < _EXAMPLES:
+            group.examples.extend(examples)
+
+    def in_order(self, brokers: Sequence[int]) -> RestartPlan:
+        """The restart of these brokers, one after the other in this order, safe or not."""
+        unhealthy = self._unhealthy()
+        racing = _Race(self, brokers)
+        steps = []
+        for number, broker in enumerate(brokers):
+            steps.append(racing.step(broker, "as asked" if number == 0 else f"once {brokers[number - 1]} is in sync"))
+            racing.pass_(broker)
+        return RestartPlan(tuple(steps), self._keep, self.partitions, unhealthy)
+
+    def safe_order(self, brokers: Sequence[int]) -> RestartPlan:
+        """An order in which as many of these brokers as possible can be restarted safely; the rest comes last.
+
+        Brokers that are down come first, then rack after rack, the active controller last: each step waits until the
+        broker before is in sync again, so that a rack is finished before the next is touched.
+        """
+        unhealthy = self._unhealthy()
+        racing = _Race(self, brokers)
+        left, steps = list(brokers), list[RestartStep]()
+        rack: str | None = None
+        while left:
+            ready = [broker for broker in left if racing.is_safe(broker)]
+            if not ready:
+                break
+            chosen = min(ready, key=lambda one: self._preference(one, rack, racing))
+            steps.append(racing.step(chosen, self._reason(chosen, rack, first=not steps)))
+            rack = self._rack(chosen)
+            racing.pass_(chosen)
+            left.remove(chosen)
+        steps += [racing.step(broker, "not safe as things stand") for broker in sorted(left)]
+        return RestartPlan(tuple(steps), self._keep, self.partitions, unhealthy)
+
+    # What a step does.
+
+    def passed(self, known: KnownCase, name: int, action: Action) -> _Passed:
+        """What the restart of one broker makes of a case."""
+        key = (known, name, action)
+        found = self._passed.get(key)
+        if found is None:
+            found = self._passed[key] = self._pass(known, name, action)
+        return found
+
+    def action_of(self, broker: int) -> Action:
+        """What is to be done with a broker."""
+        return Action.RESTART if self._cluster.status(broker) is BrokerStatus.LIVE else Action.START
+
+    def _pass(self, known: KnownCase, name: int, action: Action) -> _Passed:
+        case = known.case
+        if action is Action.START:
+            # Nobody knows whether it went cleanly: the worse is taken.
+            fate = known.fates((Assumption(Happening.RETURNS_UNCLEAN, broker=name),), at_once=False).worst
+            down = known.now | fate.then & Standing.MAY_LOSE
+            return _Passed(down, bool(fate.then & Standing.LEADER_MOVES), self._after(case, fate.state, name))
+        stop = Assumption(Happening.STOPS, broker=name)
+        gone = known.fates((stop,), at_once=False).worst
+        back = known.fates((stop, Assumption(Happening.RETURNS, broker=name)), at_once=False).worst
+        then = gone.then | back.then & Standing.MAY_LOSE
+        return _Passed(then, _moves(case, gone), self._after(case, back.state, name))
+
+    def _after(self, case: OutageCase, state: ControllerState, name: int) -> KnownCase:
+        """The case once the broker has caught up."""
+        state = caught_up(state, name)
+        partition = replace(state.partitions[case.address], leader_epoch=0, partition_epoch=None)
+        first = None if case.first is None else state.partitions[case.first.address]
+        statuses = tuple(
+            registered.status if (registered := state.brokers.get(one)) is not None else BrokerStatus.UNREGISTERED
+            for one in range(len(case.statuses))
+        )
+        return self._of(replace(case, state=partition, statuses=statuses, first=first))
+
+    def _of(self, case: OutageCase) -> KnownCase:
+        known = self._known.get(case)
+        if known is None:
+            known = self._known[case] = KnownCase(case)
+        return known
+
+    # Which comes next, and why.
+
+    def _rack(self, broker: int) -> str | None:
+        found = self._cluster.broker(broker)
+        return None if found is None else found.rack
+
+    def _preference(self, broker: int, rack: str | None, racing: _Race) -> tuple[object, ...]:
+        down = self.action_of(broker) is Action.START
+        own = self._rack(broker)
+        return (
+            not down,
+            broker == self._cluster.controller,
+            own != rack,
+            own or "",
+            racing.moves(broker),
+            broker,
+        )
+
+    def _reason(self, broker: int, rack: str | None, *, first: bool) -> str:
+        if self.action_of(broker) is Action.START:
+            return "it is down: what it holds is missing wherever another broker stops"
+        if broker == self._cluster.controller:
+            return "last: it is the active controller"
+        own = self._rack(broker)
+        if own is None:
+            return "leads fewest" if first else "next by leaders that move"
+        return f"begins rack {own}" if own != rack else f"goes on with rack {own}"
+
+    def _unhealthy(self) -> tuple[Blocked, ...]:
+        found: dict[tuple[Standing, bool], list[_Group]] = {}
+        for group in self._groups.values():
+            flags = group.now.now & self._keep.forbids
+            if flags:
+                found.setdefault((_first(flags), True), []).append(group)
+        return _blocked(found)
+
+    @property
+    def groups(self) -> Collection[_Group]:
+        return self._groups.values()
+
+    @property
+    def keep(self) -> Keep:
+        return self._keep
+
+    @property
+    def cluster(self) -> Cluster:
+        return self._cluster
+
+
+class _Race:
+    """The partitions as they are after the steps so far."""
+
+    def __init__(self, restarts: Restarts, brokers: Iterable[int]) -> None:
+        self._restarts = restarts
+        self._groups = [replace(group) for group in restarts.groups]
+        self._of: dict[int, list[int]] = {broker: [] for broker in brokers}
+        for index, group in enumerate(self._groups):
+            for broker in group.placed.brokers:
+                if broker in self._of:
+                    self._of[broker].append(index)
+        self._unsafe = [self._unsafe_names(group) for group in self._groups]
+        self._forbidding = {broker: 0 for broker in self._of}
+        self._moving = {broker: 0 for broker in self._of}
+        for index in range(len(self._groups)):
+            self._count(index, 1)
+
+    def is_safe(self, broker: int) -> bool:
+        return not self._forbidding[broker]
+
+    def moves(self, broker: int) -> int:
+        return self._moving[broker]
+
+    def step(self, broker: int, reason: str) -> RestartStep:
+        """The broker's step as it would be now."""
+        action, keep = self._restarts.action_of(broker), self._restarts.keep
+        found: dict[tuple[Standing, bool], list[_Group]] = {}
+        moves = last = 0
+        for index in self._of[broker]:
+            group = self._groups[index]
+            name = group.placed.brokers.index(broker)
+            passed = self._restarts.passed(group.now, name, action)
+            moves += group.count * passed.moves
+            last += group.count * bool(passed.down & Standing.LAST_REPLICA)
+            flags = _forbidden(group.now, passed, action, keep)
+            if flags:
+                worst = _first(flags)
+                found.setdefault((worst, bool(group.now.now & worst)), []).append(group)
+        known = self._restarts.cluster.broker(broker)
+        rack = None if known is None else known.rack
+        return RestartStep(broker, action, rack, moves, last, _blocked(found), reason)
+
+    def pass_(self, broker: int) -> None:
+        """The broker has had its turn, and is in sync again."""
+        action = self._restarts.action_of(broker)
+        for index in self._of[broker]:
+            group = self._groups[index]
+            name = group.placed.brokers.index(broker)
+            self._count(index, -1)
+            group.now = self._restarts.passed(group.now, name, action).after
+            self._unsafe[index] = self._unsafe_names(group)
+            self._count(index, 1)
+
+    def _unsafe_names(self, group: _Group) -> tuple[tuple[int, bool, bool], ...]:
+        """Of each broker in question: its id, whether the group forbids its restart, whether its leader moves."""
+        found = []
+        for name, broker in enumerate(group.placed.brokers):
+            if broker in self._of:
+                action = self._restarts.action_of(broker)
+                passed = self._restarts.passed(group.now, name, action)
+                forbids = bool(_forbidden(group.now, passed, action, self._restarts.keep))
+                found.append((broker, forbids, passed.moves))
+        return tuple(found)
+
+    def _count(self, index: int, sign: int) -> None:
+        count = sign * self._groups[index].count
+        for broker, forbids, moves in self._unsafe[index]:
+            self._forbidding[broker] += count * forbids
+            self._moving[broker] += count * moves
+
+
+def caught_up(state: ControllerState, broker: int) -> ControllerState:
+    """The records once a broker that is back has been let into every ISR by the leaders (AlterPartition)."""
+    for address, partition in sorted(state.partitions.items()):
+        leads = partition.leader is not None and state.active(partition.leader)
+        follows = broker in partition.replicas and broker not in partition.isr and state.active(broker)
+        if leads and follows and broker not in (partition.offline_replicas or ()) and partition.leader is not None:
+            isr = (*partition.isr, broker)
+            state = handle(state, ev.PartitionAltered(address, partition.leader, isr)).state
+    return state
+
+
+def _moves(case: OutageCase, gone: Fate) -> bool:
+    return bool(gone.then & Standing.LEADER_MOVES)
+
+
+def _forbidden(now: KnownCase, passed: _Passed, action: Action, keep: Keep) -> Standing:
+    """What forbids a step: what may not hold while the broker is down; to start one only a loss forbids."""
+    if action is Action.START:
+        return passed.down & Standing.MAY_LOSE
+    return passed.down & keep.forbids
+
+
+def _first(flags: Standing) -> Standing:
+    return max(flag for flag in Standing if flags & flag)
+
+
+def _blocked(found: Mapping[tuple[Standing, bool], Sequence[_Group]]) -> tuple[Blocked, ...]:
+    return tuple(
+        Blocked(
+            standing,
+            already,
+            sum(group.count for group in groups),
+            tuple(sorted(address for group in groups for address in group.examples)[:_EXAMPLES]),
+            tuple(sorted({broker for group in groups for broker in _not_in_sync(group)})),
+        )
+        for (standing, already), groups in sorted(found.items(), key=lambda one: (-one[0][0], one[0][1]))
+    )
+
+
+def _not_in_sync(group: _Group) -> Iterator[int]:
+    state = group.now.case.state
+    return (group.placed.brokers[name] for name in state.replicas if name >= 0 and name not in state.isr)
+
+
+Counting = Callable[[Seen, int], None]
+"""What takes cases with how many partitions have each."""

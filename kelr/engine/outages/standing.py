@@ -1,0 +1,85 @@
+"""How a partition stands, as flags that can be counted, and which of them are worse than others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import IntFlag
+
+from kelr.controller import ControllerState
+from kelr.model import PartitionState, TopicPartition
+
+
+class Standing(IntFlag):
+    """What holds for a partition at one moment, or has happened on the way to it; of two sets of flags the one with the
+    higher number is worse."""
+
+    MAY_LOSE = 1 << 9
+    """A replica was elected that nothing proves to hold all that was committed: uncleanly, as last known leader, or with
+    ELR off after an unclean restart."""
+    UNPROVEN = 1 << 8
+    """Nobody leads, and every replica that held all that was committed was killed or down before: whether their disks
+    still hold it, nobody can tell. One that comes back so leaves the ELR."""
+    LEADERLESS = 1 << 7
+    """Nobody leads, or a broker that is not live."""
+    ELR_ONLY = 1 << 6
+    """Nobody leads, the ISR is empty, and the ELR is not: only members of the ELR may lead cleanly."""
+    UNDER_MIN_ISR = 1 << 5
+    """It is led, and fewer are in sync than the effective min ISR: acks=all is refused."""
+    MIN_ISR_UNKNOWN = 1 << 4
+    """It is led, not all that min ISR could ask for are in sync, and min.insync.replicas is not known."""
+    LAST_REPLICA = 1 << 3
+    """It is led, and of several replicas one alone is in sync: the next failure stops it."""
+    LEADER_MOVES = 1 << 2
+    """Another live broker leads than before."""
+    CHANGED = 1 << 1
+    """Leader, ISR, ELR or LastKnownELR are others than before."""
+    DOUBTFUL = 1
+    """Something that is not known would decide (`Fate.doubts`)."""
+
+
+NOW = (
+    Standing.LEADERLESS
+    | Standing.ELR_ONLY
+    | Standing.UNPROVEN
+    | Standing.UNDER_MIN_ISR
+    | Standing.MIN_ISR_UNKNOWN
+    | Standing.LAST_REPLICA
+)
+"""The flags that tell of one moment alone."""
+
+
+def standing_of(state: ControllerState, partition: PartitionState, clean: Collection[int]) -> Standing:
+    """How a partition stands.
+
+    Args:
+        clean: the brokers that are down after a clean shutdown; of others that are down nothing is known.
+    """
+    if partition.leader is None or not state.active(partition.leader):
+        return _without_leader(state, partition, clean)
+    found = Standing(0)
+    in_sync = [replica for replica in partition.isr if state.active(replica)]
+    if partition.topic not in state.min_isr_unknown:
+        if len(partition.isr) < state.min_isr(partition.topic):
+            found |= Standing.UNDER_MIN_ISR
+    elif len(partition.isr) < most_in_sync(state, partition):
+        found |= Standing.MIN_ISR_UNKNOWN
+    if len(in_sync) == 1 and len(partition.replicas) > 1:
+        found |= Standing.LAST_REPLICA
+    return found
+
+
+def most_in_sync(state: ControllerState, partition: PartitionState) -> int:
+    """So many in sync are enough whatever min.insync.replicas is: the replica count of partition 0."""
+    first = state.partitions.get(TopicPartition(partition.topic, 0))
+    return state.first_partition_replicas.get(partition.topic, 0) if first is None else len(first.replicas)
+
+
+def _without_leader(state: ControllerState, partition: PartitionState, clean: Collection[int]) -> Standing:
+    found = Standing.LEADERLESS
+    if not partition.isr and partition.elr:
+        found |= Standing.ELR_ONLY
+    lost = partition.offline_replicas or ()
+    holders = [replica for replica in (*partition.isr, *(partition.elr or ())) if replica not in lost]
+    if not any(state.active(replica) or replica in clean for replica in holders):
+        found |= Standing.UNPROVEN
+    return found
