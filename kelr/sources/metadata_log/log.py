@@ -1,4 +1,4 @@
-"""The metadata log as whoever replays it asks for it, wherever it comes from."""
+"""The metadata log as whoever replays it asks for it, wherever it comes from; and the one that is read from files."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from kelr.replay.records import RecordBatch
+from kelr.errors import BadInputError
+from kelr.replay.records import LeaderChanged, NotUnderstood, RecordBatch
 from kelr.sources.base import Progress
+from kelr.sources.metadata_log.files import find_copies
+from kelr.sources.metadata_log.pieces import Checkpoint, Copy
+from kelr.sources.metadata_log.together import Gap, Together
+from kelr.sources.metadata_log.whole import checkpoint_batches, is_whole
 
 
 class MetadataLogReader(Protocol):
-    """One cluster's metadata log, read from its beginning or its newest checkpoint on: files, or a live controller."""
+    """One cluster's metadata log, read from its beginning or its oldest checkpoint on: files, or a live controller."""
 
     @property
     def name(self) -> str:
@@ -34,33 +39,167 @@ class MetadataLogReader(Protocol):
 
 
 class MetadataLog:
-    """The metadata log in files of one or more nodes of one cluster: a `MetadataLogReader`."""
+    """The metadata log in files of one or more nodes of one cluster: a `MetadataLogReader`.
+
+    It is read from its first record on, or from the oldest checkpoint that reaches as far back as the segments do.
+    Where records are missing, a checkpoint behind them stands in if there is one, and otherwise reading ends there.
+    """
+
+    def __init__(self, copies: Sequence[Copy], warnings: Sequence[str] = ()) -> None:
+        self._copies = tuple(copies)
+        self._found = tuple(warnings)
+        self._warnings = list(warnings)
+        self._segments = sorted(
+            (segment for copy in copies for segment in copy.segments), key=lambda segment: segment.base_offset
+        )
+        # The one for offset 0 is written when a node's disk is formatted, and tells of no cluster.
+        self._checkpoints = sorted(
+            (one for copy in copies for one in copy.checkpoints if one.end_offset), key=lambda one: one.end_offset
+        )
+        self._first = self._chosen_first()
+        self._found = tuple(self._warnings)
 
     @property
     def name(self) -> str:
-        raise NotImplementedError
+        nodes = self.nodes
+        if not nodes:
+            return f"metadata log in {', '.join(copy.place for copy in self._copies)}"
+        listed = f"nodes {', '.join(map(str, nodes[:-1]))} and {nodes[-1]}" if nodes[1:] else f"node {nodes[0]}"
+        return f"metadata log of {listed}"
 
     @property
     def cluster_id(self) -> str | None:
-        raise NotImplementedError
+        return next((copy.cluster_id for copy in self._copies if copy.cluster_id is not None), None)
 
     @property
     def nodes(self) -> tuple[int, ...]:
         """The nodes from whose disks the files are, where meta.properties told them; sorted."""
-        raise NotImplementedError
+        return tuple(sorted({copy.node for copy in self._copies if copy.node is not None}))
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The segments and checkpoints that are read, in order."""
-        raise NotImplementedError
+        """The segments and checkpoints that are read, in order, those of several nodes one beside the other."""
+        first = () if self._first is None else (self._first.name,)
+        return (*first, *(segment.name for segment in self._segments))
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all these files."""
+        first = 0 if self._first is None else self._first.bytes.size_bytes
+        return first + sum(segment.bytes.size_bytes for segment in self._segments)
 
     @property
     def warnings(self) -> Sequence[str]:
-        raise NotImplementedError
+        return self._warnings
 
     def batches(self, progress: Progress | None = None) -> Iterator[RecordBatch]:
-        """See `MetadataLogReader.batches`."""
-        raise NotImplementedError
+        """See `MetadataLogReader.batches`.
+
+        Raises:
+            BadInputError: a file cannot be read, is no metadata log's, or two of them are of different clusters.
+        """
+        self._warnings = list(self._found)
+        reading = _Progress(progress, self.size_bytes)
+        together = Together(self._copies, self._warn, reading.add)
+        voters: tuple[int, ...] = ()
+        offset, understood, unknown = 0, False, 0
+        for batch in self._run(together, reading):
+            for record in batch.records:
+                if type(record) is LeaderChanged:
+                    voters = record.voters
+                elif type(record) is NotUnderstood:
+                    unknown += 1
+                else:
+                    understood = True
+            if not understood and unknown:
+                raise self._not_one("it holds no record that a metadata log has")
+            offset = batch.next_offset if batch.checkpoint_end is None else batch.checkpoint_end
+            yield batch
+        self._warn_of_tail(voters, together.nodes_at(offset))
+
+    def _run(self, together: Together, reading: _Progress) -> Iterator[RecordBatch]:
+        offset = 0
+        checkpoint = self._first
+        while True:
+            if checkpoint is not None:
+                yield from checkpoint_batches(checkpoint, reading.add)
+                offset = checkpoint.end_offset
+            gap = yield from together.batches(offset)
+            offset = gap.offset
+            checkpoint = self._usable_after(offset)
+            if checkpoint is None:
+                self._warn_of_gap(gap)
+                return
+            self._warn(
+                f"records {offset} to {checkpoint.end_offset - 1} are missing; {checkpoint.name} stands in for them:"
+                " what happened in between is not known"
+            )
+
+    def _chosen_first(self) -> Checkpoint | None:
+        """The checkpoint to begin with; None where the segments begin with the first record.
+
+        Raises:
+            BadInputError: the segments begin later, and no whole checkpoint is at hand.
+        """
+        lowest = self._segments[0].base_offset if self._segments else None
+        if lowest == 0:
+            return None
+        usable = None if lowest is None else self._usable_after(lowest - 1)
+        if usable is None:
+            # The newest one tells most: the log goes on there, or records are missing behind it.
+            usable = next((one for one in reversed(self._checkpoints) if self._is_usable(one)), None)
+        if usable is None:
+            begins = "no segment is there" if lowest is None else f"the segments begin at offset {lowest}"
+            raise BadInputError(
+                f"{self.name}: {begins}, and no whole checkpoint says what was before",
+                next_step="give the directory's *.checkpoint files too",
+            )
+        return usable
+
+    def _usable_after(self, offset: int) -> Checkpoint | None:
+        """The first whole checkpoint that reaches further than this offset."""
+        return next((one for one in self._checkpoints if one.end_offset > offset and self._is_usable(one)), None)
+
+    def _is_usable(self, checkpoint: Checkpoint) -> bool:
+        why_not = is_whole(checkpoint)
+        if why_not is None:
+            return True
+        text = f"{checkpoint.name} is not used: {why_not}"
+        if text not in self._warnings:
+            self._warn(text)
+        return False
+
+    def _warn(self, text: str) -> None:
+        self._warnings.append(text)
+
+    def _warn_of_gap(self, gap: Gap) -> None:
+        if gap.next_offset is not None:
+            self._warn(
+                f"records {gap.offset} to {gap.next_offset - 1} are missing, and no checkpoint stands in for them:"
+                f" reading ends at offset {gap.offset}, and nothing of what came later is told"
+            )
+
+    def _warn_of_tail(self, voters: tuple[int, ...], nodes: frozenset[int]) -> None:
+        majority = len(voters) // 2 + 1
+        if len(voters) > 1 and len(nodes & set(voters)) < majority:
+            listed = ", ".join(map(str, voters))
+            self._warn(
+                f"the quorum has voters {listed}: its last records are committed once {majority} of them have them,"
+                f" and what is read here does not show that they have"
+            )
+
+    def _not_one(self, why: str) -> BadInputError:
+        return BadInputError(f"{self.name} is no metadata log: {why}", next_step="give __cluster_metadata-0 of a node")
+
+
+class _Progress:
+    def __init__(self, told: Progress | None, total: int) -> None:
+        self._told, self._total, self._done = told, total, 0
+
+    def add(self, size_bytes: int) -> None:
+        self._done += size_bytes
+        if self._told is not None:
+            self._told(min(self._done, self._total), self._total)
 
 
 def open_metadata_log(paths: Sequence[Path]) -> MetadataLog:
@@ -70,4 +209,5 @@ def open_metadata_log(paths: Sequence[Path]) -> MetadataLog:
         BadInputError: nothing there is a metadata log, or it cannot be read.
         UsageError: the files are of different clusters.
     """
-    raise NotImplementedError
+    found = find_copies(paths)
+    return MetadataLog(found.copies, found.warnings)
