@@ -1,4 +1,4 @@
-"""The requests by which a controller's metadata log is read. See docs/requests.md for why each, and the ACL it needs."""
+"""The requests by which a controller's metadata log is read. See docs/requests.md for why each, and its ACL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOPIC = "__cluster_metadata"
 TOPIC_ID = UUID(int=1)
 """Uuid.METADATA_TOPIC_ID."""
 ANSWER_BYTES = 8 * 1024 * 1024
-"""Asked of one answer; a controller sends no more of the log than this either (KafkaRaftClient.MAX_FETCH_SIZE_BYTES)."""
+"""Asked of one answer; a controller sends no more of the log either (KafkaRaftClient.MAX_FETCH_SIZE_BYTES)."""
 _BY_ID = 13
 """Controllers take topics by their ids alone (KafkaRaftClient.hasValidTopicPartition)."""
 _CONTROLLERS = 2
