@@ -16,13 +16,17 @@ class RecoveryQuorum:
     """
 
     members: tuple[int, ...]
-    """Replicas in ISR or ELR at that moment, in assignment order."""
+    """Replicas that held everything committed, in assignment order: the ISR at that moment, and whoever has come into
+    it since. A replica that was taken out of the assignment is none any more."""
     last_known_elr: tuple[int, ...]
-    """The KIP's LastKnownELR now: those members that have left ISR and ELR since, in assignment order."""
+    """The KIP's LastKnownELR now: those that have lost their place in ISR and ELR since the ISR was last at min ISR, in
+    assignment order."""
     restarted: tuple[int, ...]
-    """Those members that registered after an unclean shutdown since: their logs may lack a tail."""
+    """Those members that registered after an unclean shutdown since, or lost the log directory: their logs may lack a
+    tail. A member that Kafka keeps in neither ISR nor ELR counts with any registration, since the log does not
+    tell whether that was a clean one."""
     min_isr: int
-    """The effective min ISR at that moment."""
+    """The effective min ISR at that moment: so many replicas at least held each committed record."""
     since_offset: int
     """Offset of the record in the metadata log after which the high watermark could advance no more, or of the newest
     record of the partition where it still can."""
@@ -37,3 +41,7 @@ class RecoveryQuorum:
     doubt: str | None = None
     """Why no guarantee can stand on it, in words; None where one can. For example: the log begins after that moment, or
     an unclean election has thrown records away since."""
+    isr: tuple[int, ...] = ()
+    """The ISR where the replay ended."""
+    elr: tuple[int, ...] = ()
+    """The ELR that Kafka had where the replay ended."""
