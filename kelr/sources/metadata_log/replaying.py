@@ -1,0 +1,159 @@
+"""Replay of a metadata log to a moment, and what stands in the way of trusting the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from kelr.errors import BadInputError, UsageError
+from kelr.replay.changes import Change
+from kelr.replay.image import MetadataImage
+from kelr.replay.records import RecordBatch
+from kelr.sources.metadata_log.decoding import KINDS
+from kelr.sources.metadata_log.moments import Moment, time_text
+
+CRITICAL = frozenset(
+    {
+        "RegisterBrokerRecord",
+        "UnregisterBrokerRecord",
+        "TopicRecord",
+        "PartitionRecord",
+        "ConfigRecord",
+        "PartitionChangeRecord",
+        "FenceBrokerRecord",
+        "UnfenceBrokerRecord",
+        "RemoveTopicRecord",
+        "FeatureLevelRecord",
+        "BrokerRegistrationChangeRecord",
+        "BeginTransactionRecord",
+        "EndTransactionRecord",
+        "AbortTransactionRecord",
+        "ClearElrRecord",
+    }
+)
+"""Kinds of records without which nobody knows who leads: none of them is passed over because it is not understood."""
+
+_LATER = "give a later --at"
+_EARLIER = "give an earlier --at, or none: then it is the end"
+
+Observer = Callable[[RecordBatch, list[Change]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Where a replay ended."""
+
+    image: MetadataImage
+    next_offset: int
+    """All records of the log below this offset have been applied."""
+
+
+def replay(
+    batches: Iterable[RecordBatch], at: Moment | None = None, *, name: str, observer: Observer | None = None
+) -> Replayed:
+    """Apply batches up to a moment; all of them where none is given.
+
+    Args:
+        name: the log's, for errors.
+        observer: told of each batch that was applied and what it did.
+
+    Raises:
+        BadInputError: the log holds nothing.
+        UsageError: the moment is outside the log, or where records are missing.
+    """
+    replaying = _Replay(MetadataImage(), at or Moment(), name)
+    for batch in batches:
+        part = replaying.part(batch)
+        if part is not None:
+            changes = replaying.image.apply(part)
+            if observer is not None:
+                observer(part, changes)
+        if replaying.ended:
+            break
+    return replaying.result()
+
+
+class _Replay:
+    def __init__(self, image: MetadataImage, at: Moment, name: str) -> None:
+        self.image, self.at, self.name = image, at, name
+        self.first: tuple[int, int] | None = None
+        """Offset and time from which on the state is known."""
+        self.next_offset = 0
+        self.ended = False
+
+    def part(self, batch: RecordBatch) -> RecordBatch | None:
+        """What of the batch is to be applied; None and `ended` at the end."""
+        checkpoint = batch.checkpoint_end
+        start = batch.base_offset if checkpoint is None else checkpoint
+        if self.first is None:
+            self.first = (start, batch.timestamp_ms)
+        if self._is_later(batch, start):
+            self.ended = True
+            self._check_reached(start, batch.timestamp_ms)
+            return None
+        if checkpoint is None and self.at.offset is not None and batch.next_offset > self.at.offset:
+            batch = replace(batch, records=batch.records[: self.at.offset - batch.base_offset])
+        self.next_offset = batch.next_offset if checkpoint is None else checkpoint
+        return batch
+
+    def _is_later(self, batch: RecordBatch, start: int) -> bool:
+        if self.at.offset is not None:
+            return start > self.at.offset or (batch.checkpoint_end is None and start == self.at.offset)
+        return self.at.time_ms is not None and batch.timestamp_ms > self.at.time_ms
+
+    def _check_reached(self, start: int, time_ms: int) -> None:
+        """The batch that is not applied begins where the applied ones end; else nobody knows what was in between."""
+        assert self.first is not None
+        if self.image.at is None:
+            if start == 0:
+                raise UsageError(f"{self._wanted()} is before the first record of the {self.name}", next_step=_LATER)
+            begins = f"which begins at offset {self.first[0]}, {time_text(self.first[1])}"
+            raise UsageError(f"{self._wanted()} is before the {self.name}, {begins}", next_step=_LATER)
+        if self.next_offset in {start, self.at.offset}:
+            return
+        known = time_text(self.image.at.timestamp_ms)
+        raise UsageError(
+            f"{self._wanted()}: records {self.next_offset} to {start - 1} of the {self.name} are missing",
+            next_step=f"--at {self.next_offset} ({known}) and --at {start} ({time_text(time_ms)}) are known",
+        )
+
+    def result(self) -> Replayed:
+        at = self.image.at
+        if at is None:
+            raise BadInputError(f"{self.name}: it holds no record", next_step="give a copy that does")
+        if not self.ended and (
+            (self.at.offset is not None and self.at.offset > self.next_offset)
+            or (self.at.time_ms is not None and self.at.time_ms > at.timestamp_ms)
+        ):
+            ends = f"ends at offset {self.next_offset}, {time_text(at.timestamp_ms)}"
+            raise UsageError(f"{self._wanted()} is after the {self.name}, which {ends}", next_step=_EARLIER)
+        return Replayed(self.image, self.next_offset)
+
+    def _wanted(self) -> str:
+        return f"offset {self.at.offset}" if self.at.time_ms is None else time_text(self.at.time_ms)
+
+
+def check_understood(image: MetadataImage, *, name: str) -> list[str]:
+    """What weakens the state that was replayed, a sentence each.
+
+    Raises:
+        BadInputError: records are not understood without which nobody knows who leads.
+    """
+    warnings = []
+    for (key, version), count in sorted(image.not_understood.items()):
+        records = f"{count} record{'s' * (count != 1)}"
+        kind = KINDS.get(key)
+        if kind is not None and kind.name in CRITICAL:
+            raise BadInputError(
+                f"{name}: {records} of {kind.name} version {version}, which is newer than kelr knows: what they say of"
+                " leaders cannot be left out",
+                next_step="use a newer kelr",
+            )
+        what = f"an unknown kind (API key {key})" if kind is None else kind.name
+        warnings.append(f"{records} of {what}, version {version}, left out: kelr does not know what it says")
+    if image.misfits:
+        records = f"{image.misfits} record{'s' * (image.misfits != 1)}"
+        warnings.append(
+            f"{records} did not fit what the log said before, and were left out: states that they changed may be wrong"
+        )
+    return warnings

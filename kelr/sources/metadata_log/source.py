@@ -1,0 +1,140 @@
+"""A metadata log as a `Source`: the cluster as its controller had it at one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from kelr.errors import UsageError
+from kelr.model import (
+    Cluster,
+    LogAnswer,
+    NotHeard,
+    PartitionState,
+    Selection,
+    TopicConfig,
+    TopicPartition,
+    Unheard,
+)
+from kelr.replay.snapshots import Described, cluster_of_image, first_partition_replicas
+from kelr.sources.base import Page, Progress
+from kelr.sources.metadata_log.log import MetadataLogReader
+from kelr.sources.metadata_log.moments import Moment, time_text
+from kelr.sources.metadata_log.replaying import Observer, check_understood, replay
+from kelr.sources.paging import paginate
+
+NOT_IN_LOG = "not in the metadata log"
+NO_LOGS = "the metadata log says nothing of what replicas hold"
+
+
+class MetadataLogSource:
+    """The state at a moment of a metadata log, which is replayed once, when this is made.
+
+    What the replicas' logs hold is on no record: every answer about them is `NOT_ASKED`. Configs are those on record;
+    what the nodes' files say is unknown (`kelr.replay.snapshots`).
+
+    Args:
+        at: the moment; None for the end of the log.
+        progress: told of bytes read and bytes there.
+        observer: told of each batch as it is replayed.
+
+    Raises:
+        BadInputError: the log cannot be read, or holds records without which nobody knows who leads.
+        UsageError: the moment is outside the log.
+    """
+
+    def __init__(
+        self,
+        log: MetadataLogReader,
+        at: Moment | None = None,
+        *,
+        progress: Progress | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        replayed = replay(log.batches(progress), at, name=log.name, observer=observer)
+        image = replayed.image
+        assert image.at is not None
+        self._warnings = (*log.warnings, *check_understood(image, name=log.name))
+        self._image, self._described = image, Described(image)
+        self._cluster = cluster_of_image(image, cluster_id=log.cluster_id)
+        self._closed = False
+        self.next_offset = replayed.next_offset
+        """All records of lower offsets have been applied: ``--at`` with this offset gives this state."""
+        self._taken_at_ms = image.at.timestamp_ms
+        self._name = f"{log.name} at offset {self.next_offset}, {time_text(self._taken_at_ms)}"
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def taken_at_ms(self) -> int | None:
+        """When the last record that was applied was appended, in milliseconds since 1970 UTC."""
+        return self._taken_at_ms
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What was odd about the log, a sentence each."""
+        return self._warnings
+
+    def cluster(self) -> Cluster:
+        self._open()
+        return self._cluster
+
+    def pages(
+        self, selection: Selection, *, page_size: int | None = None, start: TopicPartition | None = None
+    ) -> Iterator[Page]:
+        self._open()
+        names = [
+            name
+            for name in sorted(self._image.names)
+            if selection.matches_topic(name) and (start is None or name >= start.topic)
+        ]
+        return paginate(
+            (state for name in names for state in self._described.partitions(name)),
+            selection,
+            first_replicas=first_partition_replicas(self._image, names),
+            page_size=page_size,
+            start=start,
+            where=f"the {self._name}",
+        )
+
+    def topic_configs(self, topics: Collection[str]) -> Mapping[str, TopicConfig]:
+        self._open()
+        known = self._image.names
+        return {
+            topic: self._described.config(topic) if topic in known else TopicConfig(error=NOT_IN_LOG)
+            for topic in sorted(topics)
+        }
+
+    def replica_logs(
+        self, partitions: Sequence[PartitionState], *, lineage: bool = False, progress: Progress | None = None
+    ) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
+        """Nothing is known of them: `NOT_ASKED` for each replica."""
+        del lineage
+        self._open()
+        if progress is not None:
+            progress(len(partitions), len(partitions))
+        return {
+            partition.address: tuple(NotHeard(replica, Unheard.NOT_ASKED, NO_LOGS) for replica in partition.replicas)
+            for partition in partitions
+        }
+
+    def forget(self) -> None:
+        """The log is replayed once: it says what was."""
+
+    def close(self) -> None:
+        self._closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _open(self) -> None:
+        if self._closed:
+            raise UsageError(f"source {self._name!r} is closed")
