@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from kelr.errors import BadInputError, UsageError
 from kelr.model import EpochEnd, NotHeard, ReplicaLog, TopicPartition, Unheard, select
-from kelr.sources.disk import DiskCollection, open_partition, read_brokers, read_log_directories, reading
+from kelr.sources.disk import DiskCollection, many, open_partition, read_brokers, read_log_directories
 from kelr.sources.disk.epochs import EpochCache
 from kelr.sources.disk.files import GarbledError, read_leader_epochs, read_meta_properties, read_offsets, read_topic_id
 from kelr.sources.disk.names import Kind, ReplicaName, replica_name, segment_base, stops_kafka
@@ -444,10 +444,14 @@ def _everything(root: Path) -> dict[str, tuple[int, int, int, bytes]]:
     return found
 
 
-@pytest.mark.parametrize("waits_s", [0, 1000])
-def test_progress_is_told_of_every_replica(disk: Disk, waits_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By several threads, and by one."""
-    monkeypatch.setattr(reading, "_WAITS_S", waits_s)
+@pytest.mark.parametrize(("waits_s", "for_processes"), [(0, 0), (1000, 10_000), (1000, 0)])
+def test_progress_is_told_of_every_replica(
+    disk: Disk, waits_s: float, for_processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By several threads, by one, and by several processes."""
+    monkeypatch.setattr(many, "WAITS_S", waits_s)
+    monkeypatch.setattr(many, "FOR_PROCESSES", for_processes)
+    monkeypatch.setattr(many, "cores", lambda: 2)
     for number in range(200):
         disk.filled(f"orders-{number}", runs=[Run(0, 1, 1)])
     told: list[tuple[int, int]] = []

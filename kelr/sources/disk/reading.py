@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from kelr.model import NotHeard, ReplicaLog, Selection, TopicPartition, Unheard
 from kelr.sources.base import Progress
 from kelr.sources.disk.collection import SOURCE, Counts, DiskCollection, DiskLog, LogDirectory, Unused
 from kelr.sources.disk.files import GarbledError, is_locked, read_clean_shutdown, read_meta_properties, read_offsets
+from kelr.sources.disk.many import Replica, read_replicas
 from kelr.sources.disk.names import (
     HIGH_WATERMARKS,
     LOG_STARTS,
@@ -24,23 +25,9 @@ from kelr.sources.disk.names import (
     replica_name,
     stops_kafka,
 )
-from kelr.sources.disk.partition import Checkpoints, Circumstances, PartitionDirectory
+from kelr.sources.disk.partition import Checkpoints, Circumstances
 
-_WORKERS = min(8, 2 * (os.cpu_count() or 1))
-"""More than there are cores: reading a cold disk is waiting."""
-_BATCH = 64
-"""Replicas that a worker reads at a time."""
-_WAITS_S = 0.001
-"""Seconds for one replica from which on the time goes into waiting for the disk, or into checksums: what lies in memory
-takes a tenth of it, and is read faster by one thread than by several that share the interpreter."""
 _SHOWN = 5
-
-
-@dataclass(frozen=True, slots=True)
-class _Replica:
-    path: str
-    address: TopicPartition
-    around: Circumstances
 
 
 @dataclass(slots=True)
@@ -48,7 +35,7 @@ class _Found:
     """What the log directories of one broker hold, before the logs are read."""
 
     directories: list[LogDirectory] = field(default_factory=list)
-    replicas: list[_Replica] = field(default_factory=list)
+    replicas: list[Replica] = field(default_factory=list)
     unused: list[Unused] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -248,7 +235,7 @@ def _list(
         if selection is not None and not selection.matches(one.address.topic, one.address.partition):
             continue
         if one.kind is Kind.CURRENT:
-            found.replicas.append(_Replica(at, one.address, around))
+            found.replicas.append(Replica(at, one.address, around))
         else:
             found.unused.append(Unused(one.address, one.kind, at))
 
@@ -296,45 +283,22 @@ def _offsets(
 
 
 def _read(
-    replicas: Sequence[_Replica], progress: Progress | None, clock_ms: Callable[[], int]
+    replicas: Sequence[Replica], progress: Progress | None, clock_ms: Callable[[], int]
 ) -> tuple[Mapping[TopicPartition, DiskLog], Sequence[str]]:
     """The logs by address, and what is to be said of replicas that are there twice."""
     logs: dict[TopicPartition, DiskLog] = {}
     twice: list[str] = []
-    for done, log in enumerate(_all(replicas, clock_ms), 1):
-        other = logs.get(log.address)
-        if other is not None:
-            twice.append(f"{log.address} is in two log directories, {other.directory} and {log.directory}")
-            log = _both(other, log)  # noqa: PLW2901 - neither of the two counts
-        logs[log.address] = log
-        if progress is not None:
-            progress(done, len(replicas))
+    # Closed at once, whatever ends this: processes may be at work.
+    with closing(read_replicas(replicas, clock_ms)) as found:
+        for done, log in enumerate(found, 1):
+            other = logs.get(log.address)
+            if other is not None:
+                twice.append(f"{log.address} is in two log directories, {other.directory} and {log.directory}")
+                log = _both(other, log)  # noqa: PLW2901 - neither of the two counts
+            logs[log.address] = log
+            if progress is not None:
+                progress(done, len(replicas))
     return {address: logs[address] for address in sorted(logs)}, twice
-
-
-def _all(replicas: Sequence[_Replica], clock_ms: Callable[[], int]) -> Iterator[DiskLog]:
-    """The logs in the order of the replicas; by several threads where the disk makes one wait."""
-    parts = [replicas[at : at + _BATCH] for at in range(0, len(replicas), _BATCH)]
-    began = time.perf_counter()
-    for replica in parts[0] if parts else ():
-        yield _log(replica, clock_ms)
-    if time.perf_counter() - began < _WAITS_S * _BATCH:
-        for part in parts[1:]:
-            yield from (_log(replica, clock_ms) for replica in part)
-        return
-    with ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="kelr-disk") as pool:
-        for logs in pool.map(lambda part: [_log(replica, clock_ms) for replica in part], parts[1:]):
-            yield from logs
-
-
-def _log(replica: _Replica, clock_ms: Callable[[], int]) -> DiskLog:
-    try:
-        return PartitionDirectory(replica.path, replica.address).read(replica.around, clock_ms())
-    except OSError as error:
-        detail = f"{SOURCE}: {error.filename or replica.path}: {error.strerror or error}"
-        why = Unheard.ERROR if isinstance(error, PermissionError) else Unheard.STORAGE_ERROR
-        answer = NotHeard(replica.around.broker, why, detail, clock_ms())
-        return DiskLog(replica.address, None, answer, replica.path)
 
 
 def _both(one: DiskLog, other: DiskLog) -> DiskLog:

@@ -1,0 +1,213 @@
+"""Reading replicas by several processes.
+
+Each worker is this interpreter, started anew: a fork would take along locks that threads of this process hold, and
+`multiprocessing` would run a caller's script again. It is told on its stdin what to read, and answers on its stdout,
+both in `marshal`, which one interpreter writes and reads fastest. What a worker that ends early has not told is read
+here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO, Any
+
+from kelr.model import EpochEnd, NotHeard, ReplicaLog, TopicPartition, Unheard
+from kelr.sources.disk.collection import SOURCE, DiskLog
+from kelr.sources.disk.many import Replica, read_replica
+from kelr.sources.disk.partition import Checkpoints, Circumstances
+
+_START = (
+    "import marshal, sys; sys.path[:] = marshal.load(sys.stdin.buffer);"
+    " from kelr.sources.disk.processes import work; work()"
+)
+_ENDS_S = 5.0
+
+Told = tuple[Any, ...]
+"""A replica to be read, or its log, as `marshal` takes it."""
+
+
+def by_processes(parts: Sequence[Sequence[Replica]], clock_ms: Callable[[], int], *, workers: int) -> Iterator[DiskLog]:
+    """The logs in the order of the replicas. All are said to be of the time when the workers began.
+
+    Args:
+        parts: a worker reads one of them after the other.
+    """
+    workers = min(workers, len(parts))
+    began_ms = clock_ms()
+    with contextlib.ExitStack() as stack:
+        running = [stack.enter_context(_Worker(parts[number::workers], began_ms)) for number in range(workers)]
+        for worker in running:
+            worker.begin()
+        for number, part in enumerate(parts):
+            told = running[number % workers].next()
+            if told is None or len(told) != len(part):
+                yield from (read_replica(replica, clock_ms) for replica in part)
+            else:
+                for replica, log in zip(part, told, strict=True):
+                    yield _log_of(replica, log, began_ms)
+
+
+class _Worker:
+    """One process with its parts, ended when this is left."""
+
+    def __init__(self, parts: Sequence[Sequence[Replica]], began_ms: int) -> None:
+        self._parts = parts
+        self._began_ms = began_ms
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> _Worker:
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _START],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                # Ctrl-C is for the process that reads its answers.
+                start_new_session=True,
+            )
+        except (OSError, ValueError):
+            self._process = None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def begin(self) -> None:
+        """Tell it what to read; apart from its start, so that all start at once."""
+        if self._process is None:
+            return
+        try:
+            assert self._process.stdin is not None
+            with self._process.stdin as to:
+                marshal.dump(sys.path, to)
+                marshal.dump(_task(self._parts, self._began_ms), to)
+        except (OSError, ValueError):
+            self._end()
+
+    def next(self) -> Sequence[Told] | None:
+        """The logs of its next part; None where the worker has ended."""
+        if self._process is None:
+            return None
+        try:
+            assert self._process.stdout is not None
+            told: Sequence[Told] = marshal.load(self._process.stdout)
+        except (OSError, EOFError, ValueError, TypeError):
+            self._end()
+            return None
+        return told
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_ENDS_S)
+
+
+# In the worker.
+
+
+def work() -> None:
+    """Read what stdin names and tell stdout, part by part: what a worker does."""
+    # Who reads the answers has gone.
+    with contextlib.suppress(BrokenPipeError):
+        _work(sys.stdin.buffer, sys.stdout.buffer)
+
+
+def _work(told: IO[bytes], to: IO[bytes]) -> None:
+    places, parts, began_ms = marshal.load(told)
+    for part in parts:
+        logs = [_told_of(read_replica(_replica(places, one), lambda: began_ms)) for one in part]
+        marshal.dump(logs, to)
+        to.flush()
+
+
+# Both ways: replicas and logs as plain tuples.
+
+
+def _task(parts: Sequence[Sequence[Replica]], began_ms: int) -> Told:
+    """(what replicas have in common, the parts, the time)."""
+    places: dict[int, tuple[int, Told]] = {}
+    for part in parts:
+        for replica in part:
+            around = replica.around
+            if id(around) not in places:
+                places[id(around)] = len(places), _place(around)
+    told = [[_to_read(replica, places[id(replica.around)][0]) for replica in part] for part in parts]
+    return [place for _, place in places.values()], told, began_ms  # type: ignore[return-value]
+
+
+def _place(around: Circumstances) -> Told:
+    known = around.checkpoints
+    return (
+        around.broker,
+        around.clean_shutdown,
+        around.broker_epoch,
+        around.checksums,
+        around.lineage,
+        *(checkpoint is not None for checkpoint in (known.high_watermarks, known.log_starts, known.recovery_points)),
+    )
+
+
+def _to_read(replica: Replica, place: int) -> Told:
+    known, at = replica.around.checkpoints, replica.address
+    saved = (known.high_watermarks, known.log_starts, known.recovery_points)
+    return place, replica.path, at.topic, at.partition, *(None if one is None else one.get(at) for one in saved)
+
+
+def _replica(places: Sequence[Told], told: Told) -> Replica:
+    place, path, topic, partition, *saved = told
+    broker, clean, broker_epoch, checksums, lineage, *known = places[place]
+    at = TopicPartition(topic, partition)
+    offsets: list[Mapping[TopicPartition, int] | None] = [
+        None if not there else {} if offset is None else {at: offset}
+        for there, offset in zip(known, saved, strict=True)
+    ]
+    return Replica(path, at, Circumstances(broker, clean, broker_epoch, Checkpoints(*offsets), checksums, lineage))
+
+
+def _told_of(log: DiskLog) -> Told:
+    answer = log.answer
+    if isinstance(answer, NotHeard):
+        said: Told = (str(answer.reason), answer.detail)
+    else:
+        lineage = answer.lineage
+        said = (
+            answer.log_end,
+            answer.last_epoch,
+            answer.high_watermark,
+            answer.log_start,
+            None if lineage is None else tuple((one.epoch, one.end_offset) for one in lineage),
+            answer.broker_epoch,
+        )
+    return said, log.topic_id, log.notes, log.bytes_behind, log.newest_epoch, log.saved_high_watermark
+
+
+def _log_of(replica: Replica, told: Told, read_at_ms: int) -> DiskLog:
+    said, topic_id, notes, bytes_behind, newest_epoch, saved = told
+    broker = replica.around.broker
+    if len(said) == 2:
+        answer: ReplicaLog | NotHeard = NotHeard(broker, Unheard(said[0]), said[1], read_at_ms)
+    else:
+        log_end, last_epoch, high_watermark, log_start, lineage, broker_epoch = said
+        answer = ReplicaLog(
+            replica=broker,
+            log_end=log_end,
+            last_epoch=last_epoch,
+            high_watermark=high_watermark,
+            log_start=log_start,
+            lineage=None if lineage is None else tuple(EpochEnd(epoch, end) for epoch, end in lineage),
+            broker_epoch=broker_epoch,
+            source=SOURCE,
+            read_at_ms=read_at_ms,
+        )
+    return DiskLog(replica.address, topic_id, answer, replica.path, notes, bytes_behind, newest_epoch, saved)
