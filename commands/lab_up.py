@@ -64,6 +64,10 @@ def up(
             "--heap-mb", metavar="MIB", help="Java heap of each broker; 320 unless told.", rich_help_panel=REAL
         ),
     ] = None,
+    controllers: Annotated[
+        int | None,
+        typer.Option("--controllers", metavar="N", help="How many; 1 unless told.", rich_help_panel=REAL),
+    ] = None,
     simulated: Annotated[
         bool,
         typer.Option(
@@ -118,7 +122,7 @@ def up(
         typer.Option("--virtual-clock", help="Time stands still until `kelr lab advance`.", rich_help_panel=SIMULATED),
     ] = False,
 ) -> None:
-    """Start a cluster: one controller and some brokers, on free ports of 127.0.0.1.
+    """Start a cluster: a controller and some brokers, on free ports of 127.0.0.1.
 
     Real Kafka's jars are fetched once and verified. The lab outlives this
     shell; `kelr lab down` ends it.
@@ -130,7 +134,7 @@ def up(
       kelr lab up --simulated --from orders.kelr
       kelr lab up --simulated --brokers 30 --topics 10000 --partitions 100
     """
-    real = {"--kafka": kafka, "--no-elr": no_elr, "--heap-mb": heap_mb}
+    real = {"--kafka": kafka, "--no-elr": no_elr, "--heap-mb": heap_mb, "--controllers": controllers}
     rehearsed = {
         "--rules": rules,
         "--topics": topics,
@@ -163,8 +167,9 @@ def up(
         from kelr.lab import LabSpec  # noqa: PLC0415 - not for --help
         from kelr.lab.spec import NEWEST_KAFKA  # noqa: PLC0415
 
-        heap = 320 if heap_mb is None else heap_mb
-        _up_real(output, LabSpec(count, kafka or NEWEST_KAFKA, in_sync, zones, not no_elr, heap), directory)
+        heap, voters = 320 if heap_mb is None else heap_mb, 1 if controllers is None else controllers
+        layout = LabSpec(count, kafka or NEWEST_KAFKA, in_sync, zones, not no_elr, heap, voters)
+        _up_real(output, layout, directory)
 
 
 def _only(others: dict[str, Any], why: str) -> None:

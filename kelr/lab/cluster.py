@@ -17,10 +17,10 @@ from kelr.lab.any_lab import Report
 from kelr.lab.jars import Progress, cache_directory, obtain_jars
 from kelr.lab.java import Java, find_java
 from kelr.lab.locks import load_lock
-from kelr.lab.nodes import NodePaths, new_kafka_uuid, write_nodes
+from kelr.lab.nodes import HOST, NodePaths, new_kafka_uuid, write_nodes
 from kelr.lab.observed import Observed
 from kelr.lab.ports import free_ports
-from kelr.lab.spec import CONTROLLER_ID, LabSpec
+from kelr.lab.spec import LabSpec
 from kelr.lab.state import LabState, claim_directory, load_state, locked, node_name, save_state
 from kelr.lab.status import LabStatus, NodeStatus
 from kelr.lab.tail import CutTail, cut_log
@@ -71,7 +71,7 @@ class Lab(Observed):
             lab_id=new_kafka_uuid(),
             cluster_id=new_kafka_uuid(),
             spec=spec,
-            ports=free_ports((CONTROLLER_ID, *spec.broker_ids)),
+            ports=free_ports((*spec.controller_ids, *spec.broker_ids)),
             java=str(java.executable),
             jars=tuple(map(str, jars)),
             archive=str(archive.archive_file(cache_directory(), lock, java)),
@@ -124,6 +124,16 @@ class Lab(Observed):
         return self.spec.broker_ids
 
     @property
+    def controllers(self) -> tuple[int, ...]:
+        """Ids of the controllers, 100 and on."""
+        return self.spec.controller_ids
+
+    @property
+    def bootstrap_controllers(self) -> str:
+        """All controllers, comma separated, running or not."""
+        return self._state.bootstrap_controllers
+
+    @property
     def racks(self) -> Mapping[int, str]:
         return self.spec.rack_of
 
@@ -156,15 +166,24 @@ class Lab(Observed):
             raise LabError(f"broker {broker} did not shut down in {timeout_s:.0f} s", next_step="kill it instead")
 
     def halt(self) -> None:
-        """SIGKILL every node, the controller too; their files stay as they are."""
-        processes.end(
-            [found for node in (CONTROLLER_ID, *self.brokers) if (found := self._process(node))], ask_first_s=0
-        )
+        """SIGKILL every node, the controllers too; their files stay as they are."""
+        processes.end([found for node in self._nodes if (found := self._process(node))], ask_first_s=0)
 
     def start_controller(self) -> None:
-        """Start the controller after `halt`; the brokers that are started next wait for it by themselves."""
-        if self._process(CONTROLLER_ID) is None:
-            self._spawn(CONTROLLER_ID)
+        """Start the controllers after `halt`; the brokers that are started next wait for them by themselves."""
+        for node in self.controllers:
+            if self._process(node) is None:
+                self._spawn(node)
+
+    def kill_controller(self, node: int) -> None:
+        """SIGKILL one controller. Waits for the process's end.
+
+        Raises:
+            LabError: the lab has no such controller.
+        """
+        if node not in self.controllers:
+            raise LabError(f"the lab has no controller {node}", next_step=f"one of {self.controllers}")
+        processes.end(processes.all_of(self._state.lab_id, node), ask_first_s=0)
 
     def notice(self, *brokers: int) -> None:
         """The controller notices by itself that brokers are gone, when their sessions have expired."""
@@ -214,7 +233,7 @@ class Lab(Observed):
         Raises:
             LabError: a broker does not come back.
         """
-        for node in (CONTROLLER_ID, *self.brokers):
+        for node in self._nodes:
             disk.clear_obstacle(self.data_directory(node))
             if self._process(node) is None:
                 self._spawn(node)
@@ -255,7 +274,7 @@ class Lab(Observed):
         # As the first broker that answers has it.
         fenced = next(filter(None, views), {})
         nodes = []
-        for node in (CONTROLLER_ID, *self.brokers):
+        for node in self._nodes:
             process = self._process(node)
             pid = None if process is None else process.pid
             nodes.append(
@@ -304,21 +323,27 @@ class Lab(Observed):
 
     def _come_up(self, report: Report) -> None:
         write_nodes(self.directory, self.spec, self._state.ports, self._state.cluster_id)
-        self._format_controller()
-        report(f"starting Kafka {self.spec.kafka}: one controller and {len(self.brokers)} brokers")
-        for node in (CONTROLLER_ID, *self.brokers):
+        self._format_controllers()
+        controllers = "one controller" if len(self.controllers) == 1 else f"{len(self.controllers)} controllers"
+        report(f"starting Kafka {self.spec.kafka}: {controllers} and {len(self.brokers)} brokers")
+        for node in self._nodes:
             self._spawn(node)
         self.wait_unfenced(*self.brokers)
         self._change(lambda state: replace(state, ready=True))
         report(f"up: {self.bootstrap_servers}")
 
-    def _format_controller(self) -> None:
-        paths = NodePaths.of(self.directory, CONTROLLER_ID)
+    def _format_controllers(self) -> None:
         feature = f"eligible.leader.replicas.version={1 if self.spec.elr else 0}"
-        arguments = ("format", "-t", self._state.cluster_id, "-c", str(paths.properties), "--standalone")
-        done = self.stock_tool("kafka-storage.sh", *arguments, "--feature", feature)
-        if done.returncode != 0:
-            raise LabError(f"formatting the controller failed: {(done.stderr or done.stdout).strip()[-2000:]}")
+        alone = len(self.controllers) == 1
+        voters = ",".join(f"{node}@{HOST}:{self.port(node)}:{new_kafka_uuid()}" for node in self.controllers)
+        quorum = ("--standalone",) if alone else ("--initial-controllers", voters)
+        for node in self.controllers:
+            properties = NodePaths.of(self.directory, node).properties
+            arguments = ("format", "-t", self._state.cluster_id, "-c", str(properties), *quorum)
+            done = self.stock_tool("kafka-storage.sh", *arguments, "--feature", feature)
+            if done.returncode != 0:
+                said = (done.stderr or done.stdout).strip()[-2000:]
+                raise LabError(f"formatting the {node_name(node)} failed: {said}")
 
     def _spawn(self, node: int) -> None:
         """Start a node and write down its process, in one go as far as another kelr can see."""
@@ -347,8 +372,15 @@ class Lab(Observed):
     def _check_alive(self, broker: int) -> None:
         if self._process(broker) is None:
             raise LabError(f"broker {broker} ended while starting{self._log_tail(broker)}")
-        if self._process(CONTROLLER_ID) is None:
-            raise LabError(f"the controller has ended{self._log_tail(CONTROLLER_ID)}", next_step="kelr lab restore")
+        if all(self._process(node) is None for node in self.controllers):
+            raise LabError(
+                f"the controller has ended{self._log_tail(self.controllers[0])}", next_step="kelr lab restore"
+            )
+
+    @property
+    def _nodes(self) -> tuple[int, ...]:
+        """All nodes, controllers first."""
+        return (*self.controllers, *self.brokers)
 
     def _log_tail(self, node: int) -> str:
         return disk.last_words(NodePaths.of(self.directory, node).output)

@@ -10,7 +10,7 @@ from pathlib import Path
 from kelr.errors import LabError, UsageError
 from kelr.lab import processes
 from kelr.lab.nodes import NodePaths
-from kelr.lab.spec import CONTROLLER_ID
+from kelr.lab.spec import is_controller
 from kelr.lab.state import LabState
 from kelr.lab.tools import STOCK_TOOLS, tool_class
 
@@ -22,7 +22,7 @@ _CONTROLLER_HEAP_MB = 256
 
 def node_command(state: LabState, paths: NodePaths, node: int) -> tuple[str, ...]:
     """What starts a node."""
-    heap_mb = _CONTROLLER_HEAP_MB if node == CONTROLLER_ID else state.spec.heap_mb
+    heap_mb = _CONTROLLER_HEAP_MB if is_controller(node) else state.spec.heap_mb
     options = (
         f"-Xmx{heap_mb}m",
         f"-XX:ErrorFile={paths.home}/crash-%p.log",

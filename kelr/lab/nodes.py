@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kelr.lab.spec import CONTROLLER_ID, LabSpec
+from kelr.lab.spec import CONTROLLER_ID, LabSpec, is_controller
 
 SESSION_TIMEOUT_MS = 3000
 """How long after its last heartbeat a broker is fenced; also how soon a killed broker may register again."""
@@ -41,7 +41,9 @@ class NodePaths:
 
     @classmethod
     def of(cls, lab_directory: Path, node: int) -> NodePaths:
-        return cls(lab_directory / ("controller" if node == CONTROLLER_ID else f"broker-{node}"))
+        if node == CONTROLLER_ID:
+            return cls(lab_directory / "controller")
+        return cls(lab_directory / (f"controller-{node}" if is_controller(node) else f"broker-{node}"))
 
     @property
     def properties(self) -> Path:
@@ -70,14 +72,14 @@ def new_kafka_uuid() -> str:
 
 
 def write_nodes(directory: Path, spec: LabSpec, ports: Mapping[int, int], cluster_id: str) -> None:
-    """Write the files of every node, and format the brokers' log directories (the controller is formatted by Kafka's
-    own tool, because its directory also holds the first records of the metadata log)."""
-    for node in (CONTROLLER_ID, *spec.broker_ids):
+    """Write the files of every node, and format the brokers' log directories (controllers are formatted by Kafka's own
+    tool, because their directories also hold the first records of the metadata log)."""
+    for node in (*spec.controller_ids, *spec.broker_ids):
         paths = NodePaths.of(directory, node)
         paths.data.mkdir(parents=True)
         paths.log4j.write_text(_LOG4J, encoding="utf-8")
         paths.properties.write_text(properties_text(node_properties(spec, node, ports, paths.data)), encoding="ascii")
-        if node != CONTROLLER_ID:
+        if not is_controller(node):
             meta = f"version=1\ncluster.id={cluster_id}\nnode.id={node}\ndirectory.id={new_kafka_uuid()}\n"
             (paths.data / "meta.properties").write_text(meta, encoding="utf-8")
 
@@ -95,11 +97,11 @@ def _escaped(value: str) -> str:
 
 def node_properties(spec: LabSpec, node: int, ports: Mapping[int, int], data: Path) -> dict[str, str]:
     """The properties file of a node, as key and value."""
-    listener = "CONTROLLER" if node == CONTROLLER_ID else "PLAINTEXT"
+    listener = "CONTROLLER" if is_controller(node) else "PLAINTEXT"
     common = {
-        "process.roles": "controller" if node == CONTROLLER_ID else "broker",
+        "process.roles": "controller" if is_controller(node) else "broker",
         "node.id": str(node),
-        "controller.quorum.bootstrap.servers": f"{HOST}:{ports[CONTROLLER_ID]}",
+        "controller.quorum.bootstrap.servers": ",".join(f"{HOST}:{ports[one]}" for one in spec.controller_ids),
         "controller.listener.names": "CONTROLLER",
         "listeners": f"{listener}://{HOST}:{ports[node]}",
         "log.dirs": str(data),
@@ -113,7 +115,7 @@ def node_properties(spec: LabSpec, node: int, ports: Mapping[int, int], data: Pa
         "auto.leader.rebalance.enable": "false",
         "auto.create.topics.enable": "false",
     }
-    return common if node == CONTROLLER_ID else common | _broker_properties(spec, node)
+    return common if is_controller(node) else common | _broker_properties(spec, node)
 
 
 def _broker_properties(spec: LabSpec, node: int) -> dict[str, str]:

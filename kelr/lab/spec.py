@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from kelr.errors import UsageError
 
 CONTROLLER_ID = 100
-"""Node id of the one controller; brokers are numbered from 1."""
+"""Node id of the first controller, the others follow; brokers are numbered from 1."""
 MOST_BROKERS = 9
+MOST_CONTROLLERS = 5
 NEWEST_KAFKA = "4.3.1"
 
 
 @dataclass(frozen=True, slots=True)
 class LabSpec:
-    """A cluster to build: one KRaft controller and `brokers` brokers spread over `racks` racks.
+    """A cluster to build: KRaft controllers, and `brokers` brokers spread over `racks` racks.
 
     Raises:
         UsageError: a number is out of range.
@@ -29,21 +30,33 @@ class LabSpec:
     """Whether the feature eligible.leader.replicas.version is 1 (KIP-966) or 0."""
     heap_mb: int = 320
     """Java heap of each broker, in MiB."""
+    controllers: int = 1
+    """Nodes that are controllers alone, and the voters of the quorum."""
 
     def __post_init__(self) -> None:
         _within("brokers", self.brokers, 1, MOST_BROKERS)
         _within("min-isr", self.min_isr, 1, self.brokers)
         _within("racks", self.racks, 1, MOST_BROKERS)
         _within("heap-mb", self.heap_mb, 128, 16384)
+        _within("controllers", self.controllers, 1, MOST_CONTROLLERS)
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
         return tuple(range(1, self.brokers + 1))
 
     @property
+    def controller_ids(self) -> tuple[int, ...]:
+        return tuple(range(CONTROLLER_ID, CONTROLLER_ID + self.controllers))
+
+    @property
     def rack_of(self) -> Mapping[int, str]:
         """Broker id to rack: az1, az2, ... dealt round robin, so that neighbouring ids are in different racks."""
         return {broker: f"az{(broker - 1) % self.racks + 1}" for broker in self.broker_ids}
+
+
+def is_controller(node: int) -> bool:
+    """Whether this node of a real lab is a controller."""
+    return node >= CONTROLLER_ID
 
 
 def _within(name: str, value: int, low: int, high: int) -> None:

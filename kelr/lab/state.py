@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from kelr.errors import LabError, UsageError
-from kelr.lab.spec import CONTROLLER_ID, LabSpec
+from kelr.lab.spec import CONTROLLER_ID, LabSpec, is_controller
 
 T = TypeVar("T")
 STATE_FORMAT = 1
@@ -49,6 +49,10 @@ class LabState:
     @property
     def bootstrap_servers(self) -> str:
         return ",".join(f"127.0.0.1:{self.ports[broker]}" for broker in self.spec.broker_ids)
+
+    @property
+    def bootstrap_controllers(self) -> str:
+        return ",".join(f"127.0.0.1:{self.ports[controller]}" for controller in self.spec.controller_ids)
 
     def document(self) -> dict[str, Any]:
         """As lab.json has it."""
@@ -198,5 +202,7 @@ def _parse(document: dict[str, Any]) -> LabState:
 
 
 def node_name(node: int) -> str:
-    """``controller`` or ``broker 2``."""
-    return "controller" if node == CONTROLLER_ID else f"broker {node}"
+    """``controller``, of several the others ``controller 101``, or ``broker 2``."""
+    if node == CONTROLLER_ID:
+        return "controller"
+    return f"controller {node}" if is_controller(node) else f"broker {node}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kelr.errors import LabError
 from kelr.lab import processes
-from kelr.lab.spec import CONTROLLER_ID
+from kelr.lab.spec import CONTROLLER_ID, MOST_CONTROLLERS
 from kelr.lab.state import STATE_FILE, lab_id_of
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ def take_down(directory: Path, find: Callable[[], list[psutil.Process]], *, keep
     # clean shutdown, only a short chance for one.
     ask_first_s = 30 if keep_data else 1
     running = find()
-    controllers = [process for process in running if processes.is_node(process, CONTROLLER_ID)]
+    ids = range(CONTROLLER_ID, CONTROLLER_ID + MOST_CONTROLLERS)
+    controllers = [process for process in running if any(processes.is_node(process, node) for node in ids)]
     processes.end([process for process in running if process not in controllers], ask_first_s=ask_first_s)
     processes.end(controllers, ask_first_s=ask_first_s)
     try:

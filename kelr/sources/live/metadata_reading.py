@@ -18,6 +18,8 @@ from kelr.sources.records.batches import StopKind
 
 FOLLOW_WAIT_S = 1.0
 """How long the controller waits for news before it answers that there are none."""
+COMMIT_PAUSE_S = 0.2
+"""The longest pause before asking whether what the leader has is committed by now."""
 FOLLOW_PATIENCE_S = 120.0
 """How long following goes on without a leader, where `timeout_s` is shorter."""
 _MOST_BEGINNINGS = 3
@@ -75,10 +77,12 @@ class Reading:
         while True:
             before = self._next
             yield from self._more(patience_s, wait_s=FOLLOW_WAIT_S)
-            pause_s = FIRST_PAUSE_S if self._next > before else min(2 * pause_s, LONGEST_PAUSE_S)
-            if self._uncommitted:
+            if self._uncommitted and self._next == before:
                 # The leader gives what is not committed yet at once, however long it was told to wait.
                 self._pause(pause_s)
+                pause_s = min(2 * pause_s, COMMIT_PAUSE_S)
+            else:
+                pause_s = FIRST_PAUSE_S
 
     def _more(self, patience_s: float, *, wait_s: float = 0.0) -> Iterator[RecordBatch]:
         """The committed batches of one answer."""

@@ -58,7 +58,8 @@ def read_snapshot(
     with tempfile.TemporaryFile(prefix="kelr-") as spool:
         _fetch(controller, wanted, spool, patience_s=patience_s, progress=progress)
         with mmap.mmap(spool.fileno(), 0, access=mmap.ACCESS_READ) as held:
-            yield from _batches(held, wanted)
+            with memoryview(held) as view:
+                yield from _batches(view, wanted)
 
 
 def _fetch(
@@ -110,7 +111,7 @@ def _checked(found: Message, wanted: SnapshotId, position: int, size: int | None
     return piece
 
 
-def _batches(held: mmap.mmap, wanted: SnapshotId) -> Iterator[RecordBatch]:
+def _batches(held: memoryview, wanted: SnapshotId) -> Iterator[RecordBatch]:
     reader = BatchReader(held, checkpoint_end=wanted.end_offset)
     last: RecordBatch | None = None
     for batch in reader:
