@@ -19,17 +19,22 @@ from kelr.view.plan_words import named, partitions_in_words
 
 
 def require_live(session: Session, *, dry_run_helps: bool = False) -> None:
-    """Refuse a saved snapshot before anything is read. Raises UsageError.
+    """Refuse a saved snapshot, or a metadata log, before anything is read. Raises UsageError.
 
     Args:
         dry_run_helps: whether the command's dry run would take it.
     """
-    if session.settings.snapshot is not None:
+    saved = session.settings.saved
+    if saved is not None:
         otherwise = ", or add --dry-run to see the plan for the saved state" if dry_run_helps else ""
         raise UsageError(
-            f"{session.settings.snapshot} is a saved snapshot: a cluster is changed only on what it says just now",
-            next_step=f"give --bootstrap-server or --context in place of --snapshot{otherwise}",
+            f"{saved}: a cluster is changed only on what it says just now",
+            next_step=f"give --bootstrap-server or --context in place of --{_given(session)}{otherwise}",
         )
+
+
+def _given(session: Session) -> str:
+    return "metadata-log" if session.settings.log_answers else "snapshot"
 
 
 def hand_of(session: Session) -> Hand:

@@ -44,9 +44,9 @@ class WithDisks:
 
 
 def names_cluster(session: Session) -> bool:
-    """Whether anything says which cluster, or which snapshot, to ask."""
+    """Whether anything says which cluster, snapshot or metadata log to ask."""
     settings = session.settings
-    return any((settings.snapshot, settings.bootstrap_server, settings.command_config))
+    return any((settings.saved, settings.bootstrap_server, settings.command_config))
 
 
 def read_disks(session: Session, directories: Sequence[Path], selection: Selection) -> tuple[DiskCollection, ...]:

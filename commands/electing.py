@@ -265,8 +265,8 @@ def _after_dry_run(session: Session, wanted: Wanted, plan: Plan) -> tuple[str, .
     if not plan.elections:
         return _explaining_refusals(plan)
     kinds = {one.consent for one in plan.elections}
-    if Consent.FORCE in kinds or session.settings.snapshot is not None:
-        # A reason is for somebody to give, and a snapshot cannot be changed.
+    if Consent.FORCE in kinds or session.settings.saved is not None:
+        # A reason is for somebody to give, and what was saved cannot be changed.
         return ("explain", *_targets([one.address for one in plan.elections]))
     accepted = ("--accept-loss", str(plan.loss_to_accept)) if Consent.LOSS in kinds else ()
     return (*wanted.repeat, *accepted)

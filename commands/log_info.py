@@ -64,6 +64,11 @@ def log_info(
             "log-info asks every replica, so it wants to know which partitions",
             next_step="name them: kelr log-info orders:1; --all-topic-partitions asks all",
         )
+    if session.settings.log_answers and not (log_dir or logs):
+        raise UsageError(
+            "a metadata log says nothing of what replicas hold",
+            next_step="give a disk (--log-dir) or what was read of one (--logs) as well, or ask the cluster (-b)",
+        )
     errors, shown = _show(session, selection, lineage=lineage, directories=log_dir or (), files=logs or ())
     if errors:
         raise topics_failed(errors, some_worked=shown > 0)

@@ -127,6 +127,31 @@ _SHARED: Mapping[str, tuple[Any, Any]] = {
         ],
         None,
     ),
+    "metadata_log": (
+        Annotated[
+            list[Path] | None,
+            typer.Option(
+                "--metadata-log",
+                metavar="PATH",
+                help="Answer from a node's metadata log: its directory, files out of it, or a tar or zip of them;"
+                " can be repeated.",
+                rich_help_panel=CONNECTION,
+            ),
+        ],
+        None,
+    ),
+    "at": (
+        Annotated[
+            str | None,
+            typer.Option(
+                "--at",
+                metavar="OFFSET|TIME",
+                help="With --metadata-log: as it was before this offset, or at this time (UTC unless a zone is said).",
+                rich_help_panel=CONNECTION,
+            ),
+        ],
+        None,
+    ),
     "timeout_s": (
         Annotated[
             float | None,
@@ -206,8 +231,10 @@ def settings_from(values: Mapping[str, Any], state: RunState) -> Settings:
     given = {
         setting.name: values[setting.name]
         for setting in fields(Settings)
-        if values.get(setting.name) is not None and values[setting.name] is not False
+        if values.get(setting.name) not in (None, False, [])
     }
+    if "metadata_log" in given:
+        given["metadata_log"] = tuple(given["metadata_log"])
     return replace(state.given, **given)
 
 

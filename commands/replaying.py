@@ -44,9 +44,10 @@ def replay_records(
     Raises:
         KelrError: with the exit code that says how it ended.
     """
-    if session.settings.snapshot is not None:
+    saved = session.settings.saved
+    if saved is not None:
         raise UsageError(
-            f"{session.settings.snapshot} is a saved snapshot: records are produced to a live cluster",
+            f"{saved}: records are produced to a live cluster",
             next_step="give --bootstrap-server or --context",
         )
     selection = read_selection(targets)

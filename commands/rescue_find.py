@@ -81,7 +81,7 @@ def what_is_meant(options: DumpOptions) -> tuple[Selection, Mapping[TopicPartiti
 
 def names_a_source(session: Session) -> bool:
     settings = session.settings
-    return bool(settings.bootstrap_server or settings.command_config or settings.snapshot)
+    return bool(settings.bootstrap_server or settings.command_config or settings.saved)
 
 
 def read_disks(session: Session, options: DumpOptions, selection: Selection) -> Sequence[DiskCollection]:

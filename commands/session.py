@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kelr.model import Selection
     from kelr.sources.base import Progress, Source
     from kelr.sources.log_info_key import LogInfoKey
+    from kelr.sources.metadata_log.moments import Moment
     from kelr.view.output import Output
 
 DEFAULT_TIMEOUT_S = 30.0
@@ -34,6 +35,8 @@ class Settings:
     command_config: Path | None = None
     context: str | None = None
     snapshot: Path | None = None
+    metadata_log: tuple[Path, ...] | None = None
+    at: str | None = None
     timeout_s: float | None = None
     log_info_key: int | None = None
     log_info_dialect: str | None = None
@@ -48,6 +51,13 @@ class Resolved:
     bootstrap_server: str | None
     command_config: Path | None
     snapshot: Path | None
+    metadata_log: tuple[Path, ...]
+    """Directories, files and support bundles of the metadata log."""
+    at: Moment | None
+    """The moment of the metadata log that is asked about; None: its end."""
+    log_answers: bool
+    """Whether the metadata log is what answers. It is not where a cluster or a snapshot is named as well: then it only
+    says which replicas held everything committed."""
     timeout_s: float
     format: OutputFormat
     verbose: bool
@@ -58,6 +68,13 @@ class Resolved:
     """The connection flags that were given, for the next command to repeat."""
     log_info: LogInfoKey | None = None
     """GetReplicaLogInfo as it was configured; None: it is used where brokers announce it."""
+
+    @property
+    def saved(self) -> str | None:
+        """What answers in words, where that is no live cluster."""
+        if self.snapshot is not None:
+            return f"{self.snapshot} is a saved snapshot"
+        return "the metadata log says what was" if self.log_answers else None
 
     def output(self) -> Output:
         """The output on this process's streams."""
@@ -84,13 +101,19 @@ def resolve(given: Settings, *, environ: Mapping[str, str] | None = None, local:
             "--snapshot answers from a file; it cannot be given together with --bootstrap-server or --context",
             next_step="leave one of them out",
         )
+    log_answers = _log_answers(given)
     wanted = given.context or variables.get("KELR_CONTEXT") or None
-    context = NO_CONTEXT if local or wanted is None or given.snapshot is not None else read_context(wanted, variables)
+    saved = log_answers or given.snapshot is not None
+    context = NO_CONTEXT if local or wanted is None or saved else read_context(wanted, variables)
+    bootstrap = given.bootstrap_server or variables.get("KELR_BOOTSTRAP_SERVER") or context.bootstrap_server
     config = given.command_config or _path(variables.get("KELR_COMMAND_CONFIG")) or context.command_config
     return Resolved(
-        bootstrap_server=given.bootstrap_server or variables.get("KELR_BOOTSTRAP_SERVER") or context.bootstrap_server,
-        command_config=config,
+        bootstrap_server=None if log_answers else bootstrap,
+        command_config=None if log_answers else config,
         snapshot=given.snapshot,
+        metadata_log=given.metadata_log or (),
+        at=_moment(given, log_answers=log_answers),
+        log_answers=log_answers,
         timeout_s=_timeout_s(given.timeout_s, variables),
         format=given.format or _format(variables),
         verbose=given.verbose,
@@ -127,12 +150,12 @@ class Session:
         return self.settings.connection_flags
 
     def source(self) -> Source:
-        """The live cluster or the snapshot file, opened once.
+        """The live cluster, the snapshot file or the metadata log, opened once.
 
         Raises:
             UsageError: nothing says where the cluster is.
             ConnectError, AuthenticationError: the cluster cannot be reached.
-            BadInputError: the snapshot or the properties file is not what it should be.
+            BadInputError: the snapshot, the metadata log or the properties file is not what it should be.
             RefusedError: the cluster is not the one that the context names.
         """
         if self._source is None:
@@ -144,6 +167,10 @@ class Session:
                 raise
             self._source = opened
             self._say_where()
+            if self.settings.log_answers:
+                self.output.note(opened.name)
+            for warning in getattr(opened, "warnings", ()):
+                self.output.note(f"metadata log: {warning}")
         return self._source
 
     def selection(
@@ -186,7 +213,7 @@ class Session:
 
     def _check_cluster_id(self, source: Source) -> None:
         expected = self.settings.cluster_id
-        if expected is None or self.settings.snapshot is not None:
+        if expected is None or self.settings.saved is not None:
             return
         found = source.cluster().cluster_id
         if found != expected:
@@ -198,6 +225,8 @@ class Session:
 
 def open_source(settings: Resolved) -> Source:
     """Open what the settings point to."""
+    if settings.log_answers:
+        return _open_metadata_log(settings)
     if settings.snapshot is not None:
         from kelr.sources.snapshot_file import SnapshotFileSource  # noqa: PLC0415
 
@@ -205,7 +234,7 @@ def open_source(settings: Resolved) -> Source:
     if not settings.bootstrap_server and settings.command_config is None:
         raise UsageError(
             "nothing says which cluster to ask",
-            next_step="give --bootstrap-server HOST:PORT, --context NAME or --snapshot FILE,"
+            next_step="give --bootstrap-server HOST:PORT, --context NAME, --snapshot FILE or --metadata-log PATH,"
             " or set KELR_BOOTSTRAP_SERVER",
         )
     from kelr.sources.connection import ConnectionSettings  # noqa: PLC0415
@@ -222,6 +251,41 @@ def open_source(settings: Resolved) -> Source:
     return LiveSource(connection)
 
 
+def _open_metadata_log(settings: Resolved) -> Source:
+    """The metadata log, replayed to the moment that is asked about; a terminal sees how far that is."""
+    from kelr.sources.metadata_log.log import open_metadata_log  # noqa: PLC0415 - only where it is asked for
+    from kelr.sources.metadata_log.source import MetadataLogSource  # noqa: PLC0415
+
+    output = settings.output()
+    told = functools.partial(output.progress, what="bytes of the metadata log read")
+    try:
+        return MetadataLogSource(
+            open_metadata_log(settings.metadata_log),
+            settings.at,
+            progress=told if output.stderr.isatty() else None,
+        )
+    finally:
+        output.end_progress()
+
+
+def _log_answers(given: Settings) -> bool:
+    named = given.bootstrap_server or given.command_config or given.context or given.snapshot
+    return bool(given.metadata_log) and not named
+
+
+def _moment(given: Settings, *, log_answers: bool) -> Moment | None:
+    if given.at is None:
+        return None
+    if not log_answers:
+        raise UsageError(
+            "--at names a moment of a metadata log, and no metadata log answers here",
+            next_step="give --metadata-log PATH, and neither a cluster nor a snapshot",
+        )
+    from kelr.sources.metadata_log.moments import read_moment  # noqa: PLC0415 - only where it is asked for
+
+    return read_moment(given.at)
+
+
 def now_ms() -> int:
     """The clock that commands hand down: milliseconds since 1970 UTC."""
     return time.time_ns() // 1_000_000
@@ -234,6 +298,8 @@ def _connection_flags(given: Settings) -> tuple[str, ...]:
         ("--command-config", given.command_config),
         ("--context", given.context),
         ("--snapshot", given.snapshot),
+        *(("--metadata-log", path) for path in given.metadata_log or ()),
+        ("--at", given.at),
         ("--timeout", given.timeout_s),
         ("--log-info-api-key", given.log_info_key),
         ("--log-info-dialect", given.log_info_dialect),

@@ -62,13 +62,15 @@ def snapshot(
         collect_disks(session, log_dir, selection, file, overwrite=overwrite, following=following)
         return
     beside = with_disks(session, log_dir or (), logs or (), selection)
-    source = beside.source
+    source, taken_at_ms = beside.source, beside.source.taken_at_ms
+    # A metadata log says nothing of what replicas hold.
+    no_logs = no_logs or (session.settings.log_answers and not (log_dir or logs))
     with session.progress("replicas' logs read") as progress:
         saved = save_snapshot(
             source,
             selection,
             file,
-            now_ms=now_ms(),
+            now_ms=now_ms() if taken_at_ms is None else taken_at_ms,
             with_logs=None if no_logs else lambda _: True,
             lineage=not no_logs,
             overwrite=overwrite,
