@@ -1,4 +1,7 @@
-"""What consumer groups have committed for some partitions, through librdkafka's admin client.
+"""What consumer groups have committed for some partitions.
+
+ListGroups to every live broker, which names the groups that it coordinates; OffsetFetch to each of them, for many groups
+at once; where a coordinator has moved or is not ready, FindCoordinator, and OffsetFetch again until the time is up.
 
 ListGroups names only the groups that the principal may DESCRIBE, unless it may DESCRIBE the cluster, and does not say
 that it left some out; so DescribeCluster is asked what the principal may do. Share groups keep their place elsewhere
@@ -8,122 +11,165 @@ that it left some out; so DescribeCluster is asked what the principal may do. Sh
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from kelr.model import TopicPartition
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets, Unread
-from kelr.sources.connection import ConnectionSettings
-from kelr.sources.live.failures import RETRIABLE, error_name
+from kelr.sources.live.failures import NONE, RETRIABLE, error_name
+from kelr.sources.live.transport import Ask, Dialogue, Failure, FailureKind, Message, NodeId, Pause, Transport
 
-if TYPE_CHECKING:
-    from confluent_kafka import KafkaError
-
-GROUPS_AT_ONCE = 32
-_LOCAL = {"_TIMED_OUT": "no answer in time", "_ALL_BROKERS_DOWN": "no broker answers", "_TRANSPORT": "connection lost"}
+GROUPS_A_REQUEST = 200
+OFFSETS_A_REQUEST = 20_000
+"""Groups times partitions in one request: an answer of a MiB or so."""
+_PAUSE_S = 0.2
+_DESCRIBE = 8
+"""AclOperation.DESCRIBE."""
+_GROUP = 0
+"""FindCoordinator's key type of groups."""
+_SHARE = "share"
+_GONE = "GROUP_ID_NOT_FOUND"
+_MOVED = frozenset({"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"})
+"""Another broker may answer, or the same one a little later."""
+_PASSING = RETRIABLE | _MOVED
+_LEFT_OUT = Unread("the coordinator's answer leaves it out")
 _ACLS = {
     "GROUP_AUTHORIZATION_FAILED": "DESCRIBE on the group",
     "TOPIC_AUTHORIZATION_FAILED": "DESCRIBE on topic {topic}",
     "CLUSTER_AUTHORIZATION_FAILED": "DESCRIBE on the cluster",
 }
 
-
-def read_committed_offsets(
-    settings: ConnectionSettings, partitions: Collection[TopicPartition]
-) -> CommittedOffsets | Unread:
-    """What every group has committed for these partitions; Unread where not even the groups could be listed."""
-    from confluent_kafka import KafkaException  # noqa: PLC0415 - not for what asks no group
-    from confluent_kafka.admin import AdminClient  # noqa: PLC0415
-
-    if not partitions:
-        return CommittedOffsets()
-    config: dict[str, Any] = {**settings.confluent(), "error_cb": lambda _error: None}
-    admin = AdminClient(config)
-    deadline = _Deadline(settings.timeout_s)
-    try:
-        listing = admin.list_consumer_groups(request_timeout=deadline.left_s()).result(deadline.left_s())
-        not_listed = _not_listed(admin, listing.errors, deadline)
-    except KafkaException as error:
-        return _unread(error.args[0])
-    except TimeoutError:
-        return Unread(_LOCAL["_TIMED_OUT"], passing=True)
-    groups = sorted(group.group_id for group in listing.valid)
-    return _committed(admin, groups, sorted(partitions), not_listed, settings.timeout_s)
+Found = Mapping[TopicPartition, CommittedOffset] | Unread
+"""What one group has committed, or why that could not be read."""
 
 
-def _committed(
-    admin: Any, groups: Sequence[str], partitions: Sequence[TopicPartition], not_listed: Unread | None, timeout_s: float
-) -> CommittedOffsets:
-    from confluent_kafka import KafkaException  # noqa: PLC0415
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The groups that a broker coordinates, and why there may be others."""
 
-    offsets: dict[TopicPartition, list[CommittedOffset]] = {}
-    unread: dict[str, Unread] = {}
-    for at in range(0, len(groups), GROUPS_AT_ONCE):
-        names = groups[at : at + GROUPS_AT_ONCE]
-        deadline = _Deadline(timeout_s)
-        for group, future in [(group, _ask(admin, group, partitions, timeout_s)) for group in names]:
-            try:
-                answered = future.result(deadline.left_s())
-            except KafkaException as error:
-                unread[group] = _unread(error.args[0])
-                continue
-            except TimeoutError:
-                unread[group] = Unread(_LOCAL["_TIMED_OUT"], passing=True)
-                continue
-            for one in answered.topic_partitions:
-                if one.error is not None:
-                    unread.setdefault(group, _unread(one.error, topic=one.topic))
-                elif one.offset >= 0:
-                    found = CommittedOffset(group, one.offset, one.leader_epoch)
-                    offsets.setdefault(TopicPartition(one.topic, one.partition), []).append(found)
-    return CommittedOffsets(
-        {address: tuple(found) for address, found in sorted(offsets.items())}, len(groups), unread, not_listed
-    )
+    groups: tuple[str, ...] = ()
+    incomplete: Unread | None = None
 
 
-def _ask(admin: Any, group: str, partitions: Sequence[TopicPartition], timeout_s: float) -> Future[Any]:
-    # librdkafka takes one group a request.
-    from confluent_kafka import ConsumerGroupTopicPartitions  # noqa: PLC0415
-    from confluent_kafka import TopicPartition as Wire  # noqa: PLC0415
+class GroupReader:
+    """Reads committed offsets.
 
-    wanted = ConsumerGroupTopicPartitions(group, [Wire(one.topic, one.partition) for one in partitions])
-    asked: Mapping[str, Future[Any]] = admin.list_consumer_group_offsets([wanted], request_timeout=timeout_s)
-    return asked[group]
+    Args:
+        live: brokers that are registered and not fenced: each may be a coordinator.
+        timeout_s: for one answer, and for all repetitions of a question.
+        now_s: a clock that never goes back, in seconds.
+    """
 
-
-def _not_listed(admin: Any, errors: Sequence[KafkaError], deadline: _Deadline) -> Unread | None:
-    """Why there may be groups that the listing leaves out."""
-    from confluent_kafka import KafkaException  # noqa: PLC0415
-    from confluent_kafka.admin import AclOperation  # noqa: PLC0415
-
-    for raised in errors:
-        # A broker that was asked and failed: its groups are missing.
-        return _unread(raised.args[0] if isinstance(raised, KafkaException) else raised)
-    with suppress(KafkaException, TimeoutError):
-        described = admin.describe_cluster(
-            include_authorized_operations=True, request_timeout=deadline.left_s()
-        ).result(deadline.left_s())
-        operations = described.authorized_operations
-        if operations is not None and AclOperation.DESCRIBE in operations:
-            return None
-    return Unread("ListGroups names only the groups that may be seen", "DESCRIBE on the cluster")
-
-
-def _unread(error: KafkaError, *, topic: str = "") -> Unread:
-    code = error.code()
-    name = _LOCAL.get(error.name(), error.str()) if code < 0 else error_name(code)
-    acl = _ACLS.get(name, "").format(topic=topic)
-    return Unread(name, acl, passing=code < 0 or name in RETRIABLE or name == "NOT_COORDINATOR")
-
-
-class _Deadline:
-    """A time that several waits share."""
-
-    def __init__(self, seconds: float, now_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        live: Iterable[int],
+        *,
+        timeout_s: float,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._transport = transport
+        self._live = sorted(live)
+        self._timeout_s = timeout_s
         self._now_s = now_s
-        self._end_s = now_s() + seconds
 
-    def left_s(self) -> float:
-        return max(0.1, self._end_s - self._now_s())
+    def read(self, partitions: Collection[TopicPartition]) -> CommittedOffsets | Unread:
+        """What every group has committed for these partitions; Unread where not even the groups could be listed."""
+        if not partitions:
+            return CommittedOffsets()
+        deadline = self._now_s() + self._timeout_s
+        listed = self._transport.run({broker: self._listing(deadline) for broker in self._live})
+        silent = [(broker, one.incomplete) for broker, one in listed.items() if one.incomplete is not None]
+        if len(silent) == len(self._live):
+            return silent[0][1] if silent and silent[0][1] else Unread("no broker is live", passing=True)
+        where = {group: broker for broker, one in listed.items() for group in one.groups}
+        found = self._committed(where, sorted(partitions))
+        return _together(found, self._not_listed(silent))
+
+    def _not_listed(self, silent: Sequence[tuple[NodeId, Unread | None]]) -> Unread | None:
+        """Why there may be groups that nobody listed; None where all are known."""
+        for broker, why in silent:
+            if why is not None:
+                return replace(why, error=f"broker {broker}: {why.error}")
+        for broker in self._live:
+            answer = self._transport.exchange(broker, _describe_cluster(), timeout_s=self._timeout_s)
+            if not isinstance(answer, Failure):
+                if error_name(answer.error_code) == NONE and _DESCRIBE in (answer.authorized_operations or ()):
+                    return None
+                break
+        return Unread("ListGroups names only the groups that may be seen", "DESCRIBE on the cluster")
+
+    def _listing(self, deadline: float) -> Callable[[], Dialogue[Listed]]:
+        def hold() -> Dialogue[Listed]:
+            while True:
+                answer = yield Ask(_list_groups(), self._timeout_s)
+                if isinstance(answer, Failure):
+                    return Listed((), _failed(answer))
+                error = error_name(answer.error_code)
+                groups = tuple(one.group_id for one in answer.groups if not _is_share(one))
+                if error == NONE:
+                    return Listed(groups)
+                if error not in _PASSING or self._now_s() + _PAUSE_S >= deadline:
+                    return Listed(groups, _unread(error))
+                yield Pause(_PAUSE_S)
+
+        return hold
+
+    def _committed(
+        self, where: Mapping[str, NodeId], partitions: Sequence[TopicPartition]
+    ) -> Mapping[str, Found]:
+        """Each group's offsets, asked of its coordinator, wherever that is by now."""
+        deadline = self._now_s() + self._timeout_s
+        found: dict[str, Found] = {}
+        while where:
+            by_broker: dict[NodeId, list[str]] = {}
+            for group, broker in sorted(where.items()):
+                by_broker.setdefault(broker, []).append(group)
+            asked = {broker: _fetching(groups, partitions, self._timeout_s) for broker, groups in by_broker.items()}
+            for answers in self._transport.run(asked).values():
+                found.update(answers)
+            again = [group for group in where if _may_have_moved(found[group])]
+            if not again or self._now_s() + _PAUSE_S >= deadline:
+                break
+            self._transport.pause(_PAUSE_S)
+            where = self._coordinators(again)
+        return found
+
+    def _coordinators(self, groups: Sequence[str]) -> Mapping[str, NodeId]:
+        """Where the coordinators of these groups are now, of those that have one."""
+        for broker in self._live:
+            found = self._transport.run({broker: _finding(groups, self._timeout_s)})[broker]
+            if found is not None:
+                return {group: node for group, node in found.items() if node in self._live}
+        return {}
+
+
+# Dialogues, one with each broker.
+
+
+def _fetching(
+    groups: Sequence[str], partitions: Sequence[TopicPartition], timeout_s: float
+) -> Callable[[], Dialogue[Mapping[str, Found]]]:
+    at_once = max(1, min(GROUPS_A_REQUEST, OFFSETS_A_REQUEST // len(partitions)))
+
+    def hold() -> Dialogue[Mapping[str, Found]]:
+        found: dict[str, Found] = dict.fromkeys(groups, _LEFT_OUT)
+        size = at_once
+        waiting = list(groups)
+        while waiting:
+            batch = waiting[:size]
+            # Before version 8 there was one group in a request.
+            many = size > 1 or len(groups) == 1 and at_once == size and not isinstance(found.get(""), int)
+            answer = yield Ask(_offset_fetch(batch, partitions, many=many), timeout_s)
+            if isinstance(answer, Failure) and answer.kind is FailureKind.UNSUPPORTED and many:
+                size = 1
+                continue
+            del waiting[:size]
+            if isinstance(answer, Failure):
+                found.update(dict.fromkeys(batch, _failed(answer)))
+            else:
+                found.update(_fetched(answer, batch, partitions))
+        return found
+
+    return hold

@@ -11,7 +11,7 @@ from kelr.replay.records import RecordBatch
 from kelr.sources.base import Progress
 from kelr.sources.live.active_controller import FIRST_PAUSE_S, LONGEST_PAUSE_S, ActiveController
 from kelr.sources.live.metadata_requests import SnapshotId, fetch_metadata
-from kelr.sources.live.metadata_snapshots import SnapshotGoneError, oldest_epoch, read_snapshot
+from kelr.sources.live.metadata_snapshots import FILES_INSTEAD, SnapshotGoneError, oldest_epoch, read_snapshot
 from kelr.sources.live.transport import Message
 from kelr.sources.metadata_log.reading import BatchReader
 from kelr.sources.records.batches import StopKind
@@ -126,7 +126,7 @@ class Reading:
             raise ConnectError(
                 f"the controller's answer makes no sense: after offset {self._next} of epoch {self._last_epoch} comes a"
                 f" batch of offset {batch.base_offset} and epoch {batch.epoch}",
-                next_step="read the files of a controller with --metadata-log",
+                next_step=FILES_INSTEAD,
             )
         if self._within and batch.base_offset > 0 and batch.base_offset == self._next == 1:
             self._warnings.append(
@@ -159,7 +159,7 @@ class Reading:
             return
         raise ConnectError(
             f"the snapshots of the metadata log went while they were read, {_MOST_BEGINNINGS} times",
-            next_step="try again, or read the files of a controller with --metadata-log",
+            next_step=FILES_INSTEAD,
         )
 
     def _oldest(self, start: int, newest: SnapshotId) -> SnapshotId:
@@ -182,7 +182,7 @@ class Reading:
         if newest.end_offset < self._next:
             raise ConnectError(
                 f"the controller answers offset {self._next} with the older snapshot {newest}",
-                next_step="try again, or read the files of a controller with --metadata-log",
+                next_step=FILES_INSTEAD,
             )
         before = self._next
         try:
@@ -219,7 +219,7 @@ class Reading:
         return ConnectError(
             f"the controller says that the metadata log is committed up to offset {end}, and gives nothing from"
             f" {self._next} on",
-            next_step="try again, or read the files of a controller with --metadata-log",
+            next_step=FILES_INSTEAD,
         )
 
 

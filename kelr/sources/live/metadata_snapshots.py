@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import mmap
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from typing import IO
 
 from kelr.errors import ConnectError
-from kelr.replay.records import RecordBatch, SnapshotEnds
+from kelr.replay.records import RecordBatch
 from kelr.sources.base import Progress
 from kelr.sources.live.active_controller import ActiveController, FromLeader
 from kelr.sources.live.failures import NONE
 from kelr.sources.live.metadata_requests import SnapshotId, fetch_snapshot
 from kelr.sources.live.transport import Message
-from kelr.sources.metadata_log.reading import BatchReader
-from kelr.sources.records.batches import StopKind
+from kelr.sources.metadata_log.pieces import Checkpoint
+from kelr.sources.metadata_log.whole import checkpoint_batches, is_whole
+
+FILES_INSTEAD = "try again, or read the files of a controller with --metadata-log"
 
 
 class SnapshotGoneError(Exception):
@@ -54,12 +56,28 @@ def read_snapshot(
     Raises:
         SnapshotGoneError: the controller has it not, and nothing was given.
         ConnectError: what the controller gives is no whole snapshot.
+        BadInputError: it is whole, and cannot be read all the same.
     """
     with tempfile.TemporaryFile(prefix="kelr-") as spool:
         _fetch(controller, wanted, spool, patience_s=patience_s, progress=progress)
-        with mmap.mmap(spool.fileno(), 0, access=mmap.ACCESS_READ) as held:
-            with memoryview(held) as view:
-                yield from _batches(view, wanted)
+        checkpoint = Checkpoint(
+            f"the controller's snapshot {wanted} of the metadata log", wanted.end_offset, wanted.epoch, _Spooled(spool)
+        )
+        why_not = is_whole(checkpoint)
+        if why_not is not None:
+            raise ConnectError(f"{checkpoint.name} is not whole: {why_not}", next_step=FILES_INSTEAD)
+        yield from checkpoint_batches(checkpoint, lambda _size_bytes: None)
+
+
+class _Spooled:
+    """What was fetched, as bytes of a known size."""
+
+    def __init__(self, spool: IO[bytes]) -> None:
+        self._descriptor = spool.fileno()
+        self.size_bytes = os.fstat(self._descriptor).st_size
+
+    def read(self, at: int, size: int) -> bytes:
+        return os.pread(self._descriptor, size, at)
 
 
 def _fetch(
@@ -106,25 +124,6 @@ def _checked(found: Message, wanted: SnapshotId, position: int, size: int | None
         raise ConnectError(
             f"the controller's answer about the snapshot {wanted} makes no sense: {len(piece)} bytes at"
             f" {found.position} of {found.size}, where byte {position} was asked for",
-            next_step="try again, or read the files of a controller with --metadata-log",
+            next_step=FILES_INSTEAD,
         )
     return piece
-
-
-def _batches(held: memoryview, wanted: SnapshotId) -> Iterator[RecordBatch]:
-    reader = BatchReader(held, checkpoint_end=wanted.end_offset)
-    last: RecordBatch | None = None
-    for batch in reader:
-        yield batch
-        last = batch
-    if reader.stop is None or reader.stop.kind is not StopKind.END:
-        why = "" if reader.stop is None else f": {reader.stop.text}"
-        raise ConnectError(
-            f"the controller's snapshot {wanted} of the metadata log cannot be read{why}",
-            next_step="read the files of another controller with --metadata-log",
-        )
-    if last is None or not isinstance(last.records[-1], SnapshotEnds):
-        raise ConnectError(
-            f"the controller's snapshot {wanted} of the metadata log has no end",
-            next_step="read the files of another controller with --metadata-log",
-        )

@@ -3,7 +3,7 @@
 Objects cost: kafka-python makes those of a page of 2,000 partitions in 6 ms, a walk over the bytes takes a tenth of a
 millisecond. Nearly all partitions of a cluster have one shape: as many in sync as replicas, no ELR, no LastKnownELR,
 nothing offline. One with r replicas then takes 20 + 8 r bytes, and one compiled regular expression runs over all that
-stand one behind the other. What has another shape is read field by field.
+stand one behind the other (`page_shapes`). What fits no expression is read field by field.
 
 Source: DescribeTopicPartitionsResponse.json, version 0 (flexible); KIP-482 for lengths and tags.
 """
@@ -12,32 +12,44 @@ from __future__ import annotations
 
 import re
 import struct
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 
+from kelr.sources.live.page_shapes import (
+    ANY,
+    HEAD,
+    LookBytes,
+    LooseRun,
+    Row,
+    Several,
+    any_of,
+    loose,
+    one_of,
+    regular,
+    regular_size,
+    several,
+    shape,
+)
 from kelr.sources.live.schemas import WireError, decoded, skipped_tags, taken, uvarint
 from kelr.sources.unwanted import Unwanted
 
-_HEAD = struct.Struct(">hiii")
-"""error_code, partition_index, leader_id, leader_epoch."""
 _NUMBER = struct.Struct(">i")
-_LEAST_BYTES = _HEAD.size + 6
+_LEAST_BYTES = HEAD.size + 6
 """A partition whose five lists are empty."""
-_ANY = b".{4}"
-_MOST_REGULAR = 62
-"""Replicas up to which a list's length takes one byte, and then some."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some partitions of a topic, in one place."""
+    """Some partitions of a topic: of one size, in one place, or taken out of theirs."""
 
     start: int
     end: int
     count: int
     """How many; 0 stands for one alone that has a shape of its own."""
+    rows: list[Row] | None = None
+    """Those that are not all of one size."""
 
 
 @dataclass(slots=True)
@@ -71,9 +83,18 @@ class PageBytes:
     next_cursor: Cursor | None
 
 
-# Possessive, since an expression that could go back would remember each partition. Before Python 3.11.5 such a one went
-# wrong where there is a choice in what it repeats (gh-106052).
-_AS_MANY_AS_THERE_ARE = b"*+" if sys.version_info >= (3, 11, 5) else b"*"
+@dataclass(frozen=True, slots=True)
+class Skipping:
+    """The expressions by which partitions with one number of replicas are passed over, and read."""
+
+    regular: re.Pattern[bytes] | None
+    loose: LooseRun | None
+    several: Several | None
+
+
+@cache
+def _skipping_none(replicas: int) -> Skipping:
+    return Skipping(None, None, any_of(replicas))
 
 
 class Skip:
@@ -88,58 +109,27 @@ class Skip:
         self.as_many_as_first = unwanted.as_many_as_first
         self.carried: tuple[str, int | None] | None = None
         self._looks = [
-            (
-                _ANY if look.leader_in is None else one_of(look.leader_in),
-                _ANY if look.replicas_in is None else one_of(look.replicas_in),
+            LookBytes(
+                ANY if look.leader_in is None else one_of(look.leader_in),
+                ANY if look.replicas_in is None else one_of(look.replicas_in),
+                look.well,
+                look.no_elr,
+                look.no_last_known,
+                look.none_offline,
             )
             for look in unwanted.looks
         ]
-        self._shapes: dict[int, re.Pattern[bytes] | None] = {}
+        self._by_replicas: dict[int, Skipping] = {}
 
-    def shape(self, replicas: int) -> re.Pattern[bytes] | None:
-        """The expression for unwanted partitions with so many replicas."""
-        if replicas not in self._shapes:
-            self._shapes[replicas] = shape(replicas, self._looks)
-        return self._shapes[replicas]
-
-
-def regular_size(replicas: int) -> int:
-    """The bytes of a partition that has so many replicas, as many in sync, and nothing else."""
-    return _HEAD.size + 2 * (1 + 4 * replicas) + 4
-
-
-@cache
-def regular(replicas: int) -> re.Pattern[bytes] | None:
-    """Any partitions with so many replicas and as many in sync, no ELR, no LastKnownELR, nothing offline, no tags."""
-    return shape(replicas, [(_ANY, _ANY)])
-
-
-def shape(replicas: int, looks: Sequence[tuple[bytes, bytes]]) -> re.Pattern[bytes] | None:
-    """The same, where the leader and each of the replicas match one of these pairs of expressions for four bytes."""
-    if not 0 < replicas <= _MOST_REGULAR:
-        return None
-    count = re.escape(bytes([replicas + 1]))
-    lists = [
-        b"%b.{4}%b%b"
-        % (leader, count, b"(?:%b){%d}" % (replica, replicas) if replica != _ANY else b".{%d}" % (4 * replicas))
-        for leader, replica in looks
-    ]
-    rest = count + b".{%d}" % (4 * replicas) + b"\x01\x01\x01\x00"
-    return re.compile(b"(?s:(?:.{6}(?:%b)%b)%b)" % (b"|".join(lists), rest, _AS_MANY_AS_THERE_ARE))
-
-
-def one_of(ids: frozenset[int]) -> bytes:
-    """An expression for the four bytes of any of these broker ids."""
-    by_head: dict[bytes, list[int]] = {}
-    for number in sorted(ids):
-        if -(2**31) <= number < 2**31:
-            wire = _NUMBER.pack(number)
-            by_head.setdefault(wire[:3], []).append(wire[3])
-    parts = [
-        re.escape(head) + b"[" + b"".join(re.escape(bytes([last])) for last in lasts) + b"]"
-        for head, lasts in by_head.items()
-    ]
-    return b"(?:" + b"|".join(parts) + b")" if parts else b"(?!)"
+    def partitions_with(self, replicas: int) -> Skipping:
+        """The expressions for partitions with so many replicas."""
+        found = self._by_replicas.get(replicas)
+        if found is None:
+            looks = self._looks
+            found = self._by_replicas[replicas] = Skipping(
+                shape(replicas, looks), loose(replicas, looks), several(replicas, looks)
+            )
+        return found
 
 
 def read_page(body: bytes, _version: int = 0, *, skip: Skip | None = None) -> PageBytes:
@@ -196,13 +186,13 @@ def _topic(data: bytes, at: int, skip: Skip | None) -> tuple[TopicBytes, int]:
 
 def _partitions(data: bytes, at: int, left: int, topic: TopicBytes, skip: Skip | None) -> int:
     if left and data[at + 2 : at + 6] == b"\x00\x00\x00\x00":
-        topic.first_replicas = uvarint(data, at + _HEAD.size)[0] - 1
+        topic.first_replicas = uvarint(data, at + HEAD.size)[0] - 1
     least = _least_replicas(topic, skip)
-    add = topic.pieces.append
     while left:
-        replicas = data[at + _HEAD.size] - 1
+        replicas = data[at + HEAD.size] - 1
         passes = skip is not None and least is not None and replicas >= least
-        expression = skip.shape(replicas) if skip is not None and passes else regular(replicas)
+        how = skip.partitions_with(replicas) if skip is not None and passes else _skipping_none(replicas)
+        expression = how.regular if passes else regular(replicas)
         if expression is not None:
             size = regular_size(replicas)
             matched = expression.match(data, at, at + size * left)
@@ -212,13 +202,30 @@ def _partitions(data: bytes, at: int, left: int, topic: TopicBytes, skip: Skip |
                 if passes:
                     topic.left_out += count
                 else:
-                    add(Piece(at, end, count))
+                    topic.pieces.append(Piece(at, end, count))
                 at, left = end, left - count
                 continue
-        end = _behind_one(data, at)
-        add(Piece(at, end, 0))
-        at, left = end, left - 1
+        if how.loose is not None:
+            count, end = how.loose.skipped(data, at)
+            if 0 < count <= left:
+                topic.left_out += count
+                at, left = end, left - count
+                continue
+        at, left = _read_several(data, at, left, topic, how.several)
     return at
+
+
+def _read_several(data: bytes, at: int, left: int, topic: TopicBytes, several: Several | None) -> tuple[int, int]:
+    """Read one partition of any shape, or more; the position behind, and how many are left then."""
+    if several is not None:
+        rows, passed_over, end = several.read(data, at, left)
+        if rows:
+            topic.left_out += passed_over
+            topic.pieces.append(Piece(at, end, len(rows), rows))
+            return end, left - len(rows) - passed_over
+    end = _behind_one(data, at)
+    topic.pieces.append(Piece(at, end, 0))
+    return end, left - 1
 
 
 def _least_replicas(topic: TopicBytes, skip: Skip | None) -> int | None:
@@ -232,7 +239,7 @@ def _least_replicas(topic: TopicBytes, skip: Skip | None) -> int | None:
 
 def _behind_one(data: bytes, at: int) -> int:
     """The position behind one partition of any shape."""
-    at += _HEAD.size
+    at += HEAD.size
     for nullable in (False, False, True, True, False):
         count, at = uvarint(data, at)
         if count == 0 and not nullable:
@@ -270,24 +277,34 @@ by which partitions that are alike are known."""
 
 def columns(data: bytes, pieces: list[Piece]) -> Columns:
     """What the pieces hold, in columns."""
-    rows: list[tuple[int, bytes, int, bytes]] = []
-    for piece in pieces:
-        if piece.count:
-            size = (piece.end - piece.start) // piece.count
-            rows += _record(size).iter_unpack(data[piece.start : piece.end])
-        else:
-            _, number, _, epoch = _HEAD.unpack_from(data, piece.start)
-            leader = data[piece.start + 6 : piece.start + 10]
-            rows.append((number, leader, epoch, data[piece.start + _HEAD.size : piece.end]))
-    if not rows:
-        return (), (), ()
-    numbers, leaders, epochs, lists = zip(*rows, strict=True)
+    if len(pieces) == 1:
+        numbers, leaders, epochs, lists = _piece_columns(data, pieces[0])
+        return numbers, epochs, tuple(zip(leaders, lists, strict=True))
+    found = [_piece_columns(data, piece) for piece in pieces]
+    numbers, leaders, epochs, lists = (tuple(chain.from_iterable(part)) for part in zip(*found, strict=True))
     return numbers, epochs, tuple(zip(leaders, lists, strict=True))
+
+
+def _piece_columns(
+    data: bytes, piece: Piece
+) -> tuple[tuple[int, ...], tuple[bytes, ...], tuple[int, ...], tuple[bytes, ...]]:
+    """Numbers, leaders, epochs and lists."""
+    if piece.rows is not None:
+        numbers, leaders, epochs, lists = zip(*piece.rows, strict=True)
+        ints = struct.Struct(f">{len(numbers)}i").unpack
+        return ints(b"".join(numbers)), leaders, ints(b"".join(epochs)), lists
+    if piece.count:
+        size = (piece.end - piece.start) // piece.count
+        numbers, leaders, epochs, lists = zip(*_record(size).iter_unpack(data[piece.start : piece.end]), strict=True)
+        return numbers, leaders, epochs, lists
+    _, number, _, epoch = HEAD.unpack_from(data, piece.start)
+    leader = data[piece.start + 6 : piece.start + 10]
+    return (number,), (leader,), (epoch,), (data[piece.start + HEAD.size : piece.end],)
 
 
 @cache
 def _record(size: int) -> struct.Struct:
-    return struct.Struct(f">2xi4si{size - _HEAD.size}s")
+    return struct.Struct(f">2xi4si{size - HEAD.size}s")
 
 
 def members(key: tuple[bytes, bytes]) -> Members:
