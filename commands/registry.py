@@ -38,6 +38,12 @@ COMMANDS: tuple[Registered, ...] = (
         "kelr.commands.log_info:log_info",
     ),
     Registered(
+        "history",
+        "Look",
+        "Tell what happened to partitions and brokers, and why, from the metadata log",
+        "kelr.commands.history:history",
+    ),
+    Registered(
         "snapshot",
         "Look",
         "Save everything that kelr knows of a cluster in one file",
@@ -48,6 +54,12 @@ COMMANDS: tuple[Registered, ...] = (
         "Decide",
         "Explain who would be elected, by which rule, and what would be lost",
         "kelr.commands.explain:explain",
+    ),
+    Registered(
+        "whatif",
+        "Decide",
+        "Show what brokers take with them if they stop, and whether they can be restarted",
+        "kelr.commands.whatif:whatif",
     ),
     Registered(
         "elect",

@@ -34,6 +34,18 @@ def _disk_logs() -> Mapping[str, Json]:
     return document_schema(disk_logs_view())
 
 
+def _history() -> Mapping[str, Json]:
+    from kelr.view.history import history_view  # noqa: PLC0415
+
+    return document_schema(history_view())
+
+
+def _history_summary() -> Mapping[str, Json]:
+    from kelr.view.history_summary import summary_view as history_summary_view  # noqa: PLC0415
+
+    return document_schema(history_summary_view())
+
+
 def _explain() -> Mapping[str, Json]:
     from kelr.view.explain import explain_view  # noqa: PLC0415
     from kelr.view.explain_schema import explain_item_schema  # noqa: PLC0415
@@ -51,6 +63,24 @@ def _explain_compare() -> Mapping[str, Json]:
     return document_schema(
         compare_view(), {**item, "properties": properties, "required": list(properties)}, definitions
     )
+
+
+def _whatif() -> Mapping[str, Json]:
+    from kelr.view.whatif import whatif_view  # noqa: PLC0415
+
+    return document_schema(whatif_view())
+
+
+def _whatif_any() -> Mapping[str, Json]:
+    from kelr.view.whatif_any import any_view  # noqa: PLC0415
+
+    return document_schema(any_view(_NO_CLUSTER))
+
+
+def _whatif_restart() -> Mapping[str, Json]:
+    from kelr.view.whatif_restart import restart_view  # noqa: PLC0415
+
+    return document_schema(restart_view())
 
 
 def _plan(kind: str) -> Callable[[], Mapping[str, Json]]:
@@ -153,9 +183,14 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "describe-summary": _summary,
     "log-info": _log_info,
     "disk-logs": _disk_logs,
+    "history": _history,
+    "history-summary": _history_summary,
     "explain": _explain,
     "explain-compare": _explain_compare,
     "rules": _rules,
+    "whatif": _whatif,
+    "whatif-any": _whatif_any,
+    "whatif-restart": _whatif_restart,
     "plan": _plan("kelr/plan"),
     "applied": _plan("kelr/applied"),
     "snapshot": _snapshot,

@@ -120,11 +120,11 @@ class KnownCase:
 
 def place_of(placed: Placed, blows: Iterable[Assumption]) -> tuple[Assumption, ...]:
     """The blows that concern a partition, in the names of its case."""
-    found = []
-    for blow in blows:
-        if blow.broker in placed.brokers:
-            found.append(Assumption(blow.happening, broker=placed.brokers.index(blow.broker)))
-    return tuple(found)
+    return tuple(
+        Assumption(blow.happening, broker=placed.brokers.index(blow.broker))
+        for blow in blows
+        if blow.broker in placed.brokers
+    )
 
 
 def told(placed: Placed, before: PartitionState, fate: Fate) -> PartitionState:
@@ -167,6 +167,22 @@ def comebacks(case: OutageCase, fate: Fate, killed: Sequence[int] = ()) -> tuple
     return tuple(found)
 
 
+def comeback_of_all(case: OutageCase, fate: Fate, killed: Sequence[int] = ()) -> Comeback | None:
+    """What happens once all brokers of the outage have come back, in the order in which they went: told of the last of
+    them. None where none of them is down."""
+    gone = [broker for broker in dict.fromkeys(fate.order) if not fate.state.active(broker)]
+    if not gone:
+        return None
+    course = _Course(fate.state)
+    for broker in gone:
+        unclean = broker in killed and broker not in fate.stopped
+        blow = Assumption(Happening.RETURNS_UNCLEAN if unclean else Happening.RETURNS, broker=broker)
+        course = _after(course, blow, case)
+    leader = course.state.partitions[case.address].leader
+    unproven = course.may_lose and course.elected_by is ElectedBy.ISR
+    return Comeback(gone[-1], not course.unclean, leader, ElectedBy.UNCLEAN if unproven else course.elected_by)
+
+
 def _comeback(case: OutageCase, state: ControllerState, broker: int, clean: bool) -> Comeback:
     blow = Assumption(Happening.RETURNS if clean else Happening.RETURNS_UNCLEAN, broker=broker)
     course = _after(_Course(state), blow, case)
@@ -199,7 +215,7 @@ class _Course:
 
 def _fates(case: OutageCase, now: Standing, blows: tuple[Assumption, ...], at_once: bool) -> Fates:
     courses = _in_every_order(case, blows) if at_once else [_in_order(case, blows)]
-    fates = {fate: None for fate in (_fate(case, course) for course in courses)}
+    fates = dict.fromkeys(_fate(case, course) for course in courses)
     return Fates(now, tuple(sorted(fates, key=_severity, reverse=True)))
 
 
@@ -216,7 +232,7 @@ def _in_every_order(case: OutageCase, blows: tuple[Assumption, ...]) -> Iterable
     if len(blows) > MOST_IN_ANY_ORDER:
         both = (_in_order(case, blows), _in_order(case, tuple(reversed(blows))))
         return [_doubting(course, NOT_EVERY_ORDER) for course in both]
-    level = {frozenset(range(len(blows))): {(): _Course(case.start())}}
+    level: dict[frozenset[int], dict[tuple[object, ...], _Course]] = {frozenset(range(len(blows))): {(): _Course(case.start())}}
     for _ in blows:
         following: dict[frozenset[int], dict[tuple[object, ...], _Course]] = {}
         for left, courses in level.items():
@@ -271,7 +287,7 @@ def _doubting(course: _Course, doubt: str) -> _Course:
 def _fate(case: OutageCase, course: _Course) -> Fate:
     before, after = case.start().partitions[case.address], course.state.partitions[case.address]
     then = standing_of(course.state, after, course.stopped)
-    doubts = (*course.doubts, *_doubts(case, course.state, after, then))
+    doubts = (*course.doubts, *_doubts(course.state, after, then))
     then |= Standing.MAY_LOSE if course.may_lose else Standing(0)
     then |= Standing.DOUBTFUL if doubts else Standing(0)
     if _sums(before) != _sums(after):
@@ -283,7 +299,7 @@ def _fate(case: OutageCase, course: _Course) -> Fate:
     return Fate(after, then, by, tuple(dict.fromkeys(doubts)), course.order, course.stopped, course.state)
 
 
-def _doubts(case: OutageCase, state: ControllerState, after: PartitionState, then: Standing) -> Iterator[str]:
+def _doubts(state: ControllerState, after: PartitionState, then: Standing) -> Iterator[str]:
     if not then & Standing.LEADERLESS:
         return
     if state.rules.elr and after.elr is None and not after.isr:

@@ -36,7 +36,6 @@ class CaseReader:
     """Recognizes the cases of one cluster's partitions, page by page in address order.
 
     Args:
-        snapshot: the cluster; its partitions are not looked at, its configs are those of the first page.
         rules: the rule set that elects.
     """
 
@@ -62,10 +61,10 @@ class CaseReader:
         first_partition_replicas: Mapping[str, int],
     ) -> PageOfCases:
         """A page of partitions with the configs of their topics and the replica counts of their partitions 0."""
-        surroundings = Snapshot(
-            0, self._cluster, configs=configs, first_partition_replicas=first_partition_replicas
+        surroundings = Snapshot(0, self._cluster, configs=configs, first_partition_replicas=first_partition_replicas)
+        return PageOfCases(
+            self, partitions, surroundings, PatternReader(surroundings, self._rules, cache=self._patterns)
         )
-        return PageOfCases(self, partitions, surroundings, PatternReader(surroundings, self._rules, cache=self._patterns))
 
     def seen(self, state: PartitionState, patterns: PatternReader) -> Seen:
         """The case of one partition."""

@@ -6,14 +6,14 @@ leads more than before in the end: leaderships go back only with a preferred ele
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from kelr.controller import ControllerState, handle
 from kelr.controller import events as ev
 from kelr.engine.outages.case import OutageCase, Placed
-from kelr.engine.outages.fate import Fate, KnownCase
+from kelr.engine.outages.fate import KnownCase
 from kelr.engine.outages.reading import Seen
 from kelr.engine.outages.standing import Standing
 from kelr.engine.what_if.assumptions import Assumption, Happening
@@ -33,7 +33,7 @@ class Keep(StrEnum):
     @property
     def forbids(self) -> Standing:
         """What may not hold of any partition."""
-        least = Standing.LEADERLESS | Standing.MAY_LOSE
+        least = Standing.LEADERLESS | Standing.MAY_LOSE | Standing.DOUBTFUL
         if self is Keep.LEADER:
             return least
         return least | Standing.UNDER_MIN_ISR | Standing.MIN_ISR_UNKNOWN
@@ -55,6 +55,8 @@ class Blocked:
     """What would hold of them while the broker is down, of that which may not."""
     already: bool
     """Whether that holds before the step, too."""
+    single: bool
+    """Whether they have one replica alone."""
     count: int
     examples: tuple[TopicPartition, ...]
     """The first of them."""
@@ -96,6 +98,10 @@ class RestartPlan:
     @property
     def safe(self) -> bool:
         return all(step.safe for step in self.steps)
+
+
+_Why = tuple[Standing, bool, bool]
+"""What may not hold, whether it does already, and whether the partition has one replica alone."""
 
 
 @dataclass
@@ -154,11 +160,15 @@ class Restarts:
             racing.pass_(broker)
         return RestartPlan(tuple(steps), self._keep, self.partitions, unhealthy)
 
-    def safe_order(self, brokers: Sequence[int]) -> RestartPlan:
+    def safe_order(self, brokers: Sequence[int], *, controller: int | None = None) -> RestartPlan:
         """An order in which as many of these brokers as possible can be restarted safely; the rest comes last.
 
         Brokers that are down come first, then rack after rack, the active controller last: each step waits until the
         broker before is in sync again, so that a rack is finished before the next is touched.
+
+        Args:
+            controller: the active controller, where it is one of these brokers. No broker tells which one is active:
+                with KRaft each names any live broker (KRaftMetadataCache).
         """
         unhealthy = self._unhealthy()
         racing = _Race(self, brokers)
@@ -168,8 +178,8 @@ class Restarts:
             ready = [broker for broker in left if racing.is_safe(broker)]
             if not ready:
                 break
-            chosen = min(ready, key=lambda one: self._preference(one, rack, racing))
-            steps.append(racing.step(chosen, self._reason(chosen, rack, first=not steps)))
+            chosen = min(ready, key=lambda one: self._preference(one, rack, controller, racing))
+            steps.append(racing.step(chosen, self._reason(chosen, rack, controller, first=not steps)))
             rack = self._rack(chosen)
             racing.pass_(chosen)
             left.remove(chosen)
@@ -201,7 +211,7 @@ class Restarts:
         gone = known.fates((stop,), at_once=False).worst
         back = known.fates((stop, Assumption(Happening.RETURNS, broker=name)), at_once=False).worst
         then = gone.then | back.then & Standing.MAY_LOSE
-        return _Passed(then, _moves(case, gone), self._after(case, back.state, name))
+        return _Passed(then, bool(gone.then & Standing.LEADER_MOVES), self._after(case, back.state, name))
 
     def _after(self, case: OutageCase, state: ControllerState, name: int) -> KnownCase:
         """The case once the broker has caught up."""
@@ -226,34 +236,36 @@ class Restarts:
         found = self._cluster.broker(broker)
         return None if found is None else found.rack
 
-    def _preference(self, broker: int, rack: str | None, racing: _Race) -> tuple[object, ...]:
+    def _preference(
+        self, broker: int, rack: str | None, controller: int | None, racing: _Race
+    ) -> tuple[bool, bool, bool, str, int, int]:
         down = self.action_of(broker) is Action.START
         own = self._rack(broker)
         return (
             not down,
-            broker == self._cluster.controller,
+            broker == controller,
             own != rack,
             own or "",
             racing.moves(broker),
             broker,
         )
 
-    def _reason(self, broker: int, rack: str | None, *, first: bool) -> str:
+    def _reason(self, broker: int, rack: str | None, controller: int | None, *, first: bool) -> str:
         if self.action_of(broker) is Action.START:
             return "it is down: what it holds is missing wherever another broker stops"
-        if broker == self._cluster.controller:
+        if broker == controller:
             return "last: it is the active controller"
         own = self._rack(broker)
         if own is None:
-            return "leads fewest" if first else "next by leaders that move"
+            return "fewest leaders move" if first else "next by leaders that move"
         return f"begins rack {own}" if own != rack else f"goes on with rack {own}"
 
     def _unhealthy(self) -> tuple[Blocked, ...]:
-        found: dict[tuple[Standing, bool], list[_Group]] = {}
+        found: dict[_Why, list[_Group]] = {}
         for group in self._groups.values():
             flags = group.now.now & self._keep.forbids
             if flags:
-                found.setdefault((_first(flags), True), []).append(group)
+                found.setdefault((_first(flags), True, _single(group)), []).append(group)
         return _blocked(found)
 
     @property
@@ -281,8 +293,8 @@ class _Race:
                 if broker in self._of:
                     self._of[broker].append(index)
         self._unsafe = [self._unsafe_names(group) for group in self._groups]
-        self._forbidding = {broker: 0 for broker in self._of}
-        self._moving = {broker: 0 for broker in self._of}
+        self._forbidding = dict.fromkeys(self._of, 0)
+        self._moving = dict.fromkeys(self._of, 0)
         for index in range(len(self._groups)):
             self._count(index, 1)
 
@@ -295,7 +307,7 @@ class _Race:
     def step(self, broker: int, reason: str) -> RestartStep:
         """The broker's step as it would be now."""
         action, keep = self._restarts.action_of(broker), self._restarts.keep
-        found: dict[tuple[Standing, bool], list[_Group]] = {}
+        found: dict[_Why, list[_Group]] = {}
         moves = last = 0
         for index in self._of[broker]:
             group = self._groups[index]
@@ -303,10 +315,10 @@ class _Race:
             passed = self._restarts.passed(group.now, name, action)
             moves += group.count * passed.moves
             last += group.count * bool(passed.down & Standing.LAST_REPLICA)
-            flags = _forbidden(group.now, passed, action, keep)
+            flags = _forbidden(passed, action, keep)
             if flags:
                 worst = _first(flags)
-                found.setdefault((worst, bool(group.now.now & worst)), []).append(group)
+                found.setdefault((worst, bool(group.now.now & worst), _single(group)), []).append(group)
         known = self._restarts.cluster.broker(broker)
         rack = None if known is None else known.rack
         return RestartStep(broker, action, rack, moves, last, _blocked(found), reason)
@@ -329,7 +341,7 @@ class _Race:
             if broker in self._of:
                 action = self._restarts.action_of(broker)
                 passed = self._restarts.passed(group.now, name, action)
-                forbids = bool(_forbidden(group.now, passed, action, self._restarts.keep))
+                forbids = bool(_forbidden(passed, action, self._restarts.keep))
                 found.append((broker, forbids, passed.moves))
         return tuple(found)
 
@@ -351,11 +363,7 @@ def caught_up(state: ControllerState, broker: int) -> ControllerState:
     return state
 
 
-def _moves(case: OutageCase, gone: Fate) -> bool:
-    return bool(gone.then & Standing.LEADER_MOVES)
-
-
-def _forbidden(now: KnownCase, passed: _Passed, action: Action, keep: Keep) -> Standing:
+def _forbidden(passed: _Passed, action: Action, keep: Keep) -> Standing:
     """What forbids a step: what may not hold while the broker is down; to start one only a loss forbids."""
     if action is Action.START:
         return passed.down & Standing.MAY_LOSE
@@ -366,23 +374,24 @@ def _first(flags: Standing) -> Standing:
     return max(flag for flag in Standing if flags & flag)
 
 
-def _blocked(found: Mapping[tuple[Standing, bool], Sequence[_Group]]) -> tuple[Blocked, ...]:
+def _blocked(found: Mapping[_Why, Sequence[_Group]]) -> tuple[Blocked, ...]:
     return tuple(
         Blocked(
             standing,
             already,
+            single,
             sum(group.count for group in groups),
             tuple(sorted(address for group in groups for address in group.examples)[:_EXAMPLES]),
             tuple(sorted({broker for group in groups for broker in _not_in_sync(group)})),
         )
-        for (standing, already), groups in sorted(found.items(), key=lambda one: (-one[0][0], one[0][1]))
+        for (standing, already, single), groups in sorted(found.items(), key=lambda one: (-one[0][0], one[0][1:]))
     )
+
+
+def _single(group: _Group) -> bool:
+    return len(group.now.case.state.replicas) == 1
 
 
 def _not_in_sync(group: _Group) -> Iterator[int]:
     state = group.now.case.state
     return (group.placed.brokers[name] for name in state.replicas if name >= 0 and name not in state.isr)
-
-
-Counting = Callable[[Seen, int], None]
-"""What takes cases with how many partitions have each."""

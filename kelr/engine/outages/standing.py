@@ -14,8 +14,8 @@ class Standing(IntFlag):
     higher number is worse."""
 
     MAY_LOSE = 1 << 9
-    """A replica was elected that nothing proves to hold all that was committed: uncleanly, as last known leader, or with
-    ELR off after an unclean restart."""
+    """A replica was elected that nothing proves to hold all that was committed: uncleanly, as last known leader, or
+    with ELR off after an unclean restart."""
     UNPROVEN = 1 << 8
     """Nobody leads, and every replica that held all that was committed was killed or down before: whether their disks
     still hold it, nobody can tell. One that comes back so leaves the ELR."""

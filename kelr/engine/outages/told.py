@@ -1,0 +1,87 @@
+"""What an outage makes of one partition, told in its own broker ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from kelr.engine.outages.fate import Comeback, Fate, comeback_of_all, comebacks, place_of, told
+from kelr.engine.outages.reading import Seen
+from kelr.engine.outages.scenario import Outage
+from kelr.engine.outages.standing import Standing
+from kelr.engine.what_if.assumptions import Happening
+from kelr.model import ElectedBy, PartitionState
+
+
+@dataclass(frozen=True, slots=True)
+class PossibleEnd:
+    """How it ends for a partition in one order of events, or in several that come to the same."""
+
+    after: PartitionState
+    then: Standing
+    elected_by: ElectedBy | None
+    """The rule that made the leader, where another one leads than before."""
+    order: tuple[int, ...]
+    """An order of the brokers in which it ends so."""
+    doubts: tuple[str, ...]
+    comebacks: tuple[Comeback, ...]
+    """What the return of each replica that is down would do; only where nobody leads."""
+    together: Comeback | None
+    """What the return of all brokers of the outage would do, one after the other, named by the last of them; only where
+    nobody leads and no single return of theirs elects anybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFate:
+    """A partition before and after an outage."""
+
+    before: PartitionState
+    now: Standing
+    then: Standing
+    """All that holds in some order of events."""
+    ends: tuple[PossibleEnd, ...]
+    """The worst first; several where the order of events makes a difference."""
+    depends: bool
+    """Whether the order of events makes a difference to who leads, or to how the partition stands."""
+
+    @property
+    def new(self) -> Standing:
+        return self.then & ~self.now
+
+    @property
+    def worst(self) -> PossibleEnd:
+        return self.ends[0]
+
+
+def partition_fate(state: PartitionState, seen: Seen, outage: Outage) -> PartitionFate:
+    """What an outage makes of a partition.
+
+    Args:
+        seen: the partition's case.
+    """
+    blows = place_of(seen.placed, outage.blows)
+    fates = seen.known.fates(blows, at_once=outage.at_once)
+    killed = tuple(blow.broker for blow in blows if blow.happening is Happening.FAILS and blow.broker is not None)
+    ends = tuple(_end(state, seen, fate, killed) for fate in fates.each)
+    return PartitionFate(state, fates.now, fates.then, ends, fates.depends)
+
+
+def _end(state: PartitionState, seen: Seen, fate: Fate, killed: tuple[int, ...]) -> PossibleEnd:
+    brokers = seen.placed.brokers
+
+    def named(back: Comeback) -> Comeback:
+        elected = None if back.elected is None else brokers[back.elected]
+        return replace(back, broker=brokers[back.broker], elected=elected)
+
+    leaderless = bool(fate.then & Standing.LEADERLESS)
+    back = comebacks(seen.known.case, fate, killed) if leaderless else ()
+    alone = any(one.elected is not None and one.broker in fate.order for one in back)
+    together = comeback_of_all(seen.known.case, fate, killed) if leaderless and not alone else None
+    return PossibleEnd(
+        told(seen.placed, state, fate),
+        fate.then,
+        fate.elected_by,
+        tuple(brokers[name] for name in fate.order),
+        fate.doubts,
+        tuple(map(named, back)),
+        None if together is None else named(together),
+    )

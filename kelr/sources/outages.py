@@ -1,0 +1,43 @@
+"""From a source to the cases of its partitions, page by page: what `kelr whatif` counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kelr.controller import RuleSet
+from kelr.engine.outages.reading import CaseReader, PageOfCases
+from kelr.model import Selection, TopicConfig, TopicError
+from kelr.model.rows import topics_of
+from kelr.sources.base import Source
+
+
+@dataclass(frozen=True, slots=True)
+class CasePage:
+    """A page of partitions as cases."""
+
+    cases: PageOfCases
+    read: int
+    """How many partitions it holds."""
+    topic_errors: tuple[TopicError, ...]
+
+
+def read_cases(source: Source, selection: Selection, rules: RuleSet) -> Iterator[CasePage]:
+    """Read the selected partitions, one page in memory at a time.
+
+    Raises:
+        KelrError: the cluster cannot be reached at all.
+    """
+    reader = CaseReader(source.cluster(), rules)
+    configs: dict[str, TopicConfig] = {}
+    first_replicas: Mapping[str, int] = {}
+    for page in source.pages(selection):
+        topics = topics_of(page.partitions)
+        asked = [topic for topic in topics if topic not in configs]
+        fresh = source.topic_configs(asked) if asked else {}
+        configs = {topic: fresh[topic] if topic in fresh else configs.get(topic, TopicConfig()) for topic in topics}
+        known = {**first_replicas, **page.first_partition_replicas}
+        # A topic may go on in the next page: the last one that any page told of.
+        last = max(known, default=None)
+        first_replicas = {topic: count for topic, count in known.items() if topic in topics or topic == last}
+        yield CasePage(reader.page(page.partitions, configs, first_replicas), len(page.partitions), page.topic_errors)

@@ -1,0 +1,302 @@
+"""What ``kelr whatif`` shows of one outage: the totals first, then the partitions, the worst first."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kelr.controller import ChosenRules
+from kelr.engine.outages.fate import Comeback
+from kelr.engine.outages.standing import Standing
+from kelr.engine.outages.tally import Tally
+from kelr.engine.outages.told import PartitionFate, PossibleEnd
+from kelr.engine.words import agree
+from kelr.model import Cluster, PartitionState, TopicError
+from kelr.view.columns import Column, Fact, Json, Shown, View, datum
+from kelr.view.describe import ERRORS_TAIL, error_items, note_errors
+from kelr.view.layout import Layout
+from kelr.view.output import Output
+from kelr.view.styled import Style, Text, plain, styled
+from kelr.view.whatif_words import (
+    HEAD,
+    NOTES,
+    SHAPES,
+    Shape,
+    counts_of,
+    head_of,
+    names_of,
+    notes_of,
+    remarks,
+    short_of,
+)
+
+KIND = "kelr/whatif"
+_LEAST = Standing.CHANGED | Standing.LEADER_MOVES
+"""Flags that nobody has to look at partition by partition."""
+
+
+def whatif_view() -> View[PartitionFate]:
+    """One item for each partition that the outage changes."""
+    return View(
+        KIND,
+        (*_machine_columns(), *_people_columns()),
+        head=(*HEAD, Fact("outage", "string", "What is assumed to happen, in words.")),
+        tail=(
+            Fact("partitions", "integer", "Partitions that were looked at."),
+            Fact("listed", "integer", "Partitions among the items."),
+            Fact("now", "object", "How many are in each standing before."),
+            Fact("then", "object", "How many are in each standing after."),
+            Fact("new", "object", "How many come into each standing."),
+            Fact("order_matters", "integer", "For how many the order makes a difference in which the brokers go."),
+            NOTES,
+            *ERRORS_TAIL,
+        ),
+    )
+
+
+def _machine_columns() -> tuple[Column[PartitionFate], ...]:
+    flags = f"Of {', '.join(shape.name for shape in SHAPES)}"
+    return (
+        datum("topic", "string", "Topic name.", lambda row: row.before.topic),
+        datum("partition", "integer", "Partition number.", lambda row: row.before.partition),
+        datum("new", "string[]", f"{flags}: what it comes into.", lambda row: names_of(row.new)),
+        datum("now", "string[]", "The same: what holds before.", lambda row: names_of(row.now)),
+        datum(
+            "then", "string[]", "The same: what holds after, in some order of events.", lambda row: names_of(row.then)
+        ),
+        datum("order_matters", "boolean", "Whether the order of events makes a difference.", lambda row: row.depends),
+        datum("before", "object", "The partition before.", lambda row: _state(row.before)),
+        datum("ends", "object[]", "How it may end, the worst first.", lambda row: [_end(end) for end in row.ends]),
+    )
+
+
+def _state(state: PartitionState) -> Mapping[str, Json]:
+    return {
+        "leader": state.leader,
+        "leader_epoch": state.leader_epoch,
+        "replicas": state.replicas,
+        "isr": state.isr,
+        "elr": state.elr,
+        "last_known_elr": state.last_known_elr,
+    }
+
+
+def _end(end: PossibleEnd) -> Mapping[str, Json]:
+    return {
+        **_state(end.after),
+        "then": names_of(end.then),
+        "elected_by": end.elected_by,
+        "order": end.order,
+        "doubts": end.doubts,
+        "returns": [_comeback(back) for back in end.comebacks],
+        "all_return": None if end.together is None else _comeback(end.together),
+    }
+
+
+def _comeback(back: Comeback) -> Mapping[str, Json]:
+    return {"broker": back.broker, "clean": back.clean, "elected": back.elected, "elected_by": back.by}
+
+
+def _people_columns() -> tuple[Column[PartitionFate], ...]:
+    return (
+        Column("name", "PARTITION", text=lambda row: plain(str(row.before.address)), shown=Shown.PEOPLE),
+        Column("becomes", "BECOMES", text=_becomes, shown=Shown.PEOPLE),
+        Column("leader", "LEADER", text=_leader, shown=Shown.PEOPLE),
+        Column("isr", "ISR", text=lambda row: _moved(row.before.isr, row.worst.after.isr), shown=Shown.PEOPLE),
+        Column(
+            "elr", "ELR", text=lambda row: _moved(row.before.elr, row.worst.after.elr), shown=Shown.PEOPLE, yields=1
+        ),
+        Column("remark", "REMARK", text=lambda row: plain("; ".join(remarks(row))), shown=Shown.PEOPLE, prose=True),
+    )
+
+
+def _becomes(row: PartitionFate) -> Text:
+    shape = short_of(row)
+    return styled(shape.short, shape.style)
+
+
+def _leader(row: PartitionFate) -> Text:
+    before, after = row.before.leader, row.worst.after.leader
+    if before == after:
+        return plain(_named(after))
+    style = Style.BAD if after is None else Style.PLAIN
+    return [*plain(f"{_named(before)} -> "), *styled(_named(after), style)]
+
+
+def _named(leader: int | None) -> str:
+    return "none" if leader is None else str(leader)
+
+
+def _moved(before: tuple[int, ...] | None, after: tuple[int, ...] | None) -> Text:
+    if before is None and after is None:
+        return styled("?", Style.NOTICE)
+    old, new = (("?" if group is None else ",".join(map(str, group)) or "-") for group in (before, after))
+    same = before is not None and after is not None and set(before) == set(after)
+    return plain(new if same else f"{old} -> {new}")
+
+
+# Totals.
+
+
+@dataclass(frozen=True, slots=True)
+class _Total:
+    shape: Shape
+    tally: Tally
+
+    @property
+    def new(self) -> int:
+        return self.tally.new[self.shape.flag]
+
+
+_ONLY_THEN = frozenset({Standing.MAY_LOSE, Standing.LEADER_MOVES, Standing.CHANGED, Standing.DOUBTFUL})
+
+
+def _now(row: _Total) -> Text:
+    return plain("" if row.shape.flag in _ONLY_THEN else f"{row.tally.now[row.shape.flag]:,}")
+
+
+def _new(row: _Total) -> Text:
+    return styled(f"+{row.new:,}", row.shape.style) if row.new and row.shape.flag not in _ONLY_THEN else plain("")
+
+
+def _then(row: _Total) -> Text:
+    count = row.tally.then[row.shape.flag]
+    return styled(f"{count:,}", row.shape.style if count else Style.PLAIN)
+
+
+_TOTALS: tuple[Column[_Total], ...] = (
+    Column("standing", "PARTITIONS", text=lambda row: plain(row.shape.title)),
+    Column("now", "NOW", text=_now, right=True),
+    Column("then", "THEN", text=_then, right=True),
+    Column("new", "NEW", text=_new, right=True),
+)
+_ALWAYS = frozenset({Standing.MAY_LOSE, Standing.LEADERLESS, Standing.UNDER_MIN_ISR, Standing.LAST_REPLICA})
+
+
+def totals_lines(layout: Layout, tally: Tally) -> Iterator[Text]:
+    """The table of totals; what there is none of is left out, but for the four that everybody asks for."""
+    rows = [
+        _Total(shape, tally)
+        for shape in SHAPES
+        if shape.flag in _ALWAYS or tally.then[shape.flag] or tally.now[shape.flag]
+    ]
+    yield from layout.table(_TOTALS, rows)
+
+
+class OutageReport:
+    """Takes the partitions that an outage changes and shows them: as they come in documents, to people the worst first.
+
+    Args:
+        limit: how many partitions to list; None lists all of them.
+    """
+
+    def __init__(
+        self, output: Output, cluster: Cluster, *, source: str, rules: ChosenRules, tally: Tally, limit: int | None
+    ) -> None:
+        self._output = output
+        self._rules = rules
+        self._tally = tally
+        self._limit = limit
+        self._shown = 0
+        self._number = 0
+        self._heap: list[tuple[int, int, PartitionFate]] = []
+        head = {**head_of(cluster, source, rules), "outage": str(tally.outage)}
+        self._listing = None if output.format.for_people else output.listing(whatif_view(), head)
+        if self._listing is not None:
+            self._listing.__enter__()
+
+    @property
+    def listed(self) -> int:
+        return self._shown if self._listing is not None else len(self._heap)
+
+    def add(self, fates: Sequence[PartitionFate]) -> None:
+        """Partitions that the outage changes, in address order."""
+        if self._listing is not None:
+            room = len(fates) if self._limit is None else max(self._limit - self._shown, 0)
+            self._listing.add(fates[:room])
+            self._shown += len(fates[:room])
+            return
+        for fate in fates:
+            self._number -= 1
+            item = (int(fate.new), self._number, fate)
+            if self._limit is None or len(self._heap) < self._limit:
+                heapq.heappush(self._heap, item)
+            else:
+                heapq.heappushpop(self._heap, item)
+
+    def failed(self, error: BaseException) -> None:
+        """Close a document that an error cuts short."""
+        if self._listing is not None:
+            self._listing.__exit__(type(error), error, None)
+
+    def finish(self, errors: Sequence[TopicError], next_command: Sequence[str]) -> None:
+        """Show what people see, and end a document."""
+        tally, output = self._tally, self._output
+        notes = notes_of(self._rules, tally.doubts, tally.depends)
+        affected = tally.new[Standing.CHANGED] or max(tally.new.values(), default=0)
+        if self._listing is None:
+            self._show(affected)
+        else:
+            if affected > self._shown:
+                notes.append(f"{affected - self._shown:,} more partitions change; --all lists them")
+            self._listing.finish(
+                {
+                    "partitions": tally.partitions,
+                    "listed": self._shown,
+                    "now": counts_of(tally.now),
+                    "then": counts_of(tally.then),
+                    "new": counts_of(tally.new),
+                    "order_matters": tally.depends,
+                    "notes": notes,
+                    "errors": error_items(errors),
+                    "next": output.next_command(next_command),
+                }
+            )
+        if not output.format.is_document:
+            for note in notes:
+                output.note(note)
+            note_errors(output, errors)
+            output.next(next_command)
+
+    def _show(self, affected: int) -> None:
+        output, tally = self._output, self._tally
+        layout = Layout(output.width)
+        for line in layout.lines(_headline(tally, self._rules)):
+            output.line(line)
+        for line in totals_lines(layout, tally):
+            output.line(line)
+        worth = [fate for _, _, fate in sorted(self._heap, key=lambda item: item[:2], reverse=True)]
+        if not worth:
+            return
+        output.line()
+        rest = affected - len(worth)
+        more = f"; {rest:,} more change: --all lists them" if rest > 0 else ""
+        output.line(styled(f"The worst first{more}:" if len(worth) > 1 or rest > 0 else "It changes:", Style.HEADING))
+        for line in layout.table(_people_columns(), worth):
+            output.line(line)
+
+
+def _headline(tally: Tally, rules: ChosenRules) -> Text:
+    what = f"If {tally.outage}: "
+    bad = Standing.MAY_LOSE, Standing.LEADERLESS, Standing.UNDER_MIN_ISR, Standing.MIN_ISR_UNKNOWN, Standing.DOUBTFUL
+    found = [shape for shape in SHAPES if shape.flag in bad and tally.new[shape.flag]]
+    if found:
+        worst = found[0]
+        count = tally.new[worst.flag]
+        verb = agree(count, *_VERBS[worst.flag])
+        verdict = styled(f"{count:,} of {tally.partitions:,} partitions {verb}", worst.style)
+    elif tally.new[Standing.CHANGED]:
+        verdict = styled(f"every one of {tally.partitions:,} partitions keeps what it has", Style.GOOD)
+    else:
+        verdict = plain(f"none of {tally.partitions:,} partitions changes")
+    return [*styled(what, Style.HEADING), *verdict, *plain(f" (rules {rules.rules.name})")]
+
+
+_VERBS = {
+    Standing.MAY_LOSE: ("may lose committed records", "may lose committed records"),
+    Standing.LEADERLESS: ("loses its leader", "lose their leader"),
+    Standing.UNDER_MIN_ISR: ("falls under min ISR", "fall under min ISR"),
+    Standing.MIN_ISR_UNKNOWN: ("may fall under min ISR: it is not known", "may fall under min ISR: it is not known"),
+    Standing.DOUBTFUL: ("cannot be told for certain", "cannot be told for certain"),
+}

@@ -1,0 +1,190 @@
+"""What ``kelr whatif --any K`` shows: every set of so many brokers, the worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kelr.controller import ChosenRules
+from kelr.engine.outages.standing import Standing
+from kelr.engine.outages.worst import SetCounts
+from kelr.engine.words import agree, plural
+from kelr.model import Cluster, TopicError
+from kelr.view.columns import Column, Fact, Json, Shown, View, datum
+from kelr.view.describe import ERRORS_TAIL, error_items, note_errors
+from kelr.view.layout import Layout
+from kelr.view.output import Output
+from kelr.view.styled import Style, Text, plain, styled
+from kelr.view.whatif_words import HEAD, NOTES, SHAPES, Shape, counts_of, head_of, notes_of
+
+KIND = "kelr/whatif-any"
+_SHOWN = (
+    (Standing.MAY_LOSE, "MAY LOSE", 0),
+    (Standing.LEADERLESS, "NO LEADER", 0),
+    (Standing.UNPROVEN, "UNPROVEN", 2),
+    (Standing.UNDER_MIN_ISR, "UNDER MIN ISR", 0),
+    (Standing.LAST_REPLICA, "LAST REPLICA", 0),
+    (Standing.LEADER_MOVES, "LEADER MOVES", 1),
+)
+
+
+def any_view(cluster: Cluster) -> View[SetCounts]:
+    """One item for each set of brokers."""
+    return View(
+        KIND,
+        (
+            datum("brokers", "integer[]", "The brokers that go at once."),
+            datum("racks", "string[]", "Their racks, as far as they are known.", lambda row: _racks(row, cluster)),
+            *(
+                datum(
+                    shape.name.replace("-", "_"),
+                    "integer",
+                    f"Partitions that come into: {shape.title.strip()}.",
+                    _count(shape),
+                )
+                for shape in SHAPES
+            ),
+            datum(
+                "order_matters",
+                "integer",
+                "Partitions for which the order makes a difference.",
+                lambda row: row.depends,
+            ),
+            *_people_columns(cluster),
+        ),
+        head=(
+            *HEAD,
+            Fact("size", "integer", "How many brokers go at once."),
+            Fact("clean", "boolean", "Whether they stop cleanly; false: they are killed."),
+        ),
+        tail=(
+            Fact("partitions", "integer", "Partitions that were looked at."),
+            Fact("sets", "integer", "How many sets there are; all were looked at."),
+            Fact("listed", "integer", "Sets among the items."),
+            Fact("now", "object", "How many partitions are in each standing before."),
+            NOTES,
+            *ERRORS_TAIL,
+        ),
+    )
+
+
+def _count(shape: Shape) -> _Count:
+    return _Count(shape.flag)
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    flag: Standing
+
+    def __call__(self, row: SetCounts) -> Json:
+        return row.new[self.flag]
+
+
+def _racks(row: SetCounts, cluster: Cluster) -> list[str]:
+    known = (cluster.broker(one) for one in row.brokers)
+    return list(dict.fromkeys(broker.rack for broker in known if broker is not None and broker.rack is not None))
+
+
+def _people_columns(cluster: Cluster) -> tuple[Column[SetCounts], ...]:
+    def shown(flag: Standing, title: str, yields: int) -> Column[SetCounts]:
+        style = next(shape.style for shape in SHAPES if shape.flag is flag)
+
+        def text(row: SetCounts) -> Text:
+            count = row.new[flag]
+            return styled(f"{count:,}", style) if count else plain("-")
+
+        return Column(title.lower(), title, text=text, right=True, shown=Shown.PEOPLE, yields=yields)
+
+    return (
+        Column("who", "BROKERS", text=lambda row: plain(" ".join(map(str, row.brokers))), shown=Shown.PEOPLE),
+        Column(
+            "where",
+            "RACKS",
+            text=lambda row: plain(" ".join(_racks(row, cluster)) or "?"),
+            shown=Shown.PEOPLE,
+            yields=3,
+        ),
+        *(shown(*column) for column in _SHOWN),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AnyReport:
+    """The sets of brokers to show, and what is known of all of them."""
+
+    size: int
+    clean: bool
+    partitions: int
+    sets: int
+    harmful: int
+    """How many sets leave a partition without leader, under min ISR, or with a loss that may be."""
+    worst: Sequence[SetCounts]
+    """The worst first."""
+    now: Mapping[Standing, int]
+
+
+def show_any(
+    output: Output,
+    report: AnyReport,
+    cluster: Cluster,
+    *,
+    source: str,
+    rules: ChosenRules,
+    errors: Sequence[TopicError],
+    next_command: Sequence[str],
+) -> None:
+    """Show the sets of brokers, the worst first."""
+    depends = max((row.depends for row in report.worst), default=0)
+    notes = notes_of(rules, {}, 0)
+    if depends:
+        notes.append(f"for up to {depends:,} partitions the order makes a difference; the worst is counted")
+    doubtful = max((row.new[Standing.DOUBTFUL] for row in report.worst), default=0)
+    if doubtful:
+        notes.append(f"up to {doubtful:,} partitions cannot be told for certain: ask for the brokers alone to see why")
+    left = report.sets - len(report.worst)
+    if left > 0:
+        notes.append(f"{left:,} more sets, none worse than the last one here; --all lists them")
+    view = any_view(cluster)
+    if output.format.for_people:
+        layout = Layout(output.width)
+        for line in layout.lines(_headline(report, rules)):
+            output.line(line)
+        for line in layout.table(_people_columns(cluster), report.worst):
+            output.line(line)
+    else:
+        head = {**head_of(cluster, source, rules), "size": report.size, "clean": report.clean}
+        with output.listing(view, head) as listing:
+            listing.add(report.worst)
+            listing.finish(
+                {
+                    "partitions": report.partitions,
+                    "sets": report.sets,
+                    "listed": len(report.worst),
+                    "now": counts_of(report.now),
+                    "notes": notes,
+                    "errors": error_items(errors),
+                    "next": output.next_command(next_command),
+                }
+            )
+    if not output.format.is_document:
+        for note in notes:
+            output.note(note)
+        note_errors(output, errors)
+        output.next(next_command)
+
+
+_HARM = "a partition without leader or under min ISR, or may lose records"
+
+
+def _headline(report: AnyReport, rules: ChosenRules) -> Text:
+    how = "stop cleanly" if report.clean else "are killed"
+    one = "stops cleanly" if report.clean else "is killed"
+    who = f"If any one broker {one}" if report.size == 1 else f"If any {report.size} brokers {how} at once"
+    count = plural(report.sets, "set") if report.size > 1 else plural(report.sets, "broker")
+    verdict = (
+        styled(f"{report.harmful:,} of {count} {agree(report.harmful, 'leaves', 'leave')} {_HARM}", Style.BAD)
+        if report.harmful
+        else styled(f"no partition loses its leader or falls under min ISR ({count})", Style.GOOD)
+    )
+    about = f" ({report.partitions:,} partitions, rules {rules.rules.name})"
+    return [*styled(f"{who}: ", Style.HEADING), *verdict, *plain(about)]

@@ -1,0 +1,204 @@
+"""What ``kelr whatif --restart`` and ``--restart-order`` show: the steps, whether each is safe, and what blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kelr.controller import ChosenRules
+from kelr.engine.outages.restarts import Action, Blocked, Keep, RestartPlan, RestartStep
+from kelr.engine.outages.standing import Standing
+from kelr.engine.words import agree, brokers, joined
+from kelr.model import BrokerStatus, Cluster, TopicError
+from kelr.view.columns import Column, Fact, Json, Shown, View, datum
+from kelr.view.describe import ERRORS_TAIL, error_items, note_errors
+from kelr.view.layout import Layout
+from kelr.view.output import Output
+from kelr.view.plan_words import named
+from kelr.view.styled import Style, Text, plain, styled
+from kelr.view.whatif_words import HEAD, NOTES, SHAPES, head_of, names_of, notes_of
+
+KIND = "kelr/whatif-restart"
+WAIT = "Each step waits until the broker before is in sync again: kelr describe --under-replicated shows nobody."
+
+
+def restart_view() -> View[RestartStep]:
+    """One item for each step."""
+    return View(
+        KIND,
+        (
+            datum("broker", "integer", "The broker whose turn it is."),
+            datum("action", "string", f"{' or '.join(Action)}.", lambda row: str(row.action)),
+            datum("rack", "string?", "Its rack; null: it tells none."),
+            datum("safe", "boolean", "Whether every partition keeps what it has to.", lambda row: row.safe),
+            datum("leader_moves", "integer", "Partitions whose leader moves.", lambda row: row.moves),
+            datum(
+                "last_replica",
+                "integer",
+                "Partitions of which one replica alone is in sync meanwhile.",
+                lambda row: row.last,
+            ),
+            datum("reason", "string", "Why it is its turn."),
+            datum("blocked", "object[]", "What forbids the step.", lambda row: [_blocked(one) for one in row.blocked]),
+            *_people_columns(),
+        ),
+        head=(
+            *HEAD,
+            Fact("keep", "string", f"What every partition has to keep: {' or '.join(Keep)}."),
+        ),
+        tail=(
+            Fact("partitions", "integer", "Partitions that were looked at."),
+            Fact("safe", "boolean", "Whether all steps are safe."),
+            Fact("unhealthy", "object[]", "Partitions that do not have now what every step is to keep."),
+            NOTES,
+            *ERRORS_TAIL,
+        ),
+    )
+
+
+def _blocked(one: Blocked) -> Mapping[str, Json]:
+    return {
+        "standing": names_of(one.standing)[0],
+        "already": one.already,
+        "partitions": one.count,
+        "examples": [str(address) for address in one.examples],
+        "waits_for": one.waits_for,
+    }
+
+
+def _people_columns() -> tuple[Column[RestartStep], ...]:
+    return (
+        Column("who", "BROKER", text=lambda row: plain(str(row.broker)), right=True, shown=Shown.PEOPLE),
+        Column("where", "RACK", text=lambda row: plain(row.rack or "-"), shown=Shown.PEOPLE, yields=2),
+        Column("do", "DO", text=lambda row: plain(row.action.value), shown=Shown.PEOPLE),
+        Column("verdict", "SAFE", text=_verdict, shown=Shown.PEOPLE),
+        Column(
+            "moves", "LEADERS MOVE", text=lambda row: plain(f"{row.moves:,}"), right=True, shown=Shown.PEOPLE, yields=1
+        ),
+        Column("why", "WHY", text=lambda row: plain(row.reason), shown=Shown.PEOPLE, prose=True),
+    )
+
+
+def _verdict(row: RestartStep) -> Text:
+    if row.safe:
+        return styled("yes", Style.GOOD)
+    return styled(f"no: {sum(one.count for one in row.blocked):,} blocked", Style.BAD)
+
+
+def show_restarts(
+    output: Output,
+    plan: RestartPlan,
+    cluster: Cluster,
+    *,
+    source: str,
+    rules: ChosenRules,
+    errors: Sequence[TopicError],
+    notes: Sequence[str],
+    next_command: Sequence[str],
+    limit: int | None = None,
+) -> None:
+    """Show the steps and what blocks them.
+
+    Args:
+        limit: so many reasons are shown to people.
+    """
+    every = [*notes_of(rules, {}, 0), *notes]
+    if output.format.for_people:
+        layout = Layout(output.width)
+        for line in layout.lines(_headline(plan, rules)):
+            output.line(line)
+        for line in layout.table(_people_columns(), plan.steps):
+            output.line(line)
+        blocks = list(_blocks(plan, cluster))
+        for text in blocks[:limit]:
+            for line in layout.lines(text):
+                output.line(line)
+        if limit is not None and len(blocks) > limit:
+            output.line(plain(f"... and {len(blocks) - limit:,} more reasons: --all lists them"))
+        if len(plan.steps) > 1:
+            for line in layout.lines(plain(WAIT)):
+                output.line(line)
+    else:
+        head = {**head_of(cluster, source, rules), "keep": str(plan.keep)}
+        with output.listing(restart_view(), head) as listing:
+            listing.add(plan.steps)
+            listing.finish(
+                {
+                    "partitions": plan.partitions,
+                    "safe": plan.safe,
+                    "unhealthy": [_blocked(one) for one in plan.unhealthy],
+                    "notes": every,
+                    "errors": error_items(errors),
+                    "next": output.next_command(next_command),
+                }
+            )
+    if not output.format.is_document:
+        for note in every:
+            output.note(note)
+        note_errors(output, errors)
+        output.next(next_command)
+
+
+def _headline(plan: RestartPlan, rules: ChosenRules) -> Text:
+    unsafe = sum(not step.safe for step in plan.steps)
+    kept = "a leader and min ISR" if plan.keep is Keep.MIN_ISR else "a leader"
+    about = plain(f" (rules {rules.rules.name})")
+    if not unsafe:
+        steps = "every step" if len(plan.steps) > 1 else "the step"
+        return [
+            *styled("Safe: ", Style.GOOD),
+            *plain(f"in {steps} each of {plan.partitions:,} partitions keeps {kept}"),
+            *about,
+        ]
+    total = len(plan.steps)
+    what = f"{unsafe:,} of {total:,} steps" if total > 1 else "this step"
+    return [
+        *styled("Not safe: ", Style.BAD),
+        *plain(f"{what} would leave partitions without {kept.replace(' and ', ' or ')}"),
+        *about,
+    ]
+
+
+def _blocks(plan: RestartPlan, cluster: Cluster) -> Iterator[Text]:
+    """What blocks each step, and what to do about it."""
+    for step in plan.steps:
+        for one in step.blocked:
+            head = f"broker {step.broker}: "
+            if step.action is Action.START:
+                text = f"{_which(one)} may lose committed records if it was not stopped cleanly: see kelr explain --if"
+            else:
+                text = f"{_which(one)} {_what(one)}; {_remedy(one, cluster)}"
+            yield [*styled(head, Style.BAD), *plain(text)]
+
+
+def _which(one: Blocked) -> str:
+    names = named(one.examples)
+    more = one.count - len(one.examples)
+    return f"{names} and {more:,} more" if more > 0 else names
+
+
+def _what(one: Blocked) -> str:
+    title = next(shape.title.strip() for shape in SHAPES if shape.flag is one.standing)
+    if one.already:
+        return f"{agree(one.count, 'is', 'are')} {title} already" if one.standing in _STATES else title
+    return f"{agree(one.count, 'comes', 'come')} to be {title}" if one.standing in _STATES else title
+
+
+_STATES = frozenset({Standing.LEADERLESS, Standing.UNDER_MIN_ISR})
+
+
+def _remedy(one: Blocked, cluster: Cluster) -> str:
+    if one.standing is Standing.MIN_ISR_UNKNOWN:
+        return "read the topic's configs (DESCRIBE_CONFIGS), or ask for --keep leader"
+    if one.standing is Standing.DOUBTFUL:
+        return "kelr whatif --stop with this broker says why"
+    if one.single:
+        return "there is no other replica: add one first, or accept the pause"
+    if one.standing is Standing.LEADERLESS and one.already:
+        return "kelr explain says what it waits for"
+    if not one.waits_for:
+        return "min ISR asks for every replica: lower it or add a replica first, or ask for --keep leader"
+    down = [broker for broker in one.waits_for if cluster.status(broker) is not BrokerStatus.LIVE]
+    lagging = [broker for broker in one.waits_for if broker not in down]
+    parts = [f"start {brokers(down)}"] if down else []
+    parts += [f"wait until {joined(lagging)} {agree(len(lagging), 'is', 'are')} in sync"] if lagging else []
+    return " and ".join(parts) + " first"

@@ -1,0 +1,132 @@
+"""The words that the views of ``kelr whatif`` share: what a partition comes to, and how it comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kelr.controller import ChosenRules
+from kelr.engine.outages.standing import Standing
+from kelr.engine.outages.told import PartitionFate, PossibleEnd
+from kelr.engine.words import joined
+from kelr.model import Cluster, ElectedBy
+from kelr.view.columns import Fact, Json
+from kelr.view.describe import CLUSTER_HEAD, cluster_head
+from kelr.view.styled import Style
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How one flag reads."""
+
+    flag: Standing
+    name: str
+    """In documents."""
+    title: str
+    """In the table of totals."""
+    short: str
+    """Of one partition, and as a column's title in small letters."""
+    style: Style
+
+
+SHAPES = (
+    Shape(Standing.MAY_LOSE, "may-lose", "committed records may be lost", "may lose records", Style.BAD),
+    Shape(Standing.LEADERLESS, "leaderless", "without leader", "no leader", Style.BAD),
+    Shape(Standing.ELR_ONLY, "elr-only", "  of these, only ELR members may lead", "no leader", Style.BAD),
+    Shape(Standing.UNPROVEN, "unproven", "  of these, no replica is proven complete", "no leader", Style.BAD),
+    Shape(Standing.UNDER_MIN_ISR, "under-min-isr", "under min ISR: acks=all refused", "under min ISR", Style.NOTICE),
+    Shape(Standing.MIN_ISR_UNKNOWN, "min-isr-unknown", "perhaps under min ISR: not known", "?", Style.NOTICE),
+    Shape(Standing.LAST_REPLICA, "last-replica", "one replica in sync, of several", "last replica", Style.NOTICE),
+    Shape(Standing.LEADER_MOVES, "leader-moves", "another leader", "leader moves", Style.PLAIN),
+    Shape(Standing.CHANGED, "changed", "changed at all", "fewer in sync", Style.PLAIN),
+    Shape(Standing.DOUBTFUL, "doubtful", "not certain (see the notes)", "not certain", Style.NOTICE),
+)
+"""All flags, in the order in which people read them."""
+
+HEAD = (
+    *CLUSTER_HEAD,
+    Fact("rules", "string", "The election rule set that was computed with."),
+    Fact("rules_certain", "boolean", "Whether it is known that the cluster runs it."),
+)
+NOTES = Fact("notes", "string[]", "What the reader has to know besides.")
+
+
+def head_of(cluster: Cluster, source: str, rules: ChosenRules) -> Mapping[str, Json]:
+    """What every document of ``kelr whatif`` begins with."""
+    return {**cluster_head(cluster, source), "rules": rules.rules.name, "rules_certain": rules.certain}
+
+
+def names_of(flags: Standing) -> list[str]:
+    """The flags as documents have them."""
+    return [shape.name for shape in SHAPES if flags & shape.flag]
+
+
+def counts_of(counts: Mapping[Standing, int]) -> dict[str, Json]:
+    """Counts as documents have them: every flag, also where there is none."""
+    return {shape.name.replace("-", "_"): counts.get(shape.flag, 0) for shape in SHAPES}
+
+
+def short_of(fate: PartitionFate) -> Shape:
+    """The worst that is new of a partition."""
+    return next((shape for shape in SHAPES if fate.new & shape.flag), SHAPES[-2])
+
+
+def remarks(fate: PartitionFate) -> Iterator[str]:
+    """What a person should know of a partition besides its sets, in few words."""
+    worst = fate.worst
+    if worst.then & Standing.MAY_LOSE:
+        yield f"{worst.after.leader} elected {_BY.get(worst.elected_by, 'without proof')}"
+    if worst.then & Standing.LEADERLESS:
+        yield _back(worst)
+    if fate.depends:
+        yield f"in the order {', '.join(map(str, worst.order))}; else {_else(fate)}"
+    if fate.then & Standing.MIN_ISR_UNKNOWN:
+        yield "min ISR not known"
+    yield from worst.doubts
+
+
+_BY: Mapping[ElectedBy | None, str] = {
+    ElectedBy.UNCLEAN: "uncleanly",
+    ElectedBy.LAST_KNOWN_LEADER: "as last known leader",
+    ElectedBy.LONGEST_LOG: "by its log",
+}
+
+
+def _else(fate: PartitionFate) -> str:
+    other = fate.ends[-1]
+    return "no leader" if other.after.leader is None else f"{other.after.leader} leads"
+
+
+def _back(end: PossibleEnd) -> str:
+    """How a partition comes back: by whose return, and what that may cost."""
+    safe = [back for back in end.comebacks if back.loses_nothing]
+    sure = [back.broker for back in safe if not any(o.broker == back.broker and o.clean != back.clean for o in safe)]
+    if_clean = [one for one in sure if any(back.broker == one and not back.clean for back in end.comebacks)]
+    certain = sorted({back.broker for back in safe} - set(if_clean))
+    if certain:
+        return f"back with {joined(certain, 'or')}"
+    if if_clean:
+        return f"back with {joined(sorted(if_clean), 'or')} if stopped cleanly"
+    risky = sorted({back.broker for back in end.comebacks if back.elected is not None})
+    if risky:
+        return f"{joined(risky, 'or')} would be elected on return, whatever its log has lost"
+    together = end.together
+    if together is None or together.elected is None:
+        return "nobody is elected when they are back" if together is not None else "no single return elects anybody"
+    if together.loses_nothing:
+        return f"once all are back, {together.elected} leads"
+    return f"once all are back, {together.elected} leads {_BY.get(together.by, 'without proof')}"
+
+
+def notes_of(rules: ChosenRules, doubts: Mapping[str, int], depends: int) -> list[str]:
+    """The notes below the totals."""
+    found = []
+    if not rules.certain:
+        found.append(f"rules {rules.rules.name}: {rules.reason}")
+    if depends:
+        found.append(
+            f"{depends:,} partition{'s' * (depends != 1)}: the outcome depends on the order in which the brokers go;"
+            " the worst is counted"
+        )
+    found += [f"{count:,} partition{'s' * (count != 1)}: {doubt}" for doubt, count in sorted(doubts.items())]
+    return found
