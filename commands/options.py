@@ -229,12 +229,10 @@ def shared_parameters(*, local: bool = False) -> list[inspect.Parameter]:
 def settings_from(values: Mapping[str, Any], state: RunState) -> Settings:
     """The shared options that were given, those behind the command's name winning over those before it."""
     given = {
-        setting.name: values[setting.name]
+        setting.name: tuple(value) if isinstance(value, list) else value
         for setting in fields(Settings)
-        if values.get(setting.name) not in (None, False, [])
+        if (value := values.get(setting.name)) is not None and value is not False and value != []
     }
-    if "metadata_log" in given:
-        given["metadata_log"] = tuple(given["metadata_log"])
     return replace(state.given, **given)
 
 
