@@ -227,6 +227,8 @@ class PartitionsEntry:
     """Elections of a replica that was neither in ISR nor ELR."""
     elr_struck: int = 0
     """Partitions whose ELR lost a member that did not go into the ISR."""
+    reassignment: ReassignmentStep | None = None
+    """What was done to the assignment of all."""
 
 
 Entry: TypeAlias = PartitionEntry | BrokerEntry | ClusterEntry | PartitionsEntry

@@ -32,7 +32,8 @@ class _Group:
         first = self.entries[0]
         if self.count == 1:
             return first
-        return PartitionsEntry(first.at, self.cause, tuple(self.entries), self.count, **self.counts)
+        step = first.reassignment
+        return PartitionsEntry(first.at, self.cause, tuple(self.entries), self.count, reassignment=step, **self.counts)
 
 
 def grouped(entries: Iterable[Entry]) -> Iterator[Entry]:

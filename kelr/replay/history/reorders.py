@@ -34,7 +34,8 @@ class Reorders:
         address = after.address
         if step is ReassignmentStep.REORDERED:
             known = self._open.pop(address, None)
-            original = before.replicas if known is None else known.original
+            recent = known is not None and at_ms - known.at_ms <= JUST_BEFORE_MS
+            original = known.original if known is not None and recent else before.replicas
             if after.replicas != original and after.leader != after.replicas[0]:
                 self._open[address] = _Reordered(after.replicas[0], original, at_ms)
         elif step is not None:

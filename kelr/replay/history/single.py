@@ -57,10 +57,10 @@ def _who_asked(chosen: ElectedAs | None, unclean_allowed: bool | None) -> str | 
     if chosen is not ElectedAs.UNCLEAN:
         return None
     if unclean_allowed is False:
-        return "asked for (ElectLeaders UNCLEAN): unclean.leader.election.enable is false"
+        return "ElectLeaders UNCLEAN (unclean.leader.election.enable is false)"
     if unclean_allowed:
-        return "ElectLeaders UNCLEAN, or the controller by itself: unclean.leader.election.enable is true"
-    return "ElectLeaders UNCLEAN, or the controller by itself if its file has unclean.leader.election.enable=true"
+        return "ElectLeaders UNCLEAN or by itself (unclean.leader.election.enable is true)"
+    return "ElectLeaders UNCLEAN (or by itself, if the controller's file has unclean.leader.election.enable=true)"
 
 
 def _of_same_leader(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from kelr.model import PartitionState, TopicPartition
+from kelr.model import PartitionState, RecoveryQuorum, TopicPartition
 from kelr.replay.changes import (
     At,
     BrokerMoved,
@@ -38,6 +38,7 @@ from kelr.replay.history.restarts import is_registration
 from kelr.replay.history.spans import PartitionSummary, Summaries
 from kelr.replay.history.window import Window
 from kelr.replay.image import BROKER, TOPIC, MetadataImage
+from kelr.replay.quorum import QuorumTracker
 from kelr.replay.records import RecordBatch
 
 _AS_FOUND = Cause(CauseKind.AS_FOUND)
@@ -51,10 +52,14 @@ class History:
 
     Args:
         keep_all: summarize every partition of interest, also those that were never in trouble.
+        quorums: follow recovery quorums, too.
     """
 
-    def __init__(self, interest: Interest, window: Window, *, keep_all: bool = False) -> None:
+    def __init__(self, interest: Interest, window: Window, *, keep_all: bool = False, quorums: bool = False) -> None:
         self.image = MetadataImage()
+        self._quorums = QuorumTracker(self.image) if quorums else None
+        self.active_at_start: frozenset[int] = frozenset()
+        """The brokers that could lead when the window began."""
         self._attribution = Attribution(self.image)
         self._interest, self._window = interest, window
         self._summaries = Summaries(lambda topic: effective_min_isr(self.image, topic), keep_all=keep_all)
@@ -64,6 +69,10 @@ class History:
         self._reorders = Reorders()
         self._known: dict[TopicPartition, PartitionState] = {}
         """Named partitions before a checkpoint that is being read."""
+        self._replicas: set[int] = set()
+        """Brokers that hold, or held, replicas of named partitions."""
+        self._topics: set[str] = set()
+        """Topics of which partitions of interest were seen, where they were named."""
         self._told_of: At | None = None
 
     @property
@@ -82,6 +91,8 @@ class History:
             yield from self._begin(At(batch.base_offset, batch.epoch, batch.timestamp_ms))
         self._before_checkpoint(batch)
         changes = self.image.apply(batch)
+        if self._quorums is not None:
+            self._quorums.take(batch, changes)
         for told in self._attribution.take(batch, changes):
             yield from self._entries(told, of_checkpoint=batch.of_checkpoint)
         if batch.records and not batch.of_checkpoint:
@@ -99,6 +110,14 @@ class History:
         at = self._told_of or self.image.at
         yield from self._summaries.close(0 if at is None else at.timestamp_ms)
 
+    def quorum(self, address: TopicPartition) -> RecoveryQuorum | None:
+        """The partition's recovery quorum where the log ends; None where it is not on record, or was not followed."""
+        return None if self._quorums is None else self._quorums.quorum(address)
+
+    def knows(self, topic: str) -> bool:
+        """Whether a named topic was there at any time."""
+        return topic in self._topics
+
     # Beginnings.
 
     def _begin(self, at: At) -> Iterator[Entry]:
@@ -108,7 +127,9 @@ class History:
         self._begun = True
         if self.image.at is None:
             return
+        self.active_at_start = frozenset(broker for broker, found in self.image.brokers.items() if found.active)
         for state in self._of_interest(self.image.partitions()):
+            self._see(state)
             self._summaries.begin(state, at.timestamp_ms)
             entry = PartitionEntry(at, None, state, _AS_FOUND)
             if self._interest.named and self._interest.wants(entry):
@@ -148,12 +169,27 @@ class History:
                 yield entry
 
     def _wanted(self, entry: BrokerEntry | ClusterEntry) -> bool:
-        return not self._interest.unclean_only and self._interest.wants(entry)
+        """Where partitions were named, the brokers' and the cluster's own entries are those that concern them."""
+        if not self._interest.wants(entry):
+            return False
+        if not self._interest.named or self._interest.brokers:
+            return True
+        if isinstance(entry, BrokerEntry):
+            return entry.broker in self._replicas
+        if entry.event is ClusterEvent.CONFIG:
+            return entry.topic is None or entry.topic in self._topics
+        return entry.event is ClusterEvent.CHECKPOINT
+
+    def _see(self, state: PartitionState) -> None:
+        if self._interest.named:
+            self._replicas.update(state.replicas)
+            self._topics.add(state.topic)
 
     def _of_partition(self, change: PartitionMoved, cause: Cause) -> Iterator[Entry]:
         state = change.after or change.before
         if state is None or not self._interest.partitions(state.address) or not _visible(change.before, change.after):
             return
+        self._see(state)
         entry = PartitionEntry(change.at, change.before, change.after, cause)
         if change.before is not None and change.after is not None:
             step = reassignment_step(change.before, change.after)

@@ -1,0 +1,104 @@
+"""``kelr history``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
+from kelr.commands.session import Session, now_ms
+from kelr.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from kelr.replay.history import Moment
+
+Brokers = Annotated[
+    list[int] | None, typer.Option("--broker", metavar="N", help="Only what concerns this broker; can be repeated.")
+]
+Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="OFFSET|TIME|AGO", help="From here on, such as 120394, 2026-03-01T02:10Z or 2h."),
+]
+Until = Annotated[str | None, typer.Option("--until", metavar="OFFSET|TIME|AGO", help="Up to here, not included.")]
+Unclean = Annotated[
+    bool, typer.Option("--unclean", help="Only elections of replicas that may lack what was committed.")
+]
+Summarize = Annotated[
+    bool, typer.Option("--summary", help="One row for each partition: how long in which trouble, unclean elections.")
+]
+Draw = Annotated[bool, typer.Option("--draw", help="Draw each named partition: a row for each replica, along time.")]
+
+
+@with_session(
+    exits={ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics is in the log"},
+)
+def history(
+    session: Session,
+    targets: Targets = None,
+    *,
+    broker: Brokers = None,
+    since: Since = None,
+    until: Until = None,
+    unclean: Unclean = False,
+    summary: Summarize = False,
+    draw: Draw = False,
+    topic: Topics = None,
+    partition: Partitions = None,
+    all_topic_partitions: AllPartitions = False,
+) -> None:
+    """Tell what happened to partitions and brokers, and why, from the metadata log.
+
+    Everything that the controller decided is in __cluster_metadata. Without a
+    target it tells the story of the cluster, what one cause did to several
+    partitions in one row; of named partitions it tells every change. Where the
+    log does not tell a cause, it says "likely" or "unknown".
+
+    Examples:
+      kelr history orders:1 --metadata-log /var/lib/kafka/__cluster_metadata-0
+      kelr history --since 2h --broker 3 --metadata-log bundle.tar.gz
+      kelr history --unclean --metadata-log bundle.tar.gz -o json
+      kelr history 'orders-*' --summary --metadata-log bundle.tar.gz
+    """
+    from kelr.commands.moments import read_moment  # noqa: PLC0415 - not for --help
+    from kelr.commands.telling import Wanted, tell  # noqa: PLC0415
+    from kelr.replay.history import Window  # noqa: PLC0415
+
+    selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
+    _check(draw=draw, summary=summary, filtered=bool(broker) or unclean, named=not selection.is_everything)
+    now = now_ms()
+    window = Window(
+        read_moment("--since", since, now_ms=now),
+        _end(session, read_moment("--until", until, now_ms=now)),
+    )
+    wanted = Wanted(
+        selection,
+        window,
+        brokers=frozenset(broker or ()),
+        unclean=unclean,
+        summary=summary,
+        draw=draw,
+        every_partition=all_topic_partitions,
+    )
+    tell(session, wanted)
+
+
+def _end(session: Session, until: Moment | None) -> Moment | None:
+    """--at, which every command takes, is the end of a history, too: what was at that time is included."""
+    at = session.settings.at
+    if at is None:
+        return until
+    if until is not None:
+        raise UsageError("--at and --until both say where to end", next_step="use one of them")
+    from kelr.replay.history import Moment  # noqa: PLC0415 - not for --help
+
+    return Moment(offset=at.offset, at_ms=None if at.time_ms is None else at.time_ms + 1)
+
+
+def _check(*, draw: bool, summary: bool, filtered: bool, named: bool) -> None:
+    if draw and summary:
+        raise UsageError("--draw and --summary are two ways to show it", next_step="use one of them")
+    if draw and filtered:
+        raise UsageError("--draw shows whole partitions", next_step="leave out --broker and --unclean")
+    if draw and not named:
+        raise UsageError("--draw wants to know which partitions", next_step="name them: kelr history orders:1 --draw")

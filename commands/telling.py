@@ -1,0 +1,235 @@
+"""How ``kelr history`` reads a metadata log and shows what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from kelr.commands.session import Session
+from kelr.errors import UsageError
+from kelr.model import Selection, TopicPartition
+from kelr.replay.history import Entry, History, Interest, PartitionEntry, Window, grouped
+from kelr.view.columns import Json
+from kelr.view.history import history_view
+from kelr.view.history_draw import Drawing
+from kelr.view.history_summary import SummaryRow, quorum_words, summary_objects, summary_view
+
+if TYPE_CHECKING:
+    from kelr.sources.metadata_log.log import MetadataLogReader
+
+ROWS_AT_ONCE = 500
+"""So many rows are laid out together, and then shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What of the history is to be shown, and how."""
+
+    selection: Selection
+    window: Window
+    brokers: frozenset[int] = frozenset()
+    unclean: bool = False
+    summary: bool = False
+    draw: bool = False
+    every_partition: bool = False
+    """A row for each partition's change, although none was named."""
+
+    @property
+    def named(self) -> bool:
+        return not self.selection.is_everything
+
+    @property
+    def groups(self) -> bool:
+        """Whether what one cause did to several partitions is one row."""
+        return not self.named and not self.every_partition and not self.unclean
+
+    def interest(self) -> Interest:
+        selection = self.selection
+
+        @lru_cache(maxsize=1 << 20)
+        def matches(address: TopicPartition) -> bool:
+            return selection.matches(address.topic, address.partition)
+
+        every = Interest(named=False, brokers=self.brokers, unclean_only=self.unclean)
+        if not self.named:
+            return every
+        return Interest(matches, named=True, brokers=self.brokers, unclean_only=self.unclean)
+
+
+@dataclass
+class _Reading:
+    """One run over the log."""
+
+    log: MetadataLogReader
+    history: History
+    worst: TopicPartition | None = None
+    """The first partition that was led uncleanly, or lost its leader."""
+    seen: set[str] = field(default_factory=set)
+
+    def notice(self, entry: Entry) -> None:
+        for one in (entry,) if isinstance(entry, PartitionEntry) else getattr(entry, "entries", ()):
+            unclean = one.election is not None and one.election.elected_as.clean is False
+            lost = one.after is not None and one.after.leader is None
+            if self.worst is None and (unclean or lost):
+                self.worst = one.address
+
+
+def tell(session: Session, wanted: Wanted) -> None:
+    """Read the log and show what is wanted of it.
+
+    Raises:
+        UsageError: nothing says where the log is, or none of the named topics is in it.
+        BadInputError: the log cannot be read.
+    """
+    history = History(wanted.interest(), wanted.window, keep_all=wanted.named, quorums=wanted.named or wanted.summary)
+    reading = _Reading(open_log(session), history)
+    if wanted.draw and not session.output.format.for_people:
+        raise UsageError("--draw is for people", next_step="leave out -o, or --draw")
+    if wanted.draw:
+        _draw(session, reading)
+    elif wanted.summary:
+        _summarize(session, wanted, reading)
+    else:
+        _list(session, wanted, reading)
+
+
+def open_log(session: Session) -> MetadataLogReader:
+    """The metadata log that the options point to."""
+    paths = session.settings.metadata_log
+    if not paths:
+        raise UsageError(
+            "nothing says which metadata log to read",
+            next_step="give --metadata-log PATH: a node's __cluster_metadata-0 directory, files out of it, or a bundle",
+        )
+    from kelr.sources.metadata_log.log import open_metadata_log  # noqa: PLC0415 - only for files
+
+    return open_metadata_log(paths)
+
+
+def _entries(session: Session, reading: _Reading, *, groups: bool) -> Iterator[list[Entry]]:
+    """The entries in batches for the output, in order."""
+    history, waiting = reading.history, list[Entry]()
+    with session.progress("bytes of the metadata log") as progress:
+        for batch in reading.log.batches(progress):
+            if history.over(batch):
+                break
+            found: Iterable[Entry] = history.take(batch)
+            waiting.extend(grouped(found) if groups else found)
+            if len(waiting) >= ROWS_AT_ONCE:
+                yield waiting
+                waiting = []
+        rest = history.finish()
+        waiting.extend(grouped(rest) if groups else rest)
+    if waiting:
+        yield waiting
+
+
+def _list(session: Session, wanted: Wanted, reading: _Reading) -> None:
+    output = session.output
+    with output.listing(history_view(), _head(reading)) as listing:
+        for entries in _entries(session, reading, groups=wanted.groups):
+            for entry in entries:
+                reading.notice(entry)
+            listing.add(entries)
+        _check_names(wanted, reading.history)
+        rows = _summary_rows(reading.history) if wanted.named else []
+        following = _next(wanted, reading, rows)
+        told = None if following is None else output.next_command(following)
+        listing.finish({"partitions": summary_objects(rows), **_tail(reading, told)})
+    if output.format.is_document:
+        return
+    if output.format.for_people:
+        for row in rows:
+            words = quorum_words(row)
+            if words is not None:
+                output.note(words)
+        if not listing.rows:
+            output.note("nothing of this is in the log")
+    _note(session, reading, following)
+
+
+def _summarize(session: Session, wanted: Wanted, reading: _Reading) -> None:
+    output = session.output
+    with output.listing(summary_view(), _head(reading)) as listing:
+        for entries in _entries(session, reading, groups=False):
+            for entry in entries:
+                reading.notice(entry)
+        _check_names(wanted, reading.history)
+        rows = _summary_rows(reading.history)
+        shown = [row for row in rows if wanted.named or row.summary.eventful]
+        if wanted.unclean:
+            shown = [row for row in shown if row.summary.unsafe]
+        listing.add(shown)
+        following = _next(wanted, reading, rows)
+        listing.finish(_tail(reading, None if following is None else output.next_command(following)))
+    if output.format.is_document:
+        return
+    if not shown:
+        output.note("no partition was in trouble, and no election was unclean")
+    _note(session, reading, following)
+
+
+def _draw(session: Session, reading: _Reading) -> None:
+    output, drawing = session.output, None
+    for entries in _entries(session, reading, groups=False):
+        drawing = drawing or Drawing(reading.history.active_at_start)
+        for entry in entries:
+            drawing.add(entry)
+    as_of = reading.history.as_of
+    if drawing is not None and as_of is not None:
+        for text in drawing.texts(width=output.width, end_ms=as_of.timestamp_ms):
+            output.line(text)
+    _note(session, reading, None)
+
+
+def _summary_rows(history: History) -> list[SummaryRow]:
+    return [SummaryRow(found, history.quorum(found.address)) for found in history.summaries()]
+
+
+def _head(reading: _Reading) -> dict[str, Json]:
+    return {"cluster_id": reading.log.cluster_id, "source": reading.log.name}
+
+
+def _tail(reading: _Reading, following: str | None) -> dict[str, Json]:
+    as_of = reading.history.as_of
+    return {
+        "as_of_offset": None if as_of is None else as_of.offset,
+        "as_of_ms": None if as_of is None else as_of.timestamp_ms,
+        "warnings": _warnings(reading),
+        "next": following,
+    }
+
+
+def _warnings(reading: _Reading) -> list[str]:
+    found = list(reading.log.warnings)
+    misfits = reading.history.image.misfits
+    if misfits:
+        found.append(f"{misfits} records change what the log does not tell of: what they leave open is not known")
+    return found
+
+
+def _note(session: Session, reading: _Reading, following: list[str] | None) -> None:
+    for text in _warnings(reading):
+        session.output.note(text)
+    if following is not None:
+        session.output.next(following)
+
+
+def _next(wanted: Wanted, reading: _Reading, rows: Iterable[SummaryRow]) -> list[str] | None:
+    """Explain what has no leader now; else look at the first partition that had trouble."""
+    if wanted.named:
+        states = (row.summary.state for row in rows)
+        leaderless = [str(state.address) for state in states if state is not None and state.leader is None]
+        return ["explain", *leaderless] if leaderless else None
+    return None if reading.worst is None else ["history", str(reading.worst)]
+
+
+def _check_names(wanted: Wanted, history: History) -> None:
+    missing = [topic for topic in wanted.selection.topics if not history.knows(topic)]
+    if missing and len(missing) == len(wanted.selection.targets):
+        raise UsageError(
+            f"not in this metadata log: {', '.join(missing)}",
+            next_step="check the spelling; `kelr describe --metadata-log PATH` lists every topic",
+        )
