@@ -140,13 +140,27 @@ _SHARED: Mapping[str, tuple[Any, Any]] = {
         ],
         None,
     ),
+    "bootstrap_controller": (
+        Annotated[
+            str | None,
+            typer.Option(
+                "--bootstrap-controller",
+                "--bootstrap-controllers",
+                metavar="HOST:PORT,...",
+                help="Answer from the metadata log of these live controllers; with brokers named as well, it only adds"
+                " who held everything committed.",
+                rich_help_panel=CONNECTION,
+            ),
+        ],
+        None,
+    ),
     "at": (
         Annotated[
             str | None,
             typer.Option(
                 "--at",
                 metavar="OFFSET|TIME",
-                help="With --metadata-log: as it was before this offset, or at this time (UTC unless a zone is said).",
+                help="With a metadata log: as it was before this offset, or at this time (UTC unless a zone is said).",
                 rich_help_panel=CONNECTION,
             ),
         ],

@@ -36,6 +36,7 @@ class Settings:
     context: str | None = None
     snapshot: Path | None = None
     metadata_log: tuple[Path, ...] | None = None
+    bootstrap_controller: str | None = None
     at: str | None = None
     timeout_s: float | None = None
     log_info_key: int | None = None
@@ -53,6 +54,8 @@ class Resolved:
     snapshot: Path | None
     metadata_log: tuple[Path, ...]
     """Directories, files and support bundles of the metadata log."""
+    bootstrap_controller: str | None
+    """Controllers from which the metadata log is read."""
     at: Moment | None
     """The moment of the metadata log that is asked about; None: its end."""
     log_answers: bool
@@ -101,6 +104,11 @@ def resolve(given: Settings, *, environ: Mapping[str, str] | None = None, local:
             "--snapshot answers from a file; it cannot be given together with --bootstrap-server or --context",
             next_step="leave one of them out",
         )
+    if given.metadata_log and given.bootstrap_controller:
+        raise UsageError(
+            "--metadata-log reads files and --bootstrap-controller live controllers: which of the two is meant?",
+            next_step="leave one of them out",
+        )
     log_answers = _log_answers(given)
     wanted = given.context or variables.get("KELR_CONTEXT") or None
     saved = log_answers or given.snapshot is not None
@@ -109,9 +117,10 @@ def resolve(given: Settings, *, environ: Mapping[str, str] | None = None, local:
     config = given.command_config or _path(variables.get("KELR_COMMAND_CONFIG")) or context.command_config
     return Resolved(
         bootstrap_server=None if log_answers else bootstrap,
-        command_config=None if log_answers else config,
+        command_config=None if log_answers and given.metadata_log else config,
         snapshot=given.snapshot,
         metadata_log=given.metadata_log or (),
+        bootstrap_controller=given.bootstrap_controller,
         at=_moment(given, log_answers=log_answers),
         log_answers=log_answers,
         timeout_s=_timeout_s(given.timeout_s, variables),
@@ -227,6 +236,11 @@ def open_source(settings: Resolved) -> Source:
     """Open what the settings point to."""
     if settings.log_answers:
         return _open_metadata_log(settings)
+    source = _open_source(settings)
+    return _beside_metadata_log(source, settings) if settings.metadata_log else source
+
+
+def _open_source(settings: Resolved) -> Source:
     if settings.snapshot is not None:
         from kelr.sources.snapshot_file import SnapshotFileSource  # noqa: PLC0415
 
@@ -234,8 +248,8 @@ def open_source(settings: Resolved) -> Source:
     if not settings.bootstrap_server and settings.command_config is None:
         raise UsageError(
             "nothing says which cluster to ask",
-            next_step="give --bootstrap-server HOST:PORT, --context NAME, --snapshot FILE or --metadata-log PATH,"
-            " or set KELR_BOOTSTRAP_SERVER",
+            next_step="give --bootstrap-server HOST:PORT, --context NAME, --snapshot FILE, --metadata-log PATH or"
+            " --bootstrap-controller HOST:PORT, or set KELR_BOOTSTRAP_SERVER",
         )
     from kelr.sources.connection import ConnectionSettings  # noqa: PLC0415
     from kelr.sources.live import LiveSource  # noqa: PLC0415
@@ -253,24 +267,36 @@ def open_source(settings: Resolved) -> Source:
 
 def _open_metadata_log(settings: Resolved) -> Source:
     """The metadata log, replayed to the moment that is asked about; a terminal sees how far that is."""
-    from kelr.sources.metadata_log.log import open_metadata_log  # noqa: PLC0415 - only where it is asked for
+    from kelr.commands.metadata_logs import counted, opened_log  # noqa: PLC0415 - only where it is asked for
     from kelr.sources.metadata_log.source import MetadataLogSource  # noqa: PLC0415
 
     output = settings.output()
-    told = functools.partial(output.progress, what="bytes of the metadata log read")
+    with opened_log(settings) as log:
+        assert log is not None
+        told = functools.partial(output.progress, what=counted(log)) if output.stderr.isatty() else None
+        try:
+            return MetadataLogSource(log, settings.at, progress=told)
+        finally:
+            output.end_progress()
+
+
+def _beside_metadata_log(source: Source, settings: Resolved) -> Source:
+    """The source, with what the metadata log says of who holds everything committed."""
+    from kelr.sources.metadata_log.log import open_metadata_log  # noqa: PLC0415 - only where it is asked for
+    from kelr.sources.quorum_source import QuorumSource  # noqa: PLC0415
+
     try:
-        return MetadataLogSource(
-            open_metadata_log(settings.metadata_log),
-            settings.at,
-            progress=told if output.stderr.isatty() else None,
-        )
-    finally:
-        output.end_progress()
+        return QuorumSource(source, open_metadata_log(settings.metadata_log))
+    except BaseException:
+        source.close()
+        raise
 
 
 def _log_answers(given: Settings) -> bool:
-    named = given.bootstrap_server or given.command_config or given.context or given.snapshot
-    return bool(given.metadata_log) and not named
+    named = given.bootstrap_server or given.context or given.snapshot
+    if given.bootstrap_controller:
+        return not named  # --command-config says how to reach them
+    return bool(given.metadata_log) and not (named or given.command_config)
 
 
 def _moment(given: Settings, *, log_answers: bool) -> Moment | None:
@@ -279,7 +305,7 @@ def _moment(given: Settings, *, log_answers: bool) -> Moment | None:
     if not log_answers:
         raise UsageError(
             "--at names a moment of a metadata log, and no metadata log answers here",
-            next_step="give --metadata-log PATH, and neither a cluster nor a snapshot",
+            next_step="give --metadata-log PATH or --bootstrap-controller HOST:PORT, and no brokers and no snapshot",
         )
     from kelr.sources.metadata_log.moments import read_moment  # noqa: PLC0415 - only where it is asked for
 
@@ -299,6 +325,7 @@ def _connection_flags(given: Settings) -> tuple[str, ...]:
         ("--context", given.context),
         ("--snapshot", given.snapshot),
         *(("--metadata-log", path) for path in given.metadata_log or ()),
+        ("--bootstrap-controller", given.bootstrap_controller),
         ("--at", given.at),
         ("--timeout", given.timeout_s),
         ("--log-info-api-key", given.log_info_key),

@@ -6,21 +6,26 @@ _kelr() {
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         if [[ $skip ]]; then skip=; continue; fi
         case "$word" in
-            --accept-loss|--api|--batch|--bootstrap-server|--broker|--brokers|--command-config|--compare-rules|--context|--cursor|--designate|--dir|--elect|--election|--election-type|--expires-in|--export|--force|--from|--from-offset|--from-replica|--gone|--heap-mb|--if|--kafka|--limit|--log-dir|--log-info|--log-info-api-key|--log-info-dialect|--logs|--merge|--min-isr|--minimal-replicas|--node|--out|--output|--page-limit|--page-size|--partition|--partitions|--path-to-json-file|--pause|--plan|--rack|--racks|--replication|--rules|--since|--situation|--skip|--snapshot|--timeout|--times|--to|--to-offset|--topic|--topics|--wait-for|--why|--window|--yes-clear-elr-of|-b|-c|-e|-o) skip=1 ;;
+            --accept-loss|--any|--api|--at|--batch|--bootstrap-controller|--bootstrap-server|--broker|--brokers|--command-config|--compare-rules|--context|--controller|--controllers|--cursor|--designate|--dir|--elect|--election|--election-type|--expires-in|--export|--force|--from|--from-offset|--from-replica|--gone|--heap-mb|--if|--kafka|--keep|--kill|--limit|--log-dir|--log-info|--log-info-api-key|--log-info-dialect|--logs|--merge|--metadata-log|--min-isr|--minimal-replicas|--node|--out|--output|--page-limit|--page-size|--partition|--partitions|--path-to-json-file|--pause|--plan|--rack|--racks|--replication|--restart|--rules|--since|--situation|--skip|--snapshot|--stop|--timeout|--times|--to|--to-offset|--topic|--topics|--until|--wait-for|--why|--window|--yes-clear-elr-of|-b|-c|-e|-o) skip=1 ;;
             -*) ;;
             *) case "$path $word" in
-                "kelr describe"|"kelr log-info"|"kelr snapshot"|"kelr explain"|"kelr elect"|"kelr recover"|"kelr recover collect"|"kelr recover plan"|"kelr recover apply"|"kelr recover verify"|"kelr recover status"|"kelr recover resume"|"kelr recover undo"|"kelr recover hold"|"kelr recover log"|"kelr rescue"|"kelr rescue dump"|"kelr rescue show"|"kelr rescue replay"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab pause"|"kelr lab resume"|"kelr lab lose-cache"|"kelr lab flush"|"kelr lab expire"|"kelr lab partition"|"kelr lab heal"|"kelr lab fault"|"kelr lab deny"|"kelr lab allow"|"kelr lab advance"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr schema") path="$path $word" ;;
+                "kelr describe"|"kelr log-info"|"kelr history"|"kelr snapshot"|"kelr explain"|"kelr whatif"|"kelr elect"|"kelr recover"|"kelr recover collect"|"kelr recover plan"|"kelr recover apply"|"kelr recover verify"|"kelr recover status"|"kelr recover resume"|"kelr recover undo"|"kelr recover hold"|"kelr recover log"|"kelr rescue"|"kelr rescue dump"|"kelr rescue show"|"kelr rescue replay"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab pause"|"kelr lab resume"|"kelr lab lose-cache"|"kelr lab flush"|"kelr lab expire"|"kelr lab partition"|"kelr lab heal"|"kelr lab fault"|"kelr lab deny"|"kelr lab allow"|"kelr lab advance"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr schema") path="$path $word" ;;
             esac ;;
         esac
     done
     case "$before" in
         --accept-loss) return ;;
+        --any) return ;;
         --api) return ;;
+        --at) return ;;
         --batch) return ;;
+        --bootstrap-controller) return ;;
         --broker) return ;;
         --brokers) return ;;
         --command-config) _kelr_files "$current"; return ;;
         --compare-rules) _kelr_words "all kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive" "$current"; return ;;
+        --controller) return ;;
+        --controllers) return ;;
         --cursor) return ;;
         --designate) return ;;
         --dir) _kelr_files "$current"; return ;;
@@ -36,6 +41,8 @@ _kelr() {
         --heap-mb) return ;;
         --if) return ;;
         --kafka) return ;;
+        --keep) return ;;
+        --kill) return ;;
         --limit) return ;;
         --log-dir) _kelr_files "$current"; return ;;
         --log-info) return ;;
@@ -43,6 +50,7 @@ _kelr() {
         --log-info-dialect) return ;;
         --logs) _kelr_files "$current"; return ;;
         --merge) _kelr_files "$current"; return ;;
+        --metadata-log) _kelr_files "$current"; return ;;
         --min-isr) return ;;
         --minimal-replicas) return ;;
         --node) return ;;
@@ -57,17 +65,20 @@ _kelr() {
         --rack) return ;;
         --racks) return ;;
         --replication) return ;;
+        --restart) return ;;
         --rules) _kelr_words "auto kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive" "$current"; return ;;
         --since) return ;;
         --situation) _kelr_words "healthy under-min-isr leader-not-live waiting-for-isr waiting-for-elr waiting-for-last-known-leader needs-unclean-recovery no-live-replica leader-pending unknown" "$current"; return ;;
         --skip) return ;;
         --snapshot) _kelr_files "$current"; return ;;
+        --stop) return ;;
         --timeout) return ;;
         --times) return ;;
         --to) return ;;
         --to-offset) return ;;
         --topic) return ;;
         --topics) return ;;
+        --until) return ;;
         --wait-for) return ;;
         --why) _kelr_words "list preferred-replica leader-stays live-isr-member live-elr-member last-known-leader unclean-election unclean-recovery designated-is-live recovery-quorum-live recovery-quorum-heard any-replica-heard logs-can-be-ranked best-log-is-live best-log" "$current"; return ;;
         --window) return ;;
@@ -79,66 +90,72 @@ _kelr() {
     esac
     case "$path" in
         "kelr")
-            choices="describe log-info snapshot explain elect recover rescue simulate lab demo schema -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --version --help"
+            choices="describe log-info history snapshot explain whatif elect recover rescue simulate lab demo schema -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --version --help"
             ;;
         "kelr describe")
-            choices="--leaderless --under-min-isr --at-min-isr --under-replicated --has-elr --has-last-known --offline --situation --broker --rack --exclude-internal --summary --check --limit --cursor --page-size -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--leaderless --under-min-isr --at-min-isr --under-replicated --has-elr --has-last-known --offline --situation --broker --rack --exclude-internal --summary --check --limit --cursor --page-size -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr log-info")
-            choices="--lineage --log-dir --logs -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--lineage --log-dir --logs -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            ;;
+        "kelr history")
+            choices="--broker --since --until --unclean --summary --draw -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr snapshot")
-            choices="--no-logs --log-dir --logs --overwrite -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--no-logs --log-dir --logs --overwrite -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             [[ $current == -* ]] || { _kelr_files "$current"; return; }
             ;;
         "kelr explain")
-            choices="--if --election --rules --compare-rules --logs --why --full -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--if --election --rules --compare-rules --logs --why --full -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            ;;
+        "kelr whatif")
+            choices="--stop --kill --rack --if --any --clean --restart --restart-order --keep --controller --check --rules --limit --all -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr elect")
-            choices="-e --election-type --topic --partition --all-topic-partitions --path-to-json-file --designate --minimal-replicas --window --logs --keep-order --batch --dry-run -y --yes --accept-loss --force -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="-e --election-type --topic --partition --all-topic-partitions --path-to-json-file --designate --minimal-replicas --window --logs --keep-order --batch --dry-run -y --yes --accept-loss --force -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr recover")
             choices="collect plan apply verify status resume undo hold log --help"
             ;;
         "kelr recover collect")
-            choices="--out --log-dir --merge --overwrite -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--out --log-dir --merge --overwrite -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr recover plan")
-            choices="--logs -e --election-type --designate --gone --out --expires-in --markdown --export --full --overwrite -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--logs -e --election-type --designate --gone --out --expires-in --markdown --export --full --overwrite -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr recover apply")
-            choices="--topic --logs --batch --pause --keep-order --dry-run -y --yes --accept-loss --force -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--topic --logs --batch --pause --keep-order --dry-run -y --yes --accept-loss --force -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr recover verify")
-            choices="--topic --wait --wait-for -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--topic --wait --wait-for -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr recover status")
-            choices="-b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="-b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr recover resume")
-            choices="-b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="-b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr recover undo")
-            choices="-b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="-b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr recover hold")
-            choices="--topic --yes-clear-elr-of --force --dry-run -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--topic --yes-clear-elr-of --force --dry-run -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr recover log")
-            choices="--since --topic -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--since --topic -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr rescue")
             choices="dump show replay --help"
             ;;
         "kelr rescue dump")
-            choices="--out --from-replica --from-offset --to-offset --elect --plan --log-dir --overwrite -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--out --from-replica --from-offset --to-offset --elect --plan --log-dir --overwrite -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr rescue show")
             choices="--records --full -o --output --verbose --debug --help"
             [[ $current == -* ]] || { _kelr_files "$current"; return; }
             ;;
         "kelr rescue replay")
-            choices="--to --dry-run -y --yes --include-aborted --include-open --cut-transactions --skip-overwritten --all-records --other-cluster --no-scan -b --bootstrap-server --command-config -c --context --snapshot --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--to --dry-run -y --yes --include-aborted --include-open --cut-transactions --skip-overwritten --all-records --other-cluster --no-scan -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             [[ $current == -* ]] || { _kelr_files "$current"; return; }
             ;;
         "kelr simulate")
@@ -148,7 +165,7 @@ _kelr() {
             choices="up status incident kill stop start pause resume lose-cache flush expire partition heal fault deny allow advance restore env down --help"
             ;;
         "kelr lab up")
-            choices="--brokers --min-isr --racks --dir --kafka --no-elr --heap-mb --simulated --rules --topics --partitions --replication --log-info --log-info-api-key --page-limit --from --log-dirs --virtual-clock -o --output --verbose --debug --help"
+            choices="--brokers --min-isr --racks --dir --kafka --no-elr --heap-mb --controllers --simulated --rules --topics --partitions --replication --log-info --log-info-api-key --page-limit --from --log-dirs --virtual-clock -o --output --verbose --debug --help"
             ;;
         "kelr lab status")
             choices="--dir -o --output --verbose --debug --help"
