@@ -12,12 +12,14 @@ from kelr.errors import UsageError
 from kelr.model import Selection, TopicPartition
 from kelr.replay.history import Entry, History, Interest, PartitionEntry, Window, grouped
 from kelr.view.columns import Json
+from kelr.view.formats import OutputFormat
 from kelr.view.history import history_view
 from kelr.view.history_draw import Drawing
 from kelr.view.history_summary import SummaryRow, quorum_words, summary_objects, summary_view
 
 if TYPE_CHECKING:
     from kelr.sources.metadata_log.log import MetadataLogReader
+    from kelr.view.output import Output
 
 ROWS_AT_ONCE = 500
 """So many rows are laid out together, and then shown."""
@@ -128,7 +130,7 @@ def _entries(session: Session, reading: _Reading, *, groups: bool) -> Iterator[l
 
 def _list(session: Session, wanted: Wanted, reading: _Reading) -> None:
     output = session.output
-    with output.listing(history_view(), _head(reading)) as listing:
+    with output.listing(history_view(_width(output)), _head(reading)) as listing:
         for entries in _entries(session, reading, groups=wanted.groups):
             for entry in entries:
                 reading.notice(entry)
@@ -148,6 +150,11 @@ def _list(session: Session, wanted: Wanted, reading: _Reading) -> None:
         if not listing.rows:
             output.note("nothing of this is in the log")
     _note(session, reading, following)
+
+
+def _width(output: Output) -> int | None:
+    """The terminal's columns, where entries may be set to its width; -o wide is a table, however wide."""
+    return None if output.format is OutputFormat.WIDE else output.width
 
 
 def _summarize(session: Session, wanted: Wanted, reading: _Reading) -> None:
@@ -221,8 +228,8 @@ def _next(wanted: Wanted, reading: _Reading, rows: Iterable[SummaryRow]) -> list
     """Explain what has no leader now; else look at the first partition that had trouble."""
     if wanted.named:
         states = (row.summary.state for row in rows)
-        leaderless = [str(state.address) for state in states if state is not None and state.leader is None]
-        return ["explain", *leaderless] if leaderless else None
+        leaderless = any(state is not None and state.leader is None for state in states)
+        return ["explain", *map(str, wanted.selection.targets)] if leaderless else None
     return None if reading.worst is None else ["history", str(reading.worst)]
 
 

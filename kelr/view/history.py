@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from kelr.model import PartitionState
 from kelr.replay.history import BrokerEntry, CauseKind, ClusterEntry, Election, Entry, PartitionEntry, PartitionsEntry
 from kelr.view.columns import Column, Fact, Json, Shown, View, datum
 from kelr.view.history_words import cause_words, what, when, why
-from kelr.view.styled import Text, plain, written
+from kelr.view.styled import Span, Style, Text, plain, written
+from kelr.view.table import wrap
 
 KIND = "kelr/history"
 
@@ -25,9 +26,41 @@ TAIL = (
 )
 
 
-def history_view() -> View[Entry]:
-    """One row for each entry; for machines everything that is known of it."""
-    return View(KIND, (*_facts(), *_causes(), *_states(), *_people()), head=HEAD, tail=TAIL)
+_TABLE_FROM = 110
+"""Terminals narrower than this get each entry on lines of its own."""
+
+
+def history_view(width: int | None = None) -> View[Entry]:
+    """One row for each entry; for machines everything that is known of it.
+
+    Args:
+        width: columns of the terminal; None for a pipe.
+    """
+    block = None if width is None or width >= _TABLE_FROM else _Lines(width).of
+    columns = (*_facts(), *_causes(), *_states(), *_people())
+    return View(KIND, columns, head=HEAD, tail=TAIL, block=block)
+
+
+class _Lines:
+    """Entries for narrow terminals: the day where another one begins, the time, and what happened beside it."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._day: str | None = None
+
+    def of(self, entry: Entry) -> Iterator[Text]:
+        """The lines of the next entry."""
+        day, time = when(entry.at.timestamp_ms).split(" ")
+        if day != self._day:
+            self._day = day
+            yield [Span(f"{day} (UTC)", Style.HEADING)]
+        paragraphs = [[*_where(entry), Span(" "), *what(entry)]]
+        if why(entry):
+            paragraphs.append([Span("why: ", Style.QUIET), *why(entry)])
+        indent = " " * (len(time) + 2)
+        for number, paragraph in enumerate(paragraphs):
+            for below, line in enumerate(wrap(paragraph, self._width - len(indent))):
+                yield [Span(indent if number or below else f"{time}  "), *line]
 
 
 def _facts() -> tuple[Column[Entry], ...]:
@@ -51,6 +84,12 @@ def _facts() -> tuple[Column[Entry], ...]:
             "integer?",
             "How many partitions one cause changed at once.",
             lambda entry: entry.count if isinstance(entry, PartitionsEntry) else None,
+        ),
+        datum(
+            "topics",
+            "string[]?",
+            "Their topics.",
+            lambda entry: list(entry.topics) if isinstance(entry, PartitionsEntry) else None,
         ),
         datum("examples", "string[]?", "The first of them.", _examples),
         datum(
@@ -149,8 +188,8 @@ def _states() -> tuple[Column[Entry], ...]:
         datum(
             "counts",
             "object?",
-            "Of several partitions: how many lost_leader, got_leader, moved_leader, isr_shrank, isr_grew, unclean,"
-            " elr_struck.",
+            "Of several partitions: how many created, deleted, lost_leader, got_leader, moved_leader, isr_shrank,"
+            " isr_grew, unclean, elr_struck.",
             _counts,
         ),
         datum("value_before", "string?", "A feature's or config's value before.", lambda entry: _value(entry, 0)),
@@ -186,6 +225,19 @@ def state_object(state: PartitionState | None) -> Json:
     }
 
 
+_COUNTS = (
+    "created",
+    "deleted",
+    "lost_leader",
+    "got_leader",
+    "moved_leader",
+    "isr_shrank",
+    "isr_grew",
+    "unclean",
+    "elr_struck",
+)
+
+
 def _subject(entry: Entry) -> str:
     if isinstance(entry, PartitionEntry):
         return "partition"
@@ -216,7 +268,8 @@ def _where(entry: Entry) -> Text:
     if isinstance(entry, PartitionEntry):
         return plain(str(entry.address))
     if isinstance(entry, PartitionsEntry):
-        return plain(f"{entry.count} partitions")
+        of = entry.topics[0] if len(entry.topics) == 1 else f"{len(entry.topics)} topics"
+        return plain(f"{of} ({entry.count} partitions)")
     return plain(f"broker {entry.broker}") if isinstance(entry, BrokerEntry) else plain("cluster")
 
 
@@ -243,8 +296,7 @@ def _restart(entry: Entry) -> str | None:
 def _counts(entry: Entry) -> Json:
     if not isinstance(entry, PartitionsEntry):
         return None
-    names = ("lost_leader", "got_leader", "moved_leader", "isr_shrank", "isr_grew", "unclean", "elr_struck")
-    return {name: getattr(entry, name) for name in names}
+    return {name: getattr(entry, name) for name in _COUNTS}
 
 
 def _value(entry: Entry, which: int) -> str | None:

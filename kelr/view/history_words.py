@@ -67,7 +67,7 @@ def cause_words(cause: Cause, entry: PartitionEntry) -> str:
         CauseKind.TOPIC_CREATED: "topic created",
         CauseKind.PARTITIONS_ADDED: "partitions added",
         CauseKind.TOPIC_DELETED: "topic deleted",
-        CauseKind.AS_FOUND: "as it begins",
+        CauseKind.AS_FOUND: "how it was when this begins",
         CauseKind.NOT_TOLD: "not told: the log breaks off, and a checkpoint goes on",
         CauseKind.UNKNOWN: "unknown: the log does not tell",
     }
@@ -207,6 +207,8 @@ def _of_partitions(entry: PartitionsEntry) -> Iterator[Text]:
     if entry.reassignment is not None:
         yield plain(_STEPS[entry.reassignment])
     for count, text, style in (
+        (entry.created, "created", Style.PLAIN),
+        (entry.deleted, "deleted", Style.PLAIN),
         (entry.lost_leader, "lost their leader", Style.BAD),
         (entry.unclean, "elected uncleanly", Style.BAD),
         (entry.got_leader, "got a leader again", Style.PLAIN),
@@ -265,9 +267,11 @@ def _id(broker: int | None) -> str:
 
 
 def _joined(parts: Sequence[Text]) -> Text:
+    """The parts with commas behind all but the last; a comma never begins a line."""
     spans: list[Span] = []
-    for number, part in enumerate(parts):
-        if number:
-            spans.append(Span(", "))
+    for part in parts:
+        if spans:
+            last = spans.pop()
+            spans += [Span(f"{last.text},", last.style), Span(" ")]
         spans.extend(part)
     return spans

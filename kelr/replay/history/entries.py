@@ -217,6 +217,10 @@ class PartitionsEntry:
     entries: tuple[PartitionEntry, ...]
     """The first of them, in the order of the log."""
     count: int
+    topics: tuple[str, ...] = ()
+    """Their topics, in the order of the log."""
+    created: int = 0
+    deleted: int = 0
     lost_leader: int = 0
     got_leader: int = 0
     """Leaderless before."""

@@ -20,9 +20,11 @@ class _Group:
     entries: list[PartitionEntry] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     count: int = 0
+    topics: dict[str, None] = field(default_factory=dict)
 
     def add(self, entry: PartitionEntry) -> None:
         self.count += 1
+        self.topics[entry.address.topic] = None
         if len(self.entries) < FIRST:
             self.entries.append(entry)
         for name in _effects(entry):
@@ -32,8 +34,15 @@ class _Group:
         first = self.entries[0]
         if self.count == 1:
             return first
-        step = first.reassignment
-        return PartitionsEntry(first.at, self.cause, tuple(self.entries), self.count, reassignment=step, **self.counts)
+        return PartitionsEntry(
+            first.at,
+            self.cause,
+            tuple(self.entries),
+            self.count,
+            tuple(self.topics),
+            reassignment=first.reassignment,
+            **self.counts,
+        )
 
 
 def grouped(entries: Iterable[Entry]) -> Iterator[Entry]:
@@ -59,6 +68,7 @@ def grouped(entries: Iterable[Entry]) -> Iterator[Entry]:
 def _effects(entry: PartitionEntry) -> Iterator[str]:
     before, after = entry.before, entry.after
     if before is None or after is None:
+        yield "created" if before is None else "deleted"
         return
     if before.leader != after.leader:
         yield "lost_leader" if after.leader is None else "got_leader" if before.leader is None else "moved_leader"
