@@ -94,7 +94,7 @@ def _below(path: Path, depth: int) -> Iterator[Path]:
             continue
         if entry.name == DIRECTORY:
             yield Path(entry.path)
-        elif depth < _DEEPEST and replica_name(entry.name) is None:
+        elif depth < _DEEPEST:
             yield from _below(Path(entry.path), depth + 1)
 
 

@@ -151,8 +151,8 @@ class MetadataLog:
         if usable is None:
             begins = "no segment is there" if lowest is None else f"the segments begin at offset {lowest}"
             raise BadInputError(
-                f"{self.name}: {begins}, and no whole checkpoint says what was before",
-                next_step="give the directory's *.checkpoint files too",
+                "; ".join([f"{self.name}: {begins}, and no whole checkpoint says what was before", *self._warnings]),
+                next_step="give the directory's *.checkpoint files too, or another node's",
             )
         return usable
 
