@@ -35,8 +35,6 @@ change the cluster, the state afterwards is looked at: nobody but the planned re
 In the table, **right** is the same document as without the fault; **less known** the same decisions with something
 marked as unknown or not heard; **exit N** an error with that exit code (`docs/cli.md`), which names what happened.
 
-One pair is left out: noise in answer to ListGroups (`kelr recover verify`), on which librdkafka 2.16 ends the process.
-
 Written by `make faults`; tests/faults holds the commands, the incident and the judge.
 """
 

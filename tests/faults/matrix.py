@@ -51,11 +51,6 @@ SILENT = frozenset({"delay (too long)", "drop", "lose", "slow"})
 """Those that cost a timeout."""
 
 
-LEFT_OUT = frozenset({("garble", "ListGroups")})
-"""librdkafka 2.16 ends the whole process (SIGSEGV) on an answer to ListGroups that is noise, in about every second run;
-`kelr.sources.live.groups` asks through it. No test can live with that."""
-
-
 @dataclass(frozen=True, slots=True)
 class Case:
     """A command on a cluster with these rules.
@@ -373,8 +368,6 @@ def outcomes(
     found = []
     for fault in faults:
         for at in chosen(seen, chance, most):
-            if (fault, seen[at]) in LEFT_OUT:
-                continue
             outcome = strike_once(case, good, fault, at)
             if outcome is not None:
                 found.append(outcome)

@@ -3,132 +3,268 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, field
-from types import SimpleNamespace
+from types import SimpleNamespace as Answer
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka import TopicPartition as Wire
-from confluent_kafka.admin import AclOperation
 
 from kelr.model import TopicPartition
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets, Unread
-from kelr.sources.connection import ConnectionSettings
-from kelr.sources.live.groups import read_committed_offsets
+from kelr.sources.live.groups import GROUPS_A_REQUEST, GroupReader
+from kelr.sources.live.transport import Dialogue, Failure, FailureKind, Pause
 
-AT = TopicPartition("orders", 1)
-SETTINGS = ConnectionSettings((("kafka-1", 9092),), timeout_s=1)
+AT, OTHER = TopicPartition("orders", 1), TopicPartition("payments", 0)
+NOT_COORDINATOR, LOADING, NOT_AVAILABLE = 16, 14, 15
+SILENT = Failure(FailureKind.TIMED_OUT, "no answer in time")
+DEAD = Failure(FailureKind.UNREACHABLE, "connection refused")
+TOO_OLD = Failure(FailureKind.UNSUPPORTED, "no version in common")
 
 
 @dataclass
-class Admin:
-    """librdkafka's admin client, as far as groups go."""
+class Brokers:
+    """Brokers 1 and 2 as far as groups go."""
 
-    groups: Mapping[str, Any] = field(default_factory=dict)
-    """What each group has committed for the partition: (offset, epoch), a KafkaError, or None for no answer at all."""
-    errors: list[Any] = field(default_factory=list)
-    listing: KafkaError | None = None
-    operations: Any = (AclOperation.DESCRIBE,)
+    groups: dict[str, Any] = field(default_factory=dict)
+    """What each group has committed for orders:1: (offset, epoch), an error code, or None for an answer without it."""
+    where: dict[str, int] = field(default_factory=dict)
+    """Which broker coordinates a group; 1 unless told."""
+    lists: Mapping[int, Any] = field(default_factory=dict)
+    """What a broker answers to ListGroups in place of a list: an error code, or a Failure."""
+    fetches: Mapping[int, Failure] = field(default_factory=dict)
+    """What a broker answers to OffsetFetch in place of offsets."""
+    listed_by: Mapping[str, int] = field(default_factory=dict)
+    """Which broker lists a group that another one coordinates by now."""
+    types: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    partition_errors: Mapping[TopicPartition, int] = field(default_factory=dict)
+    operations: Any = frozenset({8})
+    newest: Mapping[str, int] = field(default_factory=dict)
+    """The newest version of a request that these brokers know."""
     asked: list[str] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    now_s: float = 0.0
 
-    def list_consumer_groups(self, **_: Any) -> Future[Any]:
-        if self.listing is not None:
-            return failed(self.listing)
-        valid = [SimpleNamespace(group_id=group) for group in self.groups]
-        return done(SimpleNamespace(valid=valid, errors=self.errors))
+    def exchange(self, node: Any, request: Any, **_timeout: float | None) -> Any:
+        name = type(request).__name__.removesuffix("Request")
+        self.asked.append(f"{name} {node}")
+        newest = self.newest.get(name, 99)
+        low = request._min_version or 0
+        if low > newest:
+            return TOO_OLD
+        answers: dict[str, Callable[[Any, Any], Any]] = {
+            "ListGroups": self._list,
+            "OffsetFetch": self._fetch,
+            "FindCoordinator": self._find,
+            "DescribeCluster": lambda _node, _request: Answer(error_code=0, authorized_operations=self.operations),
+        }
+        return answers[name](node, request)
 
-    def list_consumer_group_offsets(self, wanted: list[Any], **_: Any) -> Mapping[str, Future[Any]]:
-        (one,) = wanted
-        self.asked.append(one.group_id)
-        found = self.groups[one.group_id]
-        if isinstance(found, KafkaError):
-            return {one.group_id: failed(found)}
-        if found is None:
-            return {one.group_id: Future()}
-        offset, epoch = found
-        answer = (
-            Wire(AT.topic, AT.partition, offset) if epoch is None else Wire(AT.topic, AT.partition, offset, "", epoch)
-        )
-        return {one.group_id: done(SimpleNamespace(topic_partitions=[answer]))}
+    def run(self, dialogues: Mapping[Any, Callable[[], Dialogue[Any]]]) -> Mapping[Any, Any]:
+        return {node: self._hold(node, start()) for node, start in dialogues.items()}
 
-    def describe_cluster(self, **_: Any) -> Future[Any]:
-        return done(SimpleNamespace(authorized_operations=self.operations))
+    def pause(self, seconds: float) -> None:
+        self.now_s += seconds
+
+    def _hold(self, node: Any, dialogue: Dialogue[Any]) -> Any:
+        answer: Any = None
+        while True:
+            try:
+                wanted = dialogue.send(answer)
+            except StopIteration as end:
+                return end.value
+            if isinstance(wanted, Pause):
+                self.pause(wanted.seconds)
+                answer = None
+            else:
+                answer = self.exchange(node, wanted.request)
+
+    def _list(self, node: int, _request: Any) -> Any:
+        told = self.lists.get(node, 0)
+        if isinstance(told, Failure):
+            return told
+        here = [group for group in self.groups if self.listed_by.get(group, self.where.get(group, 1)) == node]
+        found = [self._listed(group) for group in here]
+        return Answer(error_code=told, groups=found)
+
+    def _listed(self, group: str) -> Answer:
+        protocol, kind = self.types.get(group, ("consumer", "classic"))
+        return Answer(group_id=group, protocol_type=protocol, group_state="Empty", group_type=kind)
+
+    def _fetch(self, node: int, request: Any) -> Any:
+        if node in self.fetches:
+            return self.fetches[node]
+        if request._max_version == 7:
+            return self._of(node, request.group_id, request.topics)
+        self.sizes.append(len(request.groups))
+        found = [self._of(node, one.group_id, one.topics) for one in request.groups]
+        return Answer(groups=[one for one in found if one is not None])
+
+    def _of(self, node: int, group: str, topics: Any) -> Any:
+        told = self.groups[group]
+        if self.where.get(group, 1) != node:
+            told = NOT_COORDINATOR
+        if told is None:
+            return None
+        if isinstance(told, int):
+            return Answer(group_id=group, error_code=told, topics=[])
+        return Answer(group_id=group, error_code=0, topics=[self._topic(one, told) for one in topics])
+
+    def _topic(self, topic: Any, told: tuple[int, int]) -> Answer:
+        partitions = []
+        for number in topic.partition_indexes:
+            address = TopicPartition(topic.name, number)
+            offset, epoch = told if address == AT else (-1, -1)
+            error = self.partition_errors.get(address, 0)
+            partitions.append(
+                Answer(partition_index=number, committed_offset=offset, committed_leader_epoch=epoch, error_code=error)
+            )
+        return Answer(name=topic.name, partitions=partitions)
+
+    def _find(self, _node: int, request: Any) -> Any:
+        if request.coordinator_keys:
+            found = [Answer(key=key, node_id=self.where.get(key, 1), error_code=0) for key in request.coordinator_keys]
+            return Answer(coordinators=found)
+        return Answer(node_id=self.where.get(request.key, 1), error_code=0)
 
 
-def done(value: Any) -> Future[Any]:
-    future: Future[Any] = Future()
-    future.set_result(value)
-    return future
+def read(brokers: Brokers, *partitions: TopicPartition) -> CommittedOffsets | Unread:
+    reader = GroupReader(brokers, (2, 1), timeout_s=1, now_s=lambda: brokers.now_s)  # type: ignore[arg-type]
+    return reader.read(partitions or (AT,))
 
 
-def failed(error: KafkaError) -> Future[Any]:
-    future: Future[Any] = Future()
-    future.set_exception(KafkaException(error))
-    return future
-
-
-@pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> Callable[[Admin], CommittedOffsets | Unread]:
-    def reader(admin: Admin) -> CommittedOffsets | Unread:
-        monkeypatch.setattr("confluent_kafka.admin.AdminClient", lambda _config: admin)
-        return read_committed_offsets(SETTINGS, [AT])
-
-    return reader
-
-
-Read = Callable[[Admin], CommittedOffsets | Unread]
-
-
-def test_offsets_come_with_their_epochs(read: Read) -> None:
-    found = read(Admin({"b": (140, 5), "a": (7, None), "nothing-here": (-1001, None)}))
-    assert found == CommittedOffsets({AT: (CommittedOffset("a", 7, None), CommittedOffset("b", 140, 5))}, 3)
-
-
-def test_more_groups_than_are_asked_at_once_are_all_asked(read: Read) -> None:
-    admin = Admin({f"g{number:03}": (number, None) for number in range(100)})
-    found = read(admin)
+def read_all(brokers: Brokers, *partitions: TopicPartition) -> CommittedOffsets:
+    found = read(brokers, *partitions)
     assert isinstance(found, CommittedOffsets)
-    assert (found.groups, len(found.offsets[AT]), admin.asked) == (100, 100, sorted(admin.groups))
+    return found
 
 
-def test_a_group_that_may_not_be_read_is_said_beside_the_others(read: Read) -> None:
-    refused = KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)
-    found = read(Admin({"open": (7, None), "secret": refused}))
-    assert isinstance(found, CommittedOffsets)
+def test_offsets_come_with_their_epochs_from_every_broker() -> None:
+    brokers = Brokers({"b": (140, 5), "a": (7, -1), "nothing-here": (-1, -1)}, where={"b": 2})
+    assert read(brokers) == CommittedOffsets({AT: (CommittedOffset("a", 7, None), CommittedOffset("b", 140, 5))}, 3)
+    assert sorted(brokers.asked) == [
+        "DescribeCluster 1",
+        "ListGroups 1",
+        "ListGroups 2",
+        "OffsetFetch 1",
+        "OffsetFetch 2",
+    ]
+
+
+def test_more_groups_than_go_into_a_request_are_all_asked() -> None:
+    brokers = Brokers({f"g{number:03}": (number, -1) for number in range(2 * GROUPS_A_REQUEST + 1)})
+    found = read_all(brokers)
+    assert (found.groups, len(found.offsets[AT])) == (401, 401)
+    assert brokers.sizes == [GROUPS_A_REQUEST, GROUPS_A_REQUEST, 1]
+
+
+def test_brokers_that_take_one_group_a_request_are_asked_so() -> None:
+    brokers = Brokers({"a": (7, 1), "b": (8, 1)}, newest={"OffsetFetch": 7})
+    assert [one.group for one in read_all(brokers).offsets[AT]] == ["a", "b"]
+    assert brokers.asked.count("OffsetFetch 1") == 3
+
+
+def test_brokers_that_know_no_version_are_said() -> None:
+    brokers = Brokers({"a": (7, 1)}, newest={"OffsetFetch": 4})
+    assert read_all(brokers).unread == {"a": Unread("no version in common")}
+
+
+def test_a_group_that_may_not_be_read_is_said_beside_the_others() -> None:
+    found = read_all(Brokers({"open": (7, -1), "secret": 30}))
     assert found.unread == {"secret": Unread("GROUP_AUTHORIZATION_FAILED", "DESCRIBE on the group")}
     assert [one.group for one in found.offsets[AT]] == ["open"]
 
 
-def test_a_group_whose_coordinator_is_silent_may_answer_later(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.recovery.test_verify_groups.SETTINGS", ConnectionSettings((("k", 1),), timeout_s=0.05))
-    loading = KafkaError(KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
-    found = read(Admin({"silent": None, "loading": loading, "timeout": KafkaError(KafkaError._TIMED_OUT)}))
-    assert isinstance(found, CommittedOffsets)
+def test_a_topic_that_may_not_be_read_is_said_beside_its_groups_other_offsets() -> None:
+    found = read_all(Brokers({"a": (7, -1)}, partition_errors={OTHER: 29}), AT, OTHER)
+    assert found.unread == {"a": Unread("TOPIC_AUTHORIZATION_FAILED", "DESCRIBE on topic payments")}
+    assert found.offsets == {AT: (CommittedOffset("a", 7, None),)}
+
+
+@pytest.mark.parametrize("newest", [{}, {"FindCoordinator": 3}])
+def test_a_coordinator_that_moved_is_found(newest: Mapping[str, int]) -> None:
+    brokers = Brokers({"a": (7, 1), "b": (8, 1)}, where={"a": 2}, listed_by={"a": 1}, newest=newest)
+    found = read_all(brokers)
+    assert (found.unread, [one.group for one in found.offsets[AT]]) == ({}, ["a", "b"])
+    assert "FindCoordinator 1" in brokers.asked
+
+
+def test_a_coordinator_that_stays_away_is_asked_until_the_time_is_up() -> None:
+    brokers = Brokers({"loading": LOADING, "none": NOT_AVAILABLE, "dead": (1, 1)}, where={"dead": 2}, fetches={2: DEAD})
+    found = read_all(brokers)
     assert found.unread == {
-        "silent": Unread("no answer in time", passing=True),
+        "dead": Unread("connection refused", passing=True),
         "loading": Unread("COORDINATOR_LOAD_IN_PROGRESS", passing=True),
-        "timeout": Unread("no answer in time", passing=True),
+        "none": Unread("COORDINATOR_NOT_AVAILABLE", passing=True),
     }
+    assert 0.5 <= brokers.now_s <= 1
 
 
-@pytest.mark.parametrize("operations", [None, (), (AclOperation.CREATE,)])
-def test_groups_that_the_listing_hides_are_not_taken_for_none(read: Read, operations: Any) -> None:
-    found = read(Admin(operations=operations))
-    assert isinstance(found, CommittedOffsets)
+def test_a_coordinator_that_hangs_is_waited_for_once() -> None:
+    groups = {f"g{number:03}": (number, -1) for number in range(GROUPS_A_REQUEST + 1)}
+    brokers = Brokers(dict(groups), fetches={1: SILENT})
+    brokers.pause = lambda seconds: setattr(brokers, "now_s", brokers.now_s + 5 * seconds)  # type: ignore[method-assign]
+    found = read_all(brokers)
+    assert set(found.unread.values()) == {Unread("no answer in time", passing=True)}
+    assert (len(found.unread), found.offsets) == (201, {})
+    assert brokers.asked.count("OffsetFetch 1") <= 2
+
+
+def test_what_an_answer_leaves_out_is_not_taken_for_none() -> None:
+    found = read_all(Brokers({"a": None, "b": (1, 1)}))
+    assert found.unread == {"a": Unread("the coordinator's answer leaves it out")}
+
+
+def test_a_partition_that_an_answer_leaves_out_is_not_taken_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    brokers = Brokers({"a": (1, 1)})
+    whole = brokers._topic
+    monkeypatch.setattr(
+        brokers, "_topic", lambda one, told: Answer(name=one.name, partitions=whole(one, told).partitions[1:])
+    )
+    assert read_all(brokers).unread == {"a": Unread("the coordinator's answer leaves it out")}
+
+
+def test_a_group_that_was_deleted_meanwhile_has_committed_nothing() -> None:
+    assert read(Brokers({"gone": 69})) == CommittedOffsets({}, 1)
+
+
+def test_share_groups_keep_their_place_elsewhere() -> None:
+    brokers = Brokers(
+        {"shared": 69, "too": (1, 1), "a": (7, 1)}, types={"shared": ("share", "share"), "too": ("", "Share")}
+    )
+    assert [one.group for one in read_all(brokers).offsets[AT]] == ["a"]
+
+
+@pytest.mark.parametrize("operations", [None, frozenset(), frozenset({5})])
+def test_groups_that_the_listing_hides_are_not_taken_for_none(operations: Any) -> None:
     hidden = Unread("ListGroups names only the groups that may be seen", "DESCRIBE on the cluster")
-    assert found.not_listed == hidden
+    assert read_all(Brokers(operations=operations)).not_listed == hidden
 
 
-def test_a_broker_that_did_not_list_its_groups_is_said(read: Read) -> None:
-    error = KafkaException(KafkaError(KafkaError.COORDINATOR_LOAD_IN_PROGRESS))
-    found = read(Admin({"a": (1, None)}, errors=[error]))
-    assert isinstance(found, CommittedOffsets)
-    assert found.not_listed == Unread("COORDINATOR_LOAD_IN_PROGRESS", passing=True)
+def test_a_broker_that_did_not_list_its_groups_is_said() -> None:
+    brokers = Brokers({"a": (1, 1)}, lists={2: LOADING})
+    found = read_all(brokers)
+    assert found.not_listed == Unread("broker 2: COORDINATOR_LOAD_IN_PROGRESS", passing=True)
+    assert [one.group for one in found.offsets[AT]] == ["a"]
+    assert brokers.asked.count("ListGroups 2") > 1
 
 
-def test_where_no_group_can_be_listed_that_is_the_answer(read: Read) -> None:
-    found = read(Admin(listing=KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)))
-    assert found == Unread("CLUSTER_AUTHORIZATION_FAILED", "DESCRIBE on the cluster")
-    assert read(Admin(listing=KafkaError(KafkaError._ALL_BROKERS_DOWN))) == Unread("no broker answers", passing=True)
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (31, Unread("CLUSTER_AUTHORIZATION_FAILED", "DESCRIBE on the cluster")),
+        (DEAD, Unread("connection refused", passing=True)),
+        (SILENT, Unread("no answer in time", passing=True)),
+        (
+            Failure(FailureKind.GARBLED, "not an answer of a Kafka broker: the message is cut short"),
+            Unread("not an answer of a Kafka broker: the message is cut short"),
+        ),
+    ],
+)
+def test_where_no_group_can_be_listed_that_is_the_answer(told: Any, expected: Unread) -> None:
+    assert read(Brokers(lists={1: told, 2: told})) == expected
+
+
+def test_without_partitions_nobody_is_asked() -> None:
+    brokers = Brokers({"a": (1, 1)})
+    reader = GroupReader(brokers, (1, 2), timeout_s=1)  # type: ignore[arg-type]
+    assert (reader.read(()), brokers.asked) == (CommittedOffsets(), [])

@@ -9,7 +9,7 @@ from kelr.model import PartitionState, TopicPartition, select
 from kelr.model.afterwards import CommittedOffsets, Transactions, Unread
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.failures import UNKNOWN_TOPIC
-from kelr.sources.live.groups import read_committed_offsets
+from kelr.sources.live.groups import GroupReader
 from kelr.sources.live.producers import ProducerReader
 from kelr.sources.live.source import LiveSource
 from kelr.sources.live.transport import Transport
@@ -50,9 +50,9 @@ class LiveAfterwards:
 
     def committed_offsets(self, partitions: Collection[TopicPartition]) -> CommittedOffsets | Unread:
         """What every consumer group has committed for these partitions."""
-        _, settings = self._reached()
+        transport, settings = self._reached()
         missing = self._coordinators_missing(CONSUMER_OFFSETS)
-        found = read_committed_offsets(settings, partitions)
+        found = GroupReader(transport, self._source.cluster().live, timeout_s=settings.timeout_s).read(partitions)
         if missing is None or isinstance(found, Unread):
             return found
         # Groups without a coordinator are in nobody's list, and nobody says so.

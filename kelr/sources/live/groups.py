@@ -1,7 +1,8 @@
 """What consumer groups have committed for some partitions.
 
-ListGroups to every live broker, which names the groups that it coordinates; OffsetFetch to each of them, for many groups
-at once; where a coordinator has moved or is not ready, FindCoordinator, and OffsetFetch again until the time is up.
+ListGroups to every live broker, which names the groups that it coordinates; OffsetFetch to each of them, for many
+groups at once; where a coordinator has moved or is not ready, FindCoordinator, and OffsetFetch again until the time is
+up.
 
 ListGroups names only the groups that the principal may DESCRIBE, unless it may DESCRIBE the cluster, and does not say
 that it left some out; so DescribeCluster is asked what the principal may do. Share groups keep their place elsewhere
@@ -11,7 +12,7 @@ that it left some out; so DescribeCluster is asked what the principal may do. Sh
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,15 +34,22 @@ _GONE = "GROUP_ID_NOT_FOUND"
 _MOVED = frozenset({"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"})
 """Another broker may answer, or the same one a little later."""
 _PASSING = RETRIABLE | _MOVED
-_LEFT_OUT = Unread("the coordinator's answer leaves it out")
 _ACLS = {
     "GROUP_AUTHORIZATION_FAILED": "DESCRIBE on the group",
     "TOPIC_AUTHORIZATION_FAILED": "DESCRIBE on topic {topic}",
     "CLUSTER_AUTHORIZATION_FAILED": "DESCRIBE on the cluster",
 }
 
-Found = Mapping[TopicPartition, CommittedOffset] | Unread
-"""What one group has committed, or why that could not be read."""
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one group has committed, and why there may be more."""
+
+    offsets: Mapping[TopicPartition, CommittedOffset] = field(default_factory=dict)
+    unread: Unread | None = None
+
+
+_LEFT_OUT = Found(unread=Unread("the coordinator's answer leaves it out"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +124,7 @@ class GroupReader:
 
         return hold
 
-    def _committed(
-        self, where: Mapping[str, NodeId], partitions: Sequence[TopicPartition]
-    ) -> Mapping[str, Found]:
+    def _committed(self, where: Mapping[str, NodeId], partitions: Sequence[TopicPartition]) -> Mapping[str, Found]:
         """Each group's offsets, asked of its coordinator, wherever that is by now."""
         deadline = self._now_s() + self._timeout_s
         found: dict[str, Found] = {}
@@ -129,15 +135,15 @@ class GroupReader:
             asked = {broker: _fetching(groups, partitions, self._timeout_s) for broker, groups in by_broker.items()}
             for answers in self._transport.run(asked).values():
                 found.update(answers)
-            again = [group for group in where if _may_have_moved(found[group])]
+            again = sorted(group for group in where if _may_answer_later(found[group]))
             if not again or self._now_s() + _PAUSE_S >= deadline:
                 break
             self._transport.pause(_PAUSE_S)
-            where = self._coordinators(again)
+            where = {**{group: where[group] for group in again}, **self._coordinators(again)}
         return found
 
     def _coordinators(self, groups: Sequence[str]) -> Mapping[str, NodeId]:
-        """Where the coordinators of these groups are now, of those that have one."""
+        """Where the coordinators of these groups are now, of those that have a live one."""
         for broker in self._live:
             found = self._transport.run({broker: _finding(groups, self._timeout_s)})[broker]
             if found is not None:
@@ -154,22 +160,144 @@ def _fetching(
     at_once = max(1, min(GROUPS_A_REQUEST, OFFSETS_A_REQUEST // len(partitions)))
 
     def hold() -> Dialogue[Mapping[str, Found]]:
-        found: dict[str, Found] = dict.fromkeys(groups, _LEFT_OUT)
-        size = at_once
-        waiting = list(groups)
+        found: dict[str, Found] = {}
+        waiting, many = list(groups), True
         while waiting:
-            batch = waiting[:size]
-            # Before version 8 there was one group in a request.
-            many = size > 1 or len(groups) == 1 and at_once == size and not isinstance(found.get(""), int)
+            batch = waiting[: at_once if many else 1]
             answer = yield Ask(_offset_fetch(batch, partitions, many=many), timeout_s)
             if isinstance(answer, Failure) and answer.kind is FailureKind.UNSUPPORTED and many:
-                size = 1
-                continue
-            del waiting[:size]
-            if isinstance(answer, Failure):
-                found.update(dict.fromkeys(batch, _failed(answer)))
+                many = False  # before version 8 (Kafka 3.0) there was one group in a request
+            elif isinstance(answer, Failure):
+                # Who does not answer one request is not waited for again and again.
+                return {**found, **dict.fromkeys(waiting, Found(unread=_failed(answer)))}
             else:
-                found.update(_fetched(answer, batch, partitions))
+                found.update(_fetched(answer, batch, partitions, many=many))
+                del waiting[: len(batch)]
         return found
 
     return hold
+
+
+def _finding(groups: Sequence[str], timeout_s: float) -> Callable[[], Dialogue[Mapping[str, NodeId] | None]]:
+    """Group to broker, of the groups that have a coordinator; None where the broker does not answer."""
+
+    def hold() -> Dialogue[Mapping[str, NodeId] | None]:
+        answer = yield Ask(_find_coordinators(groups), timeout_s)
+        if not isinstance(answer, Failure):
+            return {one.key: one.node_id for one in answer.coordinators if error_name(one.error_code) == NONE}
+        if answer.kind is not FailureKind.UNSUPPORTED:
+            return None
+        found: dict[str, NodeId] = {}
+        for group in groups:
+            answer = yield Ask(_find_coordinator(group), timeout_s)
+            if isinstance(answer, Failure):
+                return found or None
+            if error_name(answer.error_code) == NONE:
+                found[group] = answer.node_id
+        return found
+
+    return hold
+
+
+# What the answers mean.
+
+
+def _fetched(
+    answer: Message, groups: Sequence[str], partitions: Sequence[TopicPartition], *, many: bool
+) -> Mapping[str, Found]:
+    """What an answer tells of each group that was asked for; what it leaves out is not known."""
+    told = {one.group_id: one for one in answer.groups} if many else {groups[0]: answer}
+    return {group: _of_group(group, told[group], partitions) if group in told else _LEFT_OUT for group in groups}
+
+
+def _of_group(group: str, told: Any, partitions: Sequence[TopicPartition]) -> Found:
+    error = error_name(told.error_code)
+    if error == _GONE:
+        return Found()  # with all that it had committed
+    if error != NONE:
+        return Found(unread=_unread(error))
+    offsets: dict[TopicPartition, CommittedOffset] = {}
+    missing, unread = set(partitions), None
+    for topic in told.topics:
+        for one in topic.partitions:
+            address = TopicPartition(topic.name, one.partition_index)
+            missing.discard(address)
+            error = error_name(one.error_code)
+            if error != NONE:
+                unread = unread or _unread(error, topic=topic.name)
+            elif one.committed_offset >= 0:
+                epoch = one.committed_leader_epoch
+                offsets[address] = CommittedOffset(group, one.committed_offset, None if epoch < 0 else epoch)
+    if missing:
+        unread = unread or _LEFT_OUT.unread
+    return Found({address: offsets[address] for address in partitions if address in offsets}, unread)
+
+
+def _together(found: Mapping[str, Found], not_listed: Unread | None) -> CommittedOffsets:
+    offsets: dict[TopicPartition, list[CommittedOffset]] = {}
+    for _, one in sorted(found.items()):
+        for address, offset in one.offsets.items():
+            offsets.setdefault(address, []).append(offset)
+    by_address = {address: tuple(offsets[address]) for address in sorted(offsets)}
+    unread = {group: one.unread for group, one in sorted(found.items()) if one.unread is not None}
+    return CommittedOffsets(by_address, len(found), unread, not_listed)
+
+
+def _may_answer_later(found: Found) -> bool:
+    return found.unread is not None and found.unread.passing
+
+
+def _is_share(group: Any) -> bool:
+    """From version 5 on the type tells; a share group has a protocol type of its own in every version."""
+    return _SHARE in {group.protocol_type, (getattr(group, "group_type", None) or "").lower()}
+
+
+def _unread(error: str, *, topic: str = "") -> Unread:
+    return Unread(error, _ACLS.get(error, "").format(topic=topic), passing=error in _PASSING)
+
+
+def _failed(failure: Failure) -> Unread:
+    return Unread(failure.detail, passing=failure.kind in {FailureKind.TIMED_OUT, FailureKind.UNREACHABLE})
+
+
+# Requests, each in the newest version that the broker knows too.
+
+
+def _list_groups() -> Message:
+    from kafka.protocol.admin.groups import ListGroupsRequest  # noqa: PLC0415
+
+    return ListGroupsRequest(states_filter=[], types_filter=[])
+
+
+def _offset_fetch(groups: Sequence[str], partitions: Sequence[TopicPartition], *, many: bool) -> Message:
+    """Version 10 wants topic ids in place of names, and tells nothing more; before version 5 there were no epochs."""
+    from kafka.protocol.consumer.group import OffsetFetchRequest as Request  # noqa: PLC0415
+
+    by_topic: dict[str, list[int]] = {}
+    for address in partitions:
+        by_topic.setdefault(address.topic, []).append(address.partition)
+    if not many:
+        topics = [Request.OffsetFetchRequestTopic(name=name, partition_indexes=at) for name, at in by_topic.items()]
+        return Request(group_id=groups[0], topics=topics, require_stable=False, min_version=5, max_version=7)
+    made = Request.OffsetFetchRequestGroup
+    asked = [made.OffsetFetchRequestTopics(name=name, partition_indexes=at) for name, at in by_topic.items()]
+    of_each = [made(group_id=group, member_id=None, member_epoch=-1, topics=asked) for group in groups]
+    return Request(groups=of_each, require_stable=False, min_version=8, max_version=9)
+
+
+def _find_coordinators(groups: Sequence[str]) -> Message:
+    from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest  # noqa: PLC0415
+
+    return FindCoordinatorRequest(key_type=_GROUP, coordinator_keys=list(groups), min_version=4)
+
+
+def _find_coordinator(group: str) -> Message:
+    from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest  # noqa: PLC0415
+
+    return FindCoordinatorRequest(key=group, key_type=_GROUP, max_version=3)
+
+
+def _describe_cluster() -> Message:
+    from kafka.protocol.admin.cluster import DescribeClusterRequest  # noqa: PLC0415
+
+    return DescribeClusterRequest(include_cluster_authorized_operations=True, max_version=1)
