@@ -8,6 +8,7 @@ MetadataRecordSerde for the frame around a record.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -31,16 +32,40 @@ KINDS = (
     "TopicRecord",
     "UnregisterBrokerRecord",
 )
-"""The kinds of records that are written here."""
+"""The kinds of records that kelr writes, in a simulated cluster."""
+ALL_KINDS = (
+    *KINDS,
+    "AbortTransactionRecord",
+    "AccessControlEntryRecord",
+    "BeginTransactionRecord",
+    "ClientQuotaRecord",
+    "DelegationTokenRecord",
+    "EndTransactionRecord",
+    "FenceBrokerRecord",
+    "NoOpRecord",
+    "ProducerIdsRecord",
+    "RegisterControllerRecord",
+    "RemoveAccessControlEntryRecord",
+    "RemoveDelegationTokenRecord",
+    "RemoveUserScramCredentialRecord",
+    "UnfenceBrokerRecord",
+    "UserScramCredentialRecord",
+    "ZkMigrationRecord",
+)
+"""Every kind of record of Kafka 4.0 to 4.3."""
 
 
 class UnknownRecordError(ValueError):
     """The bytes are no record of a kind and version that is known here."""
 
 
+_NOWHERE = {"name": "Nothing", "type": "int8", "versions": "none"}
+
+
 def _as_data(_metaclass: type, json: dict[str, Any]) -> dict[str, Any]:
-    # kafka-python knows messages and data; a metadata record is encoded like data.
-    return {**json, "type": "data"}
+    # kafka-python knows messages and data; a metadata record is encoded like data. It makes no class without fields:
+    # this one is in no version.
+    return {**json, "type": "data", "fields": json["fields"] or [_NOWHERE]}
 
 
 def _made(kind: str) -> Message:
@@ -48,8 +73,8 @@ def _made(kind: str) -> Message:
     return type(ApiData)(kind, (ApiData,), attributes, load_json=_RESOURCES)
 
 
-CLASSES: Mapping[str, Message] = {kind: _made(kind) for kind in KINDS}
-_BY_KEY: Mapping[int, Message] = {made.json["apiKey"]: made for made in CLASSES.values()}
+CLASSES: Mapping[str, Message] = {kind: _made(kind) for kind in ALL_KINDS}
+_BY_KEY: Mapping[int, tuple[str, Message]] = {made.json["apiKey"]: (kind, made) for kind, made in CLASSES.items()}
 
 
 def encode(kind: str, version: int, fields: Mapping[str, Any]) -> bytes:
@@ -68,10 +93,13 @@ def decode(value: bytes) -> tuple[str, int, Message]:
     frame, at = _read_varint(value, 0)
     key, at = _read_varint(value, at)
     version, at = _read_varint(value, at)
-    made = _BY_KEY.get(key)
+    kind, made = _BY_KEY.get(key, ("", None))
     if frame != FRAME_VERSION or made is None or version > made.max_version:
         raise UnknownRecordError(f"a record of key {key}, version {version}, in a frame of version {frame}")
-    return str(made.json["name"]), version, made.decode(value[at:], version=version, header=False)
+    try:
+        return kind, version, made.decode(value[at:], version=version, header=False)
+    except (ValueError, IndexError, struct.error) as error:
+        raise UnknownRecordError(f"no {kind} of version {version}: {error}") from error
 
 
 def _varint(value: int) -> bytes:

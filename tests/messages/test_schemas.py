@@ -1,4 +1,5 @@
-"""Every message of Kafka that kelr sends or answers, against the schema in the released kafka-clients jar."""
+"""Every message of Kafka that kelr sends or answers, and every record of the metadata log, against the schemas in the
+released jars."""
 
 from __future__ import annotations
 
@@ -17,10 +18,12 @@ import pytest
 import kelr
 from kelr.lab.jars import cache_directory, obtain_jars
 from kelr.lab.locks import Lock, load_lock
-from kelr.messages import ElectLeadersRequest, ElectLeadersResponse
+from kelr.messages import ElectLeadersRequest, ElectLeadersResponse, metadata
 from kelr.sources.live import questions
+from kelr.sources.metadata_log import decoding
 
 KAFKA = "4.3.1"
+OLDEST_KAFKA = "4.0.0"
 SOURCES = Path(kelr.__file__).parent
 VERSIONS = ("versions", "nullableVersions", "taggedVersions")
 DECIDES = ("name", "type", *VERSIONS, "default", "mapKey", "tag")
@@ -64,15 +67,16 @@ MESSAGES: Mapping[str, Any] = {
 
 
 @cache
-def _jar() -> zipfile.ZipFile:
-    needed = tuple(jar for jar in load_lock(KAFKA).jars if jar.coordinates.split(":")[1] == "kafka-clients")
-    (path,) = obtain_jars(Lock(KAFKA, needed), cache_directory())
+def _jar(name: str, kafka: str) -> zipfile.ZipFile:
+    needed = tuple(jar for jar in load_lock(kafka).jars if jar.coordinates.split(":")[1] == name)
+    (path,) = obtain_jars(Lock(kafka, needed), cache_directory())
     return zipfile.ZipFile(path)
 
 
-def released(name: str) -> dict[str, Any]:
+def released(name: str, kafka: str = KAFKA) -> dict[str, Any]:
     """Apache's schema, without its comments."""
-    text = _jar().read(f"common/message/{name}.json").decode()
+    jar, folder = ("kafka-metadata", "metadata") if name in metadata.ALL_KINDS else ("kafka-clients", "message")
+    text = _jar(jar, kafka).read(f"common/{folder}/{name}.json").decode()
     return json.loads("\n".join(line for line in text.splitlines() if not line.lstrip().startswith("//")))  # type: ignore[no-any-return]
 
 
@@ -84,9 +88,9 @@ class Compared:
     newest: int
 
     @classmethod
-    def of(cls, name: str, ours: Mapping[str, Any]) -> Compared:
+    def of(cls, name: str, ours: Mapping[str, Any], kafka: str = KAFKA) -> Compared:
         """KIP-966's version of ElectLeaders is compared with nothing, nor is what no release takes any more."""
-        both = [schema["validVersions"].partition("-") for schema in (ours, released(name))]
+        both = [schema["validVersions"].partition("-") for schema in (ours, released(name, kafka))]
         return cls(max(int(low) for low, _, _ in both), min(int(high or low) for low, _, high in both))
 
     def range(self, text: str | None) -> tuple[int, int] | None:
@@ -113,6 +117,7 @@ def _flat(name: str, schema: Mapping[str, Any], compared: Compared) -> dict[str,
             here = f"{path}/{field['name']}"
             values = {key: field.get(key) for key in DECIDES}
             values.update({key: compared.range(field.get(key)) for key in VERSIONS})
+            values["tag"] = None if field.get("tag") is None else int(field["tag"])  # some are strings in 4.0
             values["default"] = None if field.get("default") is None else str(field["default"]).lower()
             if values["type"] == "bitfield" and (name, here) in BIT_FIELDS:
                 here = BIT_FIELDS[name, here]
@@ -127,8 +132,8 @@ def _flat(name: str, schema: Mapping[str, Any], compared: Compared) -> dict[str,
     return found
 
 
-def differences(name: str, ours: Mapping[str, Any]) -> Iterator[str]:
-    theirs, compared = released(name), Compared.of(name, ours)
+def differences(name: str, ours: Mapping[str, Any], kafka: str = KAFKA) -> Iterator[str]:
+    theirs, compared = released(name, kafka), Compared.of(name, ours, kafka)
     if theirs["apiKey"] != ours["apiKey"]:
         yield f"apiKey: {ours['apiKey']} instead of {theirs['apiKey']}"
     if compared.range(theirs["flexibleVersions"]) != compared.range(ours["flexibleVersions"]):
@@ -142,6 +147,29 @@ def differences(name: str, ours: Mapping[str, Any]) -> Iterator[str]:
 @pytest.mark.parametrize("name", MESSAGES)
 def test_a_message_has_the_released_schema(name: str) -> None:
     assert list(differences(name, MESSAGES[name].json)) == []
+
+
+@pytest.mark.parametrize("kafka", [OLDEST_KAFKA, KAFKA])
+@pytest.mark.parametrize("kind", metadata.ALL_KINDS)
+def test_a_record_of_the_metadata_log_has_the_released_schema(kind: str, kafka: str) -> None:
+    ours = metadata.CLASSES[kind].json
+    assert list(differences(kind, ours, kafka)) == []
+    assert ours["name"] == released(kind, kafka)["name"]
+    newest = [int(schema["validVersions"].rpartition("-")[2]) for schema in (ours, released(kind, kafka))]
+    assert newest[0] == newest[1] if kafka == KAFKA else newest[0] >= newest[1]
+
+
+@pytest.mark.parametrize("kafka", [OLDEST_KAFKA, KAFKA])
+def test_no_kind_of_record_is_missing(kafka: str) -> None:
+    files = _jar("kafka-metadata", kafka).namelist()
+    kinds = {Path(name).stem for name in files if name.startswith("common/metadata/") and name.endswith(".json")}
+    assert kinds == set(metadata.ALL_KINDS)
+
+
+def test_records_are_decoded_by_the_versions_of_the_schemas() -> None:
+    """The decoder of bytes knows the same keys, names and versions."""
+    schemas = {made.json["apiKey"]: (kind, made.max_version) for kind, made in metadata.CLASSES.items()}
+    assert {key: (kind.name, kind.newest) for key, kind in decoding.KINDS.items()} == schemas
 
 
 def test_both_know_the_versions_that_kelr_uses() -> None:

@@ -18,7 +18,20 @@ from kelr.sources.records.errors import UnreadableBatchError
 
 FRAME_VERSION = 1
 _NO_CHANGE_OF_LEADER = -2
+_NO_CHANGE_OF_RECOVERY = -1
 _RECOVERING = 1
+_CHANGED: Mapping[int, str] = {
+    0: "isr",
+    1: "leader",
+    2: "replicas",
+    3: "removing",
+    4: "adding",
+    5: "recovering",
+    6: "elr",
+    7: "last_known_elr",
+    8: "directories",
+}
+"""The tagged fields of PartitionChangeRecord."""
 _FENCED: Mapping[int, bool | None] = {-1: False, 0: None, 1: True}
 _SHUTTING_DOWN: Mapping[int, bool | None] = {0: None, 1: True}
 
@@ -75,21 +88,22 @@ def _partition_made(fields: Fields, version: int) -> rec.PartitionMade:
 
 def _partition_changed(fields: Fields, version: int) -> rec.PartitionChanged:
     partition, topic_id = fields.number(4), fields.topic_id()
-    told = fields.tagged(_CHANGE_TAGS[version])
-    leader, recovery = told.get(1, _NO_CHANGE_OF_LEADER), told.get(5, -1)
-    return rec.PartitionChanged(
-        topic_id=topic_id,
-        partition=partition,
-        leader=None if leader == _NO_CHANGE_OF_LEADER else leader,  # type: ignore[arg-type]  # by _CHANGE_TAGS
-        isr=told.get(0),  # type: ignore[arg-type]
-        replicas=told.get(2),  # type: ignore[arg-type]
-        adding=told.get(4),  # type: ignore[arg-type]
-        removing=told.get(3),  # type: ignore[arg-type]
-        elr=told.get(6),  # type: ignore[arg-type]
-        last_known_elr=told.get(7),  # type: ignore[arg-type]
-        recovering=None if recovery == -1 else recovery == _RECOVERING,
-        directories=told.get(8),  # type: ignore[arg-type]
-    )
+    return rec.PartitionChanged(topic_id, partition, **told_of_change(fields, version))  # type: ignore[arg-type]
+
+
+def told_of_change(fields: Fields, version: int) -> dict[str, object]:
+    """What the tagged fields of a PartitionChangeRecord tell: names and values of `PartitionChanged`.
+
+    Raises:
+        UnreadableBatchError: they do not hold what they say.
+    """
+    told = {_CHANGED[tag]: value for tag, value in fields.tagged(_CHANGE_TAGS[version]).items()}
+    if told.get("leader") == _NO_CHANGE_OF_LEADER:
+        del told["leader"]
+    recovery = told.pop("recovering", _NO_CHANGE_OF_RECOVERY)
+    if recovery != _NO_CHANGE_OF_RECOVERY:
+        told["recovering"] = recovery == _RECOVERING
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def _topic_made(fields: Fields, _version: int) -> rec.TopicMade:

@@ -8,11 +8,11 @@ Source: KIP-482 (compact arrays and strings, tagged fields); ByteUtils.readUnsig
 from __future__ import annotations
 
 import struct
-from binascii import b2a_base64
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeVar
 
+from kelr.replay.packed import id_text
 from kelr.sources.records.errors import UnreadableBatchError
 
 _T = TypeVar("_T")
@@ -22,14 +22,7 @@ _NUMBERS = {size: struct.Struct(f">{code}") for size, code in ((1, "b"), (2, "h"
 _UINT16 = struct.Struct(">H")
 _VARINT_LAST_SHIFT = 28
 _MOST_KEPT = 1 << 16
-"""Ids and lists of ids come again and again: so many of each are kept."""
-_URL_SAFE = bytes.maketrans(b"+/", b"-_")
-
-
-@lru_cache(maxsize=_MOST_KEPT)
-def id_text(raw: bytes) -> str:
-    """16 bytes of an id as Kafka prints them: base64 for URLs, without padding."""
-    return b2a_base64(raw, newline=False)[:22].translate(_URL_SAFE).decode("ascii")
+"""Lists of brokers come again and again: so many are kept."""
 
 
 @lru_cache(maxsize=_MOST_KEPT)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from kelr.replay.records import MetadataRecord, NotUnderstood, RecordBatch
 from kelr.sources.metadata_log.control import decode_control
 from kelr.sources.metadata_log.decoding import decode
+from kelr.sources.metadata_log.runs import idle_batches, packed_batch
 from kelr.sources.records.batches import BatchHeader, BatchRun, Stop, StopKind
 from kelr.sources.records.crc32c import Bytes
 from kelr.sources.records.errors import UnreadableBatchError
@@ -19,11 +20,22 @@ class Counts:
     """What was read so far."""
 
     batches: int = 0
+    """A run of NoOpRecords that was merged counts once."""
     records: int = 0
     size_bytes: int = 0
     """Bytes of whole batches."""
     not_understood: dict[tuple[int, int], int] = field(default_factory=dict)
     """How often a record of a kind (by API key) and version came that is not understood."""
+
+    def add(self, batch: RecordBatch, size_bytes: int) -> None:
+        self.batches += 1
+        self.records += len(batch.records)
+        self.size_bytes += size_bytes
+        if type(batch.records) is tuple:
+            for record in batch.records:
+                if type(record) is NotUnderstood:
+                    kind = (record.key, record.version)
+                    self.not_understood[kind] = self.not_understood.get(kind, 0) + 1
 
 
 class BatchReader:
@@ -37,7 +49,7 @@ class BatchReader:
         base: the position of the buffer's first byte, from which `stop.at` counts.
         of_checkpoint: the bytes are those of a checkpoint.
         checkpoint_end: of a checkpoint: see `RecordBatch.checkpoint_end`.
-        check_crc: whether checksums are verified.
+        merge_idle: give NoOpRecords of consecutive batches as one batch (`IdleRun`).
     """
 
     def __init__(
@@ -47,41 +59,65 @@ class BatchReader:
         base: int = 0,
         of_checkpoint: bool = False,
         checkpoint_end: int | None = None,
-        check_crc: bool = True,
+        merge_idle: bool = False,
     ) -> None:
-        self._view = memoryview(buffer)
+        self._data, self._view = buffer, memoryview(buffer)
         self._base = base
         self._of_checkpoint = of_checkpoint or checkpoint_end is not None
         self._checkpoint_end = checkpoint_end
-        self._check_crc = check_crc
+        self._merge_idle = merge_idle
         self.stop: Stop | None = None
         """Where the run ended and why; None as long as it has not."""
         self.counts = Counts()
 
     def __iter__(self) -> Iterator[RecordBatch]:
-        run = BatchRun(self._view, check_crc=self._check_crc)
-        for at, header in run:
+        at = 0
+        while self.stop is None:
+            found = self._many(at)
+            if found is None:
+                found = self._one(at)
+            if isinstance(found, Stop):
+                self.stop = found
+                return
+            batch, end = found
+            self.counts.add(batch, end - at)
+            at = end
+            yield batch
+
+    def _many(self, at: int) -> tuple[RecordBatch, int] | None:
+        """What is read many records at once."""
+        if self._of_checkpoint:
+            return None
+        if self._merge_idle:
+            idle = idle_batches(self._data, self._view, at)
+            if idle is not None:
+                return idle
+        return packed_batch(self._view, at)
+
+    def _one(self, at: int) -> tuple[RecordBatch, int] | Stop:
+        """The batch at this position, read record by record, and where it ends."""
+        run = BatchRun(self._view, at)
+        for _, header in run:
             try:
-                records = self._records(at, header)
+                return self._batch(at, header), at + header.size_bytes
             except UnreadableBatchError as error:
                 text = f"the batch at offset {header.base_offset} cannot be read: {error}"
-                self.stop = Stop(StopKind.UNREADABLE, self._base + at, text)
-                return
-            self._count(header, records)
-            yield RecordBatch(
-                base_offset=header.base_offset,
-                epoch=_known(header.partition_leader_epoch),
-                timestamp_ms=_known(header.max_timestamp_ms),
-                records=records,
-                of_checkpoint=self._of_checkpoint,
-                checkpoint_end=self._checkpoint_end,
-            )
-        if run.stop is not None:
-            self.stop = replace(run.stop, at=self._base + run.stop.at)
+                return Stop(StopKind.UNREADABLE, self._base + at, text)
+        if run.stop is None:
+            raise AssertionError("a run without batches has no end")
+        return replace(run.stop, at=self._base + run.stop.at)
+
+    def _batch(self, at: int, header: BatchHeader) -> RecordBatch:
+        return RecordBatch(
+            base_offset=header.base_offset,
+            epoch=_known(header.partition_leader_epoch, "leader epoch"),
+            timestamp_ms=_known(header.max_timestamp_ms, "time"),
+            records=self._records(at, header),
+            of_checkpoint=self._of_checkpoint,
+            checkpoint_end=self._checkpoint_end,
+        )
 
     def _records(self, at: int, header: BatchHeader) -> tuple[MetadataRecord, ...]:
-        if header.partition_leader_epoch is None or header.max_timestamp_ms is None:
-            raise UnreadableBatchError("it carries no leader epoch, or no time")
         if header.count != header.last_offset_delta + 1 or header.count <= 0:
             raise UnreadableBatchError(
                 f"it counts {header.count} records and spans {header.last_offset_delta + 1} offsets: nothing is ever "
@@ -100,23 +136,13 @@ class BatchReader:
                 raise UnreadableBatchError(f"the record at offset {one.offset}: {error}") from error
         return tuple(records)
 
-    def _count(self, header: BatchHeader, records: tuple[MetadataRecord, ...]) -> None:
-        counts = self.counts
-        counts.batches += 1
-        counts.records += len(records)
-        counts.size_bytes += header.size_bytes
-        for record in records:
-            if type(record) is NotUnderstood:
-                kind = (record.key, record.version)
-                counts.not_understood[kind] = counts.not_understood.get(kind, 0) + 1
-
 
 def read_batches(buffer: Bytes, *, base: int = 0, of_checkpoint: bool = False) -> BatchReader:
     """The batches in these bytes; see `BatchReader`."""
     return BatchReader(buffer, base=base, of_checkpoint=of_checkpoint)
 
 
-def _known(number: int | None) -> int:
+def _known(number: int | None, what: str) -> int:
     if number is None:
-        raise AssertionError("a batch without it is not read")
+        raise UnreadableBatchError(f"it carries no {what}")
     return number
