@@ -25,6 +25,7 @@ from kelr.model import TopicPartition
 from kelr.simulation.logs import Acks
 from kelr.sources.live.failures import error_name
 from tests.differential.driver import API_VERSION, class_path
+from tests.lab.simulated.on_record import check_replay
 from tests.lab.simulated.replayed import Image, fetch_request, image, records
 from tests.lab.simulated.stories import ORDERS, PATIENCE_S, cluster, eventually, led_by, power_outage, returns
 
@@ -91,6 +92,7 @@ def says_what_the_world_says(world: World) -> Image:
     assert found.partitions == expected
     assert found.features.get("eligible.leader.replicas.version", 0) == int(state.rules.elr)
     assert found.configs == configs(world)
+    check_replay(world, configs(world))
     return found
 
 
