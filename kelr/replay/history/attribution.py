@@ -24,7 +24,7 @@ from kelr.replay.changes import BrokerMoved, Change, ConfigMoved, PartitionMoved
 from kelr.replay.history.elections import elected_as, reassignment_step
 from kelr.replay.history.entries import Cause, CauseKind, Certainty, ElectedAs, Restart
 from kelr.replay.history.min_isr import MIN_ISR, unclean_allowed
-from kelr.replay.history.restarts import is_registration, restart_of, struck_from_elr
+from kelr.replay.history.restarts import is_registration, restart_of, struck_and_elected, struck_from_elr
 from kelr.replay.history.single import REQUESTED, UNKNOWN, cause_alone
 from kelr.replay.image import TOPIC, MetadataImage
 
@@ -112,15 +112,28 @@ class Attribution:
             yield Told(change)
             self._opened = cause
             return
+        if self._opened is not None and self._opened.broker == change.broker:
+            # What its shutdown brought leaves nothing to its fencing.
+            yield from self._flushed_begun()
         belonging = _last_that_fit(self._run, cause)
         ahead, mine = self._run[: len(self._run) - belonging], self._run[len(self._run) - belonging :]
+        both = self._of_either(ahead, mine)
         self._run = ahead
         yield from self._flushed()
-        restart = restart_of(change, mine, in_elrs=self._in_elrs[change.broker], image=self._image)
+        restart = restart_of(change, mine[both:], in_elrs=self._in_elrs[change.broker], image=self._image)
         cause = self._sure(replace(cause, restart=restart))
-        yield from (Told(one, cause) for one in mine)
+        unsure = replace(cause, certainty=Certainty.LIKELY)
+        yield from (Told(one, unsure) for one in mine[:both])
+        yield from (Told(one, _of_one(one, cause)) for one in mine[both:])
         yield Told(change, restart=restart)
         self._opened = None
+
+    def _of_either(self, ahead: Sequence[PartitionMoved], mine: Sequence[PartitionMoved]) -> int:
+        """How many of the changes that belong to the record behind them may belong to the one in front of them."""
+        opened = self._opened
+        if opened is None or not all(_fits(change, opened) for change in ahead):
+            return 0
+        return next((number for number, change in enumerate(mine) if not _fits(change, opened)), len(mine))
 
     def _of_whole(self, change: PartitionMoved) -> Cause:
         if change.by == "RemoveTopicRecord":
@@ -148,6 +161,13 @@ class Attribution:
             else:
                 fitting = None
                 yield Told(change, self._sure(self._alone(change)))
+
+    def _flushed_begun(self) -> Iterator[Told]:
+        """The changes that belong to the record in front of them."""
+        opened = self._opened
+        while opened is not None and self._run and _fits(self._run[0], opened):
+            change = self._run.pop(0)
+            yield Told(change, self._sure(self._opening(change, opened)))
 
     def _opening(self, change: PartitionMoved, cause: Cause) -> Cause:
         """An unfencing lets the controller look at every partition without a leader, for any replica."""
@@ -219,9 +239,20 @@ def _cause_of(change: BrokerMoved) -> Cause | None:
         kind = CauseKind.CONTROLLED_SHUTDOWN
     elif set(before.directories) - set(after.directories):
         kind = CauseKind.DIRECTORY_FAILED
+    elif before == after and after.fenced:
+        # A broker whose session ends before it was ever unfenced is fenced again.
+        kind = CauseKind.BROKER_FENCED
     else:
         return None
     return Cause(kind, broker=change.broker)
+
+
+def _of_one(change: PartitionMoved, cause: Cause) -> Cause:
+    """An election beside a registration may have been asked for just before it."""
+    before, after, broker = change.before, change.after, cause.broker
+    if before is None or after is None or broker is None or _left(broker, before, after):
+        return cause
+    return cause if _surely_struck(broker, before, after) else replace(cause, certainty=Certainty.LIKELY)
 
 
 def _last_that_fit(run: Sequence[PartitionMoved], cause: Cause) -> int:
@@ -241,15 +272,17 @@ def _fits(change: PartitionMoved, cause: Cause) -> bool:
     if reassignment_step(before, after) in REQUESTED:
         return False
     if cause.kind is CauseKind.BROKER_UNFENCED:
-        return before.leader is None and after.leader is not None
+        return before.leader is None
     if _left(broker, before, after):
         return True
     both = {CauseKind.BROKER_REGISTERED, CauseKind.BROKER_UNREGISTERED}
-    return cause.kind in both and broker in (before.elr or ()) and _elects_or_strikes(broker, before, after)
+    if cause.kind not in both or broker not in (before.elr or ()):
+        return False
+    return _surely_struck(broker, before, after) or (before.leader is None and after.leader is not None)
 
 
-def _elects_or_strikes(broker: int, before: PartitionState, after: PartitionState) -> bool:
-    return struck_from_elr(broker, before, after) or (before.leader is None and after.leader not in {None, broker})
+def _surely_struck(broker: int, before: PartitionState, after: PartitionState) -> bool:
+    return struck_from_elr(broker, before, after) or struck_and_elected(broker, before, after)
 
 
 def _left(broker: int, before: PartitionState, after: PartitionState) -> bool:

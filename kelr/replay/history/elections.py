@@ -24,14 +24,16 @@ def elected_as(before: PartitionState, after: PartitionState, *, struck: int | N
     new = after.leader
     if new is None or new == before.leader:
         return None
+    marked = bool(after.recovering) and after.isr == (new,)
+    if marked and (not before.recovering or new == struck or new not in (*before.isr, *(before.elr or ()))):
+        waits = [member for member in (*before.isr, *(before.elr or ())) if member != struck]
+        # Kafka forgets the last known leader when it leads again; with ELR off it looks at none, and forgets none.
+        known = before.last_known_elr == (new,) and not waits and not after.last_known_elr
+        return ElectedAs.LAST_KNOWN_LEADER if known else ElectedAs.UNCLEAN
     if new in before.isr:
         return ElectedAs.ISR
     if new in (before.elr or ()):
         return ElectedAs.ELR
-    if after.recovering and after.isr == (new,):
-        waits = [member for member in (*before.isr, *(before.elr or ())) if member != struck]
-        known = before.last_known_elr == (new,) and not waits
-        return ElectedAs.LAST_KNOWN_LEADER if known else ElectedAs.UNCLEAN
     grown = bool(set(after.isr) - set(before.isr))
     if grown and new in after.isr and reassignment_step(before, after) is ReassignmentStep.COMPLETED:
         # The report that brought it into the ISR also completed the reassignment that takes the old leader out.

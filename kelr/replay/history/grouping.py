@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from kelr.replay.history.entries import Cause, ElectedAs, Entry, PartitionEntry, PartitionsEntry
 from kelr.replay.history.interest import UNSAFE
-from kelr.replay.history.restarts import struck_from_elr
 
 FIRST = 3
 """So many of the partitions are kept."""
@@ -76,7 +75,7 @@ def _effects(entry: PartitionEntry) -> Iterator[str]:
         yield "isr_shrank"
     if set(after.isr) - set(before.isr):
         yield "isr_grew"
-    if any(struck_from_elr(broker, before, after) for broker in before.elr or ()):
+    if set(before.elr or ()) - {*(after.elr or ()), *after.isr}:
         yield "elr_struck"
     if entry.election is not None and entry.election.elected_as in UNSAFE | {ElectedAs.UNKNOWN}:
         yield "unclean"

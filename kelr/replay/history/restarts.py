@@ -59,16 +59,23 @@ def is_new_incarnation(change: BrokerMoved) -> bool:
 
 
 def struck_from_elr(broker: int, before: PartitionState, after: PartitionState) -> bool:
-    """Whether a broker lost its place in an ELR although the ISR has not grown."""
-    was, now = before.elr or (), after.elr or ()
-    return broker in was and broker not in now and set(after.isr) <= set(before.isr)
+    """Whether a broker, and nobody else, lost its place in an ELR although the ISR has not grown."""
+    lost = set(before.elr or ()) - set(after.elr or ())
+    return lost == {broker} and set(after.isr) <= set(before.isr)
+
+
+def struck_and_elected(broker: int, before: PartitionState, after: PartitionState) -> bool:
+    """Whether a broker was struck from an ELR and elected as the last known leader in one record, dead as it is: Kafka
+    4.0 does that (KAFKA-19522). No request could have: it is still fenced."""
+    elected = before.leader is None and after.leader == broker and after.isr == (broker,) and bool(after.recovering)
+    return elected and broker in (before.elr or ())
 
 
 def _shown_by(move: PartitionMoved, broker: int, image: MetadataImage) -> Restart | None:
     before, after = move.before, move.after
     if before is None or after is None:
         return None
-    if struck_from_elr(broker, before, after):
+    if struck_from_elr(broker, before, after) or struck_and_elected(broker, before, after):
         return Restart.UNCLEAN
     if broker not in before.isr or broker in after.isr:
         return None

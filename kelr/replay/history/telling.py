@@ -29,7 +29,6 @@ from kelr.replay.history.entries import (
     Election,
     Entry,
     PartitionEntry,
-    Restart,
 )
 from kelr.replay.history.interest import Interest
 from kelr.replay.history.min_isr import MATTERS, MIN_ISR, effective_min_isr
@@ -208,7 +207,7 @@ class History:
         before, after, at_ms = change.before, change.after, change.at.timestamp_ms
         if before is None or after is None:
             return None
-        struck = cause.broker if cause.restart is Restart.UNCLEAN else None
+        struck = cause.broker if cause.kind is CauseKind.BROKER_REGISTERED else None
         chosen = elected_as(before, after, struck=struck)
         if chosen is None or after.leader is None:
             return None
