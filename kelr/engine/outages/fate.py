@@ -11,6 +11,7 @@ from kelr.controller import Change, ControllerState, RecoveryStrategy, handle
 from kelr.controller.reach import FAILED
 from kelr.engine.elections import elected_by
 from kelr.engine.outages.case import OutageCase, Placed, renamed
+from kelr.engine.outages.scenario import COMING_BACK
 from kelr.engine.outages.standing import Standing, standing_of
 from kelr.engine.what_if.assumptions import Assumption, Happening
 from kelr.engine.what_if.events import events_of
@@ -119,12 +120,18 @@ class KnownCase:
 
 
 def place_of(placed: Placed, blows: Iterable[Assumption]) -> tuple[Assumption, ...]:
-    """The blows that concern a partition, in the names of its case."""
-    return tuple(
-        Assumption(blow.happening, broker=placed.brokers.index(blow.broker))
-        for blow in blows
-        if blow.broker in placed.brokers
-    )
+    """The blows that concern a partition, in the names of its case.
+
+    The return of any broker makes the controller look at each partition that nobody leads (handleBrokerUnfenced): one
+    that the partition does not name gets the name behind the last.
+    """
+    brokers, found = placed.brokers, list[Assumption]()
+    for blow in blows:
+        if blow.broker in brokers:
+            found.append(Assumption(blow.happening, broker=brokers.index(blow.broker)))
+        elif blow.happening in COMING_BACK:
+            found.append(Assumption(blow.happening, broker=len(brokers)))
+    return tuple(found)
 
 
 def told(placed: Placed, before: PartitionState, fate: Fate) -> PartitionState:
@@ -213,6 +220,10 @@ class _Course:
         return (*self.state.partitions.values(), self.may_lose, self.elected_by, self.doubts)
 
 
+_Level = dict[frozenset[int], dict[tuple[object, ...], _Course]]
+"""By the blows that are still to come: the courses, by what they have come to."""
+
+
 def _fates(case: OutageCase, now: Standing, blows: tuple[Assumption, ...], at_once: bool) -> Fates:
     courses = _in_every_order(case, blows) if at_once else [_in_order(case, blows)]
     fates = dict.fromkeys(_fate(case, course) for course in courses)
@@ -232,9 +243,9 @@ def _in_every_order(case: OutageCase, blows: tuple[Assumption, ...]) -> Iterable
     if len(blows) > MOST_IN_ANY_ORDER:
         both = (_in_order(case, blows), _in_order(case, tuple(reversed(blows))))
         return [_doubting(course, NOT_EVERY_ORDER) for course in both]
-    level: dict[frozenset[int], dict[tuple[object, ...], _Course]] = {frozenset(range(len(blows))): {(): _Course(case.start())}}
+    level: _Level = {frozenset(range(len(blows))): {(): _Course(case.start())}}
     for _ in blows:
-        following: dict[frozenset[int], dict[tuple[object, ...], _Course]] = {}
+        following: _Level = {}
         for left, courses in level.items():
             for index in sorted(left):
                 ends = following.setdefault(left - {index}, {})

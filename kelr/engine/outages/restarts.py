@@ -214,8 +214,9 @@ class Restarts:
         return _Passed(then, bool(gone.then & Standing.LEADER_MOVES), self._after(case, back.state, name))
 
     def _after(self, case: OutageCase, state: ControllerState, name: int) -> KnownCase:
-        """The case once the broker has caught up."""
-        state = caught_up(state, name)
+        """The case once the broker has caught up, and with it all that follow a leader that there was not before."""
+        led = case.state.leader is not None
+        state = caught_up(state, (name,) if led else range(len(case.statuses)))
         partition = replace(state.partitions[case.address], leader_epoch=0, partition_epoch=None)
         first = None if case.first is None else state.partitions[case.first.address]
         statuses = tuple(
@@ -352,14 +353,17 @@ class _Race:
             self._moving[broker] += count * moves
 
 
-def caught_up(state: ControllerState, broker: int) -> ControllerState:
-    """The records once a broker that is back has been let into every ISR by the leaders (AlterPartition)."""
+def caught_up(state: ControllerState, brokers: Collection[int]) -> ControllerState:
+    """The records once these brokers, as far as they are live, have been let into every ISR by the leaders
+    (AlterPartition)."""
     for address, partition in sorted(state.partitions.items()):
-        leads = partition.leader is not None and state.active(partition.leader)
-        follows = broker in partition.replicas and broker not in partition.isr and state.active(broker)
-        if leads and follows and broker not in (partition.offline_replicas or ()) and partition.leader is not None:
-            isr = (*partition.isr, broker)
-            state = handle(state, ev.PartitionAltered(address, partition.leader, isr)).state
+        leader = partition.leader
+        if leader is None or not state.active(leader):
+            continue
+        ready = state.electable(partition)
+        joining = [one for one in partition.replicas if one in brokers and one in ready and one not in partition.isr]
+        if joining:
+            state = handle(state, ev.PartitionAltered(address, leader, (*partition.isr, *joining))).state
     return state
 
 

@@ -80,7 +80,7 @@ def _end(state: PartitionState, seen: Seen, fate: Fate, killed: tuple[int, ...])
         told(seen.placed, state, fate),
         fate.then,
         fate.elected_by,
-        tuple(brokers[name] for name in fate.order),
+        tuple(brokers[name] for name in fate.order if name < len(brokers)),
         fate.doubts,
         tuple(map(named, back)),
         None if together is None else named(together),
