@@ -69,8 +69,9 @@ def plan_of_topics(plan: Plan, topics: Sequence[str], path: Path) -> Plan:
 def _afterwards(session: Session) -> Afterwards | None:
     from kelr.sources.live import LiveSource  # noqa: PLC0415 - brings the client libraries along
     from kelr.sources.live.afterwards import LiveAfterwards  # noqa: PLC0415
+    from kelr.sources.quorum_source import without_log  # noqa: PLC0415
 
-    source = session.source()
+    source = without_log(session.source())
     return LiveAfterwards(source) if isinstance(source, LiveSource) else None
 
 

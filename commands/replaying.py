@@ -25,6 +25,7 @@ from kelr.rescue.replay_plan import PartitionReplay, ReplayOptions, ReplayPlan
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
 from kelr.sources.live.producer import LiveProducer
+from kelr.sources.quorum_source import without_log
 from kelr.view.columns import Json
 from kelr.view.output import Output
 from kelr.view.replay import ReplayRow, replay_view
@@ -53,7 +54,7 @@ def replay_records(
     selection = read_selection(targets)
     with open_dump(file) as dump:
         tails = selected(dump, selection)
-        source = session.source()
+        source = without_log(session.source())
         if not isinstance(source, LiveSource):
             raise UsageError("records are produced to a live cluster", next_step="give --bootstrap-server")
         cluster_id = source.cluster().cluster_id

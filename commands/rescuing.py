@@ -115,10 +115,11 @@ def _source_of(
         except OSError:
             return None
     from kelr.sources.live import LiveSource  # noqa: PLC0415 - brings the client library along
+    from kelr.sources.quorum_source import without_log  # noqa: PLC0415
 
-    if not isinstance(source, LiveSource):
+    live = without_log(source)
+    if not isinstance(live, LiveSource):
         return None
-    live = source
     return TailSource(FETCH, lambda start, end: live.tail(one.state, one.replica, start=start, end=end))
 
 

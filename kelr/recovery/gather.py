@@ -239,6 +239,7 @@ def _joined(one: Gathered, other: Gathered) -> Gathered:
         partitions=(*before.partitions, *after.partitions),
         configs={**before.configs, **after.configs},
         logs={**before.logs, **after.logs},
+        quorums={**before.quorums, **after.quorums},
         topic_errors=(*before.topic_errors, *after.topic_errors),
         first_partition_replicas={**before.first_partition_replicas, **after.first_partition_replicas},
     )
@@ -254,6 +255,7 @@ def _replaced(before: Gathered, again: Gathered) -> Gathered:
         partitions=tuple(states.get(state.address, state) for state in before.snapshot.partitions),
         configs={**before.snapshot.configs, **again.snapshot.configs},
         logs={**before.snapshot.logs, **again.snapshot.logs},
+        quorums={**before.snapshot.quorums, **again.snapshot.quorums},
         topic_errors=(*before.snapshot.topic_errors, *again.snapshot.topic_errors),
         first_partition_replicas={
             **before.snapshot.first_partition_replicas,

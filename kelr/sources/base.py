@@ -12,7 +12,17 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
-from kelr.model import Cluster, LogAnswer, PartitionState, Selection, Snapshot, TopicConfig, TopicError, TopicPartition
+from kelr.model import (
+    Cluster,
+    LogAnswer,
+    PartitionState,
+    RecoveryQuorum,
+    Selection,
+    Snapshot,
+    TopicConfig,
+    TopicError,
+    TopicPartition,
+)
 from kelr.sources.unwanted import Unwanted
 
 
@@ -94,6 +104,24 @@ class LeavesOut(Protocol):
         """As `Source.pages`, without partitions that are certainly unwanted; `Page.left_out` counts them."""
 
 
+@runtime_checkable
+class KnowsQuorums(Protocol):
+    """A source that has a metadata log at hand, or what was learnt from one."""
+
+    def quorums(self, partitions: Sequence[PartitionState]) -> Mapping[TopicPartition, RecoveryQuorum]:
+        """Who holds everything committed of these partitions; one is missing where the log does not tell of it.
+
+        Args:
+            partitions: as they were just read. Where the log does not reach as far as they do, the quorum says so
+                (`RecoveryQuorum.doubt`).
+        """
+
+
+def quorums_of(source: Source, partitions: Sequence[PartitionState]) -> Mapping[TopicPartition, RecoveryQuorum]:
+    """What the source tells of who holds everything committed; nothing where it has no metadata log."""
+    return source.quorums(partitions) if isinstance(source, KnowsQuorums) else {}
+
+
 LogFilter = Callable[[PartitionState], bool]
 
 
@@ -130,5 +158,6 @@ def take_snapshot(
         logs=source.replica_logs(asked, lineage=lineage, progress=progress) if asked else {},
         topic_errors=tuple(errors),
         first_partition_replicas=first_replicas,
+        quorums=quorums_of(source, partitions),
         source=source.name,
     )

@@ -16,13 +16,14 @@ from kelr.model import (
     LogAnswer,
     NotHeard,
     PartitionState,
+    RecoveryQuorum,
     ReplicaLog,
     Selection,
     TopicConfig,
     TopicPartition,
     Unheard,
 )
-from kelr.sources.base import Page, Progress, Source
+from kelr.sources.base import Page, Progress, Source, quorums_of
 from kelr.sources.doubt import doubted
 from kelr.sources.merging import Merged, merge
 from kelr.sources.snapshot_collection import (
@@ -122,6 +123,10 @@ class CollectedSource:
             for state in partitions
             if state.address in answers
         }
+
+    def quorums(self, partitions: Sequence[PartitionState]) -> Mapping[TopicPartition, RecoveryQuorum]:
+        """What the source tells of them."""
+        return quorums_of(self._source, partitions)
 
     def notes(self, address: TopicPartition) -> tuple[str, ...]:
         """What was odd, cut off or damaged on the disks that hold this partition; a sentence each."""

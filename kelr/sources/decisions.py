@@ -19,7 +19,7 @@ from kelr.model import (
     TopicPartition,
 )
 from kelr.model.rows import topics_of
-from kelr.sources.base import Page, Progress, Source
+from kelr.sources.base import Page, Progress, Source, quorums_of
 
 MAX_READINGS = 3
 """How often partitions are read when their state changes while their logs are asked for."""
@@ -88,6 +88,7 @@ def page_snapshot(source: Source, page: Page, clock_ms: Callable[[], int]) -> Sn
         configs=source.topic_configs(sorted(topics_of(page.partitions))),
         topic_errors=page.topic_errors,
         first_partition_replicas=page.first_partition_replicas,
+        quorums=quorums_of(source, page.partitions),
         source=source.name,
     )
 
@@ -132,10 +133,12 @@ def _read_again(
     for page in source.pages(selection):
         fresh.update((state.address, state) for state in page.partitions)
         errors.extend(page.topic_errors)
-    again = _read_logs(source, replace(snapshot, partitions=tuple(fresh.values()), logs={}), wanted, progress)
+    read = replace(snapshot, partitions=tuple(fresh.values()), logs={}, quorums=quorums_of(source, [*fresh.values()]))
+    again = _read_logs(source, read, wanted, progress)
     return replace(
         snapshot,
         partitions=tuple(fresh.get(state.address, state) for state in snapshot.partitions),
         logs={**snapshot.logs, **again.logs},
+        quorums={**{at: one for at, one in snapshot.quorums.items() if at not in fresh}, **again.quorums},
         topic_errors=(*snapshot.topic_errors, *errors),
     )

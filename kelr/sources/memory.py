@@ -12,6 +12,7 @@ from kelr.model import (
     LogAnswer,
     NotHeard,
     PartitionState,
+    RecoveryQuorum,
     Selection,
     Snapshot,
     TopicConfig,
@@ -66,6 +67,11 @@ class MemorySource:
         """The answers that the snapshot holds; `lineage` cannot add to them, so epochs not saved stay unknown."""
         del lineage
         return saved_answers(self._open().logs, partitions, progress)
+
+    def quorums(self, partitions: Sequence[PartitionState]) -> Mapping[TopicPartition, RecoveryQuorum]:
+        """Those that the snapshot holds."""
+        saved = self._open().quorums
+        return {state.address: saved[state.address] for state in partitions if state.address in saved}
 
     def forget(self) -> None:
         """Nothing is remembered: the snapshot is all there is."""

@@ -73,6 +73,7 @@ def _read_all(source: Source, selection: Selection, clock_ms: Callable[[], int])
         partitions=tuple(state for page in pages for state in page.partitions),
         configs={topic: config for page in pages for topic, config in page.configs.items()},
         topic_errors=tuple(error for page in pages for error in page.topic_errors),
+        quorums={address: known for page in pages for address, known in page.quorums.items()},
         first_partition_replicas={topic: n for page in pages for topic, n in page.first_partition_replicas.items()},
     )
 

@@ -16,8 +16,18 @@ from typing import TYPE_CHECKING, Self
 from kelr import __version__
 from kelr.durable import whole_file
 from kelr.errors import UsageError
-from kelr.model import Cluster, LogAnswer, PartitionState, Selection, Snapshot, TopicConfig, TopicError, TopicPartition
-from kelr.sources.base import LogFilter, Page, Progress, Source
+from kelr.model import (
+    Cluster,
+    LogAnswer,
+    PartitionState,
+    RecoveryQuorum,
+    Selection,
+    Snapshot,
+    TopicConfig,
+    TopicError,
+    TopicPartition,
+)
+from kelr.sources.base import LogFilter, Page, Progress, Source, quorums_of
 from kelr.sources.memory import NOT_IN_SNAPSHOT, saved_answers
 from kelr.sources.paging import paginate
 from kelr.sources.snapshot_reader import Body, SnapshotReader
@@ -41,9 +51,12 @@ def read_snapshot(path: Path) -> Snapshot:
     logs: dict[TopicPartition, tuple[LogAnswer, ...]] = {}
     errors: list[TopicError] = []
     first_replicas: dict[str, int] = {}
+    quorums: dict[TopicPartition, RecoveryQuorum] = {}
     for line in reader.body():
         if line.partition is not None:
             partitions.append(line.partition)
+            if line.quorum is not None:
+                quorums[line.partition.address] = line.quorum
             if line.logs is not None:
                 logs[line.partition.address] = line.logs
         elif line.error is not None:
@@ -58,6 +71,7 @@ def read_snapshot(path: Path) -> Snapshot:
         logs=logs,
         topic_errors=tuple(errors),
         first_partition_replicas=first_replicas,
+        quorums=quorums,
         source=str(path),
     )
 
@@ -100,7 +114,8 @@ def save_snapshot(
             fresh = sorted({partition.topic for partition in page.partitions} - known)
             known.update(fresh)
             configs = source.topic_configs(fresh) if fresh else {}
-            yield from _body(page.partitions, configs, logs, page.first_partition_replicas, fresh)
+            known = quorums_of(source, page.partitions)
+            yield from _body(page.partitions, configs, logs, page.first_partition_replicas, fresh, quorums=known)
             yield from _errors(page.topic_errors)
             saved += len(page.partitions)
 
@@ -126,6 +141,7 @@ class SnapshotFileSource:
         self._closed = False
         self._configs_read: dict[str, TopicConfig] = {}
         self._logs_read: dict[TopicPartition, tuple[LogAnswer, ...]] = {}
+        self._quorums_read: dict[TopicPartition, RecoveryQuorum | None] = {}
 
     @property
     def name(self) -> str:
@@ -151,6 +167,7 @@ class SnapshotFileSource:
                 if line.partition is not None:
                     if selection.matches(line.partition.topic, line.partition.partition):
                         self._logs_read[line.partition.address] = line.logs or ()
+                        self._quorums_read[line.partition.address] = line.quorum
                     yield line.partition
                     continue
                 if line.topic is not None and selection.matches_topic(line.topic):
@@ -178,6 +195,7 @@ class SnapshotFileSource:
             last = page.partitions[-1].address
             self._configs_read = {topic: kept for topic, kept in self._configs_read.items() if topic >= last.topic}
             self._logs_read = {address: kept for address, kept in self._logs_read.items() if address > last}
+            self._quorums_read = {address: kept for address, kept in self._quorums_read.items() if address > last}
 
     def topic_configs(self, topics: Collection[str]) -> Mapping[str, TopicConfig]:
         if self._configs_read.keys() >= set(topics):
@@ -205,6 +223,14 @@ class SnapshotFileSource:
                 if line.partition is not None and line.logs is not None and line.partition.address in wanted
             }
         return saved_answers(saved, partitions, progress)
+
+    def quorums(self, partitions: Sequence[PartitionState]) -> Mapping[TopicPartition, RecoveryQuorum]:
+        """Those that the file holds."""
+        wanted = {partition.address for partition in partitions}
+        reader, saved = self._open(), self._quorums_read
+        if not saved.keys() >= wanted:
+            saved = {line.partition.address: line.quorum for line in reader.body() if line.partition is not None}
+        return {address: known for address in sorted(wanted) if (known := saved.get(address)) is not None}
 
     def forget(self) -> None:
         """The file holds what it holds."""
@@ -238,7 +264,14 @@ def _lines_of(snapshot: Snapshot) -> Iterator[BaseModel]:
     yield _header(snapshot.cluster, snapshot.taken_at_ms, snapshot.source)
     ordered = sorted(snapshot.partitions, key=lambda partition: partition.address)
     topics = {partition.topic for partition in ordered} | set(snapshot.configs) | set(snapshot.first_partition_replicas)
-    yield from _body(ordered, snapshot.configs, snapshot.logs, snapshot.first_partition_replicas, sorted(topics))
+    yield from _body(
+        ordered,
+        snapshot.configs,
+        snapshot.logs,
+        snapshot.first_partition_replicas,
+        sorted(topics),
+        quorums=snapshot.quorums,
+    )
     yield from _errors(snapshot.topic_errors)
 
 
@@ -254,6 +287,8 @@ def _body(
     logs: Mapping[TopicPartition, tuple[LogAnswer, ...]],
     first_replicas: Mapping[str, int],
     topics: Sequence[str],
+    *,
+    quorums: Mapping[TopicPartition, RecoveryQuorum],
 ) -> Iterator[BaseModel]:
     """Topic lines first, then the partitions, which are sorted by address."""
     from kelr.sources.snapshot_lines import BodyLine, PartitionLine, TopicLine  # noqa: PLC0415
@@ -261,7 +296,8 @@ def _body(
     for topic in topics:
         yield BodyLine(topic=TopicLine.of(topic, configs.get(topic), first_replicas.get(topic)))
     for partition in partitions:
-        yield BodyLine(partition=PartitionLine.of(partition, logs.get(partition.address)))
+        line = PartitionLine.of(partition, logs.get(partition.address), quorums.get(partition.address))
+        yield BodyLine(partition=line)
 
 
 def _errors(errors: Iterable[TopicError]) -> Iterator[BaseModel]:

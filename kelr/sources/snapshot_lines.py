@@ -21,6 +21,7 @@ from kelr.model import (
     LogAnswer,
     NotHeard,
     PartitionState,
+    RecoveryQuorum,
     ReplicaLog,
     TopicConfig,
     TopicError,
@@ -260,6 +261,31 @@ class LogLine(_Line):
         )
 
 
+class QuorumLine(_Line):
+    """What a metadata log told of who holds everything committed."""
+
+    members: BrokerIds
+    last_known_elr: BrokerIds = ()
+    restarted: BrokerIds = ()
+    min_isr: Int32
+    since_offset: Offset
+    since_ms: Offset
+    leader_epoch: Int32
+    partition_epoch: Int32
+    as_of_offset: Offset
+    as_of_ms: Offset
+    doubt: Text | None = None
+    isr: BrokerIds = ()
+    elr: BrokerIds = ()
+
+    @classmethod
+    def of(cls, quorum: RecoveryQuorum) -> Self:
+        return cls(**{name: getattr(quorum, name) for name in cls.model_fields})
+
+    def value(self) -> RecoveryQuorum:
+        return RecoveryQuorum(**{name: getattr(self, name) for name in type(self).model_fields})
+
+
 class PartitionLine(_Line):
     """A partition, with its replicas' logs where they were asked for."""
 
@@ -278,9 +304,12 @@ class PartitionLine(_Line):
     recovering: bool | None = None
     topic_id: TopicId | None = None
     logs: tuple[LogLine, ...] | None = None
+    quorum: QuorumLine | None = None
 
     @classmethod
-    def of(cls, state: PartitionState, logs: tuple[LogAnswer, ...] | None) -> Self:
+    def of(
+        cls, state: PartitionState, logs: tuple[LogAnswer, ...] | None, quorum: RecoveryQuorum | None = None
+    ) -> Self:
         return cls(
             topic=state.topic,
             partition=state.partition,
@@ -297,6 +326,7 @@ class PartitionLine(_Line):
             recovering=state.recovering,
             topic_id=state.topic_id,
             logs=None if logs is None else tuple(LogLine.of(answer) for answer in logs),
+            quorum=None if quorum is None else QuorumLine.of(quorum),
         )
 
     def state(self) -> PartitionState:

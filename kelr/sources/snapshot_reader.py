@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kelr.errors import BadInputError
-from kelr.model import Cluster, LogAnswer, PartitionState, TopicConfig, TopicError
+from kelr.model import Cluster, LogAnswer, PartitionState, RecoveryQuorum, TopicConfig, TopicError
 from kelr.sources.field_problems import in_words
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class Body:
     first_partition_replicas: int | None = None
     partition: PartitionState | None = None
     logs: tuple[LogAnswer, ...] | None = None
+    quorum: RecoveryQuorum | None = None
     error: TopicError | None = None
     replica: ReplicaLine | None = None
     """In a collection: a replica on a broker's disk."""
@@ -184,7 +185,12 @@ class SnapshotReader:
                 line.replica.log.value()
                 return Body(replica=line.replica)
             assert line.partition is not None
-            return Body(partition=line.partition.state(), logs=line.partition.answers())
+            quorum = line.partition.quorum
+            return Body(
+                partition=line.partition.state(),
+                logs=line.partition.answers(),
+                quorum=None if quorum is None else quorum.value(),
+            )
         except ValueError as error:
             raise self._garbled(number, str(error)) from error
 

@@ -18,6 +18,7 @@ def _quorums(life: Life) -> list[tuple[World, RecoveryQuorum]]:
     """The quorum after each move."""
     world = life.setup.world()
     writer = Writer(min_isr=life.setup.min_isr)
+    writer.brokers(world.cluster.controller)
     writer.topic(world.partition)
     found = []
     for moment in life.moments:

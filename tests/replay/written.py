@@ -39,6 +39,9 @@ class Writer:
     def topic(self, *partitions: PartitionState, topic_id: str = TOPIC_ID) -> None:
         self.write(rec.TopicMade(partitions[0].topic, topic_id), *(made(state, topic_id) for state in partitions))
 
+    def brokers(self, state: ControllerState) -> None:
+        self.write(*(registered(broker, one.epoch, fenced=one.fenced) for broker, one in sorted(state.brokers.items())))
+
     def min_isr(self, value: int | None, topic: str | None = "orders", *, clears: bool = True, **when: int) -> None:
         kind, name = (BROKER, "") if topic is None else (TOPIC, topic)
         text = None if value is None else str(value)

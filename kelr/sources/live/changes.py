@@ -22,6 +22,7 @@ from kelr.sources.live.failures import NONE, REFUSED, error_name
 from kelr.sources.live.source import LiveSource
 from kelr.sources.live.transport import Failure, FailureKind, Message, Transport
 from kelr.sources.permissions import Permissions
+from kelr.sources.quorum_source import without_log
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -84,10 +85,11 @@ class LiveHand:
             UsageError: the source is no live cluster.
             ConnectError, AuthenticationError: the cluster cannot be reached.
         """
-        if not isinstance(source, LiveSource):
+        live = without_log(source)
+        if not isinstance(live, LiveSource):
             raise UsageError(f"{source.name} is no live cluster, and nothing else can be changed")
-        cluster = source.cluster()  # so that all brokers are known, and not the bootstrap servers alone
-        settings, transport, brokers = source.reached()
+        cluster = live.cluster()  # so that all brokers are known, and not the bootstrap servers alone
+        settings, transport, brokers = live.reached()
         known = [(broker.host, broker.port) for broker in cluster.brokers if broker.host and broker.port]
         return cls(settings.with_servers(known), transport, brokers)
 

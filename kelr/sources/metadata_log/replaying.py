@@ -49,19 +49,25 @@ class Replayed:
 
 
 def replay(
-    batches: Iterable[RecordBatch], at: Moment | None = None, *, name: str, observer: Observer | None = None
+    batches: Iterable[RecordBatch],
+    at: Moment | None = None,
+    *,
+    name: str,
+    observer: Observer | None = None,
+    image: MetadataImage | None = None,
 ) -> Replayed:
     """Apply batches up to a moment; all of them where none is given.
 
     Args:
         name: the log's, for errors.
         observer: told of each batch that was applied and what it did.
+        image: the image that they are applied to; a new one where none is given.
 
     Raises:
         BadInputError: the log holds nothing.
         UsageError: the moment is outside the log, or where records are missing.
     """
-    replaying = _Replay(MetadataImage(), at or Moment(), name)
+    replaying = _Replay(MetadataImage() if image is None else image, at or Moment(), name)
     for batch in batches:
         part = replaying.part(batch)
         if part is not None:

@@ -12,6 +12,7 @@ from kelr.model import (
     LogAnswer,
     NotHeard,
     PartitionState,
+    RecoveryQuorum,
     Selection,
     TopicConfig,
     TopicPartition,
@@ -23,6 +24,7 @@ from kelr.sources.metadata_log.log import MetadataLogReader
 from kelr.sources.metadata_log.moments import Moment, time_text
 from kelr.sources.metadata_log.replaying import Observer, check_understood, replay
 from kelr.sources.paging import paginate
+from kelr.sources.quorum_source import QuorumReader
 
 NOT_IN_LOG = "not in the metadata log"
 NO_LOGS = "the metadata log says nothing of what replicas hold"
@@ -59,6 +61,7 @@ class MetadataLogSource:
         self._image, self._described = image, Described(image)
         self._cluster = cluster_of_image(image, cluster_id=log.cluster_id)
         self._closed = False
+        self._quorums = QuorumReader(log, Moment(offset=replayed.next_offset), progress=progress)
         self.next_offset = replayed.next_offset
         """All records of lower offsets have been applied: ``--at`` with this offset gives this state."""
         self._taken_at_ms = image.at.timestamp_ms
@@ -120,6 +123,11 @@ class MetadataLogSource:
             partition.address: tuple(NotHeard(replica, Unheard.NOT_ASKED, NO_LOGS) for replica in partition.replicas)
             for partition in partitions
         }
+
+    def quorums(self, partitions: Sequence[PartitionState]) -> Mapping[TopicPartition, RecoveryQuorum]:
+        """Who held everything committed at this moment; the log is read once more for it, record by record."""
+        self._open()
+        return self._quorums.quorums(partitions)
 
     def forget(self) -> None:
         """The log is replayed once: it says what was."""

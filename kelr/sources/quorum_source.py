@@ -1,0 +1,197 @@
+"""A source beside a metadata log: who holds everything committed, which no request of released Kafka tells."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+from kelr.errors import RefusedError
+from kelr.model import (
+    Cluster,
+    LogAnswer,
+    PartitionState,
+    RecoveryQuorum,
+    Selection,
+    TopicConfig,
+    TopicPartition,
+)
+from kelr.replay.image import MetadataImage
+from kelr.replay.quorum import QuorumTracker
+from kelr.sources.base import Page, Progress, Source
+from kelr.sources.metadata_log.log import MetadataLogReader
+from kelr.sources.metadata_log.moments import Moment, time_text
+from kelr.sources.metadata_log.replaying import check_understood, replay
+
+
+class QuorumReader:
+    """The recovery quorums of a metadata log, which is replayed when they are first asked for.
+
+    Args:
+        at: up to where it is replayed; None for its end.
+        progress: told of bytes read and bytes there.
+    """
+
+    def __init__(self, log: MetadataLogReader, at: Moment | None = None, *, progress: Progress | None = None) -> None:
+        self._log, self._at, self._progress = log, at, progress
+        self._tracker: QuorumTracker | None = None
+        self._image = MetadataImage()
+
+    def quorums(self, partitions: Sequence[PartitionState]) -> Mapping[TopicPartition, RecoveryQuorum]:
+        """The quorums of these partitions, each judged by whether the log reaches as far as the state does.
+
+        Raises:
+            BadInputError: the log cannot be read, or holds records without which nobody knows who leads.
+        """
+        tracker = self._tracker or self._replayed()
+        found = {}
+        for state in partitions:
+            on_record, quorum = self._image.partition(state.address), tracker.quorum(state.address)
+            if on_record is None or quorum is None or _another_topic(on_record, state):
+                continue
+            found[state.address] = fitted(quorum, on_record, state)
+        return found
+
+    def read_again(self) -> None:
+        """Replay the log anew when quorums are asked for next: a live one has grown."""
+        self._tracker = None
+
+    def _replayed(self) -> QuorumTracker:
+        self._image = MetadataImage()
+        tracker = QuorumTracker(self._image)
+        batches = self._log.batches(self._progress)
+        replay(batches, self._at, name=self._log.name, observer=tracker.take, image=self._image)
+        check_understood(self._image, name=self._log.name)
+        self._tracker = tracker
+        return tracker
+
+
+def fitted(quorum: RecoveryQuorum, on_record: PartitionState, state: PartitionState) -> RecoveryQuorum:
+    """The quorum for a state that may be newer, or older, than the end of the log.
+
+    Elections raise the leader epoch, and only a leader moves the ISR: where both are the log's, nothing was committed
+    since that the quorum does not hold. A member that has lost its place in the ELR since may lack a tail.
+    """
+    doubt = _parted(quorum, on_record, state)
+    if doubt is not None:
+        return replace(quorum, doubt=quorum.doubt or doubt)
+    places = {*state.isr, *(state.elr if state.elr is not None else quorum.elr)}
+    fallen = {*quorum.elr} - places
+    if not fallen & {*quorum.members}:
+        return quorum
+    restarted = {*quorum.restarted, *fallen}
+    lost = {*quorum.last_known_elr, *(fallen & {*quorum.members})}
+    return replace(
+        quorum,
+        restarted=tuple(member for member in quorum.members if member in restarted),
+        last_known_elr=tuple(replica for replica in state.replicas if replica in lost),
+    )
+
+
+def _parted(quorum: RecoveryQuorum, on_record: PartitionState, state: PartitionState) -> str | None:
+    ends = f"the log at hand ends at offset {quorum.as_of_offset}, {time_text(quorum.as_of_ms)}"
+    if quorum.leader_epoch > state.leader_epoch:
+        return f"{ends}, in leader epoch {quorum.leader_epoch}, and the state is an older one, of {state.leader_epoch}"
+    if quorum.leader_epoch < state.leader_epoch:
+        return f"{ends}, in leader epoch {quorum.leader_epoch}: before the partition's, {state.leader_epoch}"
+    for name in ("leader", "replicas", "isr"):
+        then, now = getattr(on_record, name), getattr(state, name)
+        if then != now and (name != "isr" or {*then} != {*now}) and (name != "replicas" or {*then} != {*now}):
+            return f"{ends}: before the partition's last change, of its {name}"
+    return None
+
+
+def _another_topic(on_record: PartitionState, state: PartitionState) -> bool:
+    return None not in {on_record.topic_id, state.topic_id} and on_record.topic_id != state.topic_id
+
+
+class QuorumSource:
+    """Answers as `source` does, and tells quorums from a metadata log of the same cluster.
+
+    Args:
+        log: files, or a live controller; read when quorums are first asked for.
+        follows: whether the log grows while the cluster goes on, so that it is read again whenever the source is.
+        progress: told of bytes of the log read and bytes there.
+
+    Raises (when first asked):
+        RefusedError: the log is of another cluster.
+    """
+
+    def __init__(
+        self, source: Source, log: MetadataLogReader, *, follows: bool = False, progress: Progress | None = None
+    ) -> None:
+        self._source, self._log, self._follows = source, log, follows
+        self._reader = QuorumReader(log, progress=progress)
+        self._checked = False
+
+    @property
+    def beneath(self) -> Source:
+        """The source without the log."""
+        return self._source
+
+    @property
+    def name(self) -> str:
+        return self._source.name
+
+    @property
+    def taken_at_ms(self) -> int | None:
+        return self._source.taken_at_ms
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What was odd about the log, a sentence each."""
+        return self._log.warnings
+
+    def cluster(self) -> Cluster:
+        cluster = self._source.cluster()
+        if not self._checked:
+            found, expected = self._log.cluster_id, cluster.cluster_id
+            if found is not None and expected is not None and found != expected:
+                raise RefusedError(
+                    f"the {self._log.name} is of cluster {found}, and this is cluster {expected}",
+                    next_step="give the metadata log of a node of this cluster",
+                )
+            self._checked = True
+        return cluster
+
+    def pages(
+        self, selection: Selection, *, page_size: int | None = None, start: TopicPartition | None = None
+    ) -> Iterator[Page]:
+        self.cluster()
+        return self._source.pages(selection, page_size=page_size, start=start)
+
+    def topic_configs(self, topics: Collection[str]) -> Mapping[str, TopicConfig]:
+        return self._source.topic_configs(topics)
+
+    def replica_logs(
+        self, partitions: Sequence[PartitionState], *, lineage: bool = False, progress: Progress | None = None
+    ) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
+        return self._source.replica_logs(partitions, lineage=lineage, progress=progress)
+
+    def quorums(self, partitions: Sequence[PartitionState]) -> Mapping[TopicPartition, RecoveryQuorum]:
+        """See `KnowsQuorums.quorums`."""
+        self.cluster()
+        return self._reader.quorums(partitions)
+
+    def forget(self) -> None:
+        if self._follows:
+            self._reader.read_again()
+        self._source.forget()
+
+    def close(self) -> None:
+        self._source.close()
+
+    def __enter__(self) -> Self:
+        self._source.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._source.__exit__(kind, error, trace)
+
+
+def without_log(source: Source) -> Source:
+    """The source itself, where a metadata log stands beside it."""
+    return source.beneath if isinstance(source, QuorumSource) else source
