@@ -128,12 +128,13 @@ def fault(
         raise UsageError("which fault?", next_step="kelr lab fault --help lists them")
     number = 0 if kind is None else _amount(kind, amount)
     at = None if node is None else node_of(lab, node)
-    if clear:
+    if kind is None:
         lab.no_faults()
         output.note("no faults are left")
-    if kind is None:
         return
-    lab.fault(kind, number, node=at, api=api, skip=skip, times=times)
+    lab.fault(kind, number, node=at, api=api, skip=skip, times=times, alone=clear)
+    if clear:
+        output.note("the other faults are gone")
     where = "" if at is None else f" at {node_text(lab, at)}"
     output.note(f"{kind} strikes {api or 'every request'}{where}")
 

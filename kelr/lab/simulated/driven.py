@@ -135,9 +135,14 @@ class Driven(Observed):
         api: str | None = None,
         skip: int = 0,
         times: int | None = None,
+        alone: bool = False,
     ) -> None:
-        """A rule for what goes wrong from now on (`kelr.lab.simulated.faults.Fault`)."""
-        self.ask("fault", kind=kind, amount=amount, node=node, api=api, skip=skip, times=times)
+        """A rule for what goes wrong from now on (`kelr.lab.simulated.faults.Fault`); `alone`, in place of all others.
+
+        Raises:
+            UsageError: there can be no such fault; then the others stay.
+        """
+        self.ask("fault", kind=kind, amount=amount, node=node, api=api, skip=skip, times=times, alone=alone)
 
     def no_faults(self) -> None:
         """All rules are gone."""

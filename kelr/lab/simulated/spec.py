@@ -10,6 +10,7 @@ from kelr.errors import UsageError
 from kelr.lab.spec import CONTROLLER_ID
 from kelr.messages.dialects import Dialect
 from kelr.simulation.running import Timing
+from kelr.sources.log_info_key import LogInfoKey
 
 MOST_BROKERS = CONTROLLER_ID - 1
 MOST_NAMED = 1000
@@ -57,6 +58,7 @@ class SimulatedSpec:
         _within("page-limit", self.page_limit, 1, 2**31 - 1)
         if self.log_info_key is not None:
             _within("log-info-api-key", self.log_info_key, 0, 2**15 - 1)
+            LogInfoKey.chosen(self.log_info_key)  # one that kelr refuses is of use to nobody
         try:
             rule_set(self.rules)
         except ValueError as error:

@@ -167,7 +167,7 @@ class Operator:
         return {}
 
     def fault(self, arguments: Arguments) -> Result:
-        """A rule for what goes wrong from now on, after those that are there."""
+        """A rule for what goes wrong from now on: after those that are there, or in their place."""
         kind = one_of(arguments, "kind", tuple(FaultKind))
         amount = number(arguments, "amount", least=-1, default=0)
         node = None if arguments.get("node") is None else self._node(arguments, "node")
@@ -176,11 +176,15 @@ class Operator:
         skip = number(arguments, "skip", default=0)
         times = None if arguments.get("times") is None else number(arguments, "times", least=1)
         arguments.pop("times", None)
+        alone = flag(arguments, "alone")
         no_more(arguments)
         try:
-            self.server.faults.rules.append(Fault(FaultKind(kind), amount, node, api, skip, times))
+            fault = Fault(FaultKind(kind), amount, node, api, skip, times)
         except ValueError as error:
             raise UsageError(str(error)) from None
+        if alone:
+            self.server.faults.rules.clear()
+        self.server.faults.rules.append(fault)
         return {}
 
     def no_faults(self, arguments: Arguments) -> Result:

@@ -406,6 +406,8 @@ def test_a_fault_may_take_the_place_of_the_others(healthy: SimulatedLab, capsys:
 def test_a_fault_that_cannot_be_leaves_the_others(healthy: SimulatedLab, capsys: pytest.CaptureFixture[str]) -> None:
     assert kelr(capsys, healthy, "fault", "lose")[0] == 0
     assert kelr(capsys, healthy, "fault", "delay", "--clear")[0] == 2
+    assert kelr(capsys, healthy, "fault", "nonsense", "--clear")[0] == 2
+    assert kelr(capsys, healthy, "fault", "close", "--clear", "--api", "Nonsense")[0] == 2
     assert [rule["kind"] for rule in healthy.status().rehearsal.faults] == ["lose"]  # type: ignore[union-attr]
 
 
