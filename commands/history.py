@@ -27,6 +27,9 @@ Unclean = Annotated[
 Summarize = Annotated[
     bool, typer.Option("--summary", help="One row for each partition: how long in which trouble, unclean elections.")
 ]
+Follow = Annotated[
+    bool, typer.Option("--follow", help="Go on with what live controllers write, until you press Ctrl-C.")
+]
 Draw = Annotated[bool, typer.Option("--draw", help="Draw each named partition: a row for each replica, along time.")]
 
 
@@ -43,6 +46,7 @@ def history(
     unclean: Unclean = False,
     summary: Summarize = False,
     draw: Draw = False,
+    follow: Follow = False,
     topic: Topics = None,
     partition: Partitions = None,
     all_topic_partitions: AllPartitions = False,
@@ -59,6 +63,7 @@ def history(
       kelr history --since 2h --broker 3 --metadata-log bundle.tar.gz
       kelr history --unclean --metadata-log bundle.tar.gz -o json
       kelr history 'orders-*' --summary --metadata-log bundle.tar.gz
+      kelr history --since 10m --follow --bootstrap-controller controller1:9093
     """
     from kelr.commands.moments import read_moment  # noqa: PLC0415 - not for --help
     from kelr.commands.telling import Wanted, tell  # noqa: PLC0415
@@ -66,6 +71,7 @@ def history(
 
     selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
     _check(draw=draw, summary=summary, filtered=bool(broker) or unclean, named=not selection.is_everything)
+    _check_follow(session, follow=follow, ends=until is not None, whole=draw or summary)
     now = now_ms()
     window = Window(
         read_moment("--since", since, now_ms=now),
@@ -79,6 +85,7 @@ def history(
         summary=summary,
         draw=draw,
         every_partition=all_topic_partitions,
+        follow=follow,
     )
     tell(session, wanted)
 
@@ -102,3 +109,12 @@ def _check(*, draw: bool, summary: bool, filtered: bool, named: bool) -> None:
         raise UsageError("--draw shows whole partitions", next_step="leave out --broker and --unclean")
     if draw and not named:
         raise UsageError("--draw wants to know which partitions", next_step="name them: kelr history orders:1 --draw")
+
+
+def _check_follow(session: Session, *, follow: bool, ends: bool, whole: bool) -> None:
+    if not follow:
+        return
+    if ends or session.settings.at is not None:
+        raise UsageError("--follow has no end, and --until and --at are one", next_step="leave one of them out")
+    if whole:
+        raise UsageError("--summary and --draw show what is over", next_step="leave out --follow")

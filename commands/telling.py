@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from kelr.commands.metadata_logs import counted, opened_log
 from kelr.commands.session import Session
 from kelr.errors import UsageError
 from kelr.model import Selection, TopicPartition
@@ -18,6 +19,7 @@ from kelr.view.history_draw import Drawing
 from kelr.view.history_summary import SummaryRow, quorum_words, summary_objects, summary_view
 
 if TYPE_CHECKING:
+    from kelr.sources.live.metadata_log import LiveMetadataLog
     from kelr.sources.metadata_log.log import MetadataLogReader
     from kelr.view.output import Output
 
@@ -37,6 +39,8 @@ class Wanted:
     draw: bool = False
     every_partition: bool = False
     """A row for each partition's change, although none was named."""
+    follow: bool = False
+    """Go on with what a live controller writes, until somebody interrupts it."""
 
     @property
     def named(self) -> bool:
@@ -66,6 +70,8 @@ class _Reading:
 
     log: MetadataLogReader
     history: History
+    live: LiveMetadataLog | None = None
+    """The same log, where it is to be followed."""
     worst: TopicPartition | None = None
     """The first partition that was led uncleanly, or lost its leader."""
     seen: set[str] = field(default_factory=set)
@@ -86,34 +92,48 @@ def tell(session: Session, wanted: Wanted) -> None:
         BadInputError: the log cannot be read.
     """
     history = History(wanted.interest(), wanted.window, keep_all=wanted.named, quorums=wanted.named or wanted.summary)
-    reading = _Reading(open_log(session), history)
-    if wanted.draw and not session.output.format.for_people:
+    _check_format(session, wanted)
+    with opened_log(session.settings, by_brokers=True) as log:
+        if log is None:
+            raise UsageError(
+                "nothing says which metadata log to read",
+                next_step="give --metadata-log PATH (a node's __cluster_metadata-0 directory, files out of it, or a"
+                " bundle), --bootstrap-controller HOST:PORT, or --bootstrap-server HOST:PORT",
+            )
+        reading = _Reading(log, history, _live(log) if wanted.follow else None)
+        if wanted.draw:
+            _draw(session, reading)
+        elif wanted.summary:
+            _summarize(session, wanted, reading)
+        else:
+            _list(session, wanted, reading)
+
+
+def _check_format(session: Session, wanted: Wanted) -> None:
+    output = session.output.format
+    if wanted.draw and not output.for_people:
         raise UsageError("--draw is for people", next_step="leave out -o, or --draw")
-    if wanted.draw:
-        _draw(session, reading)
-    elif wanted.summary:
-        _summarize(session, wanted, reading)
-    else:
-        _list(session, wanted, reading)
-
-
-def open_log(session: Session) -> MetadataLogReader:
-    """The metadata log that the options point to."""
-    paths = session.settings.metadata_log
-    if not paths:
+    if wanted.follow and output.is_document:
         raise UsageError(
-            "nothing says which metadata log to read",
-            next_step="give --metadata-log PATH: a node's __cluster_metadata-0 directory, files out of it, or a bundle",
+            f"-o {output} is one document, which --follow never ends", next_step="use -o ndjson, csv or table"
         )
-    from kelr.sources.metadata_log.log import open_metadata_log  # noqa: PLC0415 - only for files
 
-    return open_metadata_log(paths)
+
+def _live(log: MetadataLogReader) -> LiveMetadataLog:
+    from kelr.sources.live.metadata_log import LiveMetadataLog  # noqa: PLC0415 - only for --follow
+
+    if isinstance(log, LiveMetadataLog):
+        return log
+    raise UsageError(
+        "--follow goes on with what a live controller writes, and files do not go on",
+        next_step="give --bootstrap-controller HOST:PORT or --bootstrap-server HOST:PORT in place of --metadata-log",
+    )
 
 
 def _entries(session: Session, reading: _Reading, *, groups: bool) -> Iterator[list[Entry]]:
     """The entries in batches for the output, in order."""
     history, waiting = reading.history, list[Entry]()
-    with session.progress("bytes of the metadata log") as progress:
+    with session.progress(counted(reading.log)) as progress:
         for batch in reading.log.batches(progress):
             if history.over(batch):
                 break
@@ -122,10 +142,27 @@ def _entries(session: Session, reading: _Reading, *, groups: bool) -> Iterator[l
             if len(waiting) >= ROWS_AT_ONCE:
                 yield waiting
                 waiting = []
+        if reading.live is not None:
+            if waiting:
+                yield waiting
+            waiting = []
+            yield from _as_it_comes(reading.live, history, groups=groups)
         rest = history.finish()
         waiting.extend(grouped(rest) if groups else rest)
     if waiting:
         yield waiting
+
+
+def _as_it_comes(live: LiveMetadataLog, history: History, *, groups: bool) -> Iterator[list[Entry]]:
+    """What is written from now on, until somebody interrupts it."""
+    try:
+        for batch in live.follow():
+            found: Iterable[Entry] = history.take(batch)
+            entries = list(grouped(found) if groups else found)
+            if entries:
+                yield entries
+    except KeyboardInterrupt:
+        return
 
 
 def _list(session: Session, wanted: Wanted, reading: _Reading) -> None:

@@ -99,7 +99,7 @@ _kelr() {
             choices="--lineage --log-dir --logs -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr history")
-            choices="--broker --since --until --unclean --summary --draw -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--broker --since --until --unclean --summary --draw --follow -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr snapshot")
             choices="--no-logs --log-dir --logs --overwrite -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"

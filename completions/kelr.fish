@@ -81,6 +81,7 @@ complete -c kelr -n '__fish_seen_subcommand_from history' -l until -x -d 'Up to 
 complete -c kelr -n '__fish_seen_subcommand_from history' -l unclean -d 'Only elections of replicas that may lack what was committed.'
 complete -c kelr -n '__fish_seen_subcommand_from history' -l summary -d 'One row for each partition: how long in which trouble, unclean elections.'
 complete -c kelr -n '__fish_seen_subcommand_from history' -l draw -d 'Draw each named partition: a row for each replica, along time.'
+complete -c kelr -n '__fish_seen_subcommand_from history' -l follow -d 'Go on with what live controllers write, until you press Ctrl-C.'
 complete -c kelr -n '__fish_seen_subcommand_from history' -s b -l bootstrap-server -x -d 'Brokers to start from [env: KELR_BOOTSTRAP_SERVER].'
 complete -c kelr -n '__fish_seen_subcommand_from history' -l command-config -r -F -d 'Client properties (security.protocol, sasl.*, ssl.*) as Kafka'\''s own tools take them [env: KELR_COMMAND_CONFIG].'
 complete -c kelr -n '__fish_seen_subcommand_from history' -s c -l context -x -d 'A cluster named in contexts.toml [env: KELR_CONTEXT].'

@@ -51,7 +51,16 @@ def _needs_a_cluster(words: Sequence[str]) -> bool:
 
 
 def _to_a_cluster(flags: Sequence[str]) -> tuple[str, ...]:
-    if "--snapshot" not in flags:
+    if "--snapshot" in flags:
+        return (*_SOME_CLUSTER, *_without("--snapshot", flags))
+    if {"-b", "--context"}.isdisjoint(flags) and not {"--metadata-log", "--bootstrap-controller"}.isdisjoint(flags):
+        # Beside a cluster a metadata log tells who held everything committed; what it was at some time is no cluster.
+        return (*_SOME_CLUSTER, *_without("--at", flags))
+    return tuple(flags)
+
+
+def _without(flag: str, flags: Sequence[str]) -> tuple[str, ...]:
+    if flag not in flags:
         return tuple(flags)
-    at = flags.index("--snapshot")
-    return (*_SOME_CLUSTER, *flags[:at], *flags[at + 2 :])
+    at = flags.index(flag)
+    return (*flags[:at], *flags[at + 2 :])
