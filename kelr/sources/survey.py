@@ -274,10 +274,15 @@ def _filtered_rows(
 ) -> SurveyPage:
     """As `_filtered`, each kind of partition judged once."""
     page, first_replicas, undecided = prepared.page, prepared.first_replicas, prepared.undecided
+    keeps_all = judges.filters == Filters()
     kept: list[Run[Described]] = []
     for run in rows.runs:
         judge = judges[configs[run.topic], first_replicas.get(run.topic), _internal_name(run.topic)]
-        judged = list(map(judge.__getitem__, run.kinds))
+        judged = map(judge.__getitem__, run.kinds)
+        if keeps_all:
+            told = [kind for kind, _ in judged]
+            kept.append(Run(run.topic, run.topic_id, run.numbers, run.leader_epochs, told))
+            continue
         kinds, verdicts = zip(*judged, strict=True)
         undecided += verdicts.count(None)
         kept.append(_kept_of(run, kinds, verdicts))
@@ -390,15 +395,19 @@ def _any_look(_: Cluster, __: Filters) -> Look:
 
 
 def _live_leader(cluster: Cluster, _: Filters) -> Look:
-    return Look(leader_in=cluster.live)
+    return Look(leader_in=cluster.live, well=False)
 
 
-def _where_elr_is_known(cluster: Cluster, _: Filters) -> Look | None:
-    return Look() if cluster.features.elr_enabled is True else None
+def _without_elr(cluster: Cluster, _: Filters) -> Look | None:
+    return Look(well=False, no_elr=True) if cluster.features.elr_enabled is True else None
+
+
+def _without_last_known(cluster: Cluster, _: Filters) -> Look | None:
+    return Look(well=False, no_last_known=True) if cluster.features.elr_enabled is True else None
 
 
 def _all_live(cluster: Cluster, _: Filters) -> Look:
-    return Look(replicas_in=cluster.live)
+    return Look(replicas_in=cluster.live, well=False, none_offline=True)
 
 
 def _led_where_healthy_is_not_wanted(cluster: Cluster, filters: Filters) -> Look | None:
@@ -406,26 +415,27 @@ def _led_where_healthy_is_not_wanted(cluster: Cluster, filters: Filters) -> Look
 
 
 def _on_other_brokers(cluster: Cluster, filters: Filters) -> Look:
-    return Look(replicas_in=frozenset(broker.id for broker in cluster.brokers) - filters.brokers)
+    return Look(replicas_in=frozenset(broker.id for broker in cluster.brokers) - filters.brokers, well=False)
 
 
 def _in_other_racks(cluster: Cluster, filters: Filters) -> Look:
-    return Look(replicas_in=frozenset(broker.id for broker in cluster.brokers if broker.rack not in filters.racks))
+    others = frozenset(broker.id for broker in cluster.brokers if broker.rack not in filters.racks)
+    return Look(replicas_in=others, well=False)
 
 
 _LOOKS: Mapping[str, tuple[_LookOf, bool]] = {
     "leaderless": (_live_leader, False),
     "under_min_isr": (_any_look, True),
     "under_replicated": (_any_look, False),
-    "has_elr": (_where_elr_is_known, False),
-    "has_last_known": (_where_elr_is_known, False),
+    "has_elr": (_without_elr, False),
+    "has_last_known": (_without_last_known, False),
     "offline": (_all_live, False),
     "situations": (_led_where_healthy_is_not_wanted, True),
     "brokers": (_on_other_brokers, False),
     "racks": (_in_other_racks, False),
 }
-"""How a partition that is well certainly fails each filter, and whether that holds only where it has as many replicas
-as partition 0."""
+"""How a partition certainly fails each filter, and whether that holds only where it has as many replicas as partition
+0."""
 
 _MOST_JUDGED = 16_384
 

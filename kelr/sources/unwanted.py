@@ -1,8 +1,9 @@
 """What partitions look like that a filter does not want: told before they are read, so that they need not be.
 
 Most partitions of most clusters are well: as many in sync as replicas, ELR and LastKnownELR empty, no replica offline.
-An `Unwanted` says which of those certainly do not pass some filters. A source may leave them out, and counts them. What
-is left is judged as always, so that leaving out more or fewer of them changes no answer.
+An `Unwanted` says which partitions certainly do not pass some filters: well ones, and others too where a filter asks
+for little. A source may leave them out, and counts them. What is left is judged as always, so that leaving out more or
+fewer of them changes no answer.
 """
 
 from __future__ import annotations
@@ -14,20 +15,36 @@ from kelr.model import PartitionState
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One way for a partition that is well to be unwanted. None asks nothing."""
+    """One way for a partition to be unwanted. None asks nothing."""
 
     leader_in: frozenset[int] | None = None
     replicas_in: frozenset[int] | None = None
+    well: bool = True
+    """Only a partition that is well."""
+    no_elr: bool = False
+    no_last_known: bool = False
+    none_offline: bool = False
+    """Only one whose ELR, LastKnownELR, or list of offline replicas is known to be empty."""
 
     def fits(self, state: PartitionState) -> bool:
         """Whether the partition looks so."""
-        leader_fits = self.leader_in is None or state.leader in self.leader_in
-        return leader_fits and (self.replicas_in is None or self.replicas_in.issuperset(state.replicas))
+        if self.well and not _is_well(state):
+            return False
+        if self.leader_in is not None and state.leader not in self.leader_in:
+            return False
+        if self.replicas_in is not None and not self.replicas_in.issuperset(state.replicas):
+            return False
+        asked = (
+            (self.no_elr, state.elr),
+            (self.no_last_known, state.last_known_elr),
+            (self.none_offline, state.offline_replicas),
+        )
+        return all(members == () for wanted, members in asked if wanted)
 
 
 @dataclass(frozen=True, slots=True)
 class Unwanted:
-    """A partition is unwanted if it is well and has any of these looks."""
+    """A partition is unwanted if it has any of these looks."""
 
     looks: tuple[Look, ...]
     as_many_as_first: bool = False
@@ -35,7 +52,7 @@ class Unwanted:
 
     def holds(self, state: PartitionState, first_replicas: int | None) -> bool:
         """Whether the partition is unwanted; False where that is not sure."""
-        if not _is_well(state):
+        if not state.replicas:
             return False
         if self.as_many_as_first and (first_replicas is None or len(state.replicas) < first_replicas):
             return False

@@ -16,8 +16,10 @@ from kelr.model.rows import Kind, Rows, Run, states, topics_of
 from kelr.sources.live.failures import NONE, error_name
 from kelr.sources.live.page_bytes import PageBytes, TopicBytes, columns, members
 from kelr.sources.live.plausible import (
+    IN_BETWEEN,
     NO_LEADER,
     ContradictionError,
+    PassingError,
     check_members,
     check_once,
     check_topic,
@@ -119,15 +121,18 @@ def described_partitions(page: PageBytes, kinds: Kinds, reassignments: Reassignm
             continue
         assert topic.name is not None
         left_out[topic.name] = topic.left_out
+        if topic.first_replicas is not None:
+            first_replicas[topic.name] = topic.first_replicas
         try:
+            if not topic.pieces:
+                check_topic(topic.name, (), ())
+                continue
             run = _run(page.data, topic, kinds, reassignments if topic.name in moving else None)
             check_topic(topic.name, run.numbers, run.leader_epochs)
         except ContradictionError as error:
             raise contradicting(topic.name, error) from error
         runs.append(run)
-        if topic.first_replicas is not None:
-            first_replicas[topic.name] = topic.first_replicas
-        elif 0 in run.numbers:
+        if topic.first_replicas is None and 0 in run.numbers:
             first_replicas[topic.name] = len(run.kinds[run.numbers.index(0)].example.replicas)
     cursor = page.next_cursor
     return Described(
@@ -180,8 +185,12 @@ def metadata_partitions(answer: Message, *, reassignments: Reassignments = NOT_A
             continue
         topic_id = topic_id_text(topic.topic_id) if answer.API_VERSION >= 10 else None
         try:
-            partitions.extend(
+            partitions += [
                 _from_metadata(topic.name or "", topic_id, partition, reassignments) for partition in topic.partitions
+            ]
+        except PassingError as problem:
+            errors.append(
+                TopicError(topic.name or "", IN_BETWEEN, f"{problem}: a reassignment may be ending; ask again")
             )
         except ContradictionError as error:
             raise contradicting(topic.name or "", error) from error

@@ -277,6 +277,8 @@ by which partitions that are alike are known."""
 
 def columns(data: bytes, pieces: list[Piece]) -> Columns:
     """What the pieces hold, in columns."""
+    if not pieces:
+        return (), (), ()
     if len(pieces) == 1:
         numbers, leaders, epochs, lists = _piece_columns(data, pieces[0])
         return numbers, epochs, tuple(zip(leaders, lists, strict=True))
@@ -290,7 +292,7 @@ def _piece_columns(
 ) -> tuple[tuple[int, ...], tuple[bytes, ...], tuple[int, ...], tuple[bytes, ...]]:
     """Numbers, leaders, epochs and lists."""
     if piece.rows is not None:
-        numbers, leaders, epochs, lists = zip(*piece.rows, strict=True)
+        _, numbers, leaders, epochs, lists = zip(*piece.rows, strict=True)
         ints = struct.Struct(f">{len(numbers)}i").unpack
         return ints(b"".join(numbers)), leaders, ints(b"".join(epochs)), lists
     if piece.count:

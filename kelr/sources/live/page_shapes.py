@@ -1,4 +1,4 @@
-"""Expressions for the partitions of a DescribeTopicPartitions answer: those of one shape, those of several, unwanted ones.
+"""Expressions for the partitions of a DescribeTopicPartitions answer: of one shape, of several, and unwanted ones.
 
 A partition's bytes say by their lengths where it ends, so that every expression here matches exactly the bytes of one
 partition, or of several that stand one behind the other.
@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import itemgetter
 
 HEAD = struct.Struct(">hiii")
 """error_code, partition_index, leader_id, leader_epoch."""
@@ -29,8 +30,9 @@ _RUN = (64, 32, 16, 8, 4, 2, 1)
 _POSSESSIVE = sys.version_info >= (3, 11, 5)
 _AS_MANY_AS_THERE_ARE = b"*+" if _POSSESSIVE else b"*"
 
-Row = tuple[bytes, bytes, bytes, bytes]
-"""A partition's number, leader, leader epoch, and all that follows."""
+Row = tuple[bytes, bytes, bytes, bytes, bytes]
+"""What was passed over before a partition; its number, leader, leader epoch, and all that follows."""
+_first = itemgetter(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,18 +158,22 @@ class Several:
         """
         found = self._run.match(data, at)
         assert found is not None
-        rows: list[Row] = []
+        parts = self._each.findall(data, at, found.end())
+        over = sum(map(len, map(_first, parts))) // self._size
+        if over + len(parts) <= left:
+            return parts, over, found.end()
+        # What follows the topic's last partition looks like one more.
+        kept: list[Row] = []
         over, end = 0, at
-        for before, number, leader, epoch, lists in self._each.findall(data, at, found.end()):
-            here = len(before) // self._size
+        for part in parts:
+            here = len(part[0]) // self._size
             if left <= here:
-                # What followed the topic's last partition looked like one more.
                 break
             left -= here + 1
             over += here
-            end += len(before) + HEAD.size + len(lists)
-            rows.append((number, leader, epoch, lists))
-        return rows, over, end
+            end += len(part[0]) + HEAD.size + len(part[-1])
+            kept.append(part)
+        return kept, over, end
 
 
 def several(replicas: int, looks: Sequence[LookBytes] | None) -> Several | None:
