@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -140,6 +140,7 @@ class Session:
         self.settings = settings
         self.output = output or settings.output()
         self._source = source
+        self._warned: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -148,6 +149,7 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._source is not None:
+            self._warn()
             self._source.close()
 
     @property
@@ -178,8 +180,7 @@ class Session:
             self._say_where()
             if self.settings.log_answers:
                 self.output.note(opened.name)
-            for warning in getattr(opened, "warnings", ()):
-                self.output.note(f"metadata log: {warning}")
+            self._warn()
         return self._source
 
     def selection(
@@ -214,6 +215,14 @@ class Session:
             yield functools.partial(self.output.progress, what=what)
         finally:
             self.output.end_progress()
+
+    def _warn(self) -> None:
+        """Say what was odd about a metadata log, once; one beside a cluster is read when it is first needed."""
+        warnings: Sequence[str] = getattr(self._source, "warnings", ())
+        for warning in warnings:
+            if warning not in self._warned:
+                self._warned.add(warning)
+                self.output.note(f"metadata log: {warning}")
 
     def _say_where(self) -> None:
         if self.settings.verbose and self._source is not None:
@@ -271,13 +280,17 @@ def _open_metadata_log(settings: Resolved) -> Source:
     from kelr.sources.metadata_log.source import MetadataLogSource  # noqa: PLC0415
 
     output = settings.output()
-    with opened_log(settings) as log:
+    stack = ExitStack()
+    try:
+        log = stack.enter_context(opened_log(settings))
         assert log is not None
         told = functools.partial(output.progress, what=counted(log)) if output.stderr.isatty() else None
-        try:
-            return MetadataLogSource(log, settings.at, progress=told)
-        finally:
-            output.end_progress()
+        return MetadataLogSource(log, settings.at, progress=told, on_close=stack.close)
+    except BaseException:
+        stack.close()
+        raise
+    finally:
+        output.end_progress()
 
 
 def _beside_metadata_log(source: Source, settings: Resolved) -> Source:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -40,6 +40,7 @@ class MetadataLogSource:
         at: the moment; None for the end of the log.
         progress: told of bytes read and bytes there.
         observer: told of each batch as it is replayed.
+        on_close: done when this is closed; until then the log may be read once more.
 
     Raises:
         BadInputError: the log cannot be read, or holds records without which nobody knows who leads.
@@ -53,6 +54,7 @@ class MetadataLogSource:
         *,
         progress: Progress | None = None,
         observer: Observer | None = None,
+        on_close: Callable[[], None] = lambda: None,
     ) -> None:
         replayed = replay(log.batches(progress), at, name=log.name, observer=observer)
         image = replayed.image
@@ -60,7 +62,7 @@ class MetadataLogSource:
         self._warnings = (*log.warnings, *check_understood(image, name=log.name))
         self._image, self._described = image, Described(image)
         self._cluster = cluster_of_image(image, cluster_id=log.cluster_id)
-        self._closed = False
+        self._closed, self._on_close = False, on_close
         self._quorums = QuorumReader(log, Moment(offset=replayed.next_offset), progress=progress)
         self.next_offset = replayed.next_offset
         """All records of lower offsets have been applied: ``--at`` with this offset gives this state."""
@@ -133,7 +135,9 @@ class MetadataLogSource:
         """The log is replayed once: it says what was."""
 
     def close(self) -> None:
-        self._closed = True
+        if not self._closed:
+            self._closed = True
+            self._on_close()
 
     def __enter__(self) -> Self:
         return self
