@@ -24,12 +24,32 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
 """A name that every format writes as it is."""
 _MOST_KINDS = 8_192
 """Kinds of rows whose lines are remembered: some 10 MiB."""
+_MOST_NUMBERS = 4_096
+"""Numbers whose texts are remembered, for each width."""
 
 _GAP = "  "
 RowT_contra = TypeVar("RowT_contra", contravariant=True)
 
 Parts = tuple[str, str, str]
 """What stands between number and epoch, between epoch and topic id, and behind."""
+
+
+class _Padded(dict[int, str]):
+    """Numbers as text; most partitions have the number of one that was written before, and many its epoch.
+
+    Args:
+        side: where the text stands, "<" or ">".
+        width: what they are filled up to with spaces.
+    """
+
+    def __init__(self, side: str, width: int) -> None:
+        self._format = f"{side}{width}" if width else ""
+
+    def __missing__(self, number: int) -> str:
+        if len(self) >= _MOST_NUMBERS:
+            self.clear()
+        text = self[number] = format(number, self._format)
+        return text
 
 
 def marked(rows: Rows[RowT], kind: Kind[RowT], *, has_id: bool) -> RowT:
@@ -54,6 +74,7 @@ class Lines(Generic[RowT]):
         self._write = write
         self._separator = separator
         self._parts: dict[bool, dict[Kind[RowT], Parts]] = {True: {}, False: {}}
+        self._numbers = _Padded("", 0)
         self._head: tuple[str, str] | None = None
 
     def of(self, rows: Iterable[RowT]) -> Iterator[str]:
@@ -69,7 +90,8 @@ class Lines(Generic[RowT]):
         if parts is None or self._head is None:
             return map(self._write, Rows([run], rows.name))
         head, topic_id = self._head[0] + run.topic + self._head[1], run.topic_id or ""
-        numbered = zip(run.numbers, run.leader_epochs, parts, strict=True)
+        texts = self._numbers.__getitem__
+        numbered = zip(map(texts, run.numbers), map(texts, run.leader_epochs), parts, strict=True)
         return [f"{head}{number}{one}{epoch}{two}{topic_id}{three}" for number, epoch, (one, two, three) in numbered]
 
     def _known(self, rows: Rows[RowT], run: Run[RowT]) -> list[Parts] | None:
@@ -113,6 +135,7 @@ class AlikeRows(Generic[RowT]):
     def __init__(self, table: Piped[RowT]) -> None:
         self._table = table
         self._parts: dict[bool, dict[Kind[RowT], tuple[str, str]]] = {True: {}, False: {}}
+        self._texts: dict[tuple[str, int], _Padded] = {}
         self._widths = (0, 0)
 
     def of_run(self, rows: Rows[RowT], run: Run[RowT]) -> str | None:
@@ -132,13 +155,18 @@ class AlikeRows(Generic[RowT]):
         (first, wide), name, topic_id = self._widths, run.topic + ":", ""
         if has_id and self._ends_with_id:
             topic_id = run.topic_id or ""
-        numbered = zip(run.numbers, run.leader_epochs, parts, strict=True)
-        return "\n".join(
-            [
-                f"{name + str(number):<{first}}{one}{epoch:>{wide}}{two}{topic_id}"
-                for number, epoch, (one, two) in numbered
-            ]
-        )
+        texts = map(self._padded("<", first - len(name)).__getitem__, run.numbers)
+        epochs = map(self._padded(">", wide).__getitem__, run.leader_epochs)
+        numbered = zip(texts, epochs, parts, strict=True)
+        # What is the same in all lines is put in where they are joined.
+        lines = [f"{number}{one}{epoch}{two}" for number, epoch, (one, two) in numbered]
+        return name + f"{topic_id}\n{name}".join(lines) + topic_id
+
+    def _padded(self, side: str, width: int) -> _Padded:
+        known = self._texts.get((side, width))
+        if known is None:
+            known = self._texts[side, width] = _Padded(side, max(0, width))
+        return known
 
     _ends_with_id = False
 
