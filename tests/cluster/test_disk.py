@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from confluent_kafka import Producer
+from confluent_kafka import TopicPartition as Wire
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from kelr.engine import decide
 from kelr.lab import Lab, run_incident
+from kelr.lab.nodes import new_kafka_uuid
 from kelr.lab.produce import Acks, produce
 from kelr.lab.story import Story, create_topic
 from kelr.lab.tail import read_batches
@@ -46,7 +50,60 @@ def live(lab: Lab) -> LiveSource:
 
 
 def disk_of(lab: Lab, broker: int, topic: str) -> DiskCollection:
-    return read_log_directories([lab.data_directory(broker)], selection=select([topic]), clock_ms=now_ms)
+    return read_log_directories(directories(lab, broker), selection=select([topic]), clock_ms=now_ms)
+
+
+def directories(lab: Lab, broker: int) -> list[Path]:
+    """The broker's log directories: one, or two within `two_directories`."""
+    first = lab.data_directory(broker)
+    return [path for path in (first, second_of(first)) if path.is_dir()]
+
+
+def second_of(directory: Path) -> Path:
+    return directory.with_name("data-2")
+
+
+@contextlib.contextmanager
+def two_directories(lab: Lab, topic: str) -> Iterator[None]:
+    """Gives broker 1 a second log directory, and takes it away again with the topic that uses it."""
+    first = lab.data_directory(BROKER)
+    second, properties = second_of(first), first.with_name("server.properties")
+    before = properties.read_text()
+    lab.stop(BROKER)
+    second.mkdir()
+    meta = (first / "meta.properties").read_text().splitlines()
+    kept = [line for line in meta if not line.startswith("directory.id=")]
+    (second / "meta.properties").write_text("\n".join([*kept, f"directory.id={new_kafka_uuid()}", ""]))
+    properties.write_text(before.replace(f"log.dirs={first}", f"log.dirs={first},{second}"))
+    assert properties.read_text() != before
+    lab.start(BROKER)
+    try:
+        yield
+        admin = AdminClient({"bootstrap.servers": lab.bootstrap_servers, "log_level": 0})
+        admin.delete_topics([topic])[topic].result(20)
+        lab.wait_until("the topic is gone", lambda: not any(second.glob(f"{topic}-?")))
+    finally:
+        lab.stop(BROKER)
+        properties.write_text(before)
+        shutil.rmtree(second)
+        lab.start(BROKER)
+
+
+def place(lab: Lab, topic: str, where: Mapping[int, Path]) -> None:
+    """Move partitions of broker 1 into these log directories, and wait until they are there."""
+    from kafka.protocol.admin.cluster import AlterReplicaLogDirsRequest  # noqa: PLC0415
+
+    kind = AlterReplicaLogDirsRequest._struct.fields["dirs"].data_class
+    of_topic = kind._struct.fields["topics"].data_class
+    wanted = [
+        kind(path=str(path), topics=[of_topic(name=topic, partitions=[at for at in where if where[at] == path])])
+        for path in sorted(set(where.values()))
+    ]
+    with live(lab) as source:
+        source.cluster()
+        answer = source.connection()[0].exchange(BROKER, AlterReplicaLogDirsRequest(dirs=wanted), timeout_s=10)
+    assert {one.error_code for result in answer.results for one in result.partitions} == {0}
+    lab.wait_until("all are where they are to be", lambda: all((where[at] / f"{topic}-{at}").is_dir() for at in where))
 
 
 def answers(lab: Lab, topic: str, broker: int) -> Mapping[int, LogAnswer]:
@@ -74,8 +131,14 @@ def assert_came_true(read: Mapping[TopicPartition, DiskLog], answered: Mapping[i
     return compared
 
 
+def replica(lab: Lab, topic: str, partition: int) -> Path:
+    """The directory of a replica of broker 1."""
+    (found,) = (one for path in directories(lab, BROKER) if (one := path / f"{topic}-{partition}").is_dir())
+    return found
+
+
 def segment(lab: Lab, topic: str, partition: int) -> Path:
-    return max((lab.data_directory(BROKER) / f"{topic}-{partition}").glob("*.log"))
+    return max(replica(lab, topic, partition).glob("*.log"))
 
 
 def change(path: Path, how: Callable[[bytes], bytes]) -> None:
@@ -112,14 +175,21 @@ PARTITIONS = 9
 
 
 def test_a_broker_answers_after_its_start_what_its_disk_told_before(healthy_43: Lab) -> None:
+    """Each kind of damage, in two log directories, of which one loses its checkpoints when the broker is killed."""
     lab = healthy_43
-    create_topic(lab, TOPIC, [[BROKER]] * PARTITIONS, {"segment.bytes": "1048576", "min.insync.replicas": "1"})
-    led(lab, TOPIC)
-    fill(lab, TOPIC, PARTITIONS, "a")
-    fill_segments(lab, TOPIC, 8)
-    after_a_clean_shutdown(lab)
-    fill(lab, TOPIC, PARTITIONS, "b")
-    after_a_crash(lab)
+    with two_directories(lab, TOPIC):
+        create_topic(lab, TOPIC, [[BROKER]] * PARTITIONS, {"segment.bytes": "1048576", "min.insync.replicas": "1"})
+        led(lab, TOPIC)
+        first, second = directories(lab, BROKER)
+        place(lab, TOPIC, {at: second if at < 5 else first for at in range(PARTITIONS)})
+        fill(lab, TOPIC, PARTITIONS, "a")
+        fill_segments(lab, TOPIC, 8)
+        admin = AdminClient({"bootstrap.servers": lab.bootstrap_servers, "log_level": 0})
+        for future in admin.delete_records([Wire(TOPIC, 0, 7), Wire(TOPIC, 8, 12)]).values():
+            future.result(20)
+        after_a_clean_shutdown(lab)
+        fill(lab, TOPIC, PARTITIONS, "b")
+        after_a_crash(lab)
 
 
 def after_a_clean_shutdown(lab: Lab) -> None:
@@ -128,8 +198,10 @@ def after_a_clean_shutdown(lab: Lab) -> None:
     flip_in_the_middle(segment(lab, TOPIC, 2))
     segment(lab, TOPIC, 3).with_suffix(".index").unlink()
     cut_at = flip_in_the_middle(segment(lab, TOPIC, 3))
-    (lab.data_directory(BROKER) / f"{TOPIC}-4" / "leader-epoch-checkpoint").unlink()
+    (replica(lab, TOPIC, 4) / "leader-epoch-checkpoint").unlink()
     disk = disk_of(lab, BROKER, TOPIC)
+    assert [start_of(disk, at) for at in (0, 1, 8)] == [7, 0, 12]
+    assert len(disk.directories) == 2
     assert (disk.clean_shutdown, disk.running, disk.counts.read) == (True, False, PARTITIONS)
     assert disk.broker_epoch is not None
     assert any("does not match its checksum" in note for note in log_of(disk, TOPIC, 2).notes)
@@ -154,9 +226,13 @@ def after_a_crash(lab: Lab) -> None:
     cut_at = flip_in_the_middle(segment(lab, TOPIC, 5))
     change(segment(lab, TOPIC, 6), lambda content: content + b"\x7f" * 500)
     lab.cut_tail(BROKER, TOPIC, 7, batches=2)
-    (lab.data_directory(BROKER) / f"{TOPIC}-7" / "leader-epoch-checkpoint").unlink()
+    (replica(lab, TOPIC, 7) / "leader-epoch-checkpoint").unlink()
+    for name in ("replication-offset", "recovery-point-offset", "log-start-offset"):
+        (directories(lab, BROKER)[1] / f"{name}-checkpoint").unlink()
     disk = disk_of(lab, BROKER, TOPIC)
     assert (disk.clean_shutdown, disk.broker_epoch, disk.counts.read) == (False, None, PARTITIONS)
+    # Where a log started is forgotten with the checkpoint that said so.
+    assert [start_of(disk, at) for at in (0, 8)] == [0, 12]
     assert 0 < end_of(disk, TOPIC, 5) == cut_at < 60
     assert end_of(disk, TOPIC, 6) == 60
     assert_kafka_finds_the_same_batches(lab, TOPIC, 5, disk)
@@ -187,13 +263,19 @@ def end_of(disk: DiskCollection, topic: str, partition: int) -> int:
     return answer.log_end
 
 
+def start_of(disk: DiskCollection, partition: int) -> int | None:
+    answer = log_of(disk, TOPIC, partition).answer
+    assert isinstance(answer, ReplicaLog), answer
+    return answer.log_start
+
+
 def assert_kafka_finds_the_same_batches(lab: Lab, topic: str, partition: int, disk: DiskCollection) -> None:
     """kafka-dump-log.sh names the same batches, and the same one as the first that is not valid."""
     file = segment(lab, topic, partition)
     dumped = lab.stock_tool("kafka-dump-log.sh", "--files", str(file)).stdout
     lines = [line.split() for line in dumped.splitlines() if line.startswith("baseOffset: ")]
     valid = [int(line[1]) for line in lines if line[line.index("isvalid:") + 1] == "true"]
-    found = open_partition([lab.data_directory(BROKER)], TopicPartition(topic, partition)).batches_from(0)
+    found = open_partition(directories(lab, BROKER), TopicPartition(topic, partition)).batches_from(0)
     mine = [header.base_offset for header, _ in found]
     assert mine == valid[: len(mine)]
     assert found.stopped is not None
