@@ -116,9 +116,11 @@ class PatternReader:
         self._snapshot = snapshot
         self._rules = choose_rules(snapshot.cluster.features).rules if rules is None else rules
         self._cache = PatternCache() if cache is None else cache
+        self._live = snapshot.cluster.live
         self._status_of = _Statuses(snapshot.cluster).__getitem__
         self._kind_of = _TopicKinds(snapshot).__getitem__
         self._with_logs = {(at.topic, at.partition) for at, answers in snapshot.logs.items() if answers}
+        self._with_quorums = {(at.topic, at.partition) for at in snapshot.quorums}
         self._seen: dict[Hashable, Known] = {}
 
     def verdict(self, state: PartitionState) -> Verdict:
@@ -153,12 +155,14 @@ class PatternReader:
     def _shape(self, state: PartitionState) -> tuple[Hashable, ...] | None:
         """The pattern in small: brokers by their place in the assignment, which is their name in the pattern.
 
-        None for the rare partitions whose brokers are named otherwise: those whose logs are known, and those that name
-        a broker without a place there (or nobody, as -1), or give one broker two places.
+        None for the rare partitions whose brokers are named otherwise: those whose logs or recovery quorums are known,
+        and those that name a broker without a place there (or nobody, as -1), or give one broker two places.
         """
         replicas, leader, elr, last_known = state.replicas, state.leader, state.elr, state.last_known_elr
         offline, adding, removing = state.offline_replicas, state.adding, state.removing
         if len(set(replicas)) < len(replicas) or (state.topic, state.partition) in self._with_logs:
+            return None
+        if self._with_quorums and leader not in self._live and (state.topic, state.partition) in self._with_quorums:
             return None
         place = replicas.index
         try:

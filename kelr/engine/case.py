@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 from kelr.controller import Circumstances, RuleSet, electable_replicas, recovery_quorum
 from kelr.engine.logs import KnownLogs, rank_logs, verified
 from kelr.engine.situation import effective_min_isr
-from kelr.model import LOG_DIRECTORY, BrokerStatus, Cluster, Loss, PartitionState, Snapshot, TopicConfig, Unheard
+from kelr.model import (
+    LOG_DIRECTORY,
+    BrokerStatus,
+    Cluster,
+    Loss,
+    PartitionState,
+    RecoveryQuorum,
+    Snapshot,
+    TopicConfig,
+    Unheard,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +32,8 @@ class Case:
     """Effective min ISR; None where min.insync.replicas could not be read."""
     electable: frozenset[int]
     logs: KnownLogs
+    quorum: RecoveryQuorum | None = None
+    """What a metadata log says of who holds everything committed, doubtful or not; None where none was at hand."""
     losses: dict[tuple[int, bool], Loss] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What was counted before, by replica and by whether it holds all committed records (`loss_of_electing`)."""
 
@@ -72,7 +84,21 @@ class Case:
     @property
     def recovery_quorum(self) -> tuple[int, ...]:
         """Replicas whose logs must be heard before the best of them is known to hold everything committed."""
-        return recovery_quorum(self.state, self.min_isr)
+        quorum = self.proven_quorum
+        return recovery_quorum(self.state, self.min_isr) if quorum is None else quorum.members
+
+    @property
+    def proven_quorum(self) -> RecoveryQuorum | None:
+        """The recovery quorum by the metadata log, where a guarantee can stand on it.
+
+        It is that of this leader epoch: an election since may have let the high watermark advance with others. Under
+        the rules of the whole KIP the controller's own set decides.
+        """
+        quorum = self.quorum
+        if quorum is None or quorum.doubt is not None or self.rules.kip966:
+            return None
+        fits = quorum.leader_epoch == self.state.leader_epoch and {*quorum.members} <= {*self.state.replicas}
+        return quorum if fits and len(quorum.members) >= quorum.min_isr > 0 else None
 
     @property
     def without_directory(self) -> tuple[int, ...]:
@@ -121,5 +147,6 @@ def case_of(snapshot: Snapshot, state: PartitionState, rules: RuleSet) -> Case:
         rules=rules.of_topic(config.unclean_leader_election_of_the_controller, config.recovery_strategy),
         min_isr=effective_min_isr(config.min_insync_replicas, first),
         electable=electable_replicas(state, cluster),
+        quorum=snapshot.quorums.get(state.address),
         logs=rank_logs(state, [verified(answer, cluster) for answer in snapshot.logs.get(state.address, ())]),
     )

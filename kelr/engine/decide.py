@@ -16,6 +16,7 @@ from kelr.engine.case import Case, case_of
 from kelr.engine.elections import elected_by, outcomes_of
 from kelr.engine.forecast import forecasts_of
 from kelr.engine.metadata_log import decide_metadata_log
+from kelr.engine.quorum_words import notes_on_the_quorum
 from kelr.engine.recovery.elections import outcomes_under_kip966
 from kelr.engine.recovery.prediction import awaited, recovery_now, run_now, situation_under_recovery
 from kelr.engine.recovery.words import awaited_in_words, notes_on_the_rules, undecided
@@ -77,6 +78,7 @@ def decide(snapshot: Snapshot, state: PartitionState, rules: RuleSet | None = No
         damage=damage_of(case, situation),
         summary=_summary(case, found),
         notes=tuple(_notes(snapshot, case, chosen)),
+        recovery_quorum=case.quorum,
     )
 
 
@@ -205,6 +207,7 @@ def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules) -> Iterator[str]
         yield from notes_on_the_rules(snapshot, case)
     if case.state.elr is None and case.rules.elr:
         yield f"ELR and LastKnownELR are not known ({snapshot.cluster.partitions_source}): they are taken as empty"
+    yield from notes_on_the_quorum(case)
     yield from _reassignment(snapshot, case)
     if case.config.error:
         yield f"configs of topic {case.state.topic} could not be read ({case.config.error})"

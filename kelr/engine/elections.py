@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from kelr.controller import Change, Election, change_partition, elect_leaders, replicas_reordered
 from kelr.engine.case import Case
 from kelr.engine.loss import loss_of_electing
+from kelr.engine.quorum_words import held_everything
 from kelr.engine.reordering import left_out, needs_reordering
 from kelr.engine.rule_docs import (
     ANY_REPLICA_HEARD,
@@ -132,7 +133,9 @@ def _balanced(case: Case, designations: Mapping[int, Outcome]) -> Outcome:
     quorum = case.recovery_quorum
     missing = tuple(replica for replica in quorum if replica not in case.logs.ranked)
     named = {*case.state.isr, *case.elr, *(case.state.last_known_elr or ())} & set(case.state.replicas)
-    if set(quorum) == named:
+    if case.proven_quorum is not None:
+        which = held_everything(case.proven_quorum)
+    elif set(quorum) == named:
         which = f"recovery quorum {ids(quorum)}"
     else:
         which = f"Kafka names {len(named)} of the recovery quorum's members, so all replicas {ids(quorum)} count"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kelr.engine.case import Case
 from kelr.engine.logs import count_distinct
+from kelr.engine.quorum_words import promised_by_log
 from kelr.engine.words import brokers, plural
 from kelr.model import Bounds, Grade, Loss, ReplicaLog, Truncation
 
@@ -165,6 +166,8 @@ def _grade(case: Case, replica: int, guaranteed: bool, unheard: tuple[int, ...],
         return Grade.PROVEN_NONE, f"{replica} is in the ISR or ELR, so it holds all that was committed"
     quorum = case.recovery_quorum
     if case.logs.is_best(replica) and all(member in case.logs.ranked for member in quorum):
+        if case.proven_quorum is not None:
+            return Grade.NONE_IF_FEWER_THAN_MIN_ISR, promised_by_log(case.proven_quorum, replica)
         return Grade.NONE_IF_FEWER_THAN_MIN_ISR, (
             f"the whole recovery quorum ({brokers(quorum)}) was heard and {replica} has the best log: {_promise(case)}"
         )

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kelr.controller import RuleSet, choose_rules
+from kelr.engine.case import case_of
 from kelr.engine.decide import decide
 from kelr.engine.logs import verified
 from kelr.engine.verdict import Verdict, verdict_of
@@ -26,6 +27,7 @@ from kelr.model import (
     LogAnswer,
     NotHeard,
     PartitionState,
+    RecoveryQuorum,
     Snapshot,
     TopicConfig,
 )
@@ -49,6 +51,8 @@ class Pattern:
     """The replicas' logs as they are, but for the names and what only words are made of."""
     elr_enabled: bool | None
     rules: RuleSet
+    quorum: RecoveryQuorum | None = None
+    """Who holds everything committed, where a metadata log proves it; without places and times of the log."""
 
     def snapshot(self) -> Snapshot:
         """A cluster that has this one partition and its brokers."""
@@ -62,6 +66,7 @@ class Pattern:
             configs={topic: self.config},
             logs={self.state.address: self.logs} if self.logs else {},
             first_partition_replicas={topic: self.first_partition_replicas},
+            quorums={} if self.quorum is None else {self.state.address: self.quorum},
         )
 
     def decide(self) -> Verdict:
@@ -91,6 +96,7 @@ def pattern_of(snapshot: Snapshot, state: PartitionState, rules: RuleSet | None 
     found = (verified(answer, snapshot.cluster) for answer in snapshot.logs.get(state.address, ()))
     answers = _replicas_answers(state, found)
     brokers = _mentioned(state)
+    chosen = choose_rules(snapshot.cluster.features).rules if rules is None else rules
     name_of = {broker: name for name, broker in enumerate(brokers)}
     pattern = Pattern(
         state=_renamed(state, name_of, keep_epoch=bool(answers)),
@@ -99,9 +105,33 @@ def pattern_of(snapshot: Snapshot, state: PartitionState, rules: RuleSet | None 
         first_partition_replicas=snapshot.first_partition_replicas.get(state.topic, len(state.replicas)),
         logs=tuple(_without_words(answer, name_of[answer.replica]) for answer in answers),
         elr_enabled=snapshot.cluster.features.elr_enabled,
-        rules=choose_rules(snapshot.cluster.features).rules if rules is None else rules,
+        rules=chosen,
+        quorum=_proven(snapshot, state, chosen, name_of, keeps_epoch=bool(answers)),
     )
     return Occurrence(pattern, brokers)
+
+
+def _proven(
+    snapshot: Snapshot, state: PartitionState, rules: RuleSet, name_of: dict[int, int], *, keeps_epoch: bool
+) -> RecoveryQuorum | None:
+    """The quorum, where decisions hang on it: nobody who is live leads, and a guarantee can stand on it."""
+    if state.address not in snapshot.quorums or state.leader in snapshot.cluster.live:
+        return None
+    quorum = case_of(snapshot, state, rules).proven_quorum
+    if quorum is None:
+        return None
+    return RecoveryQuorum(
+        members=tuple(name_of[member] for member in quorum.members),
+        last_known_elr=(),
+        restarted=(),
+        min_isr=quorum.min_isr,
+        since_offset=0,
+        since_ms=0,
+        leader_epoch=state.leader_epoch if keeps_epoch else 0,
+        partition_epoch=0,
+        as_of_offset=0,
+        as_of_ms=0,
+    )
 
 
 def topic_in_pattern(topic: str) -> str:

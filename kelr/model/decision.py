@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kelr.model.quorum import RecoveryQuorum
+
 
 class Situation(StrEnum):
     """Where a partition stands; exactly one holds. Ordered from fine to worst."""
@@ -348,3 +350,6 @@ class Decision:
     """What weakens this decision: unknown configs, a stale answer, an older source."""
     cluster_rules: str | None = None
     """The rule set that the cluster was found to run, where somebody named another; None: `rules` may be its own."""
+    recovery_quorum: RecoveryQuorum | None = None
+    """Who held everything committed when the high watermark could last advance, by a metadata log; None where none was
+    at hand."""
