@@ -26,7 +26,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 # Tests are not to depend on the settings of whoever runs them.
 UNSET := env -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_COMMAND_CONFIG -u KELR_CONTEXT -u KELR_OUTPUT -u KELR_TIMEOUT -u KELR_STATE_DIR
 
-.PHONY: help test lint typecheck imports pytest differential properties mutation format demo bench scale incidents faults fuzz completions docs lock clean
+.PHONY: help test lint typecheck imports pytest differential properties predictions mutation format demo bench scale incidents faults fuzz completions docs lock clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -66,6 +66,10 @@ pytest: $(READY)  ## Run the tests; PYTEST_ARGS="-k word" chooses some
 differential: $(READY)  ## Compare the controller with Apache's own, 200,000 runs and 2,000 histories for each Kafka version
 	$(UNSET) $(BIN)/pytest tests/differential --steps 200000 --sequences 2000
 
+# A real cluster, a quarter of an hour: every broker and every pair, in every manner and order.
+predictions: $(READY)  ## See whether what kelr whatif predicts comes true
+	$(UNSET) $(BIN)/python -m tests.cluster.whatif_predictions
+
 # Other examples each time, fifty times as many; SEED=... repeats a run.
 properties: SEED := $(shell echo $$RANDOM)
 properties: $(READY)  ## Look for counterexamples in random histories, for many minutes
@@ -85,6 +89,7 @@ demo: $(DEMO_READY)  ## Show a real incident on a Kafka cluster that kelr starts
 bench: $(READY)  ## Measure; needs a few minutes and a quiet machine
 	$(UNSET) $(BIN)/python benchmarks/snapshots.py
 	$(UNSET) $(BIN)/python benchmarks/decisions.py
+	$(UNSET) $(BIN)/python benchmarks/whatif.py
 	$(UNSET) $(BIN)/python benchmarks/run.py
 
 # A million partitions of a simulated cluster; kcl is measured beside it where it is on the PATH.

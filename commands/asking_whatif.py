@@ -13,7 +13,7 @@ from kelr.engine.outages.restarts import Action, Keep, RestartPlan, Restarts
 from kelr.engine.outages.scenario import BLOWS, Outage, outage
 from kelr.engine.outages.standing import Standing
 from kelr.engine.outages.tally import Tally
-from kelr.engine.outages.told import partition_fate
+from kelr.engine.outages.told import PartitionFate, partition_fate
 from kelr.engine.outages.worst import MOST_SETS, AnyBrokers, SetCounts
 from kelr.engine.what_if.assumptions import Assumption, AssumptionError, Happening, parse_assumptions, rack_named
 from kelr.engine.words import joined
@@ -156,13 +156,13 @@ def _outage(session: Session, selection: Selection, question: Question, cluster:
             changed = page.cases.partitions(lambda seen: tally.fates(seen).changes)
             fates = [partition_fate(state, seen, happens) for state, seen in changed]
             for fate in fates:
-                worst_of.see(int(fate.new), str(fate.before.address))
+                worst_of.see(fate)
             report.add(fates)
     except BaseException as error:
         report.failed(error)
         raise
     found.safe = not any(tally.new[flag] for flag in Standing if flag & question.keep.forbids) and not tally.doubts
-    report.finish(found.errors, _after_outage(question, selection, happens, worst_of.name))
+    report.finish(found.errors, _after_outage(question, selection, happens, worst_of.fate))
     return found
 
 
@@ -170,18 +170,21 @@ def _outage(session: Session, selection: Selection, question: Question, cluster:
 class _Worst:
     """The partition that comes off worst."""
 
-    name: str = ""
+    fate: PartitionFate | None = None
     value: int = int(Standing.LEADER_MOVES | Standing.CHANGED)
+    """Less than that needs no explanation."""
 
-    def see(self, value: int, name: str) -> None:
-        if value > self.value:
-            self.name, self.value = name, value
+    def see(self, fate: PartitionFate) -> None:
+        if int(fate.new) > self.value:
+            self.fate, self.value = fate, int(fate.new)
 
 
-def _after_outage(question: Question, selection: Selection, happens: Outage, worst: str) -> list[str]:
-    if worst:
-        text = ", then ".join(str(blow) for blow in happens.blows)
-        return ["explain", worst, "--if", text, *question.keep_flags]
+def _after_outage(question: Question, selection: Selection, happens: Outage, worst: PartitionFate | None) -> list[str]:
+    if worst is not None:
+        order = [broker for broker in worst.worst.order if broker in happens.brokers]
+        blows = [blow for broker in order for blow in happens.blows if blow.broker == broker]
+        text = ", then ".join(map(str, blows if happens.at_once else happens.blows))
+        return ["explain", str(worst.before.address), "--if", text, *question.keep_flags]
     gone = happens.gone
     targets = [str(target) for target in selection.targets]
     return [
@@ -347,7 +350,7 @@ def _every(_seen: Seen) -> bool:
 
 def _restart_notes(question: Question, cluster: Cluster) -> Iterator[str]:
     if question.restart_order and question.controller is None:
-        yield "no broker tells which controller is active: where it is one of these brokers, --controller N puts it last"
+        yield "no broker tells which controller is active: where it is one of these, --controller N puts it last"
     if question.restart_order and not cluster.lists_fenced_brokers:
         yield "this cluster lists live brokers only: those that are down are not among the steps"
 

@@ -107,6 +107,8 @@ def _back(end: PossibleEnd) -> str:
         return f"back with {joined(certain, 'or')}"
     if if_clean:
         return f"back with {joined(sorted(if_clean), 'or')} if stopped cleanly"
+    if end.doubts:
+        return "who is elected on a return is not known"
     risky = sorted({back.broker for back in end.comebacks if back.elected is not None})
     if risky:
         return f"{joined(risky, 'or')} would be elected on return, whatever its log has lost"

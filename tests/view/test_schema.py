@@ -22,6 +22,9 @@ COMMANDS = {
     "explain-compare": ["explain", "orders:1", "--compare-rules", "elr-4.1,kraft"],
     "rules": ["explain", "--why", "list"],
     "simulate": ["simulate", "kip-966-motivation"],
+    "whatif": ["whatif", "--kill", "2,3"],
+    "whatif-any": ["whatif", "--any", "2"],
+    "whatif-restart": ["whatif", "--restart-order"],
     "scenarios": ["simulate", "--list"],
     "scenario-checks": ["simulate", "--check", "kip-966-motivation"],
 }

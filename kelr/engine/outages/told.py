@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kelr.engine.outages.fate import Comeback, Fate, comeback_of_all, comebacks, place_of, told
+from kelr.engine.outages.fate import ELR_UNKNOWN, Comeback, Fate, comeback_of_all, comebacks, place_of, told
 from kelr.engine.outages.reading import Seen
 from kelr.engine.outages.scenario import Outage
 from kelr.engine.outages.standing import Standing
@@ -24,7 +24,7 @@ class PossibleEnd:
     """An order of the brokers in which it ends so."""
     doubts: tuple[str, ...]
     comebacks: tuple[Comeback, ...]
-    """What the return of each replica that is down would do; only where nobody leads."""
+    """What the return of each replica that is down would do; only where nobody leads, and the ELR is known."""
     together: Comeback | None
     """What the return of all brokers of the outage would do, one after the other, named by the last of them; only where
     nobody leads and no single return of theirs elects anybody."""
@@ -72,7 +72,7 @@ def _end(state: PartitionState, seen: Seen, fate: Fate, killed: tuple[int, ...])
         elected = None if back.elected is None else brokers[back.elected]
         return replace(back, broker=brokers[back.broker], elected=elected)
 
-    leaderless = bool(fate.then & Standing.LEADERLESS)
+    leaderless = bool(fate.then & Standing.LEADERLESS) and ELR_UNKNOWN not in fate.doubts
     back = comebacks(seen.known.case, fate, killed) if leaderless else ()
     alone = any(one.elected is not None and one.broker in fate.order for one in back)
     together = comeback_of_all(seen.known.case, fate, killed) if leaderless and not alone else None

@@ -1,0 +1,165 @@
+"""``kelr whatif``: whole outputs, its documents, and what --check says to a pipeline."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kelr.model import (
+    ELR_FEATURE,
+    METADATA_FEATURE,
+    Broker,
+    BrokerStatus,
+    Cluster,
+    ConfigSource,
+    Features,
+    PartitionState,
+    Snapshot,
+    TopicConfig,
+)
+from tests.commands.conftest import Kelr
+from tests.incident import INCIDENT
+
+EXPECTED = Path(__file__).with_name("expected")
+
+_FEATURES = {ELR_FEATURE: 1, METADATA_FEATURE: 30}
+_BROKERS = tuple(Broker(one, BrokerStatus.LIVE, rack=f"az{(one - 1) % 3 + 1}") for one in range(1, 5))
+_CONFIG = TopicConfig(2, ConfigSource.TOPIC, False, ConfigSource.DEFAULT)
+_LAYOUTS = ((1, 2, 3), (2, 3, 4), (3, 4, 1), (4, 1, 2))
+HEALTHY = Snapshot(
+    1_700_000_000_000,
+    Cluster("healthy", _BROKERS, Features(_FEATURES, _FEATURES), brokers_source="DescribeCluster v2"),
+    tuple(PartitionState("orders", n, one[0], 5, one, one, (), (), ()) for n, one in enumerate(_LAYOUTS)),
+    {"orders": _CONFIG},
+    first_partition_replicas={"orders": 3},
+)
+
+
+@pytest.fixture
+def healthy(cluster: Callable[[Snapshot], None]) -> None:
+    """A healthy cluster of four brokers answers."""
+    cluster(HEALTHY)
+
+
+SHOWN = {
+    "whatif-any": ((), INCIDENT),
+    "whatif-kill": (("--kill", "2,3"), INCIDENT),
+    "whatif-stop": (("--stop", "3"), INCIDENT),
+    "whatif-restart": (("--restart", "3"), INCIDENT),
+    "whatif-restart-order": (("--restart-order", "--controller", "2"), HEALTHY),
+    "whatif-pairs": (("--any", "2"), HEALTHY),
+    "whatif-sequence": (("--if", "rack az1 fails, then 2 stops"), HEALTHY),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_people_see(name: str, kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    arguments, snapshot = SHOWN[name]
+    cluster(snapshot)
+    ran = kelr("whatif", *arguments, "-b", "kafka:9092")
+    assert ran.code == 0
+    assert f"{ran.out}--- stderr\n{ran.err}" == EXPECTED.joinpath(f"{name}.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("healthy")
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("--restart", "3"), 0),
+        (("--restart-order",), 0),
+        (("--stop", "1"), 0),
+        (("--kill", "1,2"), 1),
+        (("--kill", "1,2", "--keep", "leader"), 0),
+        (("--kill", "1,2,3", "--keep", "leader"), 1),
+        (("--rack", "az1"), 1),
+        (("--any", "1"), 0),
+        (("--any", "2"), 1),
+        (("--if", "1 fails, then 1 returns unclean"), 0),
+    ],
+)
+def test_check_tells_a_pipeline(kelr: Kelr, arguments: tuple[str, ...], code: int) -> None:
+    assert kelr("whatif", *arguments, "--check").code == code
+    assert kelr("whatif", *arguments).code == 0
+
+
+def test_check_is_not_passed_where_min_isr_is_not_known(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    cluster(replace(HEALTHY, configs={"orders": TopicConfig(error="TOPIC_AUTHORIZATION_FAILED")}))
+    ran = kelr("whatif", "--restart", "3", "--check")
+    assert ran.code == 1
+    assert "perhaps under min ISR: not known" in ran.out
+    assert kelr("whatif", "--restart", "3", "--check", "--keep", "leader").code == 0
+
+
+@pytest.mark.usefixtures("healthy")
+def test_a_document_has_every_end_and_what_each_return_does(kelr: Kelr) -> None:
+    document = json.loads(kelr("whatif", "--kill", "1,2,3", "-o", "json").out)
+    assert document["outage"] == "brokers 1, 2 and 3 are killed at once"
+    assert document["new"]["leaderless"] == 1
+    assert document["partitions"] == document["listed"] == 4
+    lost = next(item for item in document["items"] if "leaderless" in item["new"])
+    assert (lost["topic"], lost["partition"]) == ("orders", 0)
+    assert {"elr-only", "unproven"} <= set(lost["new"])
+    elrs = {tuple(end["elr"]) for end in lost["ends"]}
+    assert elrs == {(1, 2), (1, 3), (2, 3)}
+    for end in lost["ends"]:
+        assert len(end["order"]) == 3
+        assert {back["elected"] for back in end["returns"]} == {None}
+        assert end["all_return"]["elected_by"] == "last-known-leader"
+
+
+@pytest.mark.usefixtures("healthy")
+def test_csv_and_ndjson_have_a_line_for_each_partition_that_changes(kelr: Kelr) -> None:
+    rows = list(csv.DictReader(io.StringIO(kelr("whatif", "--stop", "4", "-o", "csv").out)))
+    assert [row["partition"] for row in rows] == ["1", "2", "3"]
+    lines = kelr("whatif", "--stop", "4", "-o", "ndjson").out.splitlines()
+    assert [json.loads(line)["partition"] for line in lines] == [1, 2, 3]
+
+
+@pytest.mark.usefixtures("healthy")
+def test_what_a_limit_leaves_out_is_said(kelr: Kelr) -> None:
+    ran = kelr("whatif", "--kill", "1,2", "--limit", "1")
+    assert "3 more change: --all lists them" in ran.out
+    document = json.loads(kelr("whatif", "--kill", "1,2", "--limit", "1", "-o", "json").out)
+    assert len(document["items"]) == 1
+    assert "3 more partitions change; --all lists them" in document["notes"]
+    assert (
+        "5 more sets, none worse than the last one here; --all lists them"
+        in kelr("whatif", "--any", "2", "--limit", "1").err
+    )
+
+
+@pytest.mark.usefixtures("healthy")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--kill", "9"), "broker 9 is not registered; 1, 2, 3 and 4 are"),
+        (("--kill", "one"), "--kill: 'one' is no broker id"),
+        (("--rack", "az9"), "there is no rack 'az9'; there are az1, az2 and az3"),
+        (("--kill", "1", "--any", "2"), "ask different questions"),
+        (("--kill", "1", "--stop", "1"), "broker 1 is both stopped and killed"),
+        (("--any", "5"), "--any 5: there are 4 live brokers"),
+        (("--keep", "calm"), "--keep: 'calm' is nothing to keep"),
+        (("--if", "min.insync.replicas=1"), "is no outage"),
+        (("--if", "1 explodes"), "'1 explodes' is nothing that can be imagined"),
+        (("--rules", "nonsense"), "--rules: there is no rule set 'nonsense'"),
+        (("--kill", "1", "--clean"), "--clean goes with --rack or --any"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(kelr: Kelr, arguments: tuple[str, ...], words: str) -> None:
+    ran = kelr("whatif", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert words in ran.err
+
+
+def test_too_many_sets_are_refused_and_not_searched_in_part(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    many = tuple(Broker(one, BrokerStatus.LIVE) for one in range(1, 201))
+    cluster(replace(HEALTHY, cluster=replace(HEALTHY.cluster, brokers=many)))
+    ran = kelr("whatif", "--any", "4")
+    assert ran.code == 2
+    assert "200 brokers have 64,684,950 sets of 4, and at most 1,000,000 are looked at" in ran.err
