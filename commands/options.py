@@ -242,7 +242,7 @@ def shared_parameters(*, local: bool = False) -> list[inspect.Parameter]:
 
 def settings_from(values: Mapping[str, Any], state: RunState) -> Settings:
     """The shared options that were given, those behind the command's name winning over those before it."""
-    given = {
+    given: dict[str, Any] = {
         setting.name: tuple(value) if isinstance(value, list) else value
         for setting in fields(Settings)
         if (value := values.get(setting.name)) is not None and value is not False and value != []

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO, Self
+from typing import Self
 
 from kelr.errors import BadInputError
 from kelr.sources.disk.files import GarbledError, MetaProperties, meta_properties
@@ -166,7 +166,7 @@ def _read_tar(bundle: Bundle, found: _Found, content: Holder) -> None:
         _check_end(content.read(archive.offset, _MOST_HEADER_BYTES))
 
 
-def _read_stream(bundle: Bundle, found: _Found, stream: IO[bytes]) -> None:
+def _read_stream(bundle: Bundle, found: _Found, stream: gzip.GzipFile) -> None:
     """A compressed tar archive, from its beginning to its end, once."""
     bounded = _Bounded(bundle.path, stream)
     with tarfile.open(fileobj=bounded, mode="r|", tarinfo=_Member) as archive:  # type: ignore[call-overload]
@@ -220,7 +220,7 @@ class _File:
 class _Bounded:
     """A stream that ends in an error before it has given too much."""
 
-    def __init__(self, path: Path, stream: IO[bytes]) -> None:
+    def __init__(self, path: Path, stream: gzip.GzipFile) -> None:
         self._path, self._stream, self._left = path, stream, MOST_UNPACKED_BYTES
 
     def read(self, size: int) -> bytes:
