@@ -174,6 +174,23 @@ def _garbled(cluster: FakeCluster, name: str, change: Callable[[Any], None]) -> 
     return cluster
 
 
+def test_an_isr_from_before_a_reassignment_ended_costs_its_topic_alone() -> None:
+    """As brokers of a ZooKeeper cluster tell it for a moment; with what KRaft brokers tell, nothing would be right."""
+
+    def late(reply: Any) -> None:
+        for topic in reply.topics:
+            if topic.name == "orders":
+                topic.partitions[0].isr_nodes.append(9)
+
+    cluster = _garbled(fake_cluster(), "Metadata", late)
+    cluster.versions = BEFORE_3_8
+    read = _read(cluster)
+    assert {partition.topic for partition in _partitions(read)} == {one.topic for one in PARTITIONS} - {"orders"}
+    (error,) = (error for page in read for error in page.topic_errors)
+    assert (error.topic, error.error) == ("orders", "INCONSISTENT_ISR")
+    assert "9] is not among its replicas" in error.detail
+
+
 def test_a_cursor_that_goes_back_ends_the_reading() -> None:
     def back(reply: Any) -> None:
         if reply.next_cursor is not None:

@@ -21,11 +21,12 @@ from kelr.errors import AuthenticationError, ConnectError
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.jaas import Credentials
 from kelr.sources.live import LiveSource, names
+from kelr.sources.live.diagnose import PortSpeaks, probe_port
 from kelr.sources.live.names import look_up_all
 from kelr.sources.live.network import KafkaTransport
 from kelr.sources.live.quick import open_transport
 from kelr.sources.live.requests import api_versions
-from kelr.sources.live.transport import Failure, FailureKind, Transport
+from kelr.sources.live.transport import Failure, FailureKind, NodeAddress, Transport
 from kelr.sources.tls import TlsFiles
 
 Behaviour = Callable[[socket.socket], None]
@@ -192,6 +193,23 @@ def test_what_is_behind_the_port_is_said_in_time(behave: Behaviour, message: str
     assert error.next_step
     assert re.search(message, str(error)), str(error)
     assert took_s < TIMEOUT_S + SLACK_S
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_a_port_that_drips_is_probed_in_time(size: int) -> None:
+    """Each piece comes in time, and the whole never does."""
+
+    def drips(connection: socket.socket) -> None:
+        for _ in range(40):
+            connection.sendall(bytes(size))
+            time.sleep(0.25 / (1 if size == 1 else 2))
+
+    with _server(drips) as port:
+        began = time.monotonic()
+        found = probe_port(NodeAddress("127.0.0.1", port), timeout_s=0.6)
+        took_s = time.monotonic() - began
+    assert found.speaks is PortSpeaks.OTHER
+    assert took_s < 1.5
 
 
 def test_nobody_listens() -> None:

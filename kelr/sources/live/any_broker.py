@@ -10,6 +10,8 @@ from kelr.sources.live.transport import Failure, FailureKind, Message, NodeId, T
 
 CONTROLLER_TIMEOUT_S = 3.0
 """How long to wait for what only the controller knows, where `timeout_s` does not say less."""
+AGREE = 2
+"""How many brokers have to say that they do not know a request: one may be older than the others, or about to end."""
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 
@@ -43,7 +45,8 @@ class AnyBroker:
     def ask(
         self, request: Callable[[], Message], *, again: Callable[[Message], bool] | None = None
     ) -> Message | Failure:
-        """One answer; a Failure only where brokers do not know the request (`FailureKind.UNSUPPORTED`).
+        """One answer; a Failure only where brokers do not know the request (`FailureKind.UNSUPPORTED`): two of them, or
+        all that can be asked.
 
         Args:
             request: makes the request, anew for each attempt, since its version is settled by the broker asked.
@@ -59,12 +62,13 @@ class AnyBroker:
             left_s = deadline - time.monotonic()
             answer = self._transport.exchange(self.favourite, request(), timeout_s=self._share(left_s, len(failures)))
             failed = isinstance(answer, Failure)
-            if failed and answer.kind is FailureKind.UNSUPPORTED:
-                return answer
             if not failed and (again is None or not again(answer)):
                 return answer
             if failed:
                 failures[self.favourite] = answer
+            refused = [one for one in failures.values() if one.kind is FailureKind.UNSUPPORTED]
+            if failed and refused and (len(refused) >= AGREE or len(failures) >= len(self._nodes)):
+                return refused[0]
             left_s = deadline - time.monotonic()
             if left_s <= pause_s:
                 return self._give_up(answer, failures)
@@ -100,6 +104,9 @@ class AnyBroker:
     def _give_up(self, answer: Message | Failure, failures: dict[NodeId, Failure]) -> Message | Failure:
         if not isinstance(answer, Failure):
             return answer
+        unknown = [failure for failure in failures.values() if failure.kind is FailureKind.UNSUPPORTED]
+        if unknown:
+            return unknown[0]
         refused = [failure for failure in failures.values() if failure.kind is FailureKind.AUTHENTICATION]
         if refused:
             raise AuthenticationError(

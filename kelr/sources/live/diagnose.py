@@ -8,7 +8,6 @@ handshake, does it speak HTTP.
 from __future__ import annotations
 
 import socket
-import ssl
 import struct
 import time
 from dataclasses import dataclass
@@ -78,36 +77,46 @@ def _exchange_plain(address: NodeAddress, deadline: float) -> bytes:
 
     Half of the time that is left is for this probe, so that the TLS one still gets its turn.
     """
-    half = max(0.05, (deadline - time.monotonic()) / 2)
-    with socket.create_connection((address.host, address.port), timeout=half) as connection:
-        connection.settimeout(half)
+    half = time.monotonic() + _left_s(deadline) / 2
+    with socket.create_connection((address.host, address.port), timeout=_left_s(half)) as connection:
+        connection.settimeout(_left_s(half))
         connection.sendall(struct.pack(">i", len(_API_VERSIONS_V0)) + _API_VERSIONS_V0)
         held = b""
         try:
-            while len(held) < 8:
+            # A server that drips bytes is not waited for longer than one that sends none.
+            while len(held) < 8 and time.monotonic() < half:
+                connection.settimeout(_left_s(half))
                 piece = connection.recv(64)
                 if not piece:
                     break
                 held += piece
         except ConnectionError:
             pass
+        except TimeoutError:
+            if not held:
+                raise
         return held
 
 
 def _does_tls(address: NodeAddress, deadline: float) -> bool:
     """Whether the port completes, or answers in any form, a TLS handshake; certificates are not judged here."""
+    import ssl  # noqa: PLC0415 - a tenth of a short run, and most need no diagnosis
+
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    left = max(0.05, deadline - time.monotonic())
     try:
-        with (
-            socket.create_connection((address.host, address.port), timeout=left) as plain,
-            context.wrap_socket(plain, server_hostname=address.host),
-        ):
-            return True
+        with socket.create_connection((address.host, address.port), timeout=_left_s(deadline)) as plain:
+            # Python bounds the handshake as a whole by this, however slowly its bytes come.
+            plain.settimeout(_left_s(deadline))
+            with context.wrap_socket(plain, server_hostname=address.host):
+                return True
     except ssl.SSLError as error:
         # An alert means that the other side understood us, and wants, say, a client certificate.
         return "ALERT" in (error.reason or "")
     except (OSError, ValueError):
         return False
+
+
+def _left_s(deadline: float) -> float:
+    return max(0.05, deadline - time.monotonic())

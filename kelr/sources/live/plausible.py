@@ -15,10 +15,17 @@ from kelr.model import TopicPartition
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 NO_LEADER = -1
+IN_BETWEEN = "INCONSISTENT_ISR"
+"""kelr's name of what `PassingError` says, where a topic's error is named."""
 
 
 class ContradictionError(ValueError):
     """What is wrong, in words, without the partition's name."""
+
+
+class PassingError(ContradictionError):
+    """What cannot stay so, and was told for a moment by brokers whose controller was in ZooKeeper: while a reassignment
+    ended they had the new replicas, and the ISR from before (`PartitionStateMachine`, `ReplicaManager`)."""
 
 
 def check_members(leader: int, replicas: Sequence[int], isr: Collection[int], elr: Collection[int] | None) -> None:
@@ -37,7 +44,7 @@ def check_members(leader: int, replicas: Sequence[int], isr: Collection[int], el
     # Not so the ELR: in released Kafka a replica that a reassignment removes may stay in it
     # (tests/scenarios/elr-member-that-is-no-replica.txt), and Kafka 4.0 can seat "no leader" in a set.
     if not (known | {NO_LEADER}).issuperset(isr):
-        raise ContradictionError(f"its ISR {list(isr)} is not among its replicas {list(replicas)}")
+        raise PassingError(f"its ISR {list(isr)} is not among its replicas {list(replicas)}")
     if min(elr or (0,)) < NO_LEADER:
         raise ContradictionError(f"its ELR is {list(elr or ())}, and no broker has such an id")
 
