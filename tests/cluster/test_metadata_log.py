@@ -1,0 +1,320 @@
+"""What the metadata log of a real cluster says is what its brokers answer, and what Kafka's own shell reads in it."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from kelr.errors import KelrError
+from kelr.lab import Lab, run_incident
+from kelr.lab.story import create_topic
+from kelr.model import Cluster, PartitionState, Selection, TopicConfig, TopicPartition
+from kelr.model.cluster import ConfigSource
+from kelr.replay.image import MetadataImage
+from kelr.replay.snapshots import Described
+from kelr.sources.connection import ConnectionSettings
+from kelr.sources.live import LiveSource
+from kelr.sources.metadata_log.log import open_metadata_log
+from kelr.sources.metadata_log.moments import Moment
+from kelr.sources.metadata_log.source import MetadataLogSource
+
+TOPIC = "on-record"
+LAG_OFFSETS = 40
+"""How many records a broker's answer may be older than the controller's log was just before: some seconds' worth."""
+
+States = Mapping[TopicPartition, PartitionState]
+
+
+def as_told(state: PartitionState) -> PartitionState:
+    """Without what DescribeTopicPartitions does not tell."""
+    return replace(state, partition_epoch=None, recovering=None, adding=None, removing=None)
+
+
+@dataclass
+class Sample:
+    """An answer of a broker, and where the controller's log ended before and after it."""
+
+    before: int
+    after: int
+    states: States
+
+
+def source_at(lab: Lab, node: int, at: Moment | None = None) -> MetadataLogSource:
+    return MetadataLogSource(open_metadata_log([lab.data_directory(node)]), at)
+
+
+def states_of(source: LiveSource | MetadataLogSource) -> States:
+    return {state.address: as_told(state) for page in source.pages(Selection()) for state in page.partitions}
+
+
+def live(lab: Lab, *, timeout_s: float = 20.0) -> LiveSource:
+    return LiveSource(ConnectionSettings.read(lab.bootstrap_servers, timeout_s=timeout_s))
+
+
+@contextmanager
+def sampled(lab: Lab) -> Iterator[list[Sample]]:
+    """Asks brokers again and again what partitions they know, while something happens."""
+    samples: list[Sample] = []
+    done = threading.Event()
+    controller = lab.controllers[0]
+
+    def ask() -> None:
+        while not done.wait(0.25):
+            before = source_at(lab, controller).next_offset
+            try:
+                with live(lab, timeout_s=2) as source:
+                    states = states_of(source)
+            except KelrError:
+                continue  # no broker is up at this moment
+            samples.append(Sample(before, source_at(lab, controller).next_offset, states))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield samples
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def incident(lab_43: Lab) -> Iterator[list[Sample]]:
+    """Brokers die and return; topics come and go, and are configured."""
+    admin = AdminClient({"bootstrap.servers": lab_43.bootstrap_servers, "log_level": 0, "error_cb": lambda _: None})
+    lab_43.restore()
+    with sampled(lab_43) as samples:
+        create_topic(lab_43, TOPIC, [(1, 2, 3), (3, 1, 2)], {"min.insync.replicas": "1", "cleanup.policy": "compact"})
+        create_topic(lab_43, "short-lived", [(1, 2)], {})
+        next(iter(admin.delete_topics(["short-lived"]).values())).result(20)
+        entry = ConfigEntry("unclean.leader.election.enable", "true", incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, TOPIC, incremental_configs=[entry])
+        next(iter(admin.incremental_alter_configs([resource]).values())).result(20)
+        run_incident(lab_43, "needs-unclean-recovery")
+        time.sleep(1)
+    yield samples
+    next(iter(admin.delete_topics([TOPIC]).values())).result(20)
+
+
+def test_every_answer_during_an_incident_was_the_state_at_an_offset(lab_43: Lab, incident: list[Sample]) -> None:
+    image = MetadataImage()
+    history: list[tuple[int, States]] = []
+    for batch in open_metadata_log([lab_43.data_directory(lab_43.controllers[0])]).batches():
+        changes = image.apply(batch)
+        if changes or not history:
+            described = Described(image)
+            states = {s.address: as_told(s) for name in sorted(image.names) for s in described.partitions(name)}
+            history.append((batch.next_offset, states))
+    moments = 0
+    for number, sample in enumerate(incident):
+        from_offset, to_offset = sample.before - LAG_OFFSETS, sample.after
+        later = [offset for offset, _ in history[1:]] + [to_offset + 1]
+        possible = [
+            (offset, states)
+            for (offset, states), ends in zip(history, later, strict=True)
+            if offset <= to_offset and ends > from_offset
+        ]
+        assert any(states == sample.states for _, states in possible), (number, sample)
+        moments += number > 0 and sample.states != incident[number - 1].states
+    # It was no quiet time.
+    assert moments >= 3
+    assert any(state.leader is None for sample in incident for state in sample.states.values())
+
+
+def test_replay_to_an_offset_is_the_state_that_was_told_then(lab_43: Lab, incident: list[Sample]) -> None:
+    quiet = [sample for sample in incident if sample.before == sample.after]
+    assert quiet
+    for sample in quiet[:: max(1, len(quiet) // 8)]:
+        offsets = range(sample.after, sample.after - LAG_OFFSETS, -1)
+        replayed = (source_at(lab_43, lab_43.controllers[0], Moment(offset=offset)) for offset in offsets)
+        assert any(states_of(source) == sample.states for source in replayed)
+
+
+def test_all_nodes_logs_say_what_the_cluster_says(lab_43: Lab, incident: list[Sample]) -> None:
+    del incident
+    with live(lab_43) as cluster:
+        running = [*lab_43.controllers, *filter(lab_43.is_running, lab_43.brokers)]
+        for node in running:
+
+            def agrees(node: int = node) -> bool:
+                return states_of(source_at(lab_43, node)) == states_of(cluster)
+
+            lab_43.wait_until(f"the log of node {node} says what brokers answer", agrees)
+            on_record = source_at(lab_43, node)
+            assert not on_record.warnings
+            assert brokers_of(on_record.cluster()) == brokers_of(cluster.cluster())
+            assert on_record.cluster().cluster_id == cluster.cluster().cluster_id
+            assert on_record.cluster().controller == cluster.cluster().controller
+            assert on_record.cluster().features.elr_enabled is True
+            assert on_record.cluster().features.metadata_version == cluster.cluster().features.metadata_version
+            topics = {address.topic for address in states_of(cluster)}
+            assert known_configs(on_record.topic_configs(topics)) == known_configs(
+                cluster.topic_configs(topics), on_record.topic_configs(topics)
+            )
+    config = on_record.topic_configs([TOPIC])[TOPIC]
+    assert config == TopicConfig(1, ConfigSource.TOPIC, True, ConfigSource.TOPIC, None, ("compact",))
+
+
+def brokers_of(cluster: Cluster) -> list[tuple[object, ...]]:
+    return [(one.id, one.status, one.host, one.port, one.rack) for one in cluster.brokers]
+
+
+def known_configs(
+    configs: Mapping[str, TopicConfig], like: Mapping[str, TopicConfig] | None = None
+) -> Mapping[str, tuple[object, ...]]:
+    """What the log can tell: a value that is in a node's file, or Kafka's default, is on no record."""
+    shown = like or configs
+    return {
+        topic: tuple(
+            getattr(config, name) if getattr(shown[topic], name) not in {None, ConfigSource.UNKNOWN} else None
+            for name in (
+                "min_insync_replicas",
+                "min_insync_replicas_source",
+                "unclean_leader_election",
+                "unclean_leader_election_source",
+                "cleanup_policy",
+            )
+        )
+        for topic, config in configs.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def checkpoints(lab_43: Lab, incident: list[Sample], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Checkpoints that a broker wrote while it ran, which it does seldom unless told to."""
+    del incident
+    broker = lab_43.brokers[-1]
+    properties = lab_43.data_directory(broker).parent / "server.properties"
+    before = properties.read_text(encoding="ascii")
+    often = "metadata.log.max.record.bytes.between.snapshots=200\nmetadata.log.max.snapshot.interval.ms=500\n"
+    properties.write_text(before + often, encoding="ascii")
+    directory = lab_43.data_directory(broker) / "__cluster_metadata-0"
+    try:
+        if lab_43.is_running(broker):
+            lab_43.stop(broker)
+        lab_43.start(broker)
+        lab_43.wait_until("checkpoints are written", lambda: len(list(directory.glob("*.checkpoint"))) > 1)
+    finally:
+        properties.write_text(before, encoding="ascii")
+    kept = tmp_path_factory.mktemp("checkpoints")
+    found = []
+    for path in sorted(directory.glob("*.checkpoint"))[:2]:
+        found.append(kept / path.name)
+        found[-1].write_bytes(path.read_bytes())
+    return found
+
+
+def test_a_checkpoint_is_the_state_at_its_end(lab_43: Lab, checkpoints: list[Path]) -> None:
+    assert checkpoints
+    for path in checkpoints:
+        alone = MetadataLogSource(open_metadata_log([path]))
+        assert not alone.warnings
+        replayed = source_at(lab_43, lab_43.controllers[0], Moment(offset=alone.next_offset))
+        assert alone.next_offset == int(path.name[:20])
+        assert everything(alone) == everything(replayed)
+        assert alone.taken_at_ms == replayed.taken_at_ms
+        check_with_shell(lab_43, path, compares_end=False)
+
+
+def everything(source: MetadataLogSource) -> tuple[object, ...]:
+    partitions = [state for page in source.pages(Selection()) for state in page.partitions]
+    topics = sorted({state.topic for state in partitions})
+    return partitions, source.topic_configs(topics), source.cluster().brokers, source.cluster().features
+
+
+def test_kafkas_own_shell_reads_the_same(lab_43: Lab, incident: list[Sample], tmp_path: Path) -> None:
+    del incident
+    directory = lab_43.data_directory(lab_43.controllers[0]) / "__cluster_metadata-0"
+    (segment,) = directory.glob("*.log")
+    saved = tmp_path / segment.name
+    saved.write_bytes(segment.read_bytes())
+    check_with_shell(lab_43, saved, compares_end=True)
+
+
+def check_with_shell(lab: Lab, saved: Path, *, compares_end: bool) -> None:
+    """Everything that decides about leaders, as Kafka's shell prints it."""
+    image = MetadataImage()
+    for batch in open_metadata_log([saved]).batches():
+        image.apply(batch)
+    shown = lab.stock_tool("kafka-metadata-shell.sh", "--snapshot", str(saved), "tree", "/image")
+    tree = tree_of(shown.stdout)
+    assert image.at is not None
+    # Of a checkpoint the shell gives the offset inside it.
+    assert not compares_end or tree["provenance"].startswith(f"offset {image.at.offset}, epoch {image.at.epoch},")
+    partitions = {
+        path: value
+        for path, value in tree.items()
+        if path.startswith("topics/byName/") and value.startswith("PartitionRegistration")
+    }
+    expected = {}
+    for state in image.partitions():
+        topic = image.topics[image.names[state.topic]]
+        expected[f"topics/byName/{state.topic}/{state.partition}"] = registration(
+            state, topic.directories[state.partition]
+        )
+        assert tree[f"topics/byName/{state.topic}/id"] == topic.topic_id
+    assert partitions == expected
+    for id_, broker in image.brokers.items():
+        told = tree[f"cluster/brokers/{id_}"]
+        for part in (
+            f"epoch={broker.registration.epoch},",
+            f"incarnationId={broker.registration.incarnation},",
+            f"fenced={str(broker.fenced).lower()},",
+            f"inControlledShutdown={str(broker.in_controlled_shutdown).lower()},",
+            f"directories=[{', '.join(broker.directories)}]",
+            f"rack=Optional[{broker.registration.rack}]",
+        ):
+            assert part in told, (part, told)
+    configs = {path: value for path, value in tree.items() if path.startswith("configs/")}
+    kinds = {2: "TOPIC", 4: "BROKER"}
+    assert configs == {
+        f"configs/{':'.join(filter(None, (kinds[kind], name)))}/{key}": value
+        for (kind, name), values in image.configs.items()
+        for key, value in values.items()
+    }
+    levels = {
+        path.removeprefix("features/finalized_"): int(value)
+        for path, value in tree.items()
+        if path.startswith("features/finalized_")
+    }
+    assert levels == {name: level for name, level in image.features.items() if name != "metadata.version"}
+
+
+def registration(state: PartitionState, directories: tuple[str, ...]) -> str:
+    """As PartitionRegistration.toString prints it."""
+
+    def listed(members: tuple[object, ...] | None) -> str:
+        return f"[{', '.join(map(str, members or ()))}]"
+
+    leader = -1 if state.leader is None else state.leader
+    recovery = "RECOVERING" if state.recovering else "RECOVERED"
+    return (
+        f"PartitionRegistration(replicas={listed(state.replicas)}, directories={listed(directories)},"
+        f" isr={listed(state.isr)}, removingReplicas={listed(state.removing)}, addingReplicas={listed(state.adding)},"
+        f" elr={listed(state.elr)}, lastKnownElr={listed(state.last_known_elr)}, leader={leader},"
+        f" leaderRecoveryState={recovery}, leaderEpoch={state.leader_epoch}, partitionEpoch={state.partition_epoch})"
+    )
+
+
+def tree_of(text: str) -> dict[str, str]:
+    """Path to value of what the shell's ``tree`` prints: names end with a colon, values are indented below them."""
+    values: dict[str, str] = {}
+    path: list[str] = []
+    for line in text.splitlines():
+        match = re.fullmatch(r"( *)(\S.*)", line)
+        if match is None or " ERROR " in line:
+            continue
+        depth, content = len(match[1]) // 2, match[2]
+        del path[depth:]
+        if content.endswith(":"):
+            path.append(content[:-1])
+        else:
+            values["/".join(path)] = content
+    return values
