@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields, replace
 from itertools import compress
 from typing import Any
 
-from kelr.engine import effective_min_isr, situation_of
 from kelr.errors import KelrError
 from kelr.model import Cluster, PartitionState, Selection, Situation, TopicConfig, TopicError, TopicPartition
 from kelr.model.described import Described
@@ -311,6 +310,9 @@ def _most(state: PartitionState, first_replicas: int | None) -> int:
 
 
 def _judged(state: PartitionState, cluster: Cluster, config: TopicConfig, first_replicas: int | None) -> Described:
+    # The engine is as long in loading as all pages of ten thousand healthy partitions are in reading.
+    from kelr.engine import effective_min_isr, situation_of  # noqa: PLC0415
+
     # Where partition 0 was not read (a cursor in the middle of the topic), its replica count is taken to be this one's.
     most = _most(state, first_replicas)
     min_isr = effective_min_isr(config.min_insync_replicas, most)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import ssl
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kelr.errors import BadInputError
 from kelr.sources.properties import PropertyReader
+
+if TYPE_CHECKING:
+    import ssl
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class TlsFiles:
 
     def context(self) -> ssl.SSLContext:
         """The context of Python's own TLS. Raises BadInputError where the material does not load."""
+        import ssl  # noqa: PLC0415 - a tenth of a short run, and plain connections do without
+
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.check_hostname = self.check_hostname
@@ -57,7 +60,7 @@ class TlsFiles:
                 context.load_verify_locations(cafile=str(self.ca_path))
             else:
                 context.load_default_certs()
-        except (ssl.SSLError, OSError) as error:
+        except OSError as error:
             raise BadInputError(
                 f"the trusted certificates in {self.ca_path or 'ssl.truststore.certificates'} cannot be used: {error}",
                 next_step="give certificates in PEM form (-----BEGIN CERTIFICATE-----)",
@@ -70,7 +73,7 @@ class TlsFiles:
                 context.load_cert_chain(str(self.key_store_path), password=password)
             elif self.certificate_pem is not None and self.key_pem is not None:
                 _load_chain_from_text(context, f"{self.key_pem}\n{self.certificate_pem}\n", password)
-        except (ssl.SSLError, OSError) as error:
+        except OSError as error:
             raise BadInputError(
                 f"the certificate and key in {self.key_store_path or 'ssl.keystore.key'} cannot be used: {error}",
                 next_step="give key and certificate chain in PEM form, and ssl.key.password if the key has one",
@@ -140,6 +143,8 @@ def _conversion(prefix: str, path: Path, kind: str) -> str:
 
 def _load_chain_from_text(context: ssl.SSLContext, pem: str, password: str) -> None:
     """Python loads a chain from a file only: a private one that is gone again at once."""
+    import tempfile  # noqa: PLC0415 - for keys that are given as text
+
     descriptor, name = tempfile.mkstemp(prefix="kelr-", suffix=".pem")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -247,3 +247,4 @@ def test_a_command_with_plain_values_goes_without_pydantic_and_librdkafka(argume
     assert "no broker answered" in ran.stderr or "refused" in ran.stderr, ran.stderr
     assert "kelr.sources.live.source" in loaded
     assert loaded.isdisjoint({"pydantic", "confluent_kafka", "rich", "httpx", "jgo"})
+    assert loaded.isdisjoint({"kelr.engine", "kelr.sources.records.batches", "kelr.sources.live.logs"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from kelr.errors import UsageError
 from kelr.model import (
@@ -21,19 +21,20 @@ from kelr.sources.base import Page, Progress
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.bootstrap import reach
-from kelr.sources.live.broker_dialogue import LogInfoUse
 from kelr.sources.live.describe import describe_cluster, features_of, knows_request
-from kelr.sources.live.logs import LogReader
 from kelr.sources.live.page_bytes import Skip
 from kelr.sources.live.pages import Reader, allows_leaving_out, read_pages
 from kelr.sources.live.quick import open_transport
 from kelr.sources.live.reassignments import NOT_ASKED
 from kelr.sources.live.requests import DESCRIBE_TOPIC_PARTITIONS_KEY, api_versions
-from kelr.sources.live.tail import TailReader
 from kelr.sources.live.topic_configs import config_reader, read_topic_configs
 from kelr.sources.live.transport import Failure, Message, NodeAddress, Transport
 from kelr.sources.log_info_key import LogInfoKey
 from kelr.sources.unwanted import Unwanted
+
+if TYPE_CHECKING:
+    from kelr.sources.live.broker_dialogue import LogInfoUse
+    from kelr.sources.live.tail import TailReader
 
 
 def _now_ms() -> int:
@@ -126,6 +127,8 @@ class LiveSource:
     def replica_logs(
         self, partitions: Sequence[PartitionState], *, lineage: bool = False, progress: Progress | None = None
     ) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
+        from kelr.sources.live.logs import LogReader  # noqa: PLC0415 - describe asks for no logs
+
         cluster = self.cluster()
         transport, _ = self._reached()
         reader = LogReader(
@@ -156,6 +159,8 @@ class LiveSource:
         `committed` stops at the high watermark; else the reading goes on to the log end. A replica that cannot be
         asked is an `Unread` among the pieces.
         """
+        from kelr.sources.live.tail import TailReader  # noqa: PLC0415 - as above
+
         self.cluster()
         transport, _ = self._reached()
         return TailReader(
@@ -198,6 +203,8 @@ class LiveSource:
 
     def _log_info_use(self) -> LogInfoUse | None:
         """As configured, else where each broker announces it; none is asked where the first one announces nothing."""
+        from kelr.sources.live.broker_dialogue import LogInfoUse  # noqa: PLC0415 - as above
+
         if self._settings.log_info is not None:
             return LogInfoUse(self._settings.log_info)
         return None if LogInfoKey.announced(self._versions) is None else LogInfoUse()
