@@ -46,8 +46,9 @@ def live_metadata_log(
     try:
         node, _ = reach(transport, brokers)
         cluster = transport.exchange(node, requests.describe_cluster(fenced=False))
-        told = isinstance(cluster, Failure) or error_name(cluster.error_code) != NONE
-        cluster_id = None if told else cluster.cluster_id
+        cluster_id = None
+        if not isinstance(cluster, Failure) and error_name(cluster.error_code) == NONE:
+            cluster_id = cluster.cluster_id
         if controllers is None:
             quorum = transport.exchange(
                 node, requests.describe_quorum(), timeout_s=min(CONTROLLER_TIMEOUT_S, brokers.timeout_s)
@@ -66,7 +67,8 @@ def _listeners(quorum: Message | Failure) -> tuple[tuple[str, int], ...]:
     if error == CLUSTER_UNAUTHORIZED:
         raise NotAuthorizedError(
             f"the brokers may not tell where the controllers are ({error}): it needs DESCRIBE on the cluster",
-            next_step=f"kafka-acls.sh --add --allow-principal User:NAME --operation Describe --cluster, or {_GIVE_THEM}",
+            next_step="kafka-acls.sh --add --allow-principal User:NAME --operation Describe --cluster,"
+            f" or {_GIVE_THEM}",
         )
     if error != NONE:
         raise ConnectError(f"the brokers answered {error}, asked where the controllers are", next_step=_GIVE_THEM)
