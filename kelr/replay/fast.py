@@ -43,14 +43,14 @@ class Folding:
     def apply(self, batch: rec.RecordBatch) -> None:
         """Apply a batch; batches come in the order of the log."""
         records, image = batch.records, self._image
-        kind = type(records)
-        if kind is PackedChanges and not image.in_transaction and not batch.of_checkpoint:
-            self._fold(records)  # type: ignore[arg-type]
-        elif kind is not IdleRun:
+        folds = type(records) is PackedChanges
+        if (folds or type(records) is IdleRun) and not image.in_transaction and not batch.of_checkpoint:
+            if folds:
+                self._fold(records)  # type: ignore[arg-type]
+            image.at = At(batch.next_offset - 1, batch.epoch, batch.timestamp_ms)
+        else:
             self._make_way(records)
             image.apply(batch)
-            return
-        image.at = At(batch.next_offset - 1, batch.epoch, batch.timestamp_ms)
 
     def finish(self) -> MetadataImage:
         """Bring the image up to the last batch."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from kelr.errors import BadInputError
+from kelr.replay.packed import IdleRun, PackedChanges
 from kelr.replay.records import LeaderChanged, NotUnderstood, RecordBatch
 from kelr.sources.base import Progress
 from kelr.sources.metadata_log.files import find_copies
@@ -104,7 +105,9 @@ class MetadataLog:
         voters: tuple[int, ...] = ()
         offset, understood, unknown = 0, False, 0
         for batch in self._run(together, reading):
-            for record in batch.records:
+            packed = type(batch.records) in _PACKED  # then there is nothing else in it
+            understood = understood or packed
+            for record in () if packed else batch.records:
                 if type(record) is LeaderChanged:
                     voters = record.voters
                 elif type(record) is NotUnderstood:
@@ -190,6 +193,9 @@ class MetadataLog:
 
     def _not_one(self, why: str) -> BadInputError:
         return BadInputError(f"{self.name} is no metadata log: {why}", next_step="give __cluster_metadata-0 of a node")
+
+
+_PACKED = frozenset({PackedChanges, IdleRun})
 
 
 class _Progress:

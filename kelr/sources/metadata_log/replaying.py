@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 from kelr.errors import BadInputError, UsageError
 from kelr.replay.changes import Change
+from kelr.replay.fast import Folding
 from kelr.replay.image import MetadataImage
+from kelr.replay.packed import IdleRun
 from kelr.replay.records import RecordBatch
 from kelr.sources.metadata_log.decoding import KINDS
 from kelr.sources.metadata_log.moments import Moment, time_text
@@ -68,14 +70,16 @@ def replay(
         UsageError: the moment is outside the log, or where records are missing.
     """
     replaying = _Replay(MetadataImage() if image is None else image, at or Moment(), name)
+    folding = Folding(replaying.image)
     for batch in batches:
         part = replaying.part(batch)
-        if part is not None:
-            changes = replaying.image.apply(part)
-            if observer is not None:
-                observer(part, changes)
+        if part is not None and observer is not None:
+            observer(part, replaying.image.apply(part))
+        elif part is not None:
+            folding.apply(part)
         if replaying.ended:
             break
+    folding.finish()
     return replaying.result()
 
 
@@ -93,12 +97,18 @@ class _Replay:
         start = batch.base_offset if checkpoint is None else checkpoint
         if self.first is None:
             self.first = (start, batch.timestamp_ms)
-        if self._is_later(batch, start):
+        run = batch.records
+        if type(run) is IdleRun and self.at.time_ms is not None:
+            later = next((place for place, time_ms in enumerate(run.times_ms) if time_ms > self.at.time_ms), None)
+            if later:
+                self.ended = True
+                batch = _first(batch, later)
+        if not self.ended and self._is_later(batch, start):
             self.ended = True
             self._check_reached(start, batch.timestamp_ms)
             return None
         if checkpoint is None and self.at.offset is not None and batch.next_offset > self.at.offset:
-            batch = replace(batch, records=batch.records[: self.at.offset - batch.base_offset])
+            batch = _first(batch, self.at.offset - batch.base_offset)
         self.next_offset = batch.next_offset if checkpoint is None else checkpoint
         return batch
 
@@ -137,6 +147,13 @@ class _Replay:
 
     def _wanted(self) -> str:
         return f"offset {self.at.offset}" if self.at.time_ms is None else time_text(self.at.time_ms)
+
+
+def _first(batch: RecordBatch, count: int) -> RecordBatch:
+    """The first records of a batch, with the time of the last of them where each has its own."""
+    records = batch.records[:count]
+    time_ms = records.times_ms[-1] if type(records) is IdleRun else batch.timestamp_ms
+    return replace(batch, records=records, timestamp_ms=time_ms)
 
 
 def check_understood(image: MetadataImage, *, name: str) -> list[str]:

@@ -36,7 +36,8 @@ class Together:
     """
 
     def __init__(self, copies: Sequence[Copy], warn: Callable[[str], None], read: Callable[[int], None]) -> None:
-        self._heads = [_Head(copy, warn, read) for copy in copies]
+        # Copies are compared batch by batch, and runs of NoOpRecords end where a copy's file does.
+        self._heads = [_Head(copy, warn, read, merge_idle=len(copies) == 1) for copy in copies]
         self._warn = warn
 
     def nodes_at(self, offset: int) -> frozenset[int]:
@@ -98,8 +99,11 @@ class Together:
 class _Head:
     """Where the reading of one copy is."""
 
-    def __init__(self, copy: Copy, warn: Callable[[str], None], read: Callable[[int], None]) -> None:
+    def __init__(
+        self, copy: Copy, warn: Callable[[str], None], read: Callable[[int], None], *, merge_idle: bool
+    ) -> None:
         self.copy = copy
+        self._merge_idle = merge_idle
         self.batch: RecordBatch | None = None
         """The first batch that reaches further than the offset that was asked last; None at the end."""
         self.reached = -1
@@ -127,7 +131,7 @@ class _Head:
     def _all(self) -> Iterator[RecordBatch]:
         for number, segment in enumerate(self._segments):
             begun = False
-            windows = Windows(segment.bytes, self._read)
+            windows = Windows(segment.bytes, self._read, merge_idle=self._merge_idle)
             try:
                 for batch in windows:
                     begun = True

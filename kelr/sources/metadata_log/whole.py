@@ -21,20 +21,29 @@ class Windows:
 
     Args:
         read: told of bytes as they are read.
+        merge_idle: see `BatchReader`.
 
     Raises:
         OSError: while iterating: the bytes cannot be read.
     """
 
-    def __init__(self, content: Holder, read: Callable[[int], None], *, checkpoint_end: int | None = None) -> None:
+    def __init__(
+        self,
+        content: Holder,
+        read: Callable[[int], None],
+        *,
+        checkpoint_end: int | None = None,
+        merge_idle: bool = False,
+    ) -> None:
         self._content, self._read, self._checkpoint_end = content, read, checkpoint_end
+        self._merge_idle = merge_idle
         self.stop: Stop | None = None
 
     def __iter__(self) -> Iterator[RecordBatch]:
         at, window, size = 0, WINDOW_BYTES, self._content.size_bytes
         while True:
             data = self._content.read(at, window)
-            reader = BatchReader(data, base=at, checkpoint_end=self._checkpoint_end)
+            reader = BatchReader(data, base=at, checkpoint_end=self._checkpoint_end, merge_idle=self._merge_idle)
             yield from reader
             stop = reader.stop
             assert stop is not None
