@@ -58,7 +58,7 @@ COMMANDS: tuple[Registered, ...] = (
     Registered(
         "whatif",
         "Decide",
-        "Show what brokers take with them if they stop, and whether they can be restarted",
+        "Show what brokers take with them if they stop, and how to restart them safely",
         "kelr.commands.whatif:whatif",
     ),
     Registered(

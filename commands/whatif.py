@@ -130,11 +130,12 @@ def whatif(
     partition: Partitions = None,
     all_topic_partitions: AllPartitions = False,
 ) -> None:
-    """Show what brokers take with them if they stop, and whether they can be restarted.
+    """Show what brokers take with them if they stop, and how to restart them safely.
 
-    It computes with the controller's own rules which partitions would lose their
-    leader, fall under min ISR, be left with ELR members only, or might lose committed
-    records. Without an event it shows every single broker. It changes nothing.
+    It computes with the controller's own rules which partitions would lose
+    their leader, fall under min ISR, be left with ELR members only, or might
+    lose committed records. Without an event it shows every single broker.
+    It changes nothing.
 
     Examples:
       kelr whatif -b kafka-1:9092
