@@ -55,6 +55,7 @@ def find_copies(paths: Sequence[Path]) -> Found:
     for directory, files in loose.items():
         found.copies.append(_of_files(directory, files, found.warnings))
     _check_same_cluster(found.copies)
+    found.warnings += [text for copy in found.copies for text in copy.odd]
     return found
 
 

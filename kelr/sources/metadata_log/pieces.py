@@ -122,6 +122,8 @@ class Copy:
     node: int | None = None
     segments: list[Segment] = field(default_factory=list)
     checkpoints: list[Checkpoint] = field(default_factory=list)
+    odd: list[str] = field(default_factory=list)
+    """What is wrong with files that were left out, a sentence each."""
 
     @property
     def label(self) -> str:
@@ -138,7 +140,12 @@ class Copy:
         if base is None:
             return False
         first = first_offset(content)
-        self.segments.append(Segment(shown, base if first is None else first, content))
+        if first is None or first == base:
+            self.segments.append(Segment(shown, base, content))
+        else:
+            self.odd.append(
+                f"{shown} is not read: by its name it begins at offset {base}, and its first batch at {first}"
+            )
         return True
 
 

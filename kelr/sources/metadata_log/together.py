@@ -130,18 +130,24 @@ class _Head:
 
     def _all(self) -> Iterator[RecordBatch]:
         for number, segment in enumerate(self._segments):
-            begun = False
+            before: RecordBatch | None = None
             windows = Windows(segment.bytes, self._read, merge_idle=self._merge_idle)
             try:
                 for batch in windows:
-                    begun = True
+                    if before is not None and not _follows(batch, before):
+                        self._warn(
+                            f"{segment.name}: after offset {before.next_offset - 1}, of epoch {before.epoch}, comes offset"
+                            f" {batch.base_offset}, of epoch {batch.epoch}, which no node writes; the rest of this file is"
+                            " not read"
+                        )
+                        break
+                    before = batch
                     self.reached = max(self.reached, batch.next_offset)
                     yield batch
             except OSError as error:
                 raise BadInputError(f"{segment.name} cannot be read: {error.strerror or error}") from error
-            assert windows.stop is not None
-            if windows.stop.kind is not StopKind.END:
-                self._stopped(segment, windows.stop, begun=begun, last=number + 1 == len(self._segments))
+            if windows.stop is not None and windows.stop.kind is not StopKind.END:
+                self._stopped(segment, windows.stop, begun=before is not None, last=number + 1 == len(self._segments))
 
     def _stopped(self, segment: Segment, stop: Stop, *, begun: bool, last: bool) -> None:
         """A segment does not end with a whole batch."""
@@ -155,6 +161,11 @@ class _Head:
             self._warn(f"{place}: {stop.text}; the log is read up to there, as a node that starts would")
         else:
             self._warn(f"{place}: {stop.text}; the rest of this file is not read")
+
+
+def _follows(batch: RecordBatch, before: RecordBatch) -> bool:
+    """Whether a node can have written the one after the other; checksums cover neither offsets nor epochs."""
+    return batch.base_offset == before.next_offset and batch.epoch >= before.epoch
 
 
 def _has(batch: RecordBatch, offset: int) -> bool:

@@ -465,3 +465,57 @@ def test_an_unpacked_bundle_of_several_nodes(tmp_path: Path) -> None:
     log, image = replayed(tmp_path / "b")
     assert log.nodes == (1, 2)
     assert told(image) == WHOLE_STORY
+
+
+# Damage anywhere.
+
+
+def _states_of_the_story() -> dict[int, dict[int, tuple[int | None, tuple[int, ...], int | None]]]:
+    """What is told where reading ends before each offset."""
+    states = {}
+    for count in range(len(story()) + 1):
+        with tempfile.TemporaryDirectory() as directory:
+            node = node_directory(Path(directory) / "n", {0: joined(story()[:count])})
+            states[[0, 1, 4, 5, 6, 7, 8][count]] = told(replayed(node)[1])
+    return states
+
+
+STATES = _states_of_the_story()
+
+
+@pytest.mark.parametrize("number", range(1, 6))
+@pytest.mark.parametrize(("byte", "flipped"), [(7, 1), (7, 2), (7, 7), (0, 128), (15, 1), (12, 128)])
+def test_offsets_and_epochs_that_no_node_writes_end_what_is_told(
+    tmp_path: Path, number: int, byte: int, flipped: int
+) -> None:
+    data = bytearray(joined(story()))
+    data[len(joined(story()[:number])) + byte] ^= flipped
+    log, image = replayed(node_directory(tmp_path / "n", {0: bytes(data)}))
+    assert image.at is not None
+    assert told(image) == STATES[image.at.offset + 1]
+    assert image.at.offset + 1 == [0, 1, 4, 5, 6, 7][number]
+    assert log.warnings
+
+
+@given(
+    position=st.integers(0, len(joined(story())) - 1),
+    flipped=st.integers(1, 255),
+    cut=st.one_of(st.none(), st.sampled_from([1, 4, 5, 6, 7])),
+)
+def test_one_byte_of_damage_never_makes_a_wrong_state_in_silence(position: int, flipped: int, cut: int | None) -> None:
+    data = bytearray(joined(story()))
+    data[position] ^= flipped
+    segments = {0: bytes(data)}
+    if cut is not None:
+        at = len(joined(story()[: [0, 1, 4, 5, 6, 7].index(cut)]))
+        segments = {0: bytes(data[:at]), cut: bytes(data[at:])}
+    with tempfile.TemporaryDirectory() as directory:
+        node = node_directory(Path(directory) / "n", segments)
+        try:
+            log, image = replayed(node)
+        except (BadInputError, UsageError):
+            return
+        end = 0 if image.at is None else image.at.offset + 1
+        assert told(image) == STATES[end]
+        # The epoch of the first batch, where it is the older one, is covered by nothing.
+        assert end == NEXT or log.warnings
