@@ -117,7 +117,7 @@ def _source_of(
     from kelr.sources.live import LiveSource  # noqa: PLC0415 - brings the client library along
     from kelr.sources.quorum_source import without_log  # noqa: PLC0415
 
-    live = without_log(source)
+    live = None if source is None else without_log(source)
     if not isinstance(live, LiveSource):
         return None
     return TailSource(FETCH, lambda start, end: live.tail(one.state, one.replica, start=start, end=end))

@@ -246,7 +246,8 @@ def open_source(settings: Resolved) -> Source:
     if settings.log_answers:
         return _open_metadata_log(settings)
     source = _open_source(settings)
-    return _beside_metadata_log(source, settings) if settings.metadata_log else source
+    beside = settings.metadata_log or settings.bootstrap_controller
+    return _beside_metadata_log(source, settings) if beside else source
 
 
 def _open_source(settings: Resolved) -> Source:
@@ -295,12 +296,16 @@ def _open_metadata_log(settings: Resolved) -> Source:
 
 def _beside_metadata_log(source: Source, settings: Resolved) -> Source:
     """The source, with what the metadata log says of who holds everything committed."""
-    from kelr.sources.metadata_log.log import open_metadata_log  # noqa: PLC0415 - only where it is asked for
+    from kelr.commands.metadata_logs import opened_log  # noqa: PLC0415 - only where it is asked for
     from kelr.sources.quorum_source import QuorumSource  # noqa: PLC0415
 
+    stack = ExitStack()
     try:
-        return QuorumSource(source, open_metadata_log(settings.metadata_log))
+        log = stack.enter_context(opened_log(settings))
+        assert log is not None
+        return QuorumSource(source, log, follows=not settings.metadata_log, on_close=stack.close)
     except BaseException:
+        stack.close()
         source.close()
         raise
 

@@ -12,7 +12,7 @@ from kelr.model import RecoveryQuorum
 def held_everything(quorum: RecoveryQuorum) -> str:
     """``the metadata log says that 1 and 2 held everything committed up to its offset 210, 14:03:10 UTC``."""
     return (
-        f"the metadata log says that {joined(quorum.members)} held everything committed: nothing was committed without"
+        f"the metadata log says that {joined(sorted(quorum.members))} held everything committed: nothing was committed without"
         f" {agree(len(quorum.members), 'it', 'them')} up to its offset {quorum.since_offset}"
         f" ({time_of_day(quorum.since_ms)}), and nothing since"
     )
@@ -55,10 +55,10 @@ def notes_on_the_quorum(case: Case) -> Iterator[str]:
             f" {case.state.leader_epoch}: who holds everything committed is not known"
         )
         return
-    known = case.state.last_known_elr
-    if quorum.last_known_elr and known is not None and {*known} != {*quorum.last_known_elr}:
+    known, lost = case.state.last_known_elr, sorted(quorum.last_known_elr)
+    if lost and known is not None and {*known} != {*quorum.last_known_elr}:
         yield (
-            f"the true LastKnownELR (KIP-966) is {ids(quorum.last_known_elr)}, by the metadata log; Kafka keeps"
-            f" {ids(known)}: {brokers(quorum.last_known_elr)} held everything committed, and lost"
-            f" {agree(len(quorum.last_known_elr), 'its place', 'their places')} in ISR and ELR since"
+            f"the true LastKnownELR (KIP-966) is {ids(lost)}, by the metadata log; Kafka keeps"
+            f" {ids(known)}: {brokers(lost)} held everything committed, and lost"
+            f" {agree(len(lost), 'its place', 'their places')} in ISR and ELR since"
         )

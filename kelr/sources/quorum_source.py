@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
@@ -36,6 +36,7 @@ class QuorumReader:
     def __init__(self, log: MetadataLogReader, at: Moment | None = None, *, progress: Progress | None = None) -> None:
         self._log, self._at, self._progress = log, at, progress
         self._tracker: QuorumTracker | None = None
+        self._has_grown = False
         self._image = MetadataImage()
 
     def quorums(self, partitions: Sequence[PartitionState]) -> Mapping[TopicPartition, RecoveryQuorum]:
@@ -44,18 +45,28 @@ class QuorumReader:
         Raises:
             BadInputError: the log cannot be read, or holds records without which nobody knows who leads.
         """
-        tracker = self._tracker or self._replayed()
-        found = {}
+        found, reaches = self._found(self._tracker or self._replayed(), partitions)
+        if self._has_grown and not reaches:
+            found, _ = self._found(self._replayed(), partitions)
+        return found
+
+    def grows(self) -> None:
+        """Replay the log anew if it does not reach as far as what is asked about next: a live one has grown."""
+        self._has_grown = True
+
+    def _found(
+        self, tracker: QuorumTracker, partitions: Sequence[PartitionState]
+    ) -> tuple[Mapping[TopicPartition, RecoveryQuorum], bool]:
+        """The quorums, and whether the log tells of each partition up to the state that was read."""
+        found, reaches = {}, True
         for state in partitions:
             on_record, quorum = self._image.partition(state.address), tracker.quorum(state.address)
             if on_record is None or quorum is None or _another_topic(on_record, state):
+                reaches = False
                 continue
+            reaches = reaches and _parted(quorum, on_record, state) is None
             found[state.address] = fitted(quorum, on_record, state)
-        return found
-
-    def read_again(self) -> None:
-        """Replay the log anew when quorums are asked for next: a live one has grown."""
-        self._tracker = None
+        return found, reaches
 
     def _replayed(self) -> QuorumTracker:
         self._image = MetadataImage()
@@ -63,7 +74,7 @@ class QuorumReader:
         batches = self._log.batches(self._progress)
         replay(batches, self._at, name=self._log.name, observer=tracker.take, image=self._image)
         check_understood(self._image, name=self._log.name)
-        self._tracker = tracker
+        self._tracker, self._has_grown = tracker, False
         return tracker
 
 
@@ -111,7 +122,8 @@ class QuorumSource:
 
     Args:
         log: files, or a live controller; read when quorums are first asked for.
-        follows: whether the log grows while the cluster goes on, so that it is read again whenever the source is.
+        follows: whether the log grows while the cluster goes on: then it is read again where it ends too early.
+        on_close: called when this is closed, to end what the log is read from.
         progress: told of bytes of the log read and bytes there.
 
     Raises (when first asked):
@@ -119,9 +131,15 @@ class QuorumSource:
     """
 
     def __init__(
-        self, source: Source, log: MetadataLogReader, *, follows: bool = False, progress: Progress | None = None
+        self,
+        source: Source,
+        log: MetadataLogReader,
+        *,
+        follows: bool = False,
+        progress: Progress | None = None,
+        on_close: Callable[[], None] | None = None,
     ) -> None:
-        self._source, self._log, self._follows = source, log, follows
+        self._source, self._log, self._follows, self._on_close = source, log, follows, on_close
         self._reader = QuorumReader(log, progress=progress)
         self._checked = False
 
@@ -176,20 +194,23 @@ class QuorumSource:
 
     def forget(self) -> None:
         if self._follows:
-            self._reader.read_again()
+            self._reader.grows()
         self._source.forget()
 
     def close(self) -> None:
-        self._source.close()
+        try:
+            self._source.close()
+        finally:
+            if self._on_close is not None:
+                self._on_close()
 
     def __enter__(self) -> Self:
-        self._source.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._source.__exit__(kind, error, trace)
+        self.close()
 
 
 def without_log(source: Source) -> Source:

@@ -114,8 +114,8 @@ def save_snapshot(
             fresh = sorted({partition.topic for partition in page.partitions} - known)
             known.update(fresh)
             configs = source.topic_configs(fresh) if fresh else {}
-            known = quorums_of(source, page.partitions)
-            yield from _body(page.partitions, configs, logs, page.first_partition_replicas, fresh, quorums=known)
+            quorums = quorums_of(source, page.partitions)
+            yield from _body(page.partitions, configs, logs, page.first_partition_replicas, fresh, quorums=quorums)
             yield from _errors(page.topic_errors)
             saved += len(page.partitions)
 

@@ -265,6 +265,15 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
             f" {cost_in_words(best.loss)}."
         )
         return Advice(AdviceAction.DESIGNATE, text, designate, designate=designate)
+    quorum = case.proven_quorum
+    if quorum is not None and best.loss is not None and best.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR:
+        text = (
+            f"Designate {designate}, as a balanced recovery would: it {cost_in_words(best.loss)}. By the metadata log"
+            f" {joined(sorted(quorum.members))} held everything committed, and {designate} has the best log of them."
+            f" {brokers(missing).capitalize()} {agree(len(missing), 'is', 'are')} not needed for that, but may hold"
+            " records that were never committed."
+        )
+        return Advice(AdviceAction.DESIGNATE, text, designate, designate=designate)
     text = (
         f"Bring {brokers(missing)} back, or read {agree(len(missing), 'its log', 'their logs')}, before you choose:"
         " nobody is elected by that, so all logs can be compared at leisure."

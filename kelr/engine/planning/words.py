@@ -28,7 +28,8 @@ def _why(subject: Subject, choice: Choice) -> str:
         return f"Broker {elect} was asked for{held}."
     if choice.kind is ElectionType.LONGEST_LOG_BALANCED:
         quorum = ids(sorted(subject.case.recovery_quorum))
-        return f"Broker {elect} has the best log of the recovery quorum {quorum}{held}."
+        source = "" if subject.case.proven_quorum is None else ", by the metadata log"
+        return f"Broker {elect} has the best log of the recovery quorum {quorum}{source}{held}."
     if choice.kind is ElectionType.LONGEST_LOG_AGGRESSIVE:
         heard = [replica for replica in subject.case.live if replica in subject.case.logs.ranked]
         return f"Broker {elect} has the best log of the live replicas that were heard, {joined(heard)}{held}."
