@@ -135,11 +135,7 @@ class _Head:
             try:
                 for batch in windows:
                     if before is not None and not _follows(batch, before):
-                        self._warn(
-                            f"{segment.name}: after offset {before.next_offset - 1}, of epoch {before.epoch}, comes offset"
-                            f" {batch.base_offset}, of epoch {batch.epoch}, which no node writes; the rest of this file is"
-                            " not read"
-                        )
+                        self._warn(_impossible(segment, before, batch))
                         break
                     before = batch
                     self.reached = max(self.reached, batch.next_offset)
@@ -166,6 +162,13 @@ class _Head:
 def _follows(batch: RecordBatch, before: RecordBatch) -> bool:
     """Whether a node can have written the one after the other; checksums cover neither offsets nor epochs."""
     return batch.base_offset == before.next_offset and batch.epoch >= before.epoch
+
+
+def _impossible(segment: Segment, before: RecordBatch, batch: RecordBatch) -> str:
+    return (
+        f"{segment.name}: offset {batch.base_offset} of epoch {batch.epoch} comes behind offset"
+        f" {before.next_offset - 1} of epoch {before.epoch}, which no node writes; the rest of this file is not read"
+    )
 
 
 def _has(batch: RecordBatch, offset: int) -> bool:
