@@ -444,7 +444,7 @@ def _everything(root: Path) -> dict[str, tuple[int, int, int, bytes]]:
     return found
 
 
-@pytest.mark.parametrize(("waits_s", "for_processes"), [(0, 0), (1000, 10_000), (1000, 0)])
+@pytest.mark.parametrize(("waits_s", "for_processes"), [(0, 10_000), (1000, 10_000), (1000, 0)])
 def test_progress_is_told_of_every_replica(
     disk: Disk, waits_s: float, for_processes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

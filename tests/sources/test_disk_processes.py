@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -97,3 +98,26 @@ def test_no_worker_is_left_behind_where_the_reading_is_broken_off(disk: Disk, mo
     with pytest.raises(KeyboardInterrupt):
         read(disk, progress=broken_off)
     assert [one.returncode for one in started] == [-9, -9]
+
+
+@pytest.mark.parametrize(
+    ("waits", "threads"),
+    [
+        ([5, 5 + many.BATCH], True),  # a cold disk
+        ([5, 5], False),  # a machine that is busy with other things
+        ([math.nan, math.nan], True),  # not told
+    ],
+)
+def test_what_is_slow_goes_to_threads_only_where_it_waits(
+    disk: Disk, waits: list[float], threads: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _odd_disk(disk)
+    alone = read(disk)
+    _split(monkeypatch)
+    monkeypatch.setattr(many, "WAITS_S", 0)
+    monkeypatch.setattr(many, "_waits", lambda: waits.pop(0))
+    used: list[bool] = []
+    by_threads = many._by_threads
+    monkeypatch.setattr(many, "_by_threads", lambda *given: (used.append(True), by_threads(*given))[1])
+    assert read(disk) == alone
+    assert bool(used) == threads

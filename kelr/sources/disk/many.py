@@ -6,7 +6,9 @@ which threads share. The first replicas tell which of the two it is.
 
 from __future__ import annotations
 
+import math
 import os
+import resource
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -39,15 +41,17 @@ class Replica:
 def read_replicas(replicas: Sequence[Replica], clock_ms: Callable[[], int]) -> Generator[DiskLog, None, None]:
     """The logs in the order of the replicas; what cannot be read is a value that says so."""
     first, rest = replicas[:BATCH], replicas[BATCH:]
-    began = time.perf_counter()
+    began, waited = time.perf_counter(), _waits()
     for replica in first:
         yield read_replica(replica, clock_ms)
     if not rest:
         return
     parts = [rest[at : at + BATCH] for at in range(0, len(rest), BATCH)]
-    if time.perf_counter() - began >= WAITS_S * BATCH:
+    slow = time.perf_counter() - began >= WAITS_S * BATCH
+    for_processes = len(rest) >= FOR_PROCESSES and cores() > 1
+    if slow and not (for_processes and _waits() - waited < BATCH / 2):
         yield from _by_threads(parts, clock_ms)
-    elif len(rest) >= FOR_PROCESSES and cores() > 1:
+    elif for_processes:
         from kelr.sources.disk.processes import by_processes  # noqa: PLC0415 - only where there are many
 
         yield from by_processes(parts, clock_ms, workers=cores())
@@ -71,6 +75,14 @@ def read_replica(replica: Replica, clock_ms: Callable[[], int]) -> DiskLog:
         why = Unheard.ERROR if isinstance(error, PermissionError) else Unheard.STORAGE_ERROR
         answer = NotHeard(replica.around.broker, why, detail, clock_ms())
         return DiskLog(replica.address, None, answer, replica.path)
+
+
+def _waits() -> float:
+    """How often this thread has given up its processor to wait for something, such as a disk; not a number where the
+    system does not tell, which compares as waiting. On a machine that is busy with other things a processor is taken
+    away, which is not counted: time alone would look like waiting."""
+    of_thread = getattr(resource, "RUSAGE_THREAD", None)
+    return math.nan if of_thread is None else resource.getrusage(of_thread).ru_nvcsw
 
 
 def cores() -> int:
