@@ -55,7 +55,7 @@ class PatternCache:
         """The one that is remembered for this pattern, decided or not."""
         known = self._known.get(pattern)
         if known is None:
-            _make_room(self._known, self._limit)
+            make_room(self._known, self._limit)
             known = self._known[pattern] = Known(pattern)
         return known
 
@@ -64,7 +64,7 @@ class PatternCache:
         key = (known, known.named(brokers))
         told = self._told.get(key)
         if told is None:
-            _make_room(self._told, self._limit)
+            make_room(self._told, self._limit)
             told = self._told[key] = Occurrence(known.pattern, brokers).tell(known.verdict)
         return told
 
@@ -148,7 +148,7 @@ class PatternReader:
         occurrence = pattern_of(self._snapshot, state, self._rules)
         known = self._cache.known(occurrence.pattern)
         if shape is not None:
-            _make_room(self._seen, DEFAULT_LIMIT)
+            make_room(self._seen, DEFAULT_LIMIT)
             self._seen[shape] = known
         return known, occurrence.brokers
 
@@ -236,7 +236,7 @@ class _TopicKinds(dict[str, int]):
         return number
 
 
-def _make_room(memory: dict[Any, Any], limit: int) -> None:
+def make_room(memory: dict[Any, Any], limit: int) -> None:
     """Forget everything when it has become too much: what is needed again is found again."""
     if len(memory) >= limit:
         memory.clear()

@@ -7,12 +7,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kelr.controller import RuleSet
-from kelr.engine.batch import PatternCache, PatternReader
+from kelr.engine.batch import PatternCache, PatternReader, make_room
 from kelr.engine.outages.case import OutageCase, Placed, beside_first, case_of_first, case_of_pattern
 from kelr.engine.outages.fate import KnownCase
 from kelr.engine.patterns import Pattern, topic_in_pattern
 from kelr.model import Cluster, PartitionState, Snapshot, TopicConfig
 from kelr.model.rows import Kind, Rows
+
+
+_MOST_REMEMBERED = 16_384
+"""So many kinds and patterns are remembered; all are forgotten when there are more, and found again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,7 @@ class CaseReader:
             return Seen(self._known(placed.case), placed)
         found = self._of_pattern.get(id(pattern))
         if found is None:
+            make_room(self._of_pattern, _MOST_REMEMBERED)
             found = self._of_pattern[id(pattern)] = (pattern, self._known(case_of_pattern(pattern)))
         known = found[1]
         return Seen(known, Placed(known.case, brokers))
@@ -91,6 +96,7 @@ class CaseReader:
         """
         seen = self._of_kind.get((key, kind))
         if seen is None:
+            make_room(self._of_kind, _MOST_REMEMBERED)
             seen = self.seen(replace(kind.example, topic=topic, partition=1), patterns)
             self._of_kind[key, kind] = seen
         return seen
