@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from kelr.errors import ConnectError, NotAuthorizedError, UnsupportedError
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import requests
-from kelr.sources.live.any_broker import CONTROLLER_TIMEOUT_S
+from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.bootstrap import reach
 from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED, NONE, error_name
 from kelr.sources.live.metadata_log import LiveMetadataLog
@@ -44,19 +45,23 @@ def live_metadata_log(
         return LiveMetadataLog(controllers, connect=connect)
     transport = connect(brokers)
     try:
-        node, _ = reach(transport, brokers)
-        cluster = transport.exchange(node, requests.describe_cluster(fenced=False))
+        first, _ = reach(transport, brokers)
+        others = [node for node in transport.bootstrap_nodes() if node != first]
+        asked = AnyBroker(transport, [first, *others], timeout_s=brokers.timeout_s)
+        cluster = asked.ask(partial(requests.describe_cluster, fenced=False))
         cluster_id = None
         if not isinstance(cluster, Failure) and error_name(cluster.error_code) == NONE:
             cluster_id = cluster.cluster_id
         if controllers is None:
-            quorum = transport.exchange(
-                node, requests.describe_quorum(), timeout_s=min(CONTROLLER_TIMEOUT_S, brokers.timeout_s)
-            )
+            quorum = asked.ask(requests.describe_quorum, again=_may_be_told_by_another)
             controllers = replace(brokers, bootstrap_servers=_listeners(quorum))
     finally:
         transport.close()
     return LiveMetadataLog(controllers, cluster_id=cluster_id, connect=connect)
+
+
+def _may_be_told_by_another(quorum: Message) -> bool:
+    return error_name(quorum.error_code) not in {NONE, CLUSTER_UNAUTHORIZED}
 
 
 def _listeners(quorum: Message | Failure) -> tuple[tuple[str, int], ...]:
