@@ -27,6 +27,7 @@ from kelr.replay.history.min_isr import MIN_ISR, unclean_allowed
 from kelr.replay.history.restarts import is_registration, restart_of, struck_and_elected, struck_from_elr
 from kelr.replay.history.single import REQUESTED, UNKNOWN, cause_alone
 from kelr.replay.image import TOPIC, MetadataImage
+from kelr.replay.packed import IdleRun, PackedChanges
 
 FULL_BATCH = 10_000
 """An event of more records goes on in the next batch (QuorumController.MAX_RECORDS_PER_BATCH)."""
@@ -79,7 +80,7 @@ class Attribution:
                 self._run.append(change)
             else:
                 yield from self._other(change)
-        if len(batch.records) < FULL_BATCH:
+        if len(batch.records) < FULL_BATCH or not changes:
             yield from self.finish()
         elif len(self._run) > MOST_HELD:
             held, self._run = self._run, []
@@ -200,6 +201,8 @@ class Attribution:
 
     def _looked_at(self, batch: rec.RecordBatch) -> _Batch:
         misfits, self._misfits = self._misfits, self._image.misfits
+        if type(batch.records) in _PLAIN:
+            return _Batch(batch.of_checkpoint, frozenset(), frozenset(), misfits != self._misfits)
         return _Batch(
             of_checkpoint=batch.of_checkpoint,
             topics_made=frozenset(one.topic_id for one in batch.records if isinstance(one, rec.TopicMade)),
@@ -223,6 +226,8 @@ class Attribution:
                 self._in_elrs.update(after)
 
 
+_PLAIN = (PackedChanges, IdleRun)
+"""Records that change nothing but leaders and sets of partitions, or nothing at all."""
 _OPENING = frozenset({CauseKind.BROKER_UNFENCED, CauseKind.CONTROLLED_SHUTDOWN})
 
 

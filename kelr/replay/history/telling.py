@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from operator import attrgetter
 
 from kelr.model import PartitionState, RecoveryQuorum, TopicPartition
 from kelr.replay.changes import (
@@ -95,7 +95,7 @@ class History:
         for told in self._attribution.take(batch, changes):
             yield from self._entries(told, of_checkpoint=batch.of_checkpoint)
         if batch.records and not batch.of_checkpoint:
-            self._told_of = At(batch.next_offset - 1, batch.epoch, batch.timestamp_ms)
+            self._told_of = self._window.within(At(batch.next_offset - 1, batch.epoch, batch.timestamp_ms))
 
     def finish(self) -> Iterator[Entry]:
         """What is left to be told where the log ends."""
@@ -189,13 +189,13 @@ class History:
         if state is None or not self._interest.partitions(state.address) or not _visible(change.before, change.after):
             return
         self._see(state)
-        entry = PartitionEntry(change.at, change.before, change.after, cause)
+        election = step = None
         if change.before is not None and change.after is not None:
             step = reassignment_step(change.before, change.after)
-            entry = replace(entry, reassignment=step, election=self._election(change, cause))
+            election = self._election(change, cause)
             self._remember(change.before, change.after)
             self._reorders.moved(change.before, change.after, step, change.at.timestamp_ms)
-        yield from self._partition(entry)
+        yield from self._partition(PartitionEntry(change.at, change.before, change.after, cause, election, step))
 
     def _partition(self, entry: PartitionEntry) -> Iterator[Entry]:
         if self._window.holds(entry.at):
@@ -242,7 +242,21 @@ def _visible(before: PartitionState | None, after: PartitionState | None) -> boo
     """Whether anything but the partition epoch changed; a record about log directories changes nothing else."""
     if before is None or after is None:
         return before is not after
-    return replace(before, partition_epoch=None) != replace(after, partition_epoch=None)
+    return _compared(before) != _compared(after)
+
+
+_compared = attrgetter(
+    "leader",
+    "leader_epoch",
+    "isr",
+    "elr",
+    "last_known_elr",
+    "replicas",
+    "adding",
+    "removing",
+    "recovering",
+    "topic_id",
+)
 
 
 def _other_entry(told: Told) -> BrokerEntry | ClusterEntry | None:

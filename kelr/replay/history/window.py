@@ -36,6 +36,14 @@ class Window:
     def begun(self, at: At) -> bool:
         return self.since is None or self.since.reached_by(at)
 
+    def within(self, at: At) -> At:
+        """The place, or the end of the window if that comes first: idle stretches come as one batch."""
+        if self.until is None or not self.until.reached_by(at):
+            return at
+        offset = at.offset if self.until.offset is None else min(at.offset, self.until.offset - 1)
+        at_ms = at.timestamp_ms if self.until.at_ms is None else min(at.timestamp_ms, self.until.at_ms)
+        return At(offset, at.epoch, at_ms)
+
     def over(self, batch: RecordBatch) -> bool:
         """Whether the log need not be read from this batch on."""
         first = At(batch.base_offset, batch.epoch, batch.timestamp_ms)
