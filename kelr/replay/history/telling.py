@@ -81,7 +81,13 @@ class History:
 
     def over(self, batch: RecordBatch) -> bool:
         """Whether this batch, and all after it, lie behind the window."""
-        return self._window.over(batch)
+        if not self._window.over(batch):
+            return False
+        until = self._window.until
+        if until is not None and until.at_ms is not None and self._told_of is not None:
+            # Nothing happened between the last record and the end of the window.
+            self._told_of = At(self._told_of.offset, self._told_of.epoch, until.at_ms)
+        return True
 
     def take(self, batch: RecordBatch) -> Iterator[Entry]:
         """Take the next batch; what is to be told of it."""
@@ -126,6 +132,9 @@ class History:
         self._begun = True
         if self.image.at is None:
             return
+        since = self._window.since
+        if since is not None and since.at_ms is not None and not self._window.begun(self.image.at):
+            at = At(at.offset, at.epoch, since.at_ms)
         self.active_at_start = frozenset(broker for broker, found in self.image.brokers.items() if found.active)
         for state in self._of_interest(self.image.partitions()):
             self._see(state)
