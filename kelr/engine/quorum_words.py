@@ -10,10 +10,10 @@ from kelr.model import RecoveryQuorum
 
 
 def held_everything(quorum: RecoveryQuorum) -> str:
-    """``the metadata log says that 1 and 2 held everything committed up to its offset 210, 14:03:10 UTC``."""
+    """Who is certain to have had every committed record, and until when, by the metadata log."""
     return (
-        f"the metadata log says that {joined(sorted(quorum.members))} held everything committed: nothing was committed without"
-        f" {agree(len(quorum.members), 'it', 'them')} up to its offset {quorum.since_offset}"
+        f"the metadata log says that {joined(sorted(quorum.members))} held everything committed: nothing was committed"
+        f" without {agree(len(quorum.members), 'it', 'them')} up to its offset {quorum.since_offset}"
         f" ({time_of_day(quorum.since_ms)}), and nothing since"
     )
 

@@ -18,10 +18,10 @@ TOPIC_ID = "xwLcnDBAQ0KnZEKZX0bXVA"
 class Writer:
     """Writes batches, one after the other, and follows them with an image and a tracker."""
 
-    def __init__(self, *, elr: bool = True, min_isr: int | None = 2) -> None:
+    def __init__(self, *, elr: bool = True, min_isr: int | None = 2, begins_at: int = 0) -> None:
         self.image = MetadataImage()
         self.tracker = QuorumTracker(self.image)
-        self.end = 0
+        self.end = begins_at
         self.now_ms = 1_000_000
         first: list[rec.MetadataRecord] = [rec.FeatureLevel(ELR_FEATURE, 1)] if elr else []
         if min_isr is not None:
