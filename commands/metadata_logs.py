@@ -44,12 +44,14 @@ def live_log(settings: Resolved, *, by_brokers: bool = False) -> LiveMetadataLog
     named = settings.bootstrap_server is not None or (
         settings.command_config is not None and settings.bootstrap_controller is None
     )
-    brokers = None if settings.log_answers or not named else _connection(settings, settings.bootstrap_server)
+    answers = settings.log_answers or settings.snapshot is not None
+    brokers = None if answers or not named else _connection(settings, settings.bootstrap_server)
     if settings.bootstrap_controller is not None:
-        return live_metadata_log(controllers=_connection(settings, settings.bootstrap_controller), brokers=brokers)
-    if brokers is None or not by_brokers or settings.snapshot is not None:
+        controllers = _connection(settings, settings.bootstrap_controller)
+        return live_metadata_log(controllers=controllers, brokers=brokers, cluster_id=settings.cluster_id)
+    if brokers is None or not by_brokers:
         return None
-    return live_metadata_log(brokers=brokers)
+    return live_metadata_log(brokers=brokers, cluster_id=settings.cluster_id)
 
 
 def counted(log: MetadataLogReader) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -101,6 +102,18 @@ def test_a_brokers_port_is_no_controllers(kelr: Kelr, server: SimulatedServer) -
     ran = kelr("history", "--bootstrap-controller", servers_of(server))
     assert ran.code == ExitCode.UNSUPPORTED
     assert "is a broker's listener" in ran.err
+
+
+def test_a_context_says_which_cluster_is_meant(
+    kelr: Kelr, server: SimulatedServer, controller: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KELR_CONFIG_DIR", str(tmp_path))
+    context = f'[contexts.prod]\nbootstrap_server = "{servers_of(server)}"\ncluster_id = "other"\n'
+    (tmp_path / "contexts.toml").write_text(context)
+    for flags in ((), ("--bootstrap-controller", controller)):
+        ran = kelr("history", "--context", "prod", *flags)
+        assert (ran.code, ran.out) == (ExitCode.REFUSED, ""), flags
+        assert "cluster other is meant" in ran.err
 
 
 def test_nobody_is_there(kelr: Kelr) -> None:

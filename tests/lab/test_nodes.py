@@ -33,6 +33,26 @@ def test_min_isr_is_in_the_controllers_file_where_elr_looks_for_it(tmp_path: Pat
     assert "broker.rack" not in controller
 
 
+def test_every_node_knows_all_controllers(tmp_path: Path) -> None:
+    spec = LabSpec(brokers=1, min_isr=1, controllers=3)
+    ports = {node: 20000 + node for node in (*spec.controller_ids, *spec.broker_ids)}
+    assert spec.controller_ids == (100, 101, 102)
+    for node, roles, listener in ((1, "broker", "PLAINTEXT"), (102, "controller", "CONTROLLER")):
+        properties = node_properties(spec, node, ports, tmp_path)
+        assert properties["process.roles"] == roles
+        assert properties["listeners"] == f"{listener}://127.0.0.1:{ports[node]}"
+        assert properties["controller.quorum.bootstrap.servers"] == "127.0.0.1:20100,127.0.0.1:20101,127.0.0.1:20102"
+    write_nodes(tmp_path, spec, ports, "the-cluster")
+    formatted = sorted(file.parent.parent.name for file in tmp_path.glob("*/data/meta.properties"))
+    assert formatted == ["broker-1"]
+    assert sorted(home.name for home in tmp_path.iterdir()) == [
+        "broker-1",
+        "controller",
+        "controller-101",
+        "controller-102",
+    ]
+
+
 def test_a_small_lab_has_internal_topics_that_it_can_hold(tmp_path: Path) -> None:
     one = node_properties(LabSpec(brokers=1, min_isr=1), 1, PORTS, tmp_path)
     assert one["offsets.topic.replication.factor"] == "1"

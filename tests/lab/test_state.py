@@ -119,6 +119,8 @@ def test_where_labs_live(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
         ({"brokers": 1}, "a lab's min-isr is 2, outside 1 to 1"),
         ({"racks": 0}, "a lab's racks is 0, outside 1 to 9"),
         ({"heap_mb": 64}, "a lab's heap-mb is 64, outside 128 to 16384"),
+        ({"controllers": 0}, "a lab's controllers is 0, outside 1 to 5"),
+        ({"controllers": 6}, "a lab's controllers is 6, outside 1 to 5"),
     ],
 )
 def test_a_spec_out_of_range_is_refused(wrong: dict[str, int], message: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from kelr.errors import ConnectError, NotAuthorizedError, UnsupportedError
+from kelr.errors import ConnectError, NotAuthorizedError, RefusedError, UnsupportedError
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import requests
 from kelr.sources.live.any_broker import AnyBroker
@@ -25,6 +25,7 @@ def live_metadata_log(
     *,
     controllers: ConnectionSettings | None = None,
     brokers: ConnectionSettings | None = None,
+    cluster_id: str | None = None,
     connect: Callable[[ConnectionSettings], Transport] = open_transport,
 ) -> LiveMetadataLog:
     """The metadata log of a live cluster.
@@ -33,24 +34,30 @@ def live_metadata_log(
         controllers: settings whose bootstrap servers are controllers.
         brokers: settings whose bootstrap servers are brokers. With `controllers` too, these tell which cluster is
             meant; alone, they tell where its controllers are.
+        cluster_id: the cluster that is meant, where somebody said so.
 
     Raises:
         ConnectError, AuthenticationError: the brokers cannot be reached, or know of no controller.
         NotAuthorizedError: brokers tell of controllers only with DESCRIBE on the cluster.
+        RefusedError: the brokers are of another cluster than the one that is meant.
         UnsupportedError: brokers before Kafka 3.9 do not tell where controllers are.
     """
     if brokers is None:
         if controllers is None:
             raise ValueError("neither brokers nor controllers")
-        return LiveMetadataLog(controllers, connect=connect)
+        return LiveMetadataLog(controllers, cluster_id=cluster_id, connect=connect)
     transport = connect(brokers)
     try:
         first, _ = reach(transport, brokers)
         others = [node for node in transport.bootstrap_nodes() if node != first]
         asked = AnyBroker(transport, [first, *others], timeout_s=brokers.timeout_s)
         cluster = asked.ask(partial(requests.describe_cluster, fenced=False))
-        cluster_id = None
         if not isinstance(cluster, Failure) and error_name(cluster.error_code) == NONE:
+            if cluster_id not in {None, cluster.cluster_id}:
+                raise RefusedError(
+                    f"cluster {cluster_id} is meant, and these brokers are of cluster {cluster.cluster_id}",
+                    next_step="check --bootstrap-server, or correct cluster_id in contexts.toml",
+                )
             cluster_id = cluster.cluster_id
         if controllers is None:
             quorum = asked.ask(requests.describe_quorum, again=_may_be_told_by_another)
