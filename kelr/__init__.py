@@ -57,6 +57,9 @@ if TYPE_CHECKING:
     from kelr.sources.decisions import decide_partitions
     from kelr.sources.live import LiveSource
     from kelr.sources.memory import MemorySource
+    from kelr.sources.metadata_log.log import MetadataLog, open_metadata_log
+    from kelr.sources.metadata_log.moments import Moment, read_moment
+    from kelr.sources.metadata_log.source import MetadataLogSource
     from kelr.sources.side_by_side import decide_side_by_side
     from kelr.sources.snapshot_file import SnapshotFileSource, read_snapshot, save_snapshot, write_snapshot
 
@@ -72,6 +75,9 @@ __all__ = [
     "KelrError",
     "LiveSource",
     "MemorySource",
+    "MetadataLog",
+    "MetadataLogSource",
+    "Moment",
     "Pattern",
     "PatternCache",
     "PatternReader",
@@ -94,8 +100,10 @@ __all__ = [
     "events",
     "handle",
     "imagine",
+    "open_metadata_log",
     "parse_assumptions",
     "pattern_of",
+    "read_moment",
     "read_snapshot",
     "rule_set",
     "save_snapshot",
@@ -139,6 +147,9 @@ _HOMES = {
     "kelr.sources.decisions": ("decide_partitions",),
     "kelr.sources.live": ("LiveSource",),
     "kelr.sources.memory": ("MemorySource",),
+    "kelr.sources.metadata_log.log": ("MetadataLog", "open_metadata_log"),
+    "kelr.sources.metadata_log.moments": ("Moment", "read_moment"),
+    "kelr.sources.metadata_log.source": ("MetadataLogSource",),
     "kelr.sources.side_by_side": ("decide_side_by_side",),
     "kelr.sources.snapshot_file": ("SnapshotFileSource", "read_snapshot", "save_snapshot", "write_snapshot"),
 }
