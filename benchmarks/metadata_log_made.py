@@ -3,10 +3,10 @@
     python benchmarks/metadata_log_made.py FILE --size-mb 100
 
 Brokers register, topics are made, and from then on: a NoOpRecord every 500 ms in a batch of its own; ISRs that shrink,
-often under min ISR so that the ELR fills, and grow again, in batches of 1 to 200 records as AlterPartition makes them;
-and one broker after the other restarts (controlled shutdown, fenced, registered, unfenced, back in the ISRs, its leaders
-given back). About a quarter of the bytes are NoOpRecords, nearly all others PartitionChangeRecords of version 2, with the
-tagged fields that Kafka 4.3 writes for each. The same seed makes the same bytes.
+now and then under min ISR so that the ELR fills, and grow again, in batches of 1 to 200 records as AlterPartition makes
+them; and one broker after the other restarts (controlled shutdown, fenced, registered, back in the ISRs, its leaders
+given back). About a quarter of the bytes are NoOpRecords, nearly all others PartitionChangeRecords of version 2, with
+the tagged fields that Kafka 4.3 writes for each. The same seed makes the same bytes.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ class Log:
 
     def _batch(self, values: Sequence[bytes]) -> None:
         body = b"".join(
-            [_record(delta, value) for delta, value in enumerate(values)] if len(values) > 1 else [_record(0, values[0])]
+            [_record(delta, value) for delta, value in enumerate(values)]
+            if len(values) > 1
+            else [_record(0, values[0])]
         )
         count = len(values)
         covered = _AFTER_CRC.pack(0, count - 1, self.now_ms, self.now_ms, -1, -1, -1, count) + body
@@ -230,7 +232,9 @@ class Story:
             yield
             while len(self.out_of_sync) > MOST_RECORDS:
                 self._grow()
-        back = [one for one in self.of[broker] if one.replicas[0] == broker and broker in one.isr and one.leader != broker]
+        back = [
+            one for one in self.of[broker] if one.replicas[0] == broker and broker in one.isr and one.leader != broker
+        ]
         if back:
             self.log.append([_changed(one, isr=None, leader=broker, elr=None) for one in back])
 
@@ -274,7 +278,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     log = make(given.file, given.size_mb * 1_000_000, seed=given.seed)
-    print(f"{log.written:,} bytes, {log.batches:,} batches, {log.records:,} records, {(log.now_ms - START_MS) / 3.6e6:.0f} h")
+    hours = (log.now_ms - START_MS) / 3_600_000
+    print(f"{log.written:,} bytes, {log.batches:,} batches, {log.records:,} records, {hours:.0f} hours")
 
 
 if __name__ == "__main__":

@@ -8,9 +8,9 @@ when a record comes whose meaning depends on them.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
 from typing import Any
 
+from kelr.model import PartitionState
 from kelr.replay import records as rec
 from kelr.replay.changes import At
 from kelr.replay.image import MetadataImage
@@ -49,7 +49,8 @@ class Folding:
                 self._fold(records)  # type: ignore[arg-type]
             image.at = At(batch.next_offset - 1, batch.epoch, batch.timestamp_ms)
         else:
-            self._make_way(records)
+            if self._told:
+                self._make_way(records)
             image.apply(batch)
 
     def finish(self) -> MetadataImage:
@@ -96,13 +97,22 @@ class Folding:
         told: dict[str, Any] = {}
         for change in changes:
             told.update(change)
-        if told.get("leader") == rec.NO_LEADER:
-            told["leader"] = None
-        topic.partitions[partition] = replace(
-            before,
-            partition_epoch=(before.partition_epoch or 0) + len(changes),
-            leader_epoch=before.leader_epoch + sum(["leader" in change for change in changes]),
-            **told,
+        leader = told.get("leader", before.leader)
+        topic.partitions[partition] = PartitionState(
+            before.topic,
+            before.partition,
+            None if leader == rec.NO_LEADER else leader,
+            before.leader_epoch + sum(["leader" in change for change in changes]),
+            before.replicas,
+            told.get("isr", before.isr),
+            told.get("elr", before.elr),
+            told.get("last_known_elr", before.last_known_elr),
+            None,
+            (before.partition_epoch or 0) + len(changes),
+            before.adding,
+            before.removing,
+            told.get("recovering", before.recovering),
+            before.topic_id,
         )
 
 

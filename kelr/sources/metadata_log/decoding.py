@@ -9,16 +9,21 @@ numbers of BrokerRegistrationChangeRecord say.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from kelr.replay import records as rec
-from kelr.sources.metadata_log.fields import Fields
+from kelr.replay.packed import id_text
+from kelr.sources.metadata_log.fields import Fields, numbers
 from kelr.sources.records.errors import UnreadableBatchError
 
 FRAME_VERSION = 1
 _NO_CHANGE_OF_LEADER = -2
 _NO_CHANGE_OF_RECOVERY = -1
+_PARTITION_RECORDS = frozenset({b"\x01\x03\x01", b"\x01\x03\x02"})
+_TWO_EMPTY_LISTS = b"\x01\x01"
+_ONE, _THREE = struct.Struct(">i"), struct.Struct(">3i")
 _RECOVERING = 1
 _CHANGED: Mapping[int, str] = {
     0: "isr",
@@ -42,6 +47,10 @@ def decode(value: bytes) -> rec.MetadataRecord:
     Raises:
         UnreadableBatchError: it does not hold what its kind and version say, or it is in a frame of another version.
     """
+    if value[:3] in _PARTITION_RECORDS:
+        usual = _usual_partition(value)
+        if usual is not None:
+            return usual
     fields = Fields(value)
     frame = fields.unsigned()
     if frame != FRAME_VERSION:
@@ -83,6 +92,34 @@ def _partition_made(fields: Fields, version: int) -> rec.PartitionMade:
         last_known_elr=told.get(2),  # type: ignore[arg-type]
         recovering=told.get(0, 0) == _RECOVERING,
         directories=directories,
+    )
+
+
+def _usual_partition(value: bytes) -> rec.PartitionMade | None:
+    """A PartitionRecord of version 1 or 2 without reassignment and tagged fields, as nearly all are; else None."""
+    try:
+        replicas_at, replicas = 24, value[23]
+        isr_at = replicas_at + 4 * replicas - 3
+        isr = value[isr_at - 1]
+        rest_at = isr_at + 4 * isr - 4
+        ids_at = rest_at + 15
+        ids = value[ids_at - 1]
+    except IndexError:
+        return None
+    end = ids_at + 16 * ids - 16
+    sizes = (replicas, isr, ids)
+    if value[end:] != b"\0" or value[rest_at : rest_at + 2] != _TWO_EMPTY_LISTS or not min(sizes) or max(sizes) > 0x7F:
+        return None
+    leader, leader_epoch, partition_epoch = _THREE.unpack_from(value, rest_at + 2)
+    return rec.PartitionMade(
+        id_text(value[7:23]),
+        _ONE.unpack_from(value, 3)[0],
+        leader,
+        leader_epoch,
+        partition_epoch,
+        numbers(value[replicas_at : isr_at - 1]),
+        numbers(value[isr_at:rest_at]),
+        directories=tuple([id_text(value[at : at + 16]) for at in range(ids_at, end, 16)]),
     )
 
 

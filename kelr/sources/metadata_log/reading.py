@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from kelr.replay.records import MetadataRecord, NotUnderstood, RecordBatch
 from kelr.sources.metadata_log.control import decode_control
 from kelr.sources.metadata_log.decoding import decode
-from kelr.sources.metadata_log.runs import idle_batches, packed_batch
+from kelr.sources.metadata_log.runs import idle_batches, packed_batch, plain_values
 from kelr.sources.records.batches import BatchHeader, BatchRun, Stop, StopKind
 from kelr.sources.records.crc32c import Bytes
 from kelr.sources.records.errors import UnreadableBatchError
-from kelr.sources.records.records import read_records
+from kelr.sources.records.records import contents, records_in
 
 
 @dataclass(slots=True)
@@ -73,9 +73,7 @@ class BatchReader:
     def __iter__(self) -> Iterator[RecordBatch]:
         at = 0
         while self.stop is None:
-            found = self._many(at)
-            if found is None:
-                found = self._one(at)
+            found = self._many(at) or self._one(at)
             if isinstance(found, Stop):
                 self.stop = found
                 return
@@ -123,17 +121,20 @@ class BatchReader:
                 f"it counts {header.count} records and spans {header.last_offset_delta + 1} offsets: nothing is ever "
                 "taken out of the metadata log"
             )
-        found = read_records(self._view, at, header)
+        inside = contents(self._view, at, header)
         if header.control:
-            return tuple(decode_control(one.key, one.value) for one in found)
+            return tuple(decode_control(one.key, one.value) for one in records_in(inside, header))
+        values: Sequence[bytes | None] | None = plain_values(bytes(inside), header.count)
+        if values is None:
+            values = [one.value for one in records_in(inside, header)]
         records = []
-        for one in found:
-            if one.value is None:
-                raise UnreadableBatchError(f"the record at offset {one.offset} has no value")
+        for offset, value in enumerate(values, header.base_offset):
+            if value is None:
+                raise UnreadableBatchError(f"the record at offset {offset} has no value")
             try:
-                records.append(decode(one.value))
+                records.append(decode(value))
             except UnreadableBatchError as error:
-                raise UnreadableBatchError(f"the record at offset {one.offset}: {error}") from error
+                raise UnreadableBatchError(f"the record at offset {offset}: {error}") from error
         return tuple(records)
 
 

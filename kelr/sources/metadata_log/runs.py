@@ -57,6 +57,17 @@ _IDLE_BATCH = struct.Struct(">q4xixI6xqq29x")
 _IDLE_SIZE = _IDLE_BATCH.size
 
 
+def _zigzag(number: int) -> bytes:
+    """A varint of a number that is not negative."""
+    number <<= 1
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
 class _Heads(dict[int, list[bytes]]):
     """What stands before the fields of a record, by the size of its tagged fields: for each place in the batch."""
 
@@ -86,6 +97,8 @@ class _Told(dict[bytes, Told]):
 
 
 _heads, _told = _Heads(), _Told()
+_between = [b"\0\0" + _zigzag(place) + b"\x01" for place in range(_MOST_RECORDS)]
+"""What stands between the sizes of a record and of its value, for each place in the batch."""
 
 
 def packed_batch(view: memoryview, at: int) -> tuple[RecordBatch, int] | None:
@@ -126,6 +139,37 @@ def packed_batch(view: memoryview, at: int) -> tuple[RecordBatch, int] | None:
     return RecordBatch(offset, epoch, time_ms, PackedChanges(keys, told)), end
 
 
+def plain_values(data: bytes, count: int) -> list[bytes] | None:
+    """The values of a batch's records, where these have nothing else: no key, no headers, the time of the batch, and
+    sizes of at most two bytes; None for any others."""
+    values: list[bytes] = []
+    at, end = 0, len(data)
+    if count > _MOST_RECORDS:
+        return None
+    for place in range(count):
+        between = _between[place]
+        start = at + 1 if data[at : at + 1] < b"\x80" else at + 2
+        size_at = start + len(between)
+        value_at = size_at + 1 if data[size_at : size_at + 1] < b"\x80" else size_at + 2
+        size, value_size = _small(data[at:start]), _small(data[size_at:value_at])
+        at = value_at + value_size + 1
+        if data[start:size_at] != between or size < 0 or value_size < 0 or at != start + size or at > end:
+            return None
+        if data[at - 1]:
+            return None
+        values.append(data[value_at : at - 1])
+    return values if at == end else None
+
+
+def _small(varint: bytes) -> int:
+    """The number in a varint of one or two bytes; below 0 where there is none, or an odd one."""
+    if len(varint) == 1:
+        return -1 if varint[0] & 1 else varint[0] >> 1
+    if len(varint) != 2 or varint[1] > 0x7F or varint[0] & 1:
+        return -1
+    return (varint[0] & 0x7F | varint[1] << 7) >> 1
+
+
 def idle_batches(data: Bytes, view: memoryview, at: int) -> tuple[RecordBatch, int] | None:
     """The NoOpRecords from this position on as one batch, and where they end; None where there are none.
 
@@ -136,7 +180,7 @@ def idle_batches(data: Bytes, view: memoryview, at: int) -> tuple[RecordBatch, i
         return None
     checksum, end = fastest(), run.end()
     first_offset, first_epoch, *_ = _IDLE_BATCH.unpack_from(view, at)
-    times = []
+    times: list[int] = []
     place = at
     for offset, epoch, crc, base_ms, time_ms in _IDLE_BATCH.iter_unpack(view[at:end]):
         if (
@@ -151,14 +195,3 @@ def idle_batches(data: Bytes, view: memoryview, at: int) -> tuple[RecordBatch, i
     if not times or first_epoch < 0 or min(times) < 0:
         return None
     return RecordBatch(first_offset, first_epoch, times[-1], IdleRun(times)), place
-
-
-def _zigzag(number: int) -> bytes:
-    """A varint of a number that is not negative."""
-    number <<= 1
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
