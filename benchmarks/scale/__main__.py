@@ -3,7 +3,8 @@
     python -m benchmarks.scale [--partitions 10000 100000 1000000] [--rounds 5] [--kafka-libs DIR]
 
 kcl is used if it is found on the PATH; kafka-topics.sh if a directory with Kafka's jars is given. All commands of one
-round run in turn against one server, and a ratio is the median of the rounds' ratios. Prints Markdown tables.
+round run in turn against one server, and a ratio is the median of the rounds' ratios. log-info, explain and recover
+plan, which have no peer, run once each. Prints Markdown tables.
 """
 
 from __future__ import annotations
@@ -15,17 +16,25 @@ import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.scale.measure import Run, measured
-from benchmarks.scale.requests import floor, requests_sent
+from benchmarks.scale.requests import decided, floor, logs_read, requests_sent, surveyed
 from benchmarks.scale.server import PARTITIONS_OF_A_TOPIC, simulated
+from kelr.sources.live import LiveSource
 from kelr.sources.survey import Filters
 
 KELR = (sys.executable, "-m", "kelr")
 DOWN = (1, 2)
 """Brokers that are down in the cluster with broken partitions: 0.7 % of the partitions are under min ISR then."""
+LEADERLESS_DOWN = (1, 2, 3)
+"""Brokers that are down where something is to be explained: 7 % of the partitions are under min ISR then, and one in
+eight hundred has no leader."""
+LOG_TOPICS = 10
+"""Topics whose logs are asked for whatever the size of the cluster."""
+MOST_LOGS = 100_000
+"""Partitions up to which every log is asked for, too."""
 
 Commands = Mapping[str, Sequence[str]]
 """Who it is to the command; kelr first."""
@@ -68,9 +77,27 @@ def _measure(partitions: int, rounds: int, libs: Path | None, directory: Path) -
             print(f"| first row, {name} | {row_s:.2f} s | - | - | - | - | - | - |")
             print(f"| bare reading of the pages, {name} | {floor(server):.2f} s | - | - | - | - | - | - |")
             for what, filters in (("all", Filters()), ("leaderless", Filters(leaderless=True))):
-                print(
-                    f"| requests sent for {what}, {name} | {requests_sent(server, filters)} | - | - | - | - | - | - |"
-                )
+                sent = requests_sent(server, surveyed(filters))
+                print(f"| requests sent for {what}, {name} | {sent} | - | - | - | - | - | - |")
+    with simulated(partitions, down=LEADERLESS_DOWN) as server:
+        print("\nThree brokers down, one round:\n")
+        print("| what | first row | wall | processor | peak memory | requests sent |")
+        print("|---|---|---|---|---|---|")
+        for what, command, read in _decisions(server, partitions):
+            run = measured(command, directory / "out", first_row=True)
+            took = f"{run.first_row_s:.2f} s | {run.wall_s:.2f} s | {run.cpu_s:.2f} s | {run.peak_mib:.0f} MiB"
+            print(f"| {what} | {took} | {requests_sent(server, read)} |", flush=True)
+
+
+def _decisions(server: str, partitions: int) -> Iterator[tuple[str, Sequence[str], Callable[[LiveSource], object]]]:
+    """Whole commands, and what they read."""
+    yield "explain, leaderless or unsafe partitions", [*KELR, "explain", "-b", server], decided
+    yield "recover plan, the same", [*KELR, "recover", "plan", "-b", server], decided
+    named = _topics(min(partitions, LOG_TOPICS * PARTITIONS_OF_A_TOPIC))
+    log_info = [*KELR, "log-info", "-b", server]
+    yield f"log-info, {len(named) * PARTITIONS_OF_A_TOPIC:,} partitions", [*log_info, *named], logs_read(named)
+    if partitions <= MOST_LOGS:
+        yield "log-info, every partition", [*log_info, "--all-topic-partitions"], logs_read(())
 
 
 def _commands(server: str, partitions: int, libs: Path | None) -> Iterator[tuple[str, Commands]]:
@@ -99,9 +126,14 @@ def _commands(server: str, partitions: int, libs: Path | None) -> Iterator[tuple
 def _kcl(server: str, partitions: int) -> list[str]:
     """kcl wants all topics by name, and describes by one Metadata request."""
     found = shutil.which("kcl")
-    names = [f"topic-{number:06d}" for number in range(-(-partitions // PARTITIONS_OF_A_TOPIC))]
+    names = _topics(partitions)
     shown = ["--section", "partitions", "--format", "awk"]
     return [] if found is None else [found, "topic", "describe", "--no-config-file", "-B", server, *shown, *names]
+
+
+def _topics(partitions: int) -> list[str]:
+    """The names of the topics with the first partitions."""
+    return [f"topic-{number:06d}" for number in range(-(-partitions // PARTITIONS_OF_A_TOPIC))]
 
 
 def _kafka_topics(server: str, libs: Path | None) -> list[str]:

@@ -3,42 +3,76 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 
-from kelr.model import Selection, TopicPartition
+from kelr.model import Selection, TopicPartition, select
 from kelr.sources.connection import ConnectionSettings
+from kelr.sources.decisions import decide_partitions
 from kelr.sources.live import LiveSource
+from kelr.sources.live.network import KafkaTransport
 from kelr.sources.live.page_bytes import PageBytes, Skip
 from kelr.sources.live.questions import Question
 from kelr.sources.live.quick import QuickTransport
 from kelr.sources.live.requests import describe_topic_partitions
-from kelr.sources.live.transport import Answer, Message, NodeId
+from kelr.sources.live.transport import Answer, Message, NodeId, Transport
+from kelr.sources.log_pages import read_logs
 from kelr.sources.paging import DEFAULT_PAGE_SIZE
 from kelr.sources.survey import Filters, survey
 from kelr.sources.unwanted import Look, Unwanted
+
+_counted: Counter[str] = Counter()
 
 
 class _Counting(QuickTransport):
     """Counts what is asked."""
 
-    count = 0
-
     def exchange(self, node: NodeId, request: Message, *, timeout_s: float | None = None) -> Answer:
-        type(self).count += 1
+        _count(isinstance(request, Question))
         return super().exchange(node, request, timeout_s=timeout_s)
 
     def exchange_all(self, node: NodeId, requests: Sequence[Message], *, timeout_s: float) -> Sequence[Answer]:
-        type(self).count += len(requests)
+        _count(sum(isinstance(request, Question) for request in requests))
         return super().exchange_all(node, requests, timeout_s=timeout_s)
 
 
-def requests_sent(server: str, filters: Filters) -> int:
-    """How many requests `describe` with these filters sends, ApiVersions included."""
-    _Counting.count = 1
-    with LiveSource(ConnectionSettings.read(server), connect=_Counting) as source:
-        for _ in survey(source, Selection(), filters=filters):
-            pass
-    return _Counting.count
+class _CountingKafka(KafkaTransport):
+    """The same for what the quick one hands on: questions to many brokers at once."""
+
+    async def _exchange(self, node: NodeId, request: Message, timeout_s: float) -> Answer:
+        _count(1)
+        return await super()._exchange(node, request, timeout_s)
+
+
+def _count(more: int) -> None:
+    _counted["requests"] += more
+
+
+def requests_sent(server: str, read: Callable[[LiveSource], object]) -> int:
+    """How many requests it takes to read something, ApiVersions of the first broker included."""
+    _counted["requests"] = 1
+
+    def connected(settings: ConnectionSettings) -> Transport:
+        return _Counting(settings, other=_CountingKafka)
+
+    with LiveSource(ConnectionSettings.read(server), connect=connected) as source:
+        read(source)
+    return _counted["requests"]
+
+
+def surveyed(filters: Filters) -> Callable[[LiveSource], object]:
+    """Reads what `describe` does with these filters."""
+    return lambda source: deque(survey(source, Selection(), filters=filters), maxlen=0)
+
+
+def decided(source: LiveSource) -> object:
+    """Reads what `explain` and `recover plan` do without a target."""
+    return deque(decide_partitions(source, Selection(), clock_ms=lambda: 0, only_unsafe=True), maxlen=0)
+
+
+def logs_read(topics: Sequence[str]) -> Callable[[LiveSource], object]:
+    """Reads what `log-info` does of these topics; of all where there are none."""
+    return lambda source: deque(read_logs(source, select(topics)), maxlen=0)
 
 
 def floor(server: str) -> float:
