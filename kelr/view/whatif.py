@@ -90,6 +90,7 @@ def _end(end: PossibleEnd) -> Mapping[str, Json]:
         "order": end.order,
         "doubts": end.doubts,
         "returns": [_comeback(back) for back in end.comebacks],
+        "by_logs": end.by_logs,
         "all_return": None if end.together is None else _comeback(end.together),
     }
 

@@ -103,20 +103,8 @@ def show_restarts(
     """
     every = [*notes_of(rules, {}, 0), *notes]
     if output.format.for_people:
-        layout = Layout(output.width)
-        for line in layout.lines(_headline(plan, rules)):
+        for line in _lines(plan, cluster, rules, Layout(output.width), limit):
             output.line(line)
-        for line in layout.table(_people_columns(), plan.steps):
-            output.line(line)
-        blocks = list(_blocks(plan, cluster))
-        for text in blocks[:limit]:
-            for line in layout.lines(text):
-                output.line(line)
-        if limit is not None and len(blocks) > limit:
-            output.line(plain(f"... and {len(blocks) - limit:,} more reasons: --all lists them"))
-        if len(plan.steps) > 1:
-            for line in layout.lines(plain(WAIT)):
-                output.line(line)
     else:
         head = {**head_of(cluster, source, rules), "keep": str(plan.keep)}
         with output.listing(restart_view(), head) as listing:
@@ -138,12 +126,32 @@ def show_restarts(
         output.next(next_command)
 
 
+def _lines(
+    plan: RestartPlan, cluster: Cluster, rules: ChosenRules, layout: Layout, limit: int | None
+) -> Iterator[Text]:
+    yield from layout.lines(_headline(plan, rules))
+    for one in plan.unhealthy:
+        yield from layout.lines([*styled("Now: ", Style.NOTICE), *plain(f"{_which(one)} {_title(one)}")])
+    yield from layout.table(_people_columns(), plan.steps)
+    blocks = list(_blocks(plan, cluster))
+    for text in blocks[:limit]:
+        yield from layout.lines(text)
+    if limit is not None and len(blocks) > limit:
+        yield plain(f"... and {len(blocks) - limit:,} more reasons: --all lists them")
+    if len(plan.steps) > 1:
+        yield from layout.lines(plain(WAIT))
+
+
+def _title(one: Blocked) -> str:
+    return next(shape.title.strip() for shape in SHAPES if shape.flag is one.standing)
+
+
 def _headline(plan: RestartPlan, rules: ChosenRules) -> Text:
     unsafe = sum(not step.safe for step in plan.steps)
     kept = "a leader and min ISR" if plan.keep is Keep.MIN_ISR else "a leader"
     about = plain(f" (rules {rules.rules.name})")
     if not unsafe:
-        steps = "every step" if len(plan.steps) > 1 else "the step"
+        steps = "every restart" if len(plan.steps) > 1 else "the step"
         return [
             *styled("Safe: ", Style.GOOD),
             *plain(f"in {steps} each of {plan.partitions:,} partitions keeps {kept}"),
@@ -177,7 +185,7 @@ def _which(one: Blocked) -> str:
 
 
 def _what(one: Blocked) -> str:
-    title = next(shape.title.strip() for shape in SHAPES if shape.flag is one.standing)
+    title = _title(one)
     if one.already:
         return f"{agree(one.count, 'is', 'are')} {title} already" if one.standing in _STATES else title
     return f"{agree(one.count, 'comes', 'come')} to be {title}" if one.standing in _STATES else title

@@ -107,6 +107,8 @@ def _back(end: PossibleEnd) -> str:
         return f"back with {joined(certain, 'or')}"
     if if_clean:
         return f"back with {joined(sorted(if_clean), 'or')} if stopped cleanly"
+    if end.by_logs:
+        return "the Unclean Recovery Manager elects by logs once those are back whom it waits for"
     if end.doubts:
         return "who is elected on a return is not known"
     risky = sorted({back.broker for back in end.comebacks if back.elected is not None})

@@ -315,9 +315,13 @@ def _doubts(state: ControllerState, after: PartitionState, then: Standing) -> It
         return
     if state.rules.elr and after.elr is None and not after.isr:
         yield ELR_UNKNOWN
-    rules = state.around(after).rules
-    if rules.recovery not in {None, RecoveryStrategy.NONE} and state.electable(after):
+    if recovers_by_logs(state, after) and state.electable(after):
         yield BY_LOGS
+
+
+def recovers_by_logs(state: ControllerState, partition: PartitionState) -> bool:
+    """Whether the Unclean Recovery Manager elects where nobody may lead cleanly (the whole of KIP-966)."""
+    return state.around(partition).rules.recovery not in {None, RecoveryStrategy.NONE}
 
 
 def _sums(state: PartitionState) -> tuple[object, ...]:

@@ -14,7 +14,6 @@ from kelr.engine.patterns import Pattern, topic_in_pattern
 from kelr.model import Cluster, PartitionState, Snapshot, TopicConfig
 from kelr.model.rows import Kind, Rows
 
-
 _MOST_REMEMBERED = 16_384
 """So many kinds and patterns are remembered; all are forgotten when there are more, and found again."""
 

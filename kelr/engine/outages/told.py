@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from kelr.engine.outages.fate import ELR_UNKNOWN, Comeback, Fate, comeback_of_all, comebacks, place_of, told
+from kelr.engine.outages.fate import (
+    ELR_UNKNOWN,
+    Comeback,
+    Fate,
+    comeback_of_all,
+    comebacks,
+    place_of,
+    recovers_by_logs,
+    told,
+)
 from kelr.engine.outages.reading import Seen
 from kelr.engine.outages.scenario import Outage
 from kelr.engine.outages.standing import Standing
@@ -28,6 +37,8 @@ class PossibleEnd:
     together: Comeback | None
     """What the return of all brokers of the outage would do, one after the other, named by the last of them; only where
     nobody leads and no single return of theirs elects anybody."""
+    by_logs: bool
+    """Whether the Unclean Recovery Manager elects by logs once those are back whom it waits for: that is in neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +86,8 @@ def _end(state: PartitionState, seen: Seen, fate: Fate, killed: tuple[int, ...])
     leaderless = bool(fate.then & Standing.LEADERLESS) and ELR_UNKNOWN not in fate.doubts
     back = comebacks(seen.known.case, fate, killed) if leaderless else ()
     alone = any(one.elected is not None and one.broker in fate.order for one in back)
-    together = comeback_of_all(seen.known.case, fate, killed) if leaderless and not alone else None
+    by_logs = recovers_by_logs(fate.state, fate.after)
+    together = comeback_of_all(seen.known.case, fate, killed) if leaderless and not alone and not by_logs else None
     return PossibleEnd(
         told(seen.placed, state, fate),
         fate.then,
@@ -84,4 +96,5 @@ def _end(state: PartitionState, seen: Seen, fate: Fate, killed: tuple[int, ...])
         fate.doubts,
         tuple(map(named, back)),
         None if together is None else named(together),
+        by_logs and bool(fate.then & Standing.LEADERLESS),
     )
