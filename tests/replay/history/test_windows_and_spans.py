@@ -25,7 +25,7 @@ NAMED = Interest(lambda address: address == ORDERS, named=True)
 
 
 def trouble() -> Log:
-    """Broker 1 leads alone for 1 s, nobody for 2 s; then broker 2 is elected uncleanly, and leads alone from then on."""
+    """Broker 1 leads alone for 1 s, nobody for 2 s; then broker 2 is elected uncleanly, and leads alone since."""
     log = Log()
     log.topic(1, 2, 3)
     log.write(changed(isr=(1, 2)), fenced(3))
