@@ -145,18 +145,14 @@ def _as_they_are(
 ) -> tuple[list[Explained], list[TopicError]]:
     source = source_with(session, wanted.logs)
     with session.progress("partitions whose logs were asked for") as progress:
-        pages = list(
-            decide_partitions(
-                source,
-                selection,
-                clock_ms=now_ms,
-                rules=wanted.rule_sets[0],
-                only_unsafe=only_unsafe,
-                progress=progress,
-            )
-        )
-    rows = [Explained(decision, page.snapshot.taken_at_ms) for page in pages for decision in page.decisions]
-    return rows, [error for page in pages for error in page.snapshot.topic_errors]
+        rows: list[Explained] = []
+        errors: list[TopicError] = []
+        for page in decide_partitions(
+            source, selection, clock_ms=now_ms, rules=wanted.rule_sets[0], only_unsafe=only_unsafe, progress=progress
+        ):
+            rows.extend(Explained(decision, page.snapshot.taken_at_ms) for decision in page.decisions)
+            errors.extend(page.snapshot.topic_errors)
+    return rows, errors
 
 
 def _side_by_side(session: Session, selection: Selection, wanted: Wanted, *, only_unsafe: bool) -> SideBySide:

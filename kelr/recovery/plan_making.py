@@ -8,7 +8,18 @@ from dataclasses import dataclass, replace
 from kelr import __version__
 from kelr.controller import RuleSet, choose_rules
 from kelr.engine.planning import DEFAULT_LIFETIME_MS, plan_of
-from kelr.model import Decision, Plan, Selection, Snapshot, TopicError, TopicPartition, Wish
+from kelr.model import (
+    Decision,
+    LogAnswer,
+    PartitionState,
+    Plan,
+    Selection,
+    Snapshot,
+    TopicConfig,
+    TopicError,
+    TopicPartition,
+    Wish,
+)
 from kelr.sources.base import Progress, Source
 from kelr.sources.decisions import decide_partitions
 
@@ -49,13 +60,14 @@ def make_plan(
         KelrError: the cluster cannot be reached at all.
     """
     began_ms = source.taken_at_ms if source.taken_at_ms is not None else clock_ms()
-    snapshot = Snapshot(began_ms, source.cluster(), source=source.name)
+    read = _Read(Snapshot(began_ms, source.cluster(), source=source.name))
     decisions: list[Decision] = []
     for page in decide_partitions(
         source, selection, clock_ms=clock_ms, rules=rules, only_unsafe=only_unsafe, progress=progress
     ):
-        snapshot = _joined(snapshot, page.snapshot, page.decisions)
+        read.add(page.snapshot, page.decisions)
         decisions.extend(page.decisions)
+    snapshot = read.whole()
     plan = plan_of(snapshot, decisions, wish, now_ms=clock_ms(), lifetime_ms=lifetime_ms, made_by=f"kelr/{__version__}")
     if not plan.rules:
         own = rules or choose_rules(source.cluster().features).rules
@@ -64,15 +76,38 @@ def make_plan(
     return Made(plan, snapshot.topic_errors, len(decisions), replicas)
 
 
-def _joined(before: Snapshot, page: Snapshot, decisions: Sequence[Decision]) -> Snapshot:
-    """What was read so far with a further page; of that, only the partitions that were decided."""
-    kept = {TopicPartition(one.topic, one.partition) for one in decisions}
-    topics = {address.topic for address in kept}
-    return replace(
-        before,
-        partitions=(*before.partitions, *(state for state in page.partitions if state.address in kept)),
-        configs={**before.configs, **{name: page.configs[name] for name in page.configs if name in topics}},
-        logs={**before.logs, **{at: answers for at, answers in page.logs.items() if at in kept}},
-        topic_errors=(*before.topic_errors, *page.topic_errors),
-        first_partition_replicas={**before.first_partition_replicas, **page.first_partition_replicas},
-    )
+class _Read:
+    """What was read, page after page; of it only the partitions that were decided.
+
+    Args:
+        beginning: the cluster, and nothing else.
+    """
+
+    def __init__(self, beginning: Snapshot) -> None:
+        self._beginning = beginning
+        self._partitions: list[PartitionState] = []
+        self._configs: dict[str, TopicConfig] = {}
+        self._logs: dict[TopicPartition, tuple[LogAnswer, ...]] = {}
+        self._errors: list[TopicError] = []
+        self._first_replicas: dict[str, int] = {}
+
+    def add(self, page: Snapshot, decisions: Sequence[Decision]) -> None:
+        """One more page."""
+        kept = {TopicPartition(one.topic, one.partition) for one in decisions}
+        topics = {address.topic for address in kept}
+        self._partitions += [state for state in page.partitions if state.address in kept]
+        self._configs.update({name: config for name, config in page.configs.items() if name in topics})
+        self._logs.update({at: answers for at, answers in page.logs.items() if at in kept})
+        self._errors += page.topic_errors
+        self._first_replicas.update(page.first_partition_replicas)
+
+    def whole(self) -> Snapshot:
+        """All of it."""
+        return replace(
+            self._beginning,
+            partitions=tuple(self._partitions),
+            configs=self._configs,
+            logs=self._logs,
+            topic_errors=tuple(self._errors),
+            first_partition_replicas=self._first_replicas,
+        )

@@ -19,7 +19,8 @@ from kelr.model import (
     TopicPartition,
 )
 from kelr.model.rows import topics_of
-from kelr.sources.base import Page, Progress, Source, quorums_of
+from kelr.sources.base import LeavesOut, Page, Progress, Source, quorums_of
+from kelr.sources.unwanted import Look, Unwanted
 
 MAX_READINGS = 3
 """How often partitions are read when their state changes while their logs are asked for."""
@@ -27,7 +28,10 @@ MAX_READINGS = 3
 
 @dataclass(frozen=True, slots=True)
 class DecidedPage:
-    """The decisions about one page of partitions, with the snapshot that they stand on."""
+    """The decisions about one page of partitions, with the snapshot that they stand on.
+
+    Where healthy partitions are not decided, the snapshot may be without them.
+    """
 
     snapshot: Snapshot
     decisions: tuple[Decision, ...]
@@ -54,10 +58,18 @@ def decide_partitions(
         KelrError: the cluster cannot be reached at all; everything less is a value in the snapshot.
     """
     wanted = is_unsafe if only_unsafe else _every
-    for page in source.pages(selection):
+    for page in _maybe_unsafe(source, selection) if only_unsafe else source.pages(selection):
         snapshot = with_logs(source, page_snapshot(source, page, clock_ms), wanted, progress)
         decisions = tuple(decide(snapshot, state, rules) for state in snapshot.partitions if wanted(snapshot, state))
         yield DecidedPage(snapshot, decisions)
+
+
+def _maybe_unsafe(source: Source, selection: Selection) -> Iterator[Page]:
+    """Pages without those partitions that are certainly healthy, where the source can leave them out unread."""
+    if not isinstance(source, LeavesOut):
+        return source.pages(selection)
+    led = Look(leader_in=source.cluster().live)
+    return source.pages_without(Unwanted((led,), as_many_as_first=True), selection)
 
 
 Wanted = Callable[[Snapshot, PartitionState], bool]

@@ -19,8 +19,9 @@ from kafka.protocol.admin.topics import DescribeTopicPartitionsResponse
 from kelr.errors import ConnectError
 from kelr.model import Features, PartitionState, Selection, Situation, TopicPartition, select
 from kelr.model.cluster import Broker, BrokerStatus, Cluster
-from kelr.sources.base import Page
+from kelr.sources.base import LeavesOut, Page
 from kelr.sources.connection import ConnectionSettings
+from kelr.sources.decisions import decide_partitions
 from kelr.sources.live import LiveSource
 from kelr.sources.live.decode import described_partitions, kinds_of
 from kelr.sources.live.page_bytes import Skip, read_page
@@ -312,6 +313,44 @@ def test_filters_decide_the_same_on_bytes_as_on_partitions(
     assert without_configs[1:] == by_bytes[1:]
     stands = [[(row.state, row.situation) for row in rows] for rows in (without_configs[0], by_bytes[0])]
     assert stands[0] == stands[1], "configs that are left out do not decide"
+
+
+class Deaf:
+    """A source whose replicas tell nothing; with `pages_without` where its own one has it."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self.name, self.taken_at_ms = source.name, 0
+        self.cluster, self.topic_configs, self.pages = source.cluster, source.topic_configs, source.pages
+        if isinstance(source, LeavesOut):
+            self.pages_without = source.pages_without
+
+    def replica_logs(self, *_: Any, **__: Any) -> dict[TopicPartition, Any]:
+        return {}
+
+
+@given(held=topics(), live=st.frozensets(st.sampled_from(BROKERS)), elr=st.sampled_from([None, 0, 1]), data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_unsafe_partitions_are_decided_the_same_where_healthy_ones_are_left_out_unread(
+    held: dict[TopicPartition, PartitionState], live: frozenset[int], elr: int | None, data: st.DataObject
+) -> None:
+    cluster = FakeCluster(_cluster(live=live, listed=live | {1}, elr=elr), held)
+    cluster.configs = {topic: {"min.insync.replicas": (value, 1)} for topic, value in data.draw(min_isrs(held)).items()}
+    connection = ConnectionSettings((("127.0.0.1", 1),), timeout_s=0.4)
+    source = LiveSource(connection, connect=lambda _settings: FakeTransport(cluster))
+    quick: Any = Deaf(source)
+    slow: Any = Deaf(OneByOne(source))
+    found = [
+        [
+            decision
+            for page in decide_partitions(one, select([]), clock_ms=lambda: 0, only_unsafe=True)
+            for decision in page.decisions
+        ]
+        for one in (quick, slow)
+    ]
+    assert isinstance(quick, LeavesOut)
+    assert not isinstance(slow, LeavesOut)
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("shows_configs", [True, False])
