@@ -74,6 +74,10 @@ def _standing(case: Case, replica: int) -> str:
         parts.append("in LastKnownELR: of the recovery quorum")
     elif replica == case.last_known_leader and state.leader is None:
         parts.append("last known leader")
+    quorum = case.proven_quorum if state.leader not in case.electable else None
+    if quorum is not None and replica in quorum.members and replica not in {*state.isr, *case.elr}:
+        since = ", restarted uncleanly since" if replica in quorum.restarted else ""
+        parts.append(f"held everything committed, by the metadata log{since}")
     if replica in (state.adding or ()):
         parts.append("being added by a reassignment")
     if replica in (state.removing or ()):

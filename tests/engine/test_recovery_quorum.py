@@ -112,3 +112,12 @@ def test_under_the_rules_of_the_whole_kip_its_own_set_counts() -> None:
 def test_a_pattern_knows_the_quorum(quorum: RecoveryQuorum | None) -> None:
     one = snapshot(quorum)
     assert PatternReader(one).verdict(STATE) == verdict_of(decide(one, STATE))
+
+
+def test_each_replica_is_said_to_be_a_member_or_none() -> None:
+    assert [one.reason for one in decision(QUORUM).candidates] == [
+        "held everything committed, by the metadata log",
+        "held everything committed, by the metadata log, restarted uncleanly since",
+        "in neither ISR nor ELR: no guarantee",
+    ]
+    assert {one.reason for one in decision(None).candidates} == {"in neither ISR nor ELR: no guarantee"}
