@@ -326,6 +326,8 @@ def _restarts(
             restarts.add(seen, 1, (state.address,))
     if question.restart_order:
         everybody = [broker.id for broker in cluster.brokers if broker.status is not BrokerStatus.UNREGISTERED]
+        if not everybody:
+            raise UsageError("the cluster has no broker that could be restarted", next_step=_WHO)
         plan = restarts.safe_order(sorted(everybody), controller=question.controller)
     else:
         plan = restarts.in_order(question.restart)

@@ -157,6 +157,12 @@ def test_what_makes_no_sense_is_refused(kelr: Kelr, arguments: tuple[str, ...], 
     assert words in ran.err
 
 
+def test_a_cluster_without_brokers_is_not_called_safe(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    cluster(replace(HEALTHY, cluster=replace(HEALTHY.cluster, brokers=())))
+    assert kelr("whatif", "--restart-order", "--check").code == 2
+    assert kelr("whatif", "--check").code == 2
+
+
 def test_too_many_sets_are_refused_and_not_searched_in_part(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
     many = tuple(Broker(one, BrokerStatus.LIVE) for one in range(1, 201))
     cluster(replace(HEALTHY, cluster=replace(HEALTHY.cluster, brokers=many)))
