@@ -1,0 +1,164 @@
+"""``kelr history``: its whole outputs, from the metadata log of a simulated cluster."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kelr.commands.moments import read_moment
+from kelr.controller import Election, events
+from kelr.errors import UsageError
+from kelr.replay.history import Moment
+from kelr.view.schema import SCHEMAS
+from tests.commands.conftest import Kelr
+from tests.lab.simulated.stories import ORDERS, cluster
+
+
+@pytest.fixture(name="log", scope="module")
+def _log(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """All brokers fail one after the other; 3 and 2 return; 2 is designated, 1 returns and is preferred."""
+    world = cluster("elr-4.3").world
+    running = world.running
+    for broker in (3, 2, 1):
+        running.kill(broker)
+        running.advance(running.now_ms + 1700)
+        running.expire(broker)
+        running.advance(running.now_ms + 2500)
+    for broker in (3, 2):
+        running.start(broker)
+        running.advance(running.now_ms + 3000)
+    running.ask(events.Reassigned(ORDERS, (2, 3, 1)))
+    running.ask(events.LeadersElected(Election.UNCLEAN, (ORDERS,)))
+    running.ask(events.Reassigned(ORDERS, (1, 2, 3)))
+    running.advance(running.now_ms + 5000)
+    running.start(1)
+    running.advance(running.now_ms + 5000)
+    running.ask(events.LeadersElected(Election.PREFERRED, (ORDERS,)))
+    directory = tmp_path_factory.mktemp("node") / "__cluster_metadata-0"
+    directory.mkdir()
+    (directory / f"{0:020}.log").write_bytes(world.metadata.read(0, 1 << 30))
+    return str(directory)
+
+
+EXPECTED = Path(__file__).parent / "expected"
+
+
+def expected(name: str) -> str:
+    return (EXPECTED / f"history-{name}.txt").read_text(encoding="utf-8")
+
+
+def test_a_partition(kelr: Kelr, log: str) -> None:
+    ran = kelr("history", "orders:0", "--metadata-log", log)
+    assert (ran.code, ran.out) == (0, expected("partition"))
+    assert "orders:0: recovery quorum" in ran.err
+
+
+def test_unclean_elections(kelr: Kelr, log: str) -> None:
+    ran = kelr("history", "--unclean", "--metadata-log", log)
+    assert (ran.code, ran.out) == (0, expected("unclean"))
+    assert ran.err == f"  next: kelr history orders:0 --metadata-log {log}\n"
+
+
+def test_a_summary(kelr: Kelr, log: str) -> None:
+    ran = kelr("history", "--summary", "--metadata-log", log)
+    assert (ran.code, ran.out) == (0, expected("summary"))
+
+
+def test_a_drawing(kelr: Kelr, log: str) -> None:
+    ran = kelr("history", "orders", "--draw", "--metadata-log", log)
+    assert (ran.code, ran.out) == (0, expected("drawing"))
+
+
+def test_a_document(kelr: Kelr, log: str) -> None:
+    ran = kelr("history", "orders:0", "--metadata-log", log, "-o", "json")
+    document = json.loads(ran.out)
+    schema = SCHEMAS["history"]()
+    assert document.keys() == schema["properties"].keys()  # type: ignore[union-attr,call-overload,index]
+    assert (document["kind"], document["complete"], document["warnings"]) == ("kelr/history", True, [])
+    (election,) = [item for item in document["items"] if item["elected_as"] == "unclean"]
+    assert election.keys() == schema["properties"]["items"]["items"]["properties"].keys()  # type: ignore[call-overload,index]
+    assert {
+        key: election[key]
+        for key in ("subject", "event", "cause", "certainty", "clean", "last_leader", "designated", "reassignment")
+    } == {
+        "subject": "partition",
+        "event": "elected",
+        "cause": "election",
+        "certainty": "certain",
+        "clean": False,
+        "last_leader": 1,
+        "designated": True,
+        "reassignment": None,
+    }
+    assert (election["before"]["elr"], election["after"]["isr"], election["after"]["leader"]) == ([1], [2], 2)
+    (summary,) = document["partitions"]
+    assert summary["spans"]["leaderless"]["times"] == 1
+    assert [move["leader"] for move in summary["unclean"]] == [2]
+
+
+@pytest.mark.parametrize("form", ["ndjson", "csv", "yaml", "wide"])
+def test_every_format_has_every_entry(kelr: Kelr, log: str, form: str) -> None:
+    ran = kelr("history", "--metadata-log", log, "-o", form)
+    assert ran.code == 0
+    assert ran.out.count("UNCLEAN, from neither ISR nor ELR") == 1
+
+
+def test_a_window(kelr: Kelr, log: str) -> None:
+    ran = kelr("history", "orders:0", "--since", "12", "--until", "14", "--metadata-log", log, "-o", "ndjson")
+    told = [json.loads(line) for line in ran.out.splitlines()]
+    assert [item["event"] for item in told] == ["as-found", "changed", "fenced"]
+    assert [item["offset"] for item in told] == [12, 12, 13]
+
+
+def test_at_is_an_end(kelr: Kelr, log: str) -> None:
+    ran = kelr("history", "--at", "14", "--metadata-log", log, "-o", "json")
+    assert max(item["offset"] for item in json.loads(ran.out)["items"]) == 13
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["orders", "--draw", "--summary"], "two ways"),
+        (["--draw"], "which partitions"),
+        (["orders", "--draw", "--broker", "1"], "whole partitions"),
+        (["orders", "--draw", "-o", "json"], "for people"),
+        (["--since", "yesterday"], "no moment"),
+        (["--at", "5", "--until", "7"], "--at and --until"),
+        (["nowhere"], "not in this metadata log: nowhere"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(kelr: Kelr, log: str, arguments: list[str], said: str) -> None:
+    ran = kelr("history", *arguments, "--metadata-log", log)
+    assert ran.code == 2
+    assert said in ran.err
+    assert "next:" in ran.err
+
+
+def test_without_a_log_it_says_where_to_find_one(kelr: Kelr, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KELR_BOOTSTRAP_SERVER", raising=False)
+    ran = kelr("history")
+    assert ran.code == 2
+    assert "--metadata-log" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("120394", Moment(offset=120394)),
+        ("2026-03-01T02:10:00Z", Moment(at_ms=1_772_331_000_000)),
+        ("2026-03-01T03:10:00+01:00", Moment(at_ms=1_772_331_000_000)),
+        ("2h", Moment(at_ms=10_000_000 - 7_200_000)),
+        ("1h30m", Moment(at_ms=10_000_000 - 5_400_000)),
+        ("9d", Moment(at_ms=0)),
+    ],
+)
+def test_moments(text: str, moment: Moment) -> None:
+    assert read_moment("--since", text, now_ms=10_000_000) == moment
+
+
+@pytest.mark.parametrize("text", ["", "h", "2 parsecs", "-1", "2026-13-01"])
+def test_what_is_no_moment(text: str) -> None:
+    with pytest.raises(UsageError, match="--since"):
+        read_moment("--since", text, now_ms=0)
