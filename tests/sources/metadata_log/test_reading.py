@@ -215,6 +215,31 @@ def test_packed_changes_are_what_they_are_one_by_one(made: list[tuple[int, bytes
     assert list(found.records[half:]) == [decode(value) for value in values[half:]]
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 150), st.sampled_from([(1,), (1, 2), (1, 2, 3), ()]), st.integers(0, 1), st.data())
+def test_changes_of_one_size_are_what_they_are_one_by_one(
+    count: int, isr: tuple[int, ...], lead: int, data: st.DataObject
+) -> None:
+    tags = {"leader": 3} if lead else {}
+    values = [changed(number, TOPIC, isr=[one + number for one in isr], **tags) for number in range(count)]
+    whole = batch(0, *values)
+    ((found,), _) = read(whole)
+    assert isinstance(found.records, PackedChanges)
+    assert list(found.records) == [decode(value) for value in values]
+    broken = bytearray(whole)
+    broken[data.draw(st.integers(61, len(broken) - 1))] ^= data.draw(st.integers(1, 255))
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        slowly = one_by_one(sealed(broken), monkeypatch)
+    assert read(sealed(broken)) == slowly
+
+
+def test_changes_that_tell_of_replicas_are_not_packed() -> None:
+    values = [changed(number, TOPIC, replicas=[1, 2]) for number in range(5)]
+    ((found,), _) = read(batch(0, *values))
+    assert found.records == tuple(decode(value) for value in values)
+    assert type(found.records) is tuple
+
+
 def test_a_large_batch_of_changes_is_packed() -> None:
     values = [changed(number, TOPIC, isr=[number]) for number in range(1024)]
     ((found,), _) = read(batch(0, *values))
