@@ -45,6 +45,7 @@ def merge(collections: Sequence[Collection]) -> Merged:
     cluster_id = one_cluster(collections)
     conflicts: list[str] = []
     snapshots = [one.snapshot for one in collections if one.snapshot is not None]
+    conflicts.extend(_without_their_disks(collections))
     disks = _disks(collections, snapshots, conflicts)
     entries = list(_entries(collections, disks))
     logs = _newest(entries, conflicts)
@@ -86,6 +87,24 @@ def _seen_live_after(disk: CollectedDisk, snapshots: Sequence[Snapshot]) -> Snap
     return next(later, None)
 
 
+def _without_their_disks(collections: Sequence[Collection]) -> Iterator[str]:
+    """A snapshot has the logs of disks that were read for it, and not what tells a stale reading from a true one: the
+    leader epochs that the disk knew, and the high watermark that it had saved (`kelr.sources.doubt`)."""
+    for one in collections:
+        brokers = {log.answer.replica for logs in one.logs.values() for log in logs if log.of_disk and _heard(log)}
+        left_out = sorted(brokers - {disk.broker for disk in one.disks})
+        if left_out:
+            which = f"{'broker' if len(left_out) == 1 else 'brokers'} {', '.join(map(str, left_out))}"
+            yield (
+                f"{one.name} is a snapshot in which logs of {which} are from disks: beside a cluster they are not used;"
+                " give the collection that they came from, or read the disks again"
+            )
+
+
+def _heard(log: CollectedLog) -> bool:
+    return not isinstance(log.answer, NotHeard)
+
+
 _Entry = tuple[TopicPartition, CollectedLog]
 
 
@@ -98,7 +117,7 @@ def _entries(collections: Sequence[Collection], disks: Mapping[int, tuple[Collec
             for log in logs:
                 disk = by_broker.get(log.answer.replica)
                 if disk is None:
-                    if not isinstance(log.answer, NotHeard):
+                    if not isinstance(log.answer, NotHeard) and not log.of_disk:
                         yield address, log
                 elif id(disk) in used and not _gone_since(address, disk, disks[disk.broker]):
                     yield address, log

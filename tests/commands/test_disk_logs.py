@@ -184,3 +184,12 @@ def test_a_collection_counts_in_log_info_as_the_disk_does(kelr: Kelr) -> None:
 @pytest.mark.usefixtures("disk", "incident")
 def test_a_snapshot_without_logs_takes_no_disk(kelr: Kelr) -> None:
     assert kelr("snapshot", "x.kelr", "--no-logs", "--log-dir", "d1").code == 2
+
+
+@pytest.mark.usefixtures("disk", "incident")
+def test_a_snapshot_that_holds_a_disk_is_no_collection_of_it(kelr: Kelr) -> None:
+    """It does not hold what tells a stale reading from a true one."""
+    assert kelr("snapshot", "here.kelr", "--log-dir", "d1", "-b", "kafka:9092").code == 0
+    ran = kelr("log-info", "orders:1", "--logs", "here.kelr", "-b", "kafka:9092")
+    assert "not heard: connection refused" in ran.out.splitlines()[2]
+    assert "here.kelr is a snapshot in which logs of broker 1 are from disks: beside a cluster they are not" in ran.err
