@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -21,14 +21,14 @@ from kelr.lab import Lab, LabSpec
 from kelr.lab.nodes import NodePaths
 from kelr.lab.story import create_topic
 from kelr.replay.image import MetadataImage
-from kelr.replay.records import LeaderChanged, RecordBatch, TopicMade
+from kelr.replay.records import LeaderChanged, RecordBatch, SnapshotBegins, TopicMade
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.active_controller import ActiveController
 from kelr.sources.live.controllers import live_metadata_log
 from kelr.sources.live.metadata_log import LiveMetadataLog
 from kelr.sources.live.metadata_requests import fetch_metadata
 from kelr.sources.live.quick import open_transport
-from kelr.sources.metadata_log.log import open_metadata_log
+from kelr.sources.metadata_log.reading import BatchReader
 from tests.cluster.secured import PASSWORD, Grant, free_ports, grant, login
 
 LOG = "__cluster_metadata-0"
@@ -40,7 +40,17 @@ def settings(servers: str, *, login_file: Path | None = None) -> ConnectionSetti
 
 
 def on_disk(lab: Lab, node: int) -> list[RecordBatch]:
-    return list(open_metadata_log([lab.data_directory(node) / LOG]).batches())
+    """Batch by batch, as they were written: `MetadataLog` may give idle time as one."""
+    directory = lab.data_directory(node) / LOG
+    found = [batch for file in sorted(directory.glob("*.log")) for batch in BatchReader(file.read_bytes())]
+    start = found[0].base_offset
+    if start == 0:
+        return found
+    (file,) = directory.glob(f"{start:020d}-*.checkpoint")
+    whole = list(BatchReader(file.read_bytes(), checkpoint_end=start))
+    begins = whole[0].records[0]
+    assert isinstance(begins, SnapshotBegins)
+    return [*(replace(batch, timestamp_ms=begins.last_contained_ms) for batch in whole), *found]
 
 
 def in_parts(lab: Lab, log: LiveMetadataLog) -> tuple[list[RecordBatch], list[RecordBatch]]:

@@ -162,7 +162,11 @@ class QuickTransport:
             if isinstance(opened, Failure):
                 return None, [opened] * len(questions)
             connection = opened
-        answers = connection.ask(questions, deadline)
+        try:
+            answers = connection.ask(questions, deadline)
+        except BaseException:  # somebody interrupts it: nobody holds the connection any more
+            connection.close()
+            raise
         if connection.broken:
             connection.close()
             return None, answers
