@@ -34,7 +34,10 @@ Draw = Annotated[bool, typer.Option("--draw", help="Draw each named partition: a
 
 
 @with_session(
-    exits={ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics is in the log"},
+    exits={
+        ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics is in the log",
+        ExitCode.PARTLY_DONE: "some of the named topics are not in the log",
+    },
 )
 def history(
     session: Session,

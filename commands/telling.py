@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from kelr.commands.metadata_logs import counted, opened_log
 from kelr.commands.session import Session
-from kelr.errors import UsageError
+from kelr.errors import PartlyDoneError, UsageError
 from kelr.model import Selection, TopicPartition
 from kelr.replay.history import Entry, History, Interest, PartitionEntry, Window, grouped
 from kelr.view.columns import Json
@@ -74,7 +74,6 @@ class _Reading:
     """The same log, where it is to be followed."""
     worst: TopicPartition | None = None
     """The first partition that was led uncleanly, or lost its leader."""
-    seen: set[str] = field(default_factory=set)
 
     def notice(self, entry: Entry) -> None:
         for one in (entry,) if isinstance(entry, PartitionEntry) else getattr(entry, "entries", ()):
@@ -102,7 +101,7 @@ def tell(session: Session, wanted: Wanted) -> None:
             )
         reading = _Reading(log, history, _live(log) if wanted.follow else None)
         if wanted.draw:
-            _draw(session, reading)
+            _draw(session, wanted, reading)
         elif wanted.summary:
             _summarize(session, wanted, reading)
         else:
@@ -172,21 +171,25 @@ def _list(session: Session, wanted: Wanted, reading: _Reading) -> None:
             for entry in entries:
                 reading.notice(entry)
             listing.add(entries)
-        _check_names(wanted, reading.history)
+        missing = _missing(wanted, reading.history)
         rows = _summary_rows(reading.history) if wanted.named else []
         following = _next(wanted, reading, rows)
         told = None if following is None else output.next_command(following)
         listing.finish({"partitions": summary_objects(rows), **_tail(reading, told)})
-    if output.format.is_document:
-        return
-    if output.format.for_people:
-        for row in rows:
-            words = quorum_words(row)
-            if words is not None:
-                output.note(words)
+    if not output.format.is_document:
+        _note_quorums(output, rows)
         if not listing.rows:
             output.note("nothing of this is in the log")
-    _note(session, reading, following)
+        _note(session, reading, following)
+    _end_with(missing)
+
+
+def _note_quorums(output: Output, rows: Iterable[SummaryRow]) -> None:
+    """Who holds what was committed, for people."""
+    for row in rows if output.format.for_people else ():
+        words = quorum_words(row)
+        if words is not None:
+            output.note(words)
 
 
 def _width(output: Output) -> int | None:
@@ -200,7 +203,7 @@ def _summarize(session: Session, wanted: Wanted, reading: _Reading) -> None:
         for entries in _entries(session, reading, groups=False):
             for entry in entries:
                 reading.notice(entry)
-        _check_names(wanted, reading.history)
+        missing = _missing(wanted, reading.history)
         rows = _summary_rows(reading.history)
         shown = [row for row in rows if wanted.named or row.summary.eventful]
         if wanted.unclean:
@@ -208,14 +211,14 @@ def _summarize(session: Session, wanted: Wanted, reading: _Reading) -> None:
         listing.add(shown)
         following = _next(wanted, reading, rows)
         listing.finish(_tail(reading, None if following is None else output.next_command(following)))
-    if output.format.is_document:
-        return
-    if not shown:
-        output.note("no partition was in trouble, and no election was unclean")
-    _note(session, reading, following)
+    if not output.format.is_document:
+        if not shown:
+            output.note("no partition was in trouble, and no election was unclean")
+        _note(session, reading, following)
+    _end_with(missing)
 
 
-def _draw(session: Session, reading: _Reading) -> None:
+def _draw(session: Session, wanted: Wanted, reading: _Reading) -> None:
     output, drawing = session.output, None
     for entries in _entries(session, reading, groups=False):
         drawing = drawing or Drawing(reading.history.active_at_start)
@@ -225,7 +228,9 @@ def _draw(session: Session, reading: _Reading) -> None:
     if drawing is not None and as_of is not None:
         for text in drawing.texts(width=output.width, end_ms=as_of.timestamp_ms):
             output.line(text)
+    missing = _missing(wanted, reading.history)
     _note(session, reading, None)
+    _end_with(missing)
 
 
 def _summary_rows(history: History) -> list[SummaryRow]:
@@ -270,10 +275,24 @@ def _next(wanted: Wanted, reading: _Reading, rows: Iterable[SummaryRow]) -> list
     return None if reading.worst is None else ["history", str(reading.worst)]
 
 
-def _check_names(wanted: Wanted, history: History) -> None:
+def _missing(wanted: Wanted, history: History) -> list[str]:
+    """The topics that were named and are not in the log.
+
+    Raises:
+        UsageError: there is nothing else.
+    """
     missing = [topic for topic in wanted.selection.topics if not history.knows(topic)]
-    if missing and len(missing) == len(wanted.selection.targets):
+    if missing and len({target.topic for target in wanted.selection.targets}) == len(missing):
         raise UsageError(
             f"not in this metadata log: {', '.join(missing)}",
             next_step="check the spelling; `kelr describe --metadata-log PATH` lists every topic",
+        )
+    return missing
+
+
+def _end_with(missing: list[str]) -> None:
+    """Raises PartlyDoneError where named topics are missing."""
+    if missing:
+        raise PartlyDoneError(
+            f"not in this metadata log: {', '.join(missing)}", next_step="what is shown is right as far as it goes"
         )

@@ -136,6 +136,13 @@ def test_what_makes_no_sense_is_refused(kelr: Kelr, log: str, arguments: list[st
     assert "next:" in ran.err
 
 
+def test_topics_that_are_not_there_are_said_beside_those_that_are(kelr: Kelr, log: str) -> None:
+    ran = kelr("history", "orders", "nowhere", "--metadata-log", log)
+    assert ran.code == 7
+    assert "created, leader 1" in ran.out
+    assert "not in this metadata log: nowhere" in ran.err
+
+
 def test_without_a_log_it_says_where_to_find_one(kelr: Kelr, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KELR_BOOTSTRAP_SERVER", raising=False)
     ran = kelr("history")

@@ -121,7 +121,7 @@ class History:
 
     def knows(self, topic: str) -> bool:
         """Whether a named topic was there at any time."""
-        return topic in self._topics
+        return topic in self._topics or topic in self.image.names
 
     # Beginnings.
 
