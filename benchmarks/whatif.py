@@ -29,7 +29,8 @@ from decisions import Outage as Gone
 from kelr.controller import ELR_4_3, controller_state, handle
 from kelr.controller import events as ev
 from kelr.engine.outages.reading import CaseReader
-from kelr.engine.outages.restarts import Keep, Restarts
+from kelr.engine.outages.restart_plan import Keep
+from kelr.engine.outages.restarts import Restarts
 from kelr.engine.outages.scenario import outage
 from kelr.engine.outages.tally import Tally
 from kelr.engine.outages.worst import MOST_SETS, AnyBrokers

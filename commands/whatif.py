@@ -146,7 +146,8 @@ def whatif(
       kelr whatif --restart 3 --check && ssh kafka-3 systemctl restart kafka
       kelr whatif --restart-order
     """
-    from kelr.commands.asking_whatif import answer, read_question  # noqa: PLC0415 - not for --help
+    from kelr.commands.asking_whatif import answer  # noqa: PLC0415 - not for --help
+    from kelr.commands.whatif_question import read_question  # noqa: PLC0415
 
     question = read_question(
         stop=stop or (),

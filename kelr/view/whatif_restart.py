@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from kelr.controller import ChosenRules
-from kelr.engine.outages.restarts import Action, Blocked, Keep, RestartPlan, RestartStep
+from kelr.engine.outages.restart_plan import Action, Blocked, Keep, RestartPlan, RestartStep
 from kelr.engine.outages.standing import Standing
 from kelr.engine.words import agree, brokers, joined
 from kelr.model import BrokerStatus, Cluster, TopicError

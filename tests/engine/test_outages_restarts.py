@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from kelr.controller import ELR_4_3, controller_state, handle
 from kelr.engine.outages.reading import CaseReader
-from kelr.engine.outages.restarts import Action, Keep, RestartPlan, Restarts, caught_up
+from kelr.engine.outages.restart_plan import Action, Keep, RestartPlan
+from kelr.engine.outages.restarts import Restarts, caught_up
 from kelr.engine.outages.standing import Standing
 from kelr.engine.what_if.assumptions import Assumption, Happening
 from kelr.engine.what_if.events import events_of
