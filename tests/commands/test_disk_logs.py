@@ -193,3 +193,12 @@ def test_a_snapshot_that_holds_a_disk_is_no_collection_of_it(kelr: Kelr) -> None
     ran = kelr("log-info", "orders:1", "--logs", "here.kelr", "-b", "kafka:9092")
     assert "not heard: connection refused" in ran.out.splitlines()[2]
     assert "here.kelr is a snapshot in which logs of broker 1 are from disks: beside a cluster they are not" in ran.err
+
+
+@pytest.mark.usefixtures("disk", "incident")
+@pytest.mark.parametrize(
+    "flags",
+    [("--snapshot", "s.kelr"), ("--metadata-log", "log"), ("--bootstrap-controller", "c:9093"), ("-b", "k:9092")],
+)
+def test_whatever_knows_the_cluster_is_asked_beside_the_disk(kelr: Kelr, flags: tuple[str, str]) -> None:
+    assert "LEARNT BY" in kelr("log-info", "orders:1", "--log-dir", "d1", *flags).out

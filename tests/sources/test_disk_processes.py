@@ -97,7 +97,8 @@ def test_no_worker_is_left_behind_where_the_reading_is_broken_off(disk: Disk, mo
 
     with pytest.raises(KeyboardInterrupt):
         read(disk, progress=broken_off)
-    assert [one.returncode for one in started] == [-9, -9]
+    assert len(started) == 2
+    assert all(one.returncode is not None for one in started)  # killed, or at its end by itself
 
 
 @pytest.mark.parametrize(

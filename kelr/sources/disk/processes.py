@@ -143,7 +143,7 @@ def _task(parts: Sequence[Sequence[Replica]], began_ms: int) -> Told:
             if id(around) not in places:
                 places[id(around)] = len(places), _place(around)
     told = [[_to_read(replica, places[id(replica.around)][0]) for replica in part] for part in parts]
-    return [place for _, place in places.values()], told, began_ms  # type: ignore[return-value]
+    return [place for _, place in places.values()], told, began_ms
 
 
 def _place(around: Circumstances) -> Told:
