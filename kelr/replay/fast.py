@@ -16,7 +16,7 @@ from kelr.replay.changes import At
 from kelr.replay.image import MetadataImage
 from kelr.replay.packed import IdleRun, PackedChanges, Told, address_of, key_of
 
-MOST_PENDING = 2_000_000
+MOST_PENDING = 1_000_000
 """So many changes are kept before they are folded into the image: eight bytes each."""
 
 
