@@ -15,10 +15,10 @@ handleBrokerShutdown, handleBrokerUnregistered, handleDirectoriesOffline), Batch
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kelr.model import PartitionState
+from kelr.model import PartitionState, TopicPartition
 from kelr.replay import records as rec
 from kelr.replay.changes import BrokerMoved, Change, ConfigMoved, PartitionMoved, Restarted
 from kelr.replay.history.elections import elected_as, reassignment_step
@@ -57,10 +57,15 @@ class _Batch:
 
 
 class Attribution:
-    """Takes the changes of one batch after the other, in the order of the log."""
+    """Takes the changes of one batch after the other, in the order of the log.
 
-    def __init__(self, image: MetadataImage) -> None:
+    Args:
+        wanted: of which partitions the causes are asked for; those of others may stay unknown.
+    """
+
+    def __init__(self, image: MetadataImage, wanted: Callable[[TopicPartition], bool] | None = None) -> None:
         self._image = image
+        self._wanted = wanted
         self._misfits = image.misfits
         self._run: list[PartitionMoved] = []
         """Changes since the last record of another kind, whose cause is open."""
@@ -184,7 +189,7 @@ class Attribution:
 
     def _alone(self, change: PartitionMoved) -> Cause:
         before, after = change.before, change.after
-        if before is None or after is None:
+        if before is None or after is None or (self._wanted is not None and not self._wanted(after.address)):
             return UNKNOWN
         return cause_alone(
             before,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 
 from kelr.model import PartitionState, RecoveryQuorum, TopicPartition
 from kelr.replay.changes import (
     At,
     BrokerMoved,
+    Change,
     ConfigMoved,
     ControllerMoved,
     FeatureMoved,
@@ -59,7 +60,7 @@ class History:
         self._quorums = QuorumTracker(self.image) if quorums else None
         self.active_at_start: frozenset[int] = frozenset()
         """The brokers that could lead when the window began."""
-        self._attribution = Attribution(self.image)
+        self._attribution = Attribution(self.image, interest.partitions if interest.named else None)
         self._interest, self._window = interest, window
         self._summaries = Summaries(lambda topic: effective_min_isr(self.image, topic), keep_all=keep_all)
         self._begun = False
@@ -97,7 +98,7 @@ class History:
         self._before_checkpoint(batch)
         changes = self.image.apply(batch)
         if self._quorums is not None:
-            self._quorums.take(batch, changes)
+            self._quorums.take(batch, self._changes_of_interest(changes))
         for told in self._attribution.take(batch, changes):
             yield from self._entries(told, of_checkpoint=batch.of_checkpoint)
         if batch.records and not batch.of_checkpoint:
@@ -158,6 +159,13 @@ class History:
 
     def _of_interest(self, states: Iterable[PartitionState]) -> Iterator[PartitionState]:
         return (state for state in states if self._interest.partitions(state.address))
+
+    def _changes_of_interest(self, changes: Sequence[Change]) -> Iterable[Change]:
+        """All but those of partitions that nobody asks about."""
+        if not self._interest.named:
+            return changes
+        wanted = self._interest.partitions
+        return [one for one in changes if not isinstance(one, PartitionMoved) or wanted(_address(one))]
 
     # Entries.
 
@@ -245,6 +253,12 @@ class History:
         else:
             states = () if topic_id is None else self.image.topics[topic_id].partitions.values()
         self._summaries.min_isr_changed(self._of_interest(states), change.at.timestamp_ms)
+
+
+def _address(change: PartitionMoved) -> TopicPartition:
+    state = change.after or change.before
+    assert state is not None  # one of the two is there
+    return state.address
 
 
 def _visible(before: PartitionState | None, after: PartitionState | None) -> bool:
