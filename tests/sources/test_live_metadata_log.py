@@ -336,7 +336,7 @@ def _set(name: str, **fields: Any) -> Any:
 def test_an_answer_that_makes_no_sense_is_no_history(altered: Any, words: str) -> None:
     with reader(FakeQuorum(story(), altered=altered)) as log, pytest.raises(ConnectError, match=words) as raised:
         list(log.batches())
-    assert "snapshot" in words or raised.value.next_step or "cannot be" in words
+    assert raised.value.next_step
 
 
 @pytest.mark.parametrize(

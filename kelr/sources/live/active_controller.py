@@ -150,7 +150,10 @@ class ActiveController:
         if error != NONE:
             return _Unanswered(answer.error_code)
         if len(partitions) != 1:
-            raise ConnectError(f"the answer about the metadata log has {len(partitions)} partitions, and not one")
+            raise ConnectError(
+                f"the answer about the metadata log has {len(partitions)} partitions, and not one",
+                next_step="check that this is a Kafka controller's port, and what is between it and kelr",
+            )
         if error_name(partitions[0].error_code) in _NOT_A_CONTROLLER:
             raise _is_a_broker(self._settings)
         return partitions[0]

@@ -206,7 +206,9 @@ class Reading:
 
         answer = self._controller.ask(question, patience_s=patience_s, wait_s=wait_s)
         if answer.error != "NONE":
-            raise ConnectError(f"the controller answered {answer.error} to a Fetch of the metadata log")
+            raise ConnectError(
+                f"the controller answered {answer.error} to a Fetch of the metadata log", next_step=FILES_INSTEAD
+            )
         return answer.partition
 
     def _silent(self, end: int | None) -> ConnectError:
@@ -225,5 +227,7 @@ class Reading:
 
 def _snapshot_id(told: Message) -> SnapshotId:
     if told.end_offset < 0 or told.epoch < 0:
-        raise ConnectError(f"the controller names a snapshot {told.end_offset}-{told.epoch}, which cannot be")
+        raise ConnectError(
+            f"the controller names a snapshot {told.end_offset}-{told.epoch}, which cannot be", next_step=FILES_INSTEAD
+        )
     return SnapshotId(told.end_offset, told.epoch)
