@@ -88,6 +88,7 @@ demo: $(DEMO_READY)  ## Show a real incident on a Kafka cluster that kelr starts
 
 bench: $(READY)  ## Measure; needs a few minutes and a quiet machine
 	$(UNSET) $(BIN)/python benchmarks/snapshots.py
+	$(UNSET) $(BIN)/python benchmarks/metadata_log.py
 	$(UNSET) $(BIN)/python benchmarks/decisions.py
 	$(UNSET) $(BIN)/python benchmarks/whatif.py
 	$(UNSET) $(BIN)/python benchmarks/run.py
