@@ -35,7 +35,8 @@ def test_what_brokers_take_with_them_comes_true(healthy_43: Lab, capsys: pytest.
     assert {(item["topic"], item["partition"]): item["ends"][0]["leader"] for item in items} == {
         (at.topic, at.partition): leader for at, (leader, *_) in expected.items() if at not in _UNTOUCHED
     }
-    for blows in HISTORIES:
+    for blows in HISTORIES[:-1]:
         truth.one_after_the_other(blows)
         truth.back(blows)
-    assert truth.came_true == len(HISTORIES) * 4 * PARTITIONS
+    truth.one_after_the_other(HISTORIES[-1])
+    assert truth.came_true == (4 * len(HISTORIES) - 2) * PARTITIONS
