@@ -162,7 +162,6 @@ class BrokerEvent(StrEnum):
     SHUTDOWN_BEGUN = "shutdown-begun"
     UNREGISTERED = "unregistered"
     DIRECTORIES_CHANGED = "directories-changed"
-    AS_FOUND = "as-found"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,8 @@ from operator import attrgetter
 from kelr.model import PartitionState, RecoveryQuorum, TopicPartition
 from kelr.replay.changes import (
     At,
-    BrokerMoved,
     Change,
     ConfigMoved,
-    ControllerMoved,
-    FeatureMoved,
     PartitionMoved,
     Restarted,
 )
@@ -20,7 +17,6 @@ from kelr.replay.history.attribution import Attribution, Told
 from kelr.replay.history.elections import elected_as, reassignment_step
 from kelr.replay.history.entries import (
     BrokerEntry,
-    BrokerEvent,
     Cause,
     CauseKind,
     Certainty,
@@ -32,9 +28,9 @@ from kelr.replay.history.entries import (
     PartitionEntry,
 )
 from kelr.replay.history.interest import Interest
-from kelr.replay.history.min_isr import MATTERS, MIN_ISR, effective_min_isr
+from kelr.replay.history.min_isr import MIN_ISR, effective_min_isr
+from kelr.replay.history.others import other_entry
 from kelr.replay.history.reorders import Reorders
-from kelr.replay.history.restarts import is_registration
 from kelr.replay.history.spans import PartitionSummary, Summaries
 from kelr.replay.history.window import Window
 from kelr.replay.image import BROKER, TOPIC, MetadataImage
@@ -180,7 +176,7 @@ class History:
         if isinstance(change, ConfigMoved):
             self._config(change)
         if not of_checkpoint or isinstance(change, Restarted):
-            entry = _other_entry(told)
+            entry = other_entry(told)
             if entry is not None and self._window.holds(entry.at) and self._wanted(entry):
                 yield entry
 
@@ -280,44 +276,3 @@ _compared = attrgetter(
     "recovering",
     "topic_id",
 )
-
-
-def _other_entry(told: Told) -> BrokerEntry | ClusterEntry | None:
-    change = told.change
-    if isinstance(change, BrokerMoved):
-        event = _broker_event(change)
-        return (
-            None
-            if event is None
-            else BrokerEntry(change.at, change.broker, event, change.before, change.after, told.restart)
-        )
-    if isinstance(change, ControllerMoved):
-        return ClusterEntry(change.at, ClusterEvent.CONTROLLER, after=str(change.controller))
-    if isinstance(change, FeatureMoved):
-        return ClusterEntry(
-            change.at, ClusterEvent.FEATURE, change.name, before=str(change.before), after=str(change.after)
-        )
-    if isinstance(change, ConfigMoved):
-        return _config_entry(change)
-    return ClusterEntry(change.at, ClusterEvent.CHECKPOINT) if isinstance(change, Restarted) else None
-
-
-def _config_entry(change: ConfigMoved) -> ClusterEntry | None:
-    of_all = change.resource_type == BROKER and not change.resource
-    if change.key not in MATTERS or not (of_all or change.resource_type == TOPIC):
-        return None
-    topic = None if of_all else change.resource
-    return ClusterEntry(change.at, ClusterEvent.CONFIG, change.key, topic, change.before, change.after)
-
-
-def _broker_event(change: BrokerMoved) -> BrokerEvent | None:
-    before, after = change.before, change.after
-    if after is None:
-        return BrokerEvent.UNREGISTERED
-    if is_registration(change) or before is None:
-        return BrokerEvent.REGISTERED
-    if before.fenced is not after.fenced:
-        return BrokerEvent.FENCED if after.fenced else BrokerEvent.UNFENCED
-    if after.in_controlled_shutdown and not before.in_controlled_shutdown:
-        return BrokerEvent.SHUTDOWN_BEGUN
-    return BrokerEvent.DIRECTORIES_CHANGED if set(before.directories) != set(after.directories) else None

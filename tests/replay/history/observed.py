@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from kelr.controller import Election, events
 from kelr.controller.change import Change
@@ -36,8 +37,8 @@ class Observed:
         written = watchers.index(world.metadata.happened)
         watchers[written] = self._watching(world.metadata.happened)
 
-    def _watching(self, happened: Callable[[object, Stepped], None]) -> Callable[[object, Stepped], None]:
-        def watch(event: object, done: Stepped) -> None:
+    def _watching(self, happened: Callable[[Any, Stepped], None]) -> Callable[[Any, Stepped], None]:
+        def watch(event: Any, done: Stepped) -> None:
             before = self.world.metadata._end
             happened(event, done)
             truth = Truth(event, {one.after.address: _by(one) for one in done.changes})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -137,7 +138,7 @@ def test_an_election_long_after_a_reorder_is_no_designation() -> None:
     [({"isr": (1, 2)}, False), ({"isr": (1, 2, 3, 4)}, True)],
     ids=["shrinks", "grows"],
 )
-def test_a_leader_reports_its_isr(told: dict[str, tuple[int, ...]], into: bool) -> None:
+def test_a_leader_reports_its_isr(told: dict[str, Any], into: bool) -> None:
     log = Log()
     log.topic(1, 2, 3, 4, isr=(1, 2, 3))
     log.write(changed(**told))
@@ -202,7 +203,7 @@ def test_only_a_preferred_election_takes_the_lead_from_a_member_that_stays() -> 
     ],
     ids=["begun", "completed", "cancelled", "at once", "reordered"],
 )
-def test_steps_of_a_reassignment(records: list[dict[str, object]], step: ReassignmentStep, kind: str) -> None:
+def test_steps_of_a_reassignment(records: list[dict[str, Any]], step: ReassignmentStep, kind: str) -> None:
     log = Log()
     log.topic(1, 2, 3)
     for told in records:
@@ -341,7 +342,11 @@ def test_a_fencing_of_more_records_than_a_batch_holds_is_told_for_all() -> None:
 def test_a_checkpoint_in_the_middle_leaves_open_what_happened_before_it() -> None:
     log = Log()
     log.topic(1, 2, 3)
-    begins = [rec.SnapshotBegins(log.now_ms), rec.FeatureLevel("metadata.version", 30), rec.TopicMade("orders", ID)]
+    begins: list[rec.MetadataRecord] = [
+        rec.SnapshotBegins(log.now_ms),
+        rec.FeatureLevel("metadata.version", 30),
+        rec.TopicMade("orders", ID),
+    ]
     whole = replace(made(0, (1, 2, 3), leader=2, isr=(2, 3)), leader_epoch=4)
     log.batches.append(
         rec.RecordBatch(0, 1, log.now_ms, (*begins, whole), of_checkpoint=True, checkpoint_end=log.end + 90)
