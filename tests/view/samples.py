@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from kelr.commands.rescue_show import show_file
+from kelr.engine import KnownLogs
 from kelr.engine.planning.verification import findings
 from kelr.errors import PartlyDoneError
-from kelr.model import Passed
+from kelr.model import EpochEnd, NotHeard, Passed, ReplicaLog, TopicPartition, Unheard
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets
 from kelr.recovery.audit import AuditRecord, AuditWhat
 from kelr.sources.records.records import Record
@@ -22,6 +23,7 @@ from kelr.sources.records.stream import Unread, UnreadKind
 from kelr.view.audit import audit_view
 from kelr.view.collection import Collected, show_collection
 from kelr.view.columns import RowT, View
+from kelr.view.disk_logs import DiskRow, ShownDirectory, ShownDisk, UnusedReplica, disk_logs_view, disks_document
 from kelr.view.hold import Loses, Price, hold_view, price_head, price_lines
 from kelr.view.output import Output
 from kelr.view.recovery_status import OpenJournal, Put, Standing, Status, show_put_right, show_status
@@ -281,6 +283,36 @@ rescue_replay = listed(
     replay_view(done=True), REPLAYED, {**FILE_HEAD, "dry_run": False, "warnings": ["keys are é"]}, {"next": None}
 )
 
+DISK = ShownDisk(
+    broker=1,
+    cluster_id=None,
+    read_at_ms=5,
+    running=None,
+    clean_shutdown=None,
+    broker_epoch=None,
+    logs=1,
+    unreadable=1,
+    directories=(
+        ShownDirectory("/d/1", "id", True, None, False, False, None),
+        ShownDirectory("/d/\u00e9", None, None, None, None, True, "Permission denied"),
+    ),
+    unused=(UnusedReplica(TopicPartition("orders", 3), "stray", "/d/1/orders-3.x-stray"),),
+    warnings=("/d/\u00e9 could not be read",),
+)
+WHOLE = ReplicaLog(1, 10, 2, high_watermark=9, log_start=0, lineage=(EpochEnd(0, 4), EpochEnd(2, 10)))
+DISK_ROWS = (
+    DiskRow(TopicPartition("orders", 0), "id", WHOLE, "/d/1/orders-0", 7, ("cut off",), KnownLogs({1: WHOLE})),
+    DiskRow(
+        TopicPartition("orders", 1), None, NotHeard(1, Unheard.STORAGE_ERROR, "input/output error"), "/d/1/orders-1"
+    ),
+)
+disk_logs = listed(
+    disk_logs_view(several=True, lineage=True),
+    DISK_ROWS,
+    {"source": "log directory", "disks": disks_document([DISK])},
+    {"notes": ["no replica of x is there"], "next": None},
+)
+
 SAMPLES: Mapping[str, Printed] = {
     "verification": verification,
     "recovery-status": recovery_status,
@@ -288,6 +320,7 @@ SAMPLES: Mapping[str, Printed] = {
     "hold": hold,
     "audit-log": audit_log,
     "collection": collection,
+    "disk-logs": disk_logs,
     "rescue": shown(records=False),
     "rescue-records": shown(records=True),
     "rescue-dump": rescue_dump,
