@@ -7,7 +7,7 @@ only a cluster that cannot be reached at all raises.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
@@ -38,6 +38,13 @@ class Page:
     """Replica count of partition 0 for the topics whose partition 0 this answer held, selected or not."""
     left_out: int = 0
     """Selected partitions that are not here, because they are unwanted."""
+
+
+def replicas_still_needed(first_replicas: Mapping[str, int], topics: Container[str]) -> dict[str, int]:
+    """Of the replica counts that pages have told so far, those of a page's topics, and of the last topic that any page
+    told of: it may go on in the next one, although nothing of it was kept so far."""
+    last = max(first_replicas, default=None)
+    return {topic: count for topic, count in first_replicas.items() if topic in topics or topic == last}
 
 
 Progress = Callable[[int, int], None]

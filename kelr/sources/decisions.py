@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from kelr.controller import RuleSet
@@ -19,7 +19,7 @@ from kelr.model import (
     TopicPartition,
 )
 from kelr.model.rows import topics_of
-from kelr.sources.base import LeavesOut, Page, Progress, Source, quorums_of
+from kelr.sources.base import LeavesOut, Page, Progress, Source, quorums_of, replicas_still_needed
 from kelr.sources.unwanted import Look, Unwanted
 
 MAX_READINGS = 3
@@ -58,7 +58,8 @@ def decide_partitions(
         KelrError: the cluster cannot be reached at all; everything less is a value in the snapshot.
     """
     wanted = is_unsafe if only_unsafe else _every
-    for page in _maybe_unsafe(source, selection) if only_unsafe else source.pages(selection):
+    pages = _maybe_unsafe(source, selection) if only_unsafe else source.pages(selection)
+    for page in _with_first_replicas(pages):
         snapshot = with_logs(source, page_snapshot(source, page, clock_ms), wanted, progress)
         decisions = tuple(decide(snapshot, state, rules) for state in snapshot.partitions if wanted(snapshot, state))
         yield DecidedPage(snapshot, decisions)
@@ -70,6 +71,15 @@ def _maybe_unsafe(source: Source, selection: Selection) -> Iterator[Page]:
         return source.pages(selection)
     led = Look(leader_in=source.cluster().live)
     return source.pages_without(Unwanted((led,), as_many_as_first=True), selection)
+
+
+def _with_first_replicas(pages: Iterable[Page]) -> Iterator[Page]:
+    """The pages, each of which also knows partition 0 of a topic that began in an earlier one: the effective min ISR
+    hangs on it (rule 17)."""
+    known: Mapping[str, int] = {}
+    for page in pages:
+        known = replicas_still_needed({**known, **page.first_partition_replicas}, topics_of(page.partitions))
+        yield replace(page, first_partition_replicas=known)
 
 
 Wanted = Callable[[Snapshot, PartitionState], bool]

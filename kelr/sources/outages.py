@@ -9,7 +9,7 @@ from kelr.controller import RuleSet
 from kelr.engine.outages.reading import CaseReader, PageOfCases
 from kelr.model import Selection, TopicConfig, TopicError
 from kelr.model.rows import topics_of
-from kelr.sources.base import Source
+from kelr.sources.base import Source, replicas_still_needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,5 @@ def read_cases(source: Source, selection: Selection, rules: RuleSet) -> Iterator
         asked = [topic for topic in topics if topic not in configs]
         fresh = source.topic_configs(asked) if asked else {}
         configs = {topic: fresh[topic] if topic in fresh else configs.get(topic, TopicConfig()) for topic in topics}
-        known = {**first_replicas, **page.first_partition_replicas}
-        # A topic may go on in the next page: the last one that any page told of.
-        last = max(known, default=None)
-        first_replicas = {topic: count for topic, count in known.items() if topic in topics or topic == last}
+        first_replicas = replicas_still_needed({**first_replicas, **page.first_partition_replicas}, topics)
         yield CasePage(reader.page(page.partitions, configs, first_replicas), len(page.partitions), page.topic_errors)

@@ -11,7 +11,7 @@ from kelr.errors import KelrError
 from kelr.model import Cluster, PartitionState, Selection, Situation, TopicConfig, TopicError, TopicPartition
 from kelr.model.described import Described
 from kelr.model.rows import Kind, Rows, Run, described_rows, states, topics_of
-from kelr.sources.base import LeavesOut, Page, Source
+from kelr.sources.base import LeavesOut, Page, Source, replicas_still_needed
 from kelr.sources.unwanted import Look, Unwanted
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
@@ -146,7 +146,7 @@ def _prepared(pages: Iterable[Page], judges: _Judges, *, limited: bool, shows_co
         if not limited and not judges.filters.needs_configs:
             page, undecided = _before_configs(whole, judges)
         topics = topics_of(page.partitions)
-        first_replicas = _still_needed({**first_replicas, **page.first_partition_replicas}, topics)
+        first_replicas = replicas_still_needed({**first_replicas, **page.first_partition_replicas}, topics)
         wants_all = shows_configs or judges.filters.at_min_isr  # at min ISR are those with a full ISR, too
         asked = topics if wants_all else _where_configs_decide(page.partitions, first_replicas)
         yield _Prepared(page, undecided, topics, asked, first_replicas)
@@ -170,13 +170,6 @@ def _batches(prepared: Iterable[_Prepared], *, most: int) -> Iterator[list[_Prep
         raise
     if waiting:
         yield waiting
-
-
-def _still_needed(first_replicas: Mapping[str, int], topics: Mapping[str, None]) -> dict[str, int]:
-    """The replica counts of a page's topics, and of the last topic that any page told of: it may go on in the next one,
-    although nothing of it was kept so far."""
-    last = max(first_replicas, default=None)
-    return {topic: count for topic, count in first_replicas.items() if topic in topics or topic == last}
 
 
 def _pages(
