@@ -2,8 +2,8 @@
 
 Python has no fast one of its own, and kafka-python's takes 0.1 s a MiB. The package `google-crc32c` uses the processor
 (10 GB/s, and 0.1 us for a short batch). Where it has no wheel, `cramjam` serves: Snappy's framing format stores a
-CRC-32C of each 64 KiB block of what it compresses, so kelr lets it frame the bytes, takes the blocks' checksums from the
-frame, and joins them (5 GB/s, and 5 us for a short batch).
+CRC-32C of each 64 KiB block of what it compresses, so kelr lets it frame the bytes, takes the blocks' checksums from
+the frame, and joins them (5 GB/s, and 5 us for a short batch).
 
 Source: RFC 3720 section 12.1 (polynomial 0x1EDC6F41, reflected), Snappy's framing_format.txt sections 3 and 4, and
 zlib's crc32_combine for joining.
