@@ -13,7 +13,7 @@ from kelr.engine.outages.reading import Seen
 from kelr.engine.outages.restart_plan import Action, Keep, RestartPlan
 from kelr.engine.outages.restarts import Restarts
 from kelr.engine.outages.scenario import Outage, outage
-from kelr.engine.outages.standing import Standing
+from kelr.engine.outages.standing import UNCERTAIN, Standing
 from kelr.engine.outages.tally import Tally
 from kelr.engine.outages.told import PartitionFate, partition_fate
 from kelr.engine.outages.worst import MOST_SETS, AnyBrokers, SetCounts
@@ -79,7 +79,8 @@ def _outage(session: Session, selection: Selection, question: Question, cluster:
     except BaseException as error:
         report.failed(error)
         raise
-    found.safe = not any(tally.new[flag] for flag in Standing if flag & question.keep.forbids) and not tally.doubts
+    forbidden = [flag for flag in Standing if flag & question.keep.forbids]
+    found.safe = not any(tally.new[flag] for flag in forbidden) and not tally.doubts and tally.partitions > 0
     report.finish(found.errors, _after_outage(question, selection, happens, worst_of.fate))
     return found
 
@@ -182,7 +183,7 @@ def _any(session: Session, selection: Selection, question: Question, cluster: Cl
             counting.add(seen, count)
     shown = question.shown(for_people=session.output.format.for_people)
     report = _counted(session, counting, question, shown)
-    found.safe = not report.harmful
+    found.safe = not report.harmful and not report.uncertain and report.partitions > 0
     show_any(
         session.output,
         report,
@@ -196,12 +197,16 @@ def _any(session: Session, selection: Selection, question: Question, cluster: Cl
 
 
 def _counted(session: Session, counting: AnyBrokers, question: Question, shown: int | None) -> AnyReport:
-    harmful, everything = 0, list[tuple[tuple[int, ...], SetCounts]]()
+    harmful, uncertain, everything = 0, 0, list[tuple[tuple[int, ...], SetCounts]]()
     heap: list[tuple[tuple[int, ...], tuple[int, ...], SetCounts]] = []
     forbidden = [flag for flag in Standing if flag & question.keep.forbids]
+    certain = [flag for flag in forbidden if not flag & UNCERTAIN]
     with session.progress("sets of brokers looked at") as progress:
         for counts in counting.counts(progress):
-            harmful += any(counts.new[flag] for flag in forbidden)
+            if any(counts.new[flag] for flag in certain):
+                harmful += 1
+            elif any(counts.new[flag] for flag in forbidden):
+                uncertain += 1
             if shown is None:
                 everything.append((counts.severity, counts))
                 continue
@@ -214,7 +219,9 @@ def _counted(session: Session, counting: AnyBrokers, question: Question, shown: 
         clean=question.clean,
         partitions=counting.partitions,
         sets=counting.sets,
+        keep=question.keep,
         harmful=harmful,
+        uncertain=uncertain,
         worst=[counts for _, counts in worst],
         now=counting.now(),
     )

@@ -21,6 +21,7 @@ from kelr.view.styled import Style, Text, plain, styled
 from kelr.view.whatif_words import (
     HEAD,
     NOTES,
+    NOTHING_READ,
     SHAPES,
     Shape,
     counts_of,
@@ -235,6 +236,8 @@ class OutageReport:
         """Show what people see, and end a document."""
         tally, output = self._tally, self._output
         notes = notes_of(self._rules, tally.doubts, tally.depends)
+        if not tally.partitions:
+            notes.append(NOTHING_READ)
         affected = tally.new[Standing.CHANGED] or max(tally.new.values(), default=0)
         if self._listing is None:
             self._show(affected)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kelr.controller import ChosenRules
+from kelr.engine.outages.restart_plan import Keep
 from kelr.engine.outages.standing import Standing
 from kelr.engine.outages.worst import SetCounts
 from kelr.engine.words import agree, plural
@@ -15,7 +16,7 @@ from kelr.view.describe import ERRORS_TAIL, error_items, note_errors
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.styled import Style, Text, plain, styled
-from kelr.view.whatif_words import HEAD, NOTES, SHAPES, Shape, counts_of, head_of, notes_of
+from kelr.view.whatif_words import HEAD, NOTES, NOTHING_READ, SHAPES, Shape, counts_of, head_of, notes_of
 
 KIND = "kelr/whatif-any"
 _SHOWN = (
@@ -116,8 +117,12 @@ class AnyReport:
     clean: bool
     partitions: int
     sets: int
+    keep: Keep
+    """What every partition has to keep."""
     harmful: int
-    """How many sets leave a partition without leader, under min ISR, or with a loss that may be."""
+    """How many sets take that from a partition, or may cost it records."""
+    uncertain: int
+    """How many others may do so: of some partition it is not known."""
     worst: Sequence[SetCounts]
     """The worst first."""
     now: Mapping[Standing, int]
@@ -137,10 +142,19 @@ def show_any(
     depends = max((row.depends for row in report.worst), default=0)
     notes = notes_of(rules, {}, 0)
     if depends:
-        notes.append(f"for up to {depends:,} partitions the order makes a difference; the worst is counted")
+        notes.append(f"for up to {plural(depends, 'partition')} the order makes a difference; the worst is counted")
     doubtful = max((row.new[Standing.DOUBTFUL] for row in report.worst), default=0)
     if doubtful:
-        notes.append(f"up to {doubtful:,} partitions cannot be told for certain: ask for the brokers alone to see why")
+        notes.append(
+            f"up to {plural(doubtful, 'partition')} cannot be told for certain: ask for the brokers alone to see why"
+        )
+    unread = max((row.new[Standing.MIN_ISR_UNKNOWN] for row in report.worst), default=0)
+    if unread:
+        notes.append(
+            f"up to {plural(unread, 'partition')} may fall under min ISR: min.insync.replicas could not be read"
+        )
+    if not report.partitions:
+        notes.append(NOTHING_READ)
     left = report.sets - len(report.worst)
     if left > 0:
         notes.append(f"{left:,} more sets, none worse than the last one here; --all lists them")
@@ -173,18 +187,32 @@ def show_any(
         output.next(next_command)
 
 
-_HARM = "a partition without leader or under min ISR, or may lose records"
+_HARM = {
+    Keep.MIN_ISR: "a partition without leader or under min ISR, or may lose records",
+    Keep.LEADER: "a partition without leader, or may lose records",
+}
+_NO_HARM = {
+    Keep.MIN_ISR: "no partition loses its leader or falls under min ISR",
+    Keep.LEADER: "no partition loses its leader",
+}
 
 
 def _headline(report: AnyReport, rules: ChosenRules) -> Text:
     how = "stop cleanly" if report.clean else "are killed"
     one = "stops cleanly" if report.clean else "is killed"
     who = f"If any one broker {one}" if report.size == 1 else f"If any {report.size} brokers {how} at once"
-    count = plural(report.sets, "set") if report.size > 1 else plural(report.sets, "broker")
-    verdict = (
-        styled(f"{report.harmful:,} of {count} {agree(report.harmful, 'leaves', 'leave')} {_HARM}", Style.BAD)
-        if report.harmful
-        else styled(f"no partition loses its leader or falls under min ISR ({count})", Style.GOOD)
-    )
     about = f" ({report.partitions:,} partitions, rules {rules.rules.name})"
-    return [*styled(f"{who}: ", Style.HEADING), *verdict, *plain(about)]
+    return [*styled(f"{who}: ", Style.HEADING), *_verdict(report), *plain(about)]
+
+
+def _verdict(report: AnyReport) -> Text:
+    count = plural(report.sets, "set") if report.size > 1 else plural(report.sets, "broker")
+    if report.harmful:
+        leave = f"{report.harmful:,} of {count} {agree(report.harmful, 'leaves', 'leave')} {_HARM[report.keep]}"
+        more = f"; of {report.uncertain:,} more it cannot be told for certain" if report.uncertain else ""
+        return styled(leave + more, Style.BAD)
+    if report.uncertain:
+        return styled(f"with {report.uncertain:,} of {count} some partitions cannot be told for certain", Style.NOTICE)
+    if not report.partitions:
+        return styled("no partition was looked at", Style.NOTICE)
+    return styled(f"{_NO_HARM[report.keep]} ({count})", Style.GOOD)

@@ -15,7 +15,7 @@ from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.plan_words import named
 from kelr.view.styled import Style, Text, plain, styled
-from kelr.view.whatif_words import HEAD, NOTES, SHAPES, head_of, names_of, notes_of
+from kelr.view.whatif_words import HEAD, NOTES, NOTHING_READ, SHAPES, head_of, names_of, notes_of
 
 KIND = "kelr/whatif-restart"
 WAIT = "Each step waits until the broker before is in sync again: kelr describe --under-replicated shows nobody."
@@ -101,7 +101,7 @@ def show_restarts(
     Args:
         limit: so many reasons are shown to people.
     """
-    every = [*notes_of(rules, {}, 0), *notes]
+    every = [*notes_of(rules, {}, 0), *([] if plan.partitions else [NOTHING_READ]), *notes]
     if output.format.for_people:
         for line in _lines(plan, cluster, rules, Layout(output.width), limit):
             output.line(line)
@@ -150,6 +150,8 @@ def _headline(plan: RestartPlan, rules: ChosenRules) -> Text:
     unsafe = sum(not step.safe for step in plan.steps)
     kept = "a leader and min ISR" if plan.keep is Keep.MIN_ISR else "a leader"
     about = plain(f" (rules {rules.rules.name})")
+    if not plan.partitions:
+        return [*styled("Not known to be safe: ", Style.NOTICE), *plain("no partition was found"), *about]
     if not unsafe:
         steps = "every restart" if len(plan.steps) > 1 else "the step"
         return [

@@ -157,6 +157,44 @@ def test_what_makes_no_sense_is_refused(kelr: Kelr, arguments: tuple[str, ...], 
     assert words in ran.err
 
 
+def test_what_cannot_be_told_is_not_counted_as_harm(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    lone = PartitionState("orders", 0, 1, 5, (1, 2), (1,), (), (), ())
+    cluster(replace(HEALTHY, partitions=(lone,), configs={"orders": TopicConfig(error="NOT_KNOWN")}))
+    ran = kelr("whatif", "--clean", "--any", "1", "orders")
+    assert "1 of 4 brokers leaves a partition without leader" in ran.out  # broker 1 alone was in sync
+    both = replace(lone, isr=(1, 2))
+    unread = {"orders": TopicConfig(error="NOT_KNOWN")}
+    cluster(replace(HEALTHY, partitions=(both,), configs=unread, first_partition_replicas={"orders": 2}))
+    ran = kelr("whatif", "--check")
+    assert ran.code == 1
+    assert "If any one broker is killed: with 2 of 4 brokers some partitions cannot be told for certain" in ran.out
+    assert "up to 1 partition may fall under min ISR: min.insync.replicas could not be read" in ran.err
+
+
+def test_the_words_are_about_what_is_to_be_kept(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    pairs = tuple(
+        PartitionState("orders", n, one[0], 5, one[:2], one[:2], (), (), ()) for n, one in enumerate(_LAYOUTS)
+    )
+    cluster(replace(HEALTHY, partitions=pairs, first_partition_replicas={"orders": 2}))
+    assert "4 of 4 brokers leave a partition without leader or under min ISR" in kelr("whatif", "--any", "1").out
+    ran = kelr("whatif", "--any", "1", "--keep", "leader", "--check")
+    assert ran.code == 0
+    assert "If any one broker is killed: no partition loses its leader (4 brokers)" in ran.out
+
+
+@pytest.mark.parametrize("question", [(), ("--kill", "1"), ("--restart", "1"), ("--restart-order",), ("--any", "2")])
+def test_where_no_partition_is_found_nothing_is_called_safe(
+    question: tuple[str, ...], kelr: Kelr, cluster: Callable[[Snapshot], None]
+) -> None:
+    cluster(replace(HEALTHY, partitions=()))
+    ran = kelr("whatif", *question, "--check")
+    assert ran.code == 1
+    assert "Safe:" not in ran.out
+    assert "no partition was found: brokers leave topics that this principal may not describe out" in ran.err
+    notes = json.loads(kelr("whatif", *question, "-o", "json").out)["notes"]
+    assert any("nothing is known to be safe" in note for note in notes)
+
+
 def test_a_cluster_without_brokers_is_not_called_safe(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
     cluster(replace(HEALTHY, cluster=replace(HEALTHY.cluster, brokers=())))
     assert kelr("whatif", "--restart-order", "--check").code == 2

@@ -84,4 +84,5 @@ class RestartPlan:
 
     @property
     def safe(self) -> bool:
-        return all(step.safe for step in self.steps)
+        """Whether each step is; not where no partition was found: nothing is known then of any."""
+        return self.partitions > 0 and all(step.safe for step in self.steps)

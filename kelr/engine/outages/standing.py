@@ -46,6 +46,8 @@ NOW = (
     | Standing.LAST_REPLICA
 )
 """The flags that tell of one moment alone."""
+UNCERTAIN = Standing.MIN_ISR_UNKNOWN | Standing.DOUBTFUL
+"""The flags that tell of what is not known."""
 
 
 def standing_of(state: ControllerState, partition: PartitionState, clean: Collection[int]) -> Standing:
