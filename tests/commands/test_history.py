@@ -9,37 +9,18 @@ from typing import Any
 import pytest
 
 from kelr.commands.moments import read_moment
-from kelr.controller import Election, events
 from kelr.errors import UsageError
 from kelr.replay.history import Moment
 from kelr.view.schema import SCHEMAS
 from tests.commands.conftest import Kelr
-from tests.lab.simulated.stories import ORDERS, cluster
+from tests.told_log import write_told_log
 
 
 @pytest.fixture(name="log", scope="module")
 def _log(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """All brokers fail one after the other; 3 and 2 return; 2 is designated, 1 returns and is preferred."""
-    world = cluster("elr-4.3").world
-    running = world.running
-    for broker in (3, 2, 1):
-        running.kill(broker)
-        running.advance(running.now_ms + 1700)
-        running.expire(broker)
-        running.advance(running.now_ms + 2500)
-    for broker in (3, 2):
-        running.start(broker)
-        running.advance(running.now_ms + 3000)
-    running.ask(events.Reassigned(ORDERS, (2, 3, 1)))
-    running.ask(events.LeadersElected(Election.UNCLEAN, (ORDERS,)))
-    running.ask(events.Reassigned(ORDERS, (1, 2, 3)))
-    running.advance(running.now_ms + 5000)
-    running.start(1)
-    running.advance(running.now_ms + 5000)
-    running.ask(events.LeadersElected(Election.PREFERRED, (ORDERS,)))
     directory = tmp_path_factory.mktemp("node") / "__cluster_metadata-0"
     directory.mkdir()
-    (directory / f"{0:020}.log").write_bytes(world.metadata.read(0, 1 << 30))
+    write_told_log(directory)
     return str(directory)
 
 

@@ -29,6 +29,7 @@ from kelr.view.output import Output
 from kelr.view.plan import show_plan
 from kelr.view.schema import SCHEMAS
 from tests.incident import INCIDENT
+from tests.told_log import write_told_log
 from tests.view.plans import MIXED, RESULTS
 from tests.view.samples import SAMPLES
 from tests.view.test_schema import COMMANDS, violations
@@ -80,6 +81,7 @@ def written(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("kelr.commands.session.open_source", lambda _: MemorySource(INCIDENT))
     monkeypatch.setattr("kelr.commands.snapshot.now_ms", lambda: INCIDENT.taken_at_ms)
+    write_told_log(tmp_path)
 
     def write(name: str, format: OutputFormat) -> str:
         if name in COMMANDS:

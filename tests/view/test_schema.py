@@ -12,6 +12,7 @@ from kelr.commands.main import main
 from kelr.sources.memory import MemorySource
 from kelr.view.schema import SCHEMAS
 from tests.incident import INCIDENT
+from tests.told_log import LOG, write_told_log
 
 COMMANDS = {
     "describe": ["describe"],
@@ -25,6 +26,8 @@ COMMANDS = {
     "whatif": ["whatif", "--kill", "2,3"],
     "whatif-any": ["whatif", "--any", "2"],
     "whatif-restart": ["whatif", "--restart-order"],
+    "history": ["history", "orders:0", "--metadata-log", LOG],
+    "history-summary": ["history", "--summary", "--metadata-log", LOG],
     "scenarios": ["simulate", "--list"],
     "scenario-checks": ["simulate", "--check", "kip-966-motivation"],
 }
@@ -43,6 +46,7 @@ def test_documents_are_as_their_schema_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("kelr.commands.session.open_source", lambda _: MemorySource(INCIDENT))
+    write_told_log(tmp_path)
     assert main([*COMMANDS[name], "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["items"]
