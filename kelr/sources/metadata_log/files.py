@@ -10,8 +10,8 @@ from pathlib import Path
 from kelr.errors import BadInputError, UsageError
 from kelr.sources.disk.files import GarbledError, MetaProperties, read_meta_properties
 from kelr.sources.disk.names import META_PROPERTIES, METADATA_TOPIC, replica_name
-from kelr.sources.metadata_log.bundles import DIRECTORY, is_bundle, open_bundle
-from kelr.sources.metadata_log.pieces import Copy, FileBytes, Segment, first_offset, is_piece
+from kelr.sources.metadata_log.bundles import DIRECTORY, Bundle, is_bundle, open_bundle
+from kelr.sources.metadata_log.pieces import Copy, FileBytes, Segment, begins_with_batch, first_offset, is_piece
 
 _DEEPEST = 6
 """How many directories deep an unpacked bundle is searched."""
@@ -27,6 +27,8 @@ class Found:
 
     copies: list[Copy] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    left_out: bool = False
+    """Whether something of an archive, or a segment, is left out because it is damaged."""
 
 
 def find_copies(paths: Sequence[Path]) -> Found:
@@ -45,7 +47,10 @@ def find_copies(paths: Sequence[Path]) -> Found:
             if path.is_dir():
                 found.copies += _in_directory(path, found.warnings)
             elif is_bundle(path):
-                found.copies += _in_bundle(path, found.warnings)
+                bundle = _in_bundle(path)
+                found.copies += bundle.copies
+                found.warnings += bundle.warnings
+                found.left_out = found.left_out or bool(bundle.warnings)
             else:
                 files = loose.setdefault(path.parent, [])
                 if path not in files:
@@ -55,16 +60,17 @@ def find_copies(paths: Sequence[Path]) -> Found:
     for directory, files in loose.items():
         found.copies.append(_of_files(directory, files, found.warnings))
     _check_same_cluster(found.copies)
-    found.warnings += [text for copy in found.copies for text in copy.odd]
+    odd = [text for copy in found.copies for text in copy.odd]
+    found.warnings += odd
+    found.left_out = found.left_out or bool(odd)
     return found
 
 
-def _in_bundle(path: Path, warnings: list[str]) -> list[Copy]:
+def _in_bundle(path: Path) -> Bundle:
     bundle = open_bundle(path)
-    warnings += bundle.warnings
     if not bundle.copies:
         raise BadInputError(f"{path} holds no {DIRECTORY}, and no segments or checkpoints of one", next_step=_WHAT)
-    return bundle.copies
+    return bundle
 
 
 def _in_directory(path: Path, warnings: list[str]) -> list[Copy]:
@@ -112,7 +118,8 @@ def _of_directory(directory: Path, warnings: list[str]) -> Copy:
         except OSError as error:
             raise _unreadable(path, error) from error
     if not copy.segments and not copy.checkpoints:
-        raise BadInputError(f"{directory} is empty: no segment and no checkpoint is in it", next_step=_WHAT)
+        why = "; ".join(copy.odd) or f"{directory} is empty: no segment and no checkpoint is in it"
+        raise BadInputError(why, next_step=_WHAT)
     return copy
 
 
@@ -131,6 +138,8 @@ def _of_files(directory: Path, files: list[Path], warnings: list[str]) -> Copy:
             raise BadInputError(f"{path} is no segment and no checkpoint, by its name", next_step=_WHAT)
         if first is None:
             raise BadInputError(f"{path} is empty", next_step=_WHAT)
+        if not begins_with_batch(content):
+            raise BadInputError(f"{path} is no segment: it does not begin with a record batch", next_step=_WHAT)
         copy.segments.append(Segment(str(path), first, content))
     return copy
 

@@ -44,9 +44,13 @@ class MetadataLog:
 
     It is read from its first record on, or from the oldest checkpoint that reaches as far back as the segments do.
     Where records are missing, a checkpoint behind them stands in if there is one, and otherwise reading ends there.
+
+    Args:
+        warnings: what was odd about the files.
+        left_out: whether some of them are left out because they are damaged.
     """
 
-    def __init__(self, copies: Sequence[Copy], warnings: Sequence[str] = ()) -> None:
+    def __init__(self, copies: Sequence[Copy], warnings: Sequence[str] = (), *, left_out: bool = False) -> None:
         self._copies = tuple(copies)
         self._found = tuple(warnings)
         self._warnings = list(warnings)
@@ -57,6 +61,10 @@ class MetadataLog:
         self._checkpoints = sorted(
             (one for copy in copies for one in copy.checkpoints if one.end_offset), key=lambda one: one.end_offset
         )
+        self._left_out = left_out
+        self.cut_short = left_out
+        """Whether there is more than `batches` gave, which cannot be read or does not follow; known once it has ended.
+        A torn tail, as every running node may have one, is not meant."""
         self._first = self._chosen_first()
         self._found = tuple(self._warnings)
 
@@ -99,7 +107,7 @@ class MetadataLog:
         Raises:
             BadInputError: a file cannot be read, is no metadata log's, or two of them are of different clusters.
         """
-        self._warnings = list(self._found)
+        self._warnings, self.cut_short = list(self._found), self._left_out
         reading = _Progress(progress, self.size_bytes)
         together = Together(self._copies, self._warn, reading.add)
         voters: tuple[int, ...] = ()
@@ -118,6 +126,7 @@ class MetadataLog:
                 raise self._not_one("it holds no record that a metadata log has")
             offset = batch.next_offset if batch.checkpoint_end is None else batch.checkpoint_end
             yield batch
+        self.cut_short = self.cut_short or together.broken_at(offset)
         self._warn_of_tail(voters, together.nodes_at(offset))
 
     def _run(self, together: Together, reading: _Progress) -> Iterator[RecordBatch]:
@@ -131,6 +140,7 @@ class MetadataLog:
             offset = gap.offset
             checkpoint = self._usable_after(offset)
             if checkpoint is None:
+                self.cut_short = self.cut_short or any(one.end_offset > offset for one in self._checkpoints)
                 self._warn_of_gap(gap)
                 return
             self._warn(
@@ -177,6 +187,7 @@ class MetadataLog:
 
     def _warn_of_gap(self, gap: Gap) -> None:
         if gap.next_offset is not None:
+            self.cut_short = True
             self._warn(
                 f"records {gap.offset} to {gap.next_offset - 1} are missing, and no checkpoint stands in for them:"
                 f" reading ends at offset {gap.offset}, and nothing of what came later is told"
@@ -216,4 +227,4 @@ def open_metadata_log(paths: Sequence[Path]) -> MetadataLog:
         UsageError: the files are of different clusters.
     """
     found = find_copies(paths)
-    return MetadataLog(found.copies, found.warnings)
+    return MetadataLog(found.copies, found.warnings, left_out=found.left_out)

@@ -18,6 +18,7 @@ from kelr.sources.disk.names import segment_base
 
 _CHECKPOINT = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
 _OFFSET = struct.Struct(">q")
+_MAGIC_AT, _MAGIC = 16, 2
 _CHUNK_BYTES = 1024 * 1024
 
 
@@ -152,6 +153,13 @@ class Copy:
 def is_piece(file_name: str) -> bool:
     """Whether the name is one of a segment or a checkpoint."""
     return _CHECKPOINT.fullmatch(file_name) is not None or segment_base(file_name) is not None
+
+
+def begins_with_batch(content: Holder) -> bool:
+    """Whether the file's first bytes may be those of a record batch: its offset, and Kafka's magic number. Raises
+    OSError."""
+    head = content.read(0, _MAGIC_AT + 1)
+    return len(head) > _MAGIC_AT and head[0] < 0x80 and head[_MAGIC_AT] == _MAGIC
 
 
 def first_offset(content: Holder) -> int | None:

@@ -27,6 +27,8 @@ from kelr.sources.paging import paginate
 from kelr.sources.quorum_source import QuorumReader
 
 NOT_IN_LOG = "not in the metadata log"
+CUT_SHORT = "which may not be its end: not all of it could be read"
+"""Behind the name of a log that is damaged, in every document and in the header of a snapshot that is made of it."""
 NO_LOGS = "the metadata log says nothing of what replicas hold"
 
 
@@ -67,7 +69,10 @@ class MetadataLogSource:
         self.next_offset = replayed.next_offset
         """All records of lower offsets have been applied: ``--at`` with this offset gives this state."""
         self._taken_at_ms = image.at.timestamp_ms
-        self._name = f"{log.name} at offset {self.next_offset}, {time_text(self._taken_at_ms)}"
+        self.cut_short = at is None and getattr(log, "cut_short", False)
+        """Whether there may be more of a log whose end was asked about: see `MetadataLog.cut_short`."""
+        behind = f", {CUT_SHORT}" if self.cut_short else ""
+        self._name = f"{log.name} at offset {self.next_offset}, {time_text(self._taken_at_ms)}{behind}"
 
     @property
     def name(self) -> str:

@@ -46,6 +46,10 @@ class Together:
             head.copy.node for head in self._heads if head.copy.node is not None and head.reached >= offset
         )
 
+    def broken_at(self, offset: int) -> bool:
+        """Whether a copy has something from this offset on that cannot be read; a torn tail is none."""
+        return any(head.broken and head.reached == offset for head in self._heads)
+
     def batches(self, offset: int) -> Generator[RecordBatch, None, Gap]:
         """Everything from the offset on, until no copy has what comes next.
 
@@ -108,6 +112,8 @@ class _Head:
         """The first batch that reaches further than the offset that was asked last; None at the end."""
         self.reached = -1
         """The offset after the last record that was read."""
+        self.broken = False
+        """Whether what comes behind that is there and cannot be read."""
         self._warn, self._read = warn, read
         self._segments = sorted(copy.segments, key=lambda segment: segment.base_offset)
         self._rest = self._all()
@@ -136,8 +142,9 @@ class _Head:
                 for batch in windows:
                     if before is not None and not _follows(batch, before):
                         self._warn(_impossible(segment, before, batch))
+                        self.broken = True
                         break
-                    before = batch
+                    before, self.broken = batch, False
                     self.reached = max(self.reached, batch.next_offset)
                     yield batch
             except OSError as error:
@@ -157,6 +164,7 @@ class _Head:
             self._warn(f"{place}: {stop.text}; the log is read up to there, as a node that starts would")
         else:
             self._warn(f"{place}: {stop.text}; the rest of this file is not read")
+            self.broken = True
 
 
 def _follows(batch: RecordBatch, before: RecordBatch) -> bool:
