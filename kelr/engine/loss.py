@@ -165,14 +165,14 @@ def _grade(case: Case, replica: int, guaranteed: bool, unheard: tuple[int, ...],
     if guaranteed:
         return Grade.PROVEN_NONE, f"{replica} is in the ISR or ELR, so it holds all that was committed"
     quorum = case.recovery_quorum
-    if count.below_high_watermark:
-        # A better log that lacks them: an unclean election gave them up, or a disk did.
-        lacking = plural(count.below_high_watermark, "offset")
-        return Grade.BOUNDED, (
-            f"another replica's high watermark covers {lacking} that {replica} lacks: known to be committed; counted"
-            f" between the logs {f'that were heard; {brokers(unheard)} not heard, may hold more' if unheard else 'of all replicas'}"
-        )
     if case.logs.is_best(replica) and all(member in case.logs.ranked for member in quorum):
+        if count.below_high_watermark:
+            # The best log by its epochs: an unclean election gave those offsets up before, or disks lost them.
+            given_up = plural(count.below_high_watermark, "committed offset")
+            return Grade.BOUNDED, (
+                f"{replica} has the best log of the recovery quorum, yet another replica's high watermark covers"
+                f" {given_up} that it lacks: an unclean election gave them up before, or data was lost"
+            )
         if case.proven_quorum is not None:
             return Grade.NONE_IF_FEWER_THAN_MIN_ISR, promised_by_log(case.proven_quorum, replica)
         return Grade.NONE_IF_FEWER_THAN_MIN_ISR, (

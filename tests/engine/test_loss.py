@@ -57,6 +57,14 @@ def test_the_best_log_loses_nothing_if_fewer_than_min_isr_lost_data() -> None:
     )
 
 
+def test_the_best_log_is_no_guarantee_where_another_holds_committed_offsets_that_it_lacks() -> None:
+    """Brokers 1 and 2 went on after an unclean election; 3 still holds what that election gave up."""
+    grown, old = ((0, 50), (4, 80)), ((0, 50), (2, 100))
+    loss = loss_of_electing(of(log_of(1, *grown), log_of(2, *grown), log_of(3, *old)), 1)
+    assert (loss.grade, loss.committed, loss.committed_ranges) == (Grade.BOUNDED, Bounds(50, 50), ((50, 99),))
+    assert "covers 50 committed offsets that it lacks" in loss.reason
+
+
 @pytest.mark.parametrize(("min_isr", "fewer"), [(1, "no replica"), (3, "fewer than 3 replicas")])
 def test_how_many_may_lose_data_goes_by_min_isr(min_isr: int, fewer: str) -> None:
     logs = [log_of(replica, (0, 50)) for replica in (1, 2, 3)]
