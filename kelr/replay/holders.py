@@ -55,6 +55,10 @@ class Holders:
     """Whether the doubt ends when min ISR replicas were in sync, one after the other."""
     raised: tuple[int, int] | None = None
     """The min ISR before it was raised, and when that was (ms)."""
+    left_behind: frozenset[int] = frozenset()
+    """Replicas that have not been in sync since the last unclean election: they may hold what it gave up."""
+    unclean_at: int | None = None
+    """The offset of the record of that election."""
 
     @property
     def stalled(self) -> bool:
@@ -120,13 +124,16 @@ def met_in_checkpoint(state: PartitionState, at: At, rule: Rule) -> Holders:
 def moved(held: Holders, after: PartitionState, at: At, rule: Rule) -> None:
     """A record changed the partition."""
     before, held.state = held.state, after
+    unclean = _unclean(before, after)
+    if unclean:
+        held.left_behind, held.unclean_at = frozenset(after.replicas), at.offset
+    held.left_behind = (held.left_behind & {*after.replicas}) - {*after.isr}
     if not rule.elr:
         _without_elr(held, at)
         return
     least, least_before = rule.of_leader(after), rule.of_leader(before)
     if least is not None and least_before is not None and least > least_before:
         _raised(held, least_before, at)
-    unclean = _unclean(before, after)
     if rule.advances(after):
         _advances(held, at, rule)
     elif unclean:

@@ -34,6 +34,11 @@ MIN_ISR = "min.insync.replicas"
 NO_MIN_ISR = "min.insync.replicas is not in the metadata log"
 
 
+def _named(brokers: Sequence[int]) -> str:
+    listed = ", ".join(map(str, brokers))
+    return f"broker {listed} has" if len(brokers) == 1 else f"brokers {listed} have"
+
+
 class QuorumTracker:
     """Follows an image, batch by batch, from its beginning on.
 
@@ -257,6 +262,12 @@ class QuorumTracker:
             return f"{image.misfits} records of the log do not fit what it says before"
         if held.doubt is not None:
             return held.doubt
+        if held.left_behind:
+            behind = [broker for broker in held.state.replicas if broker in held.left_behind]
+            return (
+                f"an unclean election, by the record at offset {held.unclean_at}, gave up what the new leader's log"
+                f" lacked; {_named(behind)} not been in sync since and may hold committed records of before"
+            )
         if self._wanted(held.state.topic) is None:
             return NO_MIN_ISR
         if len(members) < least:

@@ -130,7 +130,32 @@ def test_an_unclean_election_begins_another_history() -> None:
     story.moves(leader=3, epoch=1, isr=(3,), last_known_elr=(), recovering=True)
     assert "elected uncleanly" in (story.quorum.doubt or "")
     story.moves(recovering=False, isr=(3, 2))
-    assert (story.quorum.members, story.quorum.doubt) == ((2, 3), None)
+    assert story.quorum.members == (2, 3)
+    story.moves(isr=(3, 2, 1))
+    assert (story.quorum.members, story.quorum.doubt) == ((1, 2, 3), None)
+
+
+def test_a_replica_that_an_unclean_election_left_behind_may_hold_what_was_committed_before() -> None:
+    story = Story()
+    story.down_to_nobody()
+    story.moves(leader=3, epoch=1, isr=(3,), last_known_elr=(), recovering=True)
+    story.moves(recovering=False, isr=(3, 2))
+    assert story.quorum.doubt == (
+        f"an unclean election, by the record at offset {story.log.end - 2}, gave up what the new leader's log lacked;"
+        " broker 1 has not been in sync since and may hold committed records of before"
+    )
+    story.moves(replicas=(3, 2, 4))
+    assert (story.quorum.members, story.quorum.doubt) == ((3, 2), None)
+
+
+def test_what_an_unclean_election_left_behind_with_elr_off_is_not_forgotten() -> None:
+    story = Story(elr=False)
+    story.moves(isr=(1,))
+    story.moves(leader=None, epoch=1)
+    story.moves(leader=3, epoch=1, isr=(3,), recovering=True)
+    story.log.write(rec.FeatureLevel(ELR_FEATURE, 1))
+    story.moves(recovering=False, isr=(3, 2))
+    assert "broker 1 has not been in sync since" in (story.quorum.doubt or "")
 
 
 def test_an_elected_member_of_the_elr_is_no_unclean_election() -> None:
