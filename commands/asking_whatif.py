@@ -50,10 +50,15 @@ def answer(session: Session, selection: Selection, question: Question) -> Answer
     if question.rules is not None:
         rules = ChosenRules(question.rules, "as asked for", certain=True)
     if question.restart or question.restart_order:
-        return _restarts(session, selection, question, cluster, rules)
-    if question.any_size is not None:
-        return _any(session, selection, question, cluster, rules)
-    return _outage(session, selection, question, cluster, rules)
+        ask = _restarts
+    elif question.any_size is not None:
+        ask = _any
+    else:
+        ask = _outage
+    found = ask(session, selection, question, cluster, rules)
+    # Of a metadata log that cannot be read to its end nobody knows what came later.
+    found.safe = found.safe and not getattr(session.source(), "cut_short", False)
+    return found
 
 
 # One outage.

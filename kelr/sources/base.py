@@ -51,6 +51,10 @@ Progress = Callable[[int, int], None]
 """Called with (done, total) while long work goes on."""
 
 
+CUT_SHORT = "which may not be its end: not all of it could be read"
+"""Behind the name of a metadata log that is damaged: in every document, and in the header of a snapshot made of it."""
+
+
 class Source(Protocol):
     """One cluster's knowledge. Use as a context manager or call `close`."""
 

@@ -27,7 +27,7 @@ from kelr.model import (
     TopicError,
     TopicPartition,
 )
-from kelr.sources.base import LogFilter, Page, Progress, Source, quorums_of
+from kelr.sources.base import CUT_SHORT, LogFilter, Page, Progress, Source, quorums_of
 from kelr.sources.memory import NOT_IN_SNAPSHOT, saved_answers
 from kelr.sources.paging import paginate
 from kelr.sources.snapshot_reader import Body, SnapshotReader
@@ -151,6 +151,16 @@ class SnapshotFileSource:
     def taken_at_ms(self) -> int:
         """When the snapshot was taken, in milliseconds since 1970 UTC."""
         return self._reader.taken_at_ms
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether it was made of a metadata log that could not be read to its end."""
+        return self._reader.taken_from.endswith(CUT_SHORT)
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What was odd about the source that was saved, a sentence each."""
+        return (f"{self.name} was saved from the {self._reader.taken_from}",) if self.cut_short else ()
 
     def cluster(self) -> Cluster:
         return self._open().cluster

@@ -59,6 +59,8 @@ class SnapshotReader:
         header = self._header(next(lines, (1, b""))[1])
         lines.close()
         self.taken_at_ms = header.taken_at_ms
+        self.taken_from = header.source
+        """The name of the source that was saved."""
         self.cluster: Cluster = header.cluster.value()
         self.disks: tuple[DiskLine, ...] | None = header.disks
         """For a collection: the brokers whose log directories it holds; it knows no partition's state then."""

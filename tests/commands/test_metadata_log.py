@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import pytest
 
 from tests.commands.conftest import Kelr
-from tests.metadata_logs import START_MS, batch, joined, leader_change, node_directory, story, topic
+from tests.metadata_logs import START_MS, batch, joined, leader_change, node_directory, partition, story, topic
 
 HEAD = "metadata log of node 1 at offset {}, 2025-10-09T08:53:{}.000Z\n"
 
@@ -45,6 +47,53 @@ def test_a_snapshot_of_a_moment_carries_its_time(kelr: Kelr, node: Path, tmp_pat
     (item,) = json.loads(ran.out)["items"]
     assert item["taken_at_ms"] == START_MS + 4000
     assert item["isr"] == [1, 2]
+
+
+_MAYBE_NOT_THE_END = "which may not be its end: not all of it could be read"
+
+
+def test_a_log_that_is_damaged_is_told_from_one_that_ends_in_documents_and_snapshots(
+    kelr: Kelr, node: Path, tmp_path: Path
+) -> None:
+    data, saved = bytearray(joined(story())), tmp_path / "saved.kelr"
+    data[len(joined(story()[:3])) + 65] ^= 1
+    garbled = str(node_directory(tmp_path / "garbled", {0: bytes(data)}))
+    for command in (("describe",), ("explain",)):
+        for log, is_said in (((garbled,), True), ((garbled, "--at", "5"), False), ((str(node),), False)):
+            document = json.loads(kelr(*command, "-o", "json", "--metadata-log", *log).out)
+            assert document["source"].endswith(_MAYBE_NOT_THE_END) is is_said
+    assert kelr("snapshot", str(saved), "--metadata-log", garbled).code == 0
+    ran = kelr("describe", "--snapshot", str(saved))
+    assert f"{saved} was saved from the metadata log of node 1 at offset 5" in ran.err
+    assert _MAYBE_NOT_THE_END in ran.err
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_nothing_is_safe_by_a_log_that_is_damaged(damaged: bool, kelr: Kelr, tmp_path: Path) -> None:
+    live = [batch(offset, _registered(offset)) for offset in (1, 2, 3)]
+    begun = [leader_change(0, 1, [1]), *live, batch(4, topic()), batch(5, partition())]
+    later = bytearray(batch(6, partition(1)))
+    later[-3] ^= damaged
+    node = node_directory(tmp_path / "node", {0: joined([*begun, bytes(later)])})
+    ran = kelr("whatif", "--restart", "1", "--keep", "leader", "--check", "--metadata-log", str(node))
+    assert ran.code == (1 if damaged else 0)
+    assert (_MAYBE_NOT_THE_END in ran.err) is damaged
+
+
+def _registered(broker: int) -> tuple[str, int, dict[str, Any]]:
+    """A broker that is not fenced."""
+    fields = {
+        "broker_id": broker,
+        "incarnation_id": UUID(int=broker),
+        "broker_epoch": broker,
+        "end_points": [],
+        "features": [],
+        "rack": None,
+        "fenced": False,
+        "in_controlled_shutdown": False,
+        "log_dirs": [],
+    }
+    return "RegisterBrokerRecord", 3, fields
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from kelr.model import (
     Unheard,
 )
 from kelr.replay.snapshots import Described, cluster_of_image, first_partition_replicas
-from kelr.sources.base import Page, Progress
+from kelr.sources.base import CUT_SHORT, Page, Progress
 from kelr.sources.metadata_log.log import MetadataLogReader
 from kelr.sources.metadata_log.moments import Moment, time_text
 from kelr.sources.metadata_log.replaying import Observer, check_understood, replay
@@ -27,8 +27,6 @@ from kelr.sources.paging import paginate
 from kelr.sources.quorum_source import QuorumReader
 
 NOT_IN_LOG = "not in the metadata log"
-CUT_SHORT = "which may not be its end: not all of it could be read"
-"""Behind the name of a log that is damaged, in every document and in the header of a snapshot that is made of it."""
 NO_LOGS = "the metadata log says nothing of what replicas hold"
 
 

@@ -214,6 +214,30 @@ def test_behind_missing_records_nothing_is_told(tmp_path: Path) -> None:
 # Damage.
 
 
+def test_whether_a_log_was_read_to_its_end(tmp_path: Path) -> None:
+    """A node that runs has a torn tail now and then; anything else that is not read may hold what came later."""
+    whole, garbled = joined(story()), bytearray(joined(story()))
+    garbled[len(joined(story()[:3])) + 65] ^= 1
+    gap = {0: joined(story()[:3]), 6: joined(story()[4:])}
+    misnamed = {0: joined(story()[:3]), 9: joined(story()[3:])}
+    cases = {
+        "whole": ({0: whole}, False),
+        "torn": ({0: whole[:-5]}, False),
+        "garbled": ({0: bytes(garbled)}, True),
+        "gap": (gap, True),
+        "misnamed": (misnamed, True),
+    }
+    nodes = {name: node_directory(tmp_path / name, pieces) for name, (pieces, _) in cases.items()}
+    assert {name: replayed(nodes[name])[0].cut_short for name in cases} == {
+        name: case[1] for name, case in cases.items()
+    }
+    for name in ("garbled", "gap"):
+        assert not replayed(nodes[name], nodes["whole"])[0].cut_short
+    unused = nodes["torn"] / "__cluster_metadata-0" / f"{12:020}-{1:010}.checkpoint"
+    unused.write_bytes(b"not whole")
+    assert replayed(nodes["torn"])[0].cut_short
+
+
 def test_a_torn_tail_is_read_up_to_it(tmp_path: Path) -> None:
     node = node_directory(tmp_path / "n", {0: joined(story())[:-5]})
     log, image = replayed(node)
@@ -313,6 +337,20 @@ def test_files_that_are_nothing_of_the_kind(tmp_path: Path, content: bytes) -> N
     path.write_bytes(content)
     with pytest.raises(BadInputError):
         MetadataLogSource(open_metadata_log([path]))
+
+
+@pytest.mark.parametrize("name", ["passwd", "meta.properties"])
+def test_a_file_that_begins_with_no_batch_is_named(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"root:x:0:0:root:/root:/bin/sh")
+    with pytest.raises(BadInputError, match=f"{name} is no segment: it does not begin with a record batch"):
+        open_metadata_log([path])
+
+
+def test_a_segment_under_the_name_of_another_is_named(tmp_path: Path) -> None:
+    node = node_directory(tmp_path / "n", {500: joined(story())})
+    with pytest.raises(BadInputError, match="by its name it begins at offset 500, and its first batch at 0"):
+        open_metadata_log([node])
 
 
 def test_empty_and_missing_places(tmp_path: Path) -> None:
