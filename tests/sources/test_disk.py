@@ -241,6 +241,19 @@ def test_a_replica_in_two_directories_has_no_log(tmp_path: Path) -> None:
         open_partition([one.path, other.path], ORDERS)
 
 
+def test_a_directory_that_is_named_twice_is_read_once(tmp_path: Path) -> None:
+    disk = Disk(tmp_path / "1", 1)
+    disk.filled()
+    link = tmp_path / "link"
+    link.symlink_to(disk.path, target_is_directory=True)
+    names = [disk.path, link, tmp_path / "1" / ".." / "1", disk.path / "orders-0"]
+    (found,) = read_brokers(names, clock_ms=lambda: NOW_MS)
+    assert [directory.path for directory in found.directories] == [str(disk.path)]
+    assert isinstance(found.logs[ORDERS].answer, ReplicaLog)
+    assert not found.warnings
+    assert open_partition(names, ORDERS).address == ORDERS
+
+
 def test_directories_of_two_brokers_are_refused_or_read_apart(tmp_path: Path) -> None:
     one, other = Disk(tmp_path / "1", 1), Disk(tmp_path / "2", 2)
     one.filled()

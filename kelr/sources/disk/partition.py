@@ -267,7 +267,8 @@ def open_partition(paths: Sequence[Path], address: TopicPartition) -> PartitionD
         UsageError: no such replica is there.
         BadInputError: it is there twice, or cannot be read.
     """
-    found = [candidate for path in paths for candidate in _places(path, address) if candidate.is_dir()]
+    candidates = (candidate for path in paths for candidate in _places(path, address) if candidate.is_dir())
+    found = list({candidate.resolve(): candidate for candidate in candidates}.values())
     if len(found) > 1:
         places = " and ".join(str(path) for path in found)
         raise BadInputError(

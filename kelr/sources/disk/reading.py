@@ -67,7 +67,7 @@ def read_log_directories(
         BadInputError: no directory tells whose it is.
     """
     started_ms = clock_ms()
-    known = [_directory(path) for path in paths]
+    known = [_directory(path) for path in _each_once(paths)]
     if not known:
         raise UsageError("no log directory was named", next_step="name the broker's log directories (log.dirs)")
     owner, cluster_id = _one_broker(known, broker)
@@ -120,6 +120,13 @@ def read_brokers(
         )
         for owner in sorted(owner for owner in owners if owner is not None)
     )
+
+
+def _each_once(paths: Iterable[Path]) -> list[Path]:
+    """The directories without those that are named twice, by whatever names, and without replicas of the others."""
+    by_place = {path.resolve(): path for path in reversed(list(paths))}
+    first_named = {place: by_place[place] for place in (path.resolve() for path in paths)}
+    return [path for place, path in first_named.items() if place.parent not in first_named or not _is_replica(path)]
 
 
 def _directory(path: Path) -> LogDirectory:
