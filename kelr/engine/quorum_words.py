@@ -30,10 +30,11 @@ def promised_by_log(quorum: RecoveryQuorum, replica: int) -> str:
 def _restarts(quorum: RecoveryQuorum) -> str:
     """Whether the condition is met, as far as restarts tell."""
     who, count = quorum.restarted, len(quorum.restarted)
+    until = f"up to the log's offset {quorum.as_of_offset} ({time_of_day(quorum.as_of_ms)})"
     if not who:
-        return "none of them restarted uncleanly since"
+        return f"none of them restarted uncleanly {until}"
     if count < quorum.min_isr:
-        return f"of them {joined(who)} alone may have, by an unclean restart since"
+        return f"of them {joined(who)} alone may have, by an unclean restart {until}"
     tails = agree(count, "its log", "their logs")
     return (
         f"{joined(who)} restarted uncleanly since, or nobody knows, so that {tails} may lack a tail: that fewer than"

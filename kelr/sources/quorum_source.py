@@ -30,11 +30,19 @@ class QuorumReader:
 
     Args:
         at: up to where it is replayed; None for its end.
+        copied: whether it may end before the states that are asked about: files, beside a cluster.
         progress: told of bytes read and bytes there.
     """
 
-    def __init__(self, log: MetadataLogReader, at: Moment | None = None, *, progress: Progress | None = None) -> None:
-        self._log, self._at, self._progress = log, at, progress
+    def __init__(
+        self,
+        log: MetadataLogReader,
+        at: Moment | None = None,
+        *,
+        copied: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
+        self._log, self._at, self._copied, self._progress = log, at, copied, progress
         self._tracker: QuorumTracker | None = None
         self._has_grown = False
         self._image = MetadataImage()
@@ -65,7 +73,7 @@ class QuorumReader:
                 reaches = False
                 continue
             reaches = reaches and _parted(quorum, on_record, state) is None
-            found[state.address] = fitted(quorum, on_record, state)
+            found[state.address] = fitted(quorum, on_record, state, copied=self._copied)
         return found, reaches
 
     def _replayed(self) -> QuorumTracker:
@@ -78,13 +86,21 @@ class QuorumReader:
         return tracker
 
 
-def fitted(quorum: RecoveryQuorum, on_record: PartitionState, state: PartitionState) -> RecoveryQuorum:
+def fitted(
+    quorum: RecoveryQuorum, on_record: PartitionState, state: PartitionState, *, copied: bool = False
+) -> RecoveryQuorum:
     """The quorum for a state that may be newer, or older, than the end of the log.
 
-    Elections raise the leader epoch, and only a leader moves the ISR: where both are the log's, nothing was committed
-    since that the quorum does not hold. A member that has lost its place in the ELR since may lack a tail.
+    Elections raise the leader epoch, and only a leader moves the ISR: where nobody leads and both are the log's,
+    nothing was committed since that the quorum does not hold. A member that has lost its place in the ELR since may
+    lack a tail.
+
+    Args:
+        copied: whether the log may end before the state. A leader may then have let others into the ISR and out again.
     """
     doubt = _parted(quorum, on_record, state)
+    if doubt is None and copied and state.leader is not None and {*quorum.members} != {*state.isr}:
+        doubt = f"{_ends(quorum)}: whom the leader has let into the ISR and out again since is not in it"
     if doubt is not None:
         return replace(quorum, doubt=quorum.doubt or doubt)
     places = {*state.isr, *(state.elr if state.elr is not None else quorum.elr)}
@@ -101,7 +117,7 @@ def fitted(quorum: RecoveryQuorum, on_record: PartitionState, state: PartitionSt
 
 
 def _parted(quorum: RecoveryQuorum, on_record: PartitionState, state: PartitionState) -> str | None:
-    ends = f"the log at hand ends at offset {quorum.as_of_offset}, {time_text(quorum.as_of_ms)}"
+    ends = _ends(quorum)
     if quorum.leader_epoch > state.leader_epoch:
         return f"{ends}, in leader epoch {quorum.leader_epoch}, and the state is an older one, of {state.leader_epoch}"
     if quorum.leader_epoch < state.leader_epoch:
@@ -111,6 +127,10 @@ def _parted(quorum: RecoveryQuorum, on_record: PartitionState, state: PartitionS
         if then != now and (name != "isr" or {*then} != {*now}) and (name != "replicas" or {*then} != {*now}):
             return f"{ends}: before the partition's last change, of its {name}"
     return None
+
+
+def _ends(quorum: RecoveryQuorum) -> str:
+    return f"the log at hand ends at offset {quorum.as_of_offset}, {time_text(quorum.as_of_ms)}"
 
 
 def _another_topic(on_record: PartitionState, state: PartitionState) -> bool:
@@ -140,7 +160,7 @@ class QuorumSource:
         on_close: Callable[[], None] | None = None,
     ) -> None:
         self._source, self._log, self._follows, self._on_close = source, log, follows, on_close
-        self._reader = QuorumReader(log, progress=progress)
+        self._reader = QuorumReader(log, copied=not follows, progress=progress)
         self._checked = False
 
     @property

@@ -66,7 +66,8 @@ def test_with_it_the_quorum_alone() -> None:
     assert outcome.loss.reason == (
         "the metadata log says that 1 and 2 held everything committed: nothing was committed without them up to its"
         " offset 210 (00:00:00 UTC), and nothing since; all of them were heard and 1 has the best log: nothing"
-        " committed is lost if fewer than 2 of them lost data; of them 2 alone may have, by an unclean restart since"
+        " committed is lost if fewer than 2 of them lost data; of them 2 alone may have, by an unclean restart up to"
+        " the log's offset 300 (00:00:01 UTC)"
     )
     assert (made.advice.action, made.advice.replica) == (AdviceAction.DESIGNATE, 1)
     assert made.recovery_quorum == QUORUM
@@ -78,6 +79,12 @@ def test_where_min_isr_members_restarted_the_condition_is_not_on_record() -> Non
     assert outcome.loss is not None
     assert outcome.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR
     assert outcome.loss.reason.endswith("that fewer than 2 lost it is not on record")
+
+
+def test_that_nobody_restarted_is_said_of_the_log_alone() -> None:
+    outcome = balanced(decision(replace(QUORUM, restarted=())))
+    assert outcome.loss is not None
+    assert outcome.loss.reason.endswith("none of them restarted uncleanly up to the log's offset 300 (00:00:01 UTC)")
 
 
 def test_a_member_that_was_not_heard_is_waited_for() -> None:

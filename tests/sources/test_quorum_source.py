@@ -112,6 +112,16 @@ def test_a_log_that_does_not_reach_says_so(state: PartitionState, why: str) -> N
     assert why in quorum_of(source_of(state)).doubt
 
 
+def test_of_a_partition_that_is_led_a_copy_may_lack_who_came_and_went() -> None:
+    """Broker 2 may have come back, let 3 in, and left for it again: leader, epoch and ISR are the same then."""
+    led = replace(BEGUN, isr=(1,), elr=(), partition_epoch=None)
+    assert "let into the ISR and out again since" in quorum_of(source_of(led, Log())).doubt
+    assert quorum_of(source_of(led, Log(), follows=True)).doubt is None
+    healthy = replace(BEGUN, partition_epoch=None)
+    whole = rec.PartitionChanged(TOPIC_ID, 0, isr=(1, 2, 3), elr=())
+    assert quorum_of(source_of(healthy, Log(whole))).doubt is None
+
+
 def test_another_order_of_the_replicas_is_no_other_partition() -> None:
     assert quorum_of(source_of(replace(NOW, replicas=(3, 1, 2)))).doubt is None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 
 from kelr.model import PartitionState, RecoveryQuorum, TopicPartition
@@ -157,11 +157,11 @@ class History:
         return (state for state in states if self._interest.partitions(state.address))
 
     def _changes_of_interest(self, changes: Sequence[Change]) -> Iterable[Change]:
-        """All but those of partitions that nobody asks about."""
+        """All but those of partitions that nobody asks about; the controller's min ISR hangs on partition 0."""
         if not self._interest.named:
             return changes
         wanted = self._interest.partitions
-        return [one for one in changes if not isinstance(one, PartitionMoved) or wanted(_address(one))]
+        return [one for one in changes if not isinstance(one, PartitionMoved) or _followed(_address(one), wanted)]
 
     # Entries.
 
@@ -255,6 +255,10 @@ def _address(change: PartitionMoved) -> TopicPartition:
     state = change.after or change.before
     assert state is not None  # one of the two is there
     return state.address
+
+
+def _followed(address: TopicPartition, wanted: Callable[[TopicPartition], bool]) -> bool:
+    return address.partition == 0 or wanted(address)
 
 
 def _visible(before: PartitionState | None, after: PartitionState | None) -> bool:

@@ -113,6 +113,26 @@ def test_a_window_begins_with_the_state_that_it_finds() -> None:
     assert [entry.at.offset for entry in told[1:]] == list(range(log.batches[4].base_offset, log.end - 1))
 
 
+def test_the_quorum_of_one_partition_hangs_on_partition_0_as_well() -> None:
+    """The controller takes its min ISR from partition 0, which has one replica: broker 2 was in no ELR of KIP-966."""
+    log = Log()
+    log.write(rec.TopicMade("orders", ID), made(0, (1,)), made(1, (1, 2, 3)))
+    log.write(changed(1, isr=(1, 2)))
+    log.write(changed(1, isr=(1,)))
+    log.write(changed(1, leader=rec.NO_LEADER, isr=(), elr=(1,)))
+    log.write(changed(1, elr=(), last_known_elr=(1,)), registered(1, 20))
+    log.write(registered(2, 21))
+    one = TopicPartition("orders", 1)
+    named = Interest(lambda address: address == one, named=True)
+    for interest in (named, Interest()):
+        history = History(interest, Window(), quorums=True)
+        for batch in log.batches:
+            list(history.take(batch))
+        found = history.quorum(one)
+        assert found is not None
+        assert (found.members, found.restarted, found.last_known_elr) == ((1, 2), (1, 2), (1,))
+
+
 def test_a_window_ends_before_its_end() -> None:
     log = trouble()
     end = log.batches[4].base_offset
