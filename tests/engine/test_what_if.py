@@ -22,6 +22,7 @@ from kelr.model import (
     Grade,
     NotHeard,
     PartitionState,
+    RecoveryQuorum,
     Snapshot,
     TopicConfig,
     TopicPartition,
@@ -662,3 +663,15 @@ def test_any_history_can_be_imagined_and_explained(
     assert [state.address for state in after.snapshot.partitions] == [state.address for state in snapshot.partitions]
     for state in after.snapshot.partitions:
         decide(after.snapshot, state, rules)
+
+
+def test_a_member_of_the_recovery_quorum_that_returns_unclean_may_lack_a_tail() -> None:
+    state = leaderless(elr=(1, 2), last_known=(1,))
+    quorum = RecoveryQuorum((1, 2), (), (), 2, 210, 0, state.leader_epoch, 9, 300, 1_000)
+    snapshot = replace(
+        cases.snapshot_of(state, cluster_of(live=(3,), fenced=(1, 2)), (silent(1), silent(2), log_of(3, (0, 40)))),
+        quorums={state.address: quorum},
+    )
+    told = imagined(snapshot, "2 returns unclean").snapshot.quorums[state.address]
+    assert (told.members, told.restarted, told.last_known_elr) == ((1, 2), (2,), (2,))
+    assert imagined(snapshot, "3 fails").snapshot.quorums[state.address] == quorum

@@ -27,6 +27,7 @@ from kelr.model import (
     ElectedBy,
     Loss,
     PartitionState,
+    RecoveryQuorum,
     Snapshot,
     TopicPartition,
 )
@@ -160,7 +161,30 @@ def _imagine(snapshot: Snapshot, assumptions: Sequence[Assumption], rules: RuleS
         happened.append(Happened(str(assumption), notes, changes, effects, passed.refused, passed.outlook, config))
     end = snapshot_of(moment.state, replace(snapshot, configs=moment.configs, logs=moment.logs))
     brokers = tuple(_broker_after(broker, snapshot.cluster, start, moment.state) for broker in end.cluster.brokers)
-    return Imagined(replace(end, cluster=replace(end.cluster, brokers=brokers)), tuple(happened))
+    quorums = _quorums_after(end, snapshot, moment.returned)
+    return Imagined(replace(end, cluster=replace(end.cluster, brokers=brokers), quorums=quorums), tuple(happened))
+
+
+def _quorums_after(
+    end: Snapshot, before: Snapshot, returned: Collection[int]
+) -> Mapping[TopicPartition, RecoveryQuorum]:
+    """What a metadata log would say then: a member that came back without a place in ISR or ELR may lack a tail."""
+    if not (end.quorums and returned):
+        return end.quorums
+    quorums = dict(end.quorums)
+    was = {state.address: state for state in before.partitions}
+    for state in end.partitions:
+        quorum = quorums.get(state.address)
+        if quorum is None:
+            continue
+        fallen = {*returned} - {*state.isr, *(state.elr or ())}
+        lost = {*quorum.last_known_elr, *(fallen & {*(was[state.address].elr or ())})}
+        quorums[state.address] = replace(
+            quorum,
+            restarted=tuple(one for one in quorum.members if one in fallen or one in quorum.restarted),
+            last_known_elr=tuple(replica for replica in state.replicas if replica in lost),
+        )
+    return quorums
 
 
 def _broker_after(broker: Broker, before: Cluster, start: ControllerState, end: ControllerState) -> Broker:
