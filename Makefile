@@ -50,7 +50,8 @@ imports: $(READY) build/tree  ## Check that the layers import only what they may
 
 # Tests with clusters wait most of their time: two runs of them, with clusters of their own, beside one that computes.
 PREDICTIONS := $(addprefix tests/cluster/test_,predictions.py predictions_in_corners.py describe_against_kafka_topics.py \
-	live_reassignments.py disk.py simulated_data.py simulated_stock_tools.py)
+	live_reassignments.py disk.py simulated_data.py simulated_stock_tools.py metadata_log.py recovery_quorum.py history.py \
+	whatif.py)
 
 pytest: $(READY)  ## Run the tests; PYTEST_ARGS="-k word" chooses some
 	@mkdir -p build
@@ -67,7 +68,8 @@ differential: $(READY)  ## Compare the controller with Apache's own, 200,000 run
 	$(UNSET) $(BIN)/pytest tests/differential --steps 200000 --sequences 2000
 
 # A real cluster, a quarter of an hour: every broker and every pair, in every manner and order.
-predictions: $(READY)  ## See whether what kelr whatif predicts comes true
+predictions: $(READY)  ## See on more versions of Kafka, and for every pair of brokers, whether what kelr predicts comes true
+	$(UNSET) $(BIN)/pytest -m longer tests/cluster
 	$(UNSET) $(BIN)/python -m tests.cluster.whatif_predictions
 
 # Other examples each time, fifty times as many; SEED=... repeats a run.
