@@ -286,6 +286,9 @@ def _fits(change: PartitionMoved, cause: Cause) -> bool:
     if _left(broker, before, after):
         return True
     both = {CauseKind.BROKER_REGISTERED, CauseKind.BROKER_UNREGISTERED}
+    if cause.kind in both and replace(before, partition_epoch=after.partition_epoch) == after:
+        # Kafka's index of ELRs may hold a partition twice once ELRs were cleared: its second record changes nothing.
+        return True
     if cause.kind not in both or broker not in (before.elr or ()):
         return False
     return _surely_struck(broker, before, after) or (before.leader is None and after.leader is not None)

@@ -357,3 +357,17 @@ def test_a_checkpoint_in_the_middle_leaves_open_what_happened_before_it() -> Non
     assert entry.cause == Cause(CauseKind.NOT_TOLD, Certainty.UNKNOWN)
     assert entry.before is not None
     assert (entry.before.leader, entry.state.leader, entry.state.leader_epoch) == (1, 2, 4)
+
+
+def test_a_record_that_changes_nothing_does_not_hide_the_restart_behind_it() -> None:
+    """As a 4.3.1 controller writes it after ELRs were cleared: its index holds the partition twice."""
+    log = Log()
+    log.topic(1, 2, 3, isr=(1,), elr=(2,))
+    log.write(changed(elr=()), changed(elr=()), registered(2, 20))
+    last = log.last()
+    assert (last.cause.kind, last.cause.certainty, last.cause.broker) == (
+        CauseKind.BROKER_REGISTERED,
+        Certainty.CERTAIN,
+        2,
+    )
+    assert log.last_registration().restart is Restart.UNCLEAN
