@@ -101,6 +101,15 @@ class Case:
         return quorum if fits and len(quorum.members) >= quorum.min_isr > 0 else None
 
     @property
+    def former_members(self) -> tuple[int, ...]:
+        """Brokers that ISR, ELR or LastKnownELR name and that are no replicas any more: a reassignment took them out,
+        and what they alone held is gone with them, or cannot be heard. Empty where the metadata log proves a quorum."""
+        if self.proven_quorum is not None:
+            return ()
+        named = {*self.state.isr, *self.elr, *(self.state.last_known_elr or ())}
+        return tuple(sorted(broker for broker in named if broker >= 0 and broker not in self.state.replicas))
+
+    @property
     def without_directory(self) -> tuple[int, ...]:
         """Replicas whose brokers are up and answered that this log's directory is offline, in assignment order."""
         return tuple(replica for replica in self.state.replicas if self._directory_failed(replica))

@@ -22,7 +22,7 @@ from kelr.engine.recovery.prediction import awaited, recovery_now, run_now, situ
 from kelr.engine.recovery.words import awaited_in_words, notes_on_the_rules, undecided
 from kelr.engine.situation import situation_of
 from kelr.engine.steps import steps_of
-from kelr.engine.words import agree, brokers, ids, joined
+from kelr.engine.words import agree, brokers, former_in_words, ids, joined
 from kelr.model import Advice, BrokerStatus, Decision, Forecast, PartitionState, Situation, Snapshot
 
 _ON_PAPER = "scenario"
@@ -208,6 +208,11 @@ def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules) -> Iterator[str]
     if case.state.elr is None and case.rules.elr:
         yield f"ELR and LastKnownELR are not known ({snapshot.cluster.partitions_source}): they are taken as empty"
     yield from notes_on_the_quorum(case)
+    if case.former_members and case.state.leader is None:
+        yield (
+            f"{former_in_words(case.former_members)}: Kafka elects replicas alone, and what"
+            f" {agree(len(case.former_members), 'it', 'they')} held that was committed may be on no replica"
+        )
     yield from _reassignment(snapshot, case)
     if case.config.error:
         yield f"configs of topic {case.state.topic} could not be read ({case.config.error})"

@@ -18,7 +18,7 @@ from kelr.engine.rule_docs import (
     RECOVERY_QUORUM_HEARD,
 )
 from kelr.engine.steps import standing_of, steps_of
-from kelr.engine.words import brokers, ids, joined
+from kelr.engine.words import brokers, former_in_words, ids, joined
 from kelr.model import BrokerStatus, ElectedBy, ElectionType, Outcome, Step
 
 
@@ -140,7 +140,13 @@ def _balanced(case: Case, designations: Mapping[int, Outcome]) -> Outcome:
     else:
         which = f"Kafka names {len(named)} of the recovery quorum's members, so all replicas {ids(quorum)} count"
     evidence = which + (f"; {brokers(missing)} not heard" if missing else "; all heard")
-    steps = (RECOVERY_QUORUM_HEARD.step(not missing, evidence),)
+    former = case.former_members
+    if former:
+        evidence += f"; {former_in_words(former)}"
+    steps = (RECOVERY_QUORUM_HEARD.step(not missing and not former, evidence),)
+    if former:
+        note = f"{former_in_words(former)}, so the quorum cannot be heard"
+        return Outcome(ElectionType.LONGEST_LOG_BALANCED, None, steps=steps, note=note)
     if missing:
         note = f"waits for the log of {joined(missing)}"
         return Outcome(ElectionType.LONGEST_LOG_BALANCED, None, steps=steps, waits_for=missing, note=note)

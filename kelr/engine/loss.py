@@ -56,7 +56,7 @@ def loss_of_electing(case: Case, replica: int, *, holds_all_committed: bool | No
 
 def _loss(case: Case, replica: int, guaranteed: bool) -> Loss:
     ranked = case.logs.ranked
-    unheard = tuple(other for other in case.state.replicas if other not in ranked)
+    unheard = (*(other for other in case.state.replicas if other not in ranked), *case.former_members)
     if replica not in ranked:
         return _loss_unheard(case, replica, guaranteed, unheard)
     best = case.logs.best
@@ -165,7 +165,7 @@ def _grade(case: Case, replica: int, guaranteed: bool, unheard: tuple[int, ...],
     if guaranteed:
         return Grade.PROVEN_NONE, f"{replica} is in the ISR or ELR, so it holds all that was committed"
     quorum = case.recovery_quorum
-    if case.logs.is_best(replica) and all(member in case.logs.ranked for member in quorum):
+    if case.logs.is_best(replica) and all(member in case.logs.ranked for member in (*quorum, *case.former_members)):
         if count.below_high_watermark:
             # The best log by its epochs: an unclean election gave those offsets up before, or disks lost them.
             given_up = plural(count.below_high_watermark, "committed offset")

@@ -43,6 +43,9 @@ def _without_leader(state: PartitionState, cluster: Cluster) -> Situation:
         return Situation.LEADER_PENDING if electable & set(state.isr) else Situation.WAITING_FOR_ISR
     if state.elr is None:
         return Situation.UNKNOWN
+    if state.elr and not set(state.elr) & set(state.replicas):
+        # Kafka elects replicas alone, and asks no last known leader while the ELR is not empty.
+        return Situation.NEEDS_UNCLEAN_RECOVERY
     if state.elr:
         return Situation.LEADER_PENDING if electable & set(state.elr) else Situation.WAITING_FOR_ELR
     if state.last_known_elr is None:

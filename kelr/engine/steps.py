@@ -57,10 +57,14 @@ def _step(case: Case, ballot: Ballot, rule: ElectionRule, choice: int | None, as
 
 
 def standing_of(case: Case, members: Sequence[int]) -> str:
-    """Why none of these can lead: ``broker 1 is fenced``, ``1 is fenced, 3 is not registered``."""
+    """Why none of these can lead: ``broker 1 is fenced``, ``1 is fenced, 3 is no replica any more``."""
     if len(members) == 1:
-        return f"broker {members[0]} is {case.status(members[0])}"
-    return joined(f"{member} is {case.status(member)}" for member in members)
+        return f"broker {members[0]} is {_standing(case, members[0])}"
+    return joined(f"{member} is {_standing(case, member)}" for member in members)
+
+
+def _standing(case: Case, member: int) -> str:
+    return case.status(member) if member in case.state.replicas else "no replica any more"
 
 
 def _of_set(case: Case, name: str, members: tuple[int, ...] | None, choice: int | None) -> str:

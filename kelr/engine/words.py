@@ -38,6 +38,12 @@ def agree(count: int, singular: str, many: str) -> str:
     return singular if count == 1 else many
 
 
+def former_in_words(members: Sequence[int]) -> str:
+    """``broker 3 held everything committed and is no replica any more``."""
+    are, replicas = agree(len(members), "is", "are"), agree(len(members), "no replica", "no replicas")
+    return f"{brokers(members)} held everything committed and {are} {replicas} any more"
+
+
 def time_of_day(at_ms: int) -> str:
     """``14:03:10 UTC`` for milliseconds since 1970 UTC."""
     second = at_ms // 1000 % 86_400

@@ -28,7 +28,7 @@ from kelr.engine.advice.words import (
 )
 from kelr.engine.case import Case
 from kelr.engine.reordering import left_out, needs_reordering
-from kelr.engine.words import agree, brokers, ids, joined
+from kelr.engine.words import agree, brokers, former_in_words, ids, joined
 from kelr.model import (
     Advice,
     AdviceAction,
@@ -259,6 +259,14 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
     if found.passed_over is not None and not missing:
         text = f"Designate {designate}: it {cost_in_words(best.loss)}.{passed_over(found)}"
         return Advice(AdviceAction.DESIGNATE, text, designate, designate=designate)
+    former = case.former_members
+    if not missing and former:
+        text = (
+            f"{former_in_words(former).capitalize()}: look on {agree(len(former), 'its disk', 'their disks')} for this"
+            f" partition's log, which may still lie there as deleted or stray, and save it. Then designate {designate}:"
+            f" of the replicas that are left it has the best log, and it {cost_in_words(best.loss)}."
+        )
+        return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=_look_again(case), designate=designate)
     if not missing:
         text = (
             f"Designate {designate}, as a balanced recovery would: of all replicas it has the best log, and it"
