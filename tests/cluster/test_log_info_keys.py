@@ -62,7 +62,14 @@ def topic(healthy_43: Lab) -> str:
     for partition in (0, 1):
         records = 5 + partition
         produce(healthy_43.bootstrap_servers, TOPIC, [partition], batches=1, records=records, acks=Acks.ALL, label="a")
+    # Followers learn of the high watermark with their next fetch.
+    healthy_43.wait_until("all replicas know the high watermarks", lambda: _all_committed(_logs(healthy_43, None)))
     return TOPIC
+
+
+def _all_committed(logs: Mapping[TopicPartition, tuple[LogAnswer, ...]]) -> bool:
+    answers = [answer for of_partition in logs.values() for answer in of_partition]
+    return all(isinstance(answer, ReplicaLog) and answer.high_watermark == answer.log_end for answer in answers)
 
 
 def _logs(lab: Lab, log_info: LogInfoKey | None) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
