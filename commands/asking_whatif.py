@@ -258,7 +258,7 @@ def _restarts(
         everybody = [broker.id for broker in cluster.brokers if broker.status is not BrokerStatus.UNREGISTERED]
         if not everybody:
             raise UsageError("the cluster has no broker that could be restarted", next_step=_WHO)
-        plan = restarts.safe_order(sorted(everybody), controller=question.controller)
+        plan = restarts.safe_order(sorted(everybody), controller=_active_controller(question, cluster))
     else:
         plan = restarts.in_order(question.restart)
     found.safe = plan.safe
@@ -276,13 +276,18 @@ def _restarts(
     return found
 
 
+def _active_controller(question: Question, cluster: Cluster) -> int | None:
+    """As somebody says, or as the cluster does (DescribeQuorum, or the metadata log); None where neither tells."""
+    return cluster.controller if question.controller is None else question.controller
+
+
 def _every(_seen: Seen) -> bool:
     return True
 
 
 def _restart_notes(question: Question, cluster: Cluster) -> Iterator[str]:
-    if question.restart_order and question.controller is None:
-        yield "no broker tells which controller is active: where it is one of these, --controller N puts it last"
+    if question.restart_order and _active_controller(question, cluster) is None:
+        yield "which controller is active is not known: where it is one of these brokers, --controller N puts it last"
     if question.restart_order and not cluster.lists_fenced_brokers:
         yield "this cluster lists live brokers only: those that are down are not among the steps"
 

@@ -79,7 +79,7 @@ Controller = Annotated[
     typer.Option(
         "--controller",
         metavar="N",
-        help="The active controller, where it is a broker too: it comes last. No broker tells which one it is.",
+        help="The active controller, which comes last where it is a broker too; as the cluster tells unless named.",
         rich_help_panel=RESTART,
     ),
 ]

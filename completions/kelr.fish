@@ -145,7 +145,7 @@ complete -c kelr -n '__fish_seen_subcommand_from whatif' -l clean -d 'With --rac
 complete -c kelr -n '__fish_seen_subcommand_from whatif' -l restart -x -d 'Restart these brokers one after the other, each once the one before is in sync again.'
 complete -c kelr -n '__fish_seen_subcommand_from whatif' -l restart-order -d 'Look for an order in which all brokers can be restarted safely.'
 complete -c kelr -n '__fish_seen_subcommand_from whatif' -l keep -x -d 'What every partition has to keep.'
-complete -c kelr -n '__fish_seen_subcommand_from whatif' -l controller -x -d 'The active controller, where it is a broker too: it comes last. No broker tells which one it is.'
+complete -c kelr -n '__fish_seen_subcommand_from whatif' -l controller -x -d 'The active controller, which comes last where it is a broker too; as the cluster tells unless named.'
 complete -c kelr -n '__fish_seen_subcommand_from whatif' -l check -d 'For pipelines: exit with 1 if a partition would not keep what --keep says, or if that is not known.'
 complete -c kelr -n '__fish_seen_subcommand_from whatif' -l rules -x -a 'auto kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive' -d 'Compute by these rules: auto (what the cluster runs), elr-4.3, kraft, ...'
 complete -c kelr -n '__fish_seen_subcommand_from whatif' -l limit -x -d 'Show at most so many.'

@@ -207,3 +207,18 @@ def test_too_many_sets_are_refused_and_not_searched_in_part(kelr: Kelr, cluster:
     ran = kelr("whatif", "--any", "4")
     assert ran.code == 2
     assert "200 brokers have 64,684,950 sets of 4, and at most 1,000,000 are looked at" in ran.err
+
+
+@pytest.mark.parametrize("active", [2, 4, 100, None])
+def test_the_active_controller_comes_last_as_the_cluster_tells_it(
+    active: int | None, kelr: Kelr, cluster: Callable[[Snapshot], None]
+) -> None:
+    cluster(replace(HEALTHY, cluster=replace(HEALTHY.cluster, controller=active)))
+    ran = kelr("whatif", "--restart-order", "-o", "json")
+    document = json.loads(ran.out)
+    last = document["items"][-1]["broker"]
+    if active in (2, 4):
+        assert last == active
+    assert any("which controller is active is not known" in note for note in document["notes"]) is (active is None)
+    named = json.loads(kelr("whatif", "--restart-order", "--controller", "3", "-o", "json").out)
+    assert named["items"][-1]["broker"] == 3

@@ -89,8 +89,7 @@ class Restarts:
         broker before is in sync again, so that a rack is finished before the next is touched.
 
         Args:
-            controller: the active controller, where it is one of these brokers. No broker tells which one is active:
-                with KRaft each names any live broker (KRaftMetadataCache).
+            controller: the active controller, which may be none of these brokers; None where it is not known.
         """
         unhealthy = self._unhealthy()
         racing = _Race(self, brokers)
