@@ -12,7 +12,6 @@ KELR_CONFIG_DIR names another directory.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +65,8 @@ def read_context(name: str, environ: Mapping[str, str]) -> Context:
 
 
 def _read(path: Path) -> Mapping[str, Any]:
+    import tomllib  # noqa: PLC0415 - only where contexts are used
+
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

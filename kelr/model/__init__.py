@@ -1,60 +1,71 @@
-"""kelr's words as types: partitions, brokers, logs, snapshots, decisions. Frozen values, no I/O, no client library."""
+"""kelr's words as types: partitions, brokers, logs, snapshots, decisions. Frozen values, no I/O, no client library.
 
-from kelr.model.cluster import (
-    ELR_FEATURE,
-    METADATA_FEATURE,
-    Broker,
-    BrokerStatus,
-    Cluster,
-    ConfigSource,
-    Features,
-    TopicConfig,
-)
-from kelr.model.decision import (
-    Advice,
-    AdviceAction,
-    Bounds,
-    Candidate,
-    Damage,
-    DamageKind,
-    Decision,
-    ElectedBy,
-    ElectionType,
-    Forecast,
-    Grade,
-    Loss,
-    Outcome,
-    Situation,
-    Step,
-    Truncation,
-    parse_election_type,
-)
-from kelr.model.logs import LOG_DIRECTORY, EpochEnd, LogAnswer, NotHeard, ReplicaLog, Unheard
-from kelr.model.partition import PartitionState, TopicPartition
-from kelr.model.plan import (
-    Alternative,
-    Applied,
-    Check,
-    Consent,
-    Difference,
-    Ended,
-    Evidence,
-    Finding,
-    HoldDown,
-    HoldReason,
-    LogEvidence,
-    Method,
-    NotPlanned,
-    Passed,
-    Plan,
-    PlannedElection,
-    RescueStep,
-    Unplanned,
-    Wish,
-)
-from kelr.model.quorum import RecoveryQuorum
-from kelr.model.snapshot import Snapshot, TopicError
-from kelr.model.target import Selection, Target, parse_target, select
+Modules are loaded when a name of theirs is first asked for: making the classes of decisions and plans takes longer than
+reading a small cluster, and `describe` makes neither.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kelr.model.cluster import (
+        ELR_FEATURE,
+        METADATA_FEATURE,
+        Broker,
+        BrokerStatus,
+        Cluster,
+        ConfigSource,
+        Features,
+        TopicConfig,
+    )
+    from kelr.model.decision import (
+        Advice,
+        AdviceAction,
+        Bounds,
+        Candidate,
+        Damage,
+        DamageKind,
+        Decision,
+        ElectedBy,
+        ElectionType,
+        Forecast,
+        Grade,
+        Loss,
+        Outcome,
+        Step,
+        Truncation,
+        parse_election_type,
+    )
+    from kelr.model.logs import LOG_DIRECTORY, EpochEnd, LogAnswer, NotHeard, ReplicaLog, Unheard
+    from kelr.model.partition import PartitionState, TopicPartition
+    from kelr.model.plan import (
+        Alternative,
+        Applied,
+        Check,
+        Consent,
+        Difference,
+        Ended,
+        Evidence,
+        Finding,
+        HoldDown,
+        HoldReason,
+        LogEvidence,
+        Method,
+        NotPlanned,
+        Passed,
+        Plan,
+        PlannedElection,
+        RescueStep,
+        Unplanned,
+        Wish,
+    )
+    from kelr.model.quorum import RecoveryQuorum
+    from kelr.model.situation import Situation
+    from kelr.model.snapshot import Snapshot
+    from kelr.model.target import Selection, Target, parse_target, select
+    from kelr.model.topic_error import TopicError
 
 __all__ = [
     "ELR_FEATURE",
@@ -117,3 +128,71 @@ __all__ = [
     "parse_target",
     "select",
 ]
+
+_HOMES = {
+    "cluster": (
+        "ELR_FEATURE",
+        "METADATA_FEATURE",
+        "Broker",
+        "BrokerStatus",
+        "Cluster",
+        "ConfigSource",
+        "Features",
+        "TopicConfig",
+    ),
+    "decision": (
+        "Advice",
+        "AdviceAction",
+        "Bounds",
+        "Candidate",
+        "Damage",
+        "DamageKind",
+        "Decision",
+        "ElectedBy",
+        "ElectionType",
+        "Forecast",
+        "Grade",
+        "Loss",
+        "Outcome",
+        "Step",
+        "Truncation",
+        "parse_election_type",
+    ),
+    "logs": ("LOG_DIRECTORY", "EpochEnd", "LogAnswer", "NotHeard", "ReplicaLog", "Unheard"),
+    "partition": ("PartitionState", "TopicPartition"),
+    "plan": (
+        "Alternative",
+        "Applied",
+        "Check",
+        "Consent",
+        "Difference",
+        "Ended",
+        "Evidence",
+        "Finding",
+        "HoldDown",
+        "HoldReason",
+        "LogEvidence",
+        "Method",
+        "NotPlanned",
+        "Passed",
+        "Plan",
+        "PlannedElection",
+        "RescueStep",
+        "Unplanned",
+        "Wish",
+    ),
+    "quorum": ("RecoveryQuorum",),
+    "situation": ("Situation",),
+    "snapshot": ("Snapshot",),
+    "target": ("Selection", "Target", "parse_target", "select"),
+    "topic_error": ("TopicError",),
+}
+_HOME = {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(home), name)
+    return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kelr.model.cluster import TopicConfig
-from kelr.model.decision import Situation
 from kelr.model.partition import PartitionState
+from kelr.model.situation import Situation
 
 
 @dataclass(frozen=True, slots=True)

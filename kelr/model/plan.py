@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from kelr.model.decision import AdviceAction, Bounds, Damage, ElectedBy, ElectionType, Loss, Situation
+from kelr.model.decision import AdviceAction, Bounds, Damage, ElectedBy, ElectionType, Loss
 from kelr.model.partition import TopicPartition
+from kelr.model.situation import Situation
 
 _LONGEST_NUMBER = 18
 """Digits of a number of offsets; they are int64."""

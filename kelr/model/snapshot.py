@@ -9,18 +9,7 @@ from kelr.model.cluster import Cluster, TopicConfig
 from kelr.model.logs import LogAnswer
 from kelr.model.partition import PartitionState, TopicPartition
 from kelr.model.quorum import RecoveryQuorum
-
-
-@dataclass(frozen=True, slots=True)
-class TopicError:
-    """A topic that could not be described: unknown, not authorized, or an error of the broker."""
-
-    topic: str
-    error: str
-    """Kafka's name of the error, such as ``UNKNOWN_TOPIC_OR_PARTITION``."""
-    detail: str = ""
-    absent: tuple[int, ...] = ()
-    """Where the topic itself is there: its partitions that were named and are not."""
+from kelr.model.topic_error import TopicError
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,20 +10,22 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
-from kelr.model import (
-    Cluster,
-    LogAnswer,
-    PartitionState,
-    RecoveryQuorum,
-    Selection,
-    Snapshot,
-    TopicConfig,
-    TopicError,
-    TopicPartition,
-)
-from kelr.sources.unwanted import Unwanted
+from kelr.model import PartitionState
+
+if TYPE_CHECKING:
+    from kelr.model import (
+        Cluster,
+        LogAnswer,
+        RecoveryQuorum,
+        Selection,
+        Snapshot,
+        TopicConfig,
+        TopicError,
+        TopicPartition,
+    )
+    from kelr.sources.unwanted import Unwanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,8 @@ def take_snapshot(
         with_logs: for which partitions the replicas' logs are asked; None asks for none.
         lineage: whether to learn each log's whole epoch history.
     """
+    from kelr.model import Snapshot  # noqa: PLC0415 - who reads page by page loads nothing of what is in it
+
     cluster = source.cluster()
     partitions: list[PartitionState] = []
     errors: list[TopicError] = []

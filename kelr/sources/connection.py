@@ -10,14 +10,16 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kelr import __version__
 from kelr.errors import UsageError
-from kelr.sources.jaas import Credentials, credentials
-from kelr.sources.log_info_key import LogInfoKey
 from kelr.sources.properties import Property, PropertyReader, read_properties
-from kelr.sources.tls import TlsFiles, tls_files
+
+if TYPE_CHECKING:
+    from kelr.sources.jaas import Credentials
+    from kelr.sources.log_info_key import LogInfoKey
+    from kelr.sources.tls import TlsFiles
 
 DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_PORT = 9092
@@ -48,6 +50,19 @@ _KNOWN = frozenset(
 )
 
 
+def _tls_of(reader: PropertyReader | None = None) -> TlsFiles:
+    """TLS as the properties have it; none of them: nothing but what the system trusts."""
+    from kelr.sources.tls import TlsFiles, tls_files  # noqa: PLC0415 - plain connections need no more than its defaults
+
+    return TlsFiles() if reader is None else tls_files(reader)
+
+
+def _credentials(reader: PropertyReader, mechanism: str) -> Credentials:
+    from kelr.sources.jaas import credentials  # noqa: PLC0415 - only for SASL
+
+    return credentials(reader, mechanism)
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
     """Where the cluster is and how to speak to it. Secrets are in no repr.
@@ -63,7 +78,7 @@ class ConnectionSettings:
     security_protocol: str = "PLAINTEXT"
     sasl_mechanism: str | None = None
     credentials: Credentials | None = None
-    tls: TlsFiles = field(default_factory=TlsFiles)
+    tls: TlsFiles = field(default_factory=_tls_of)
     ignored: tuple[str, ...] = ()
     """Property keys that were given and that kelr does not use, sorted."""
     log_info: LogInfoKey | None = None
@@ -115,8 +130,8 @@ class ConnectionSettings:
             client_id=CLIENT_ID,
             security_protocol=protocol,
             sasl_mechanism=mechanism,
-            credentials=credentials(reader, mechanism) if mechanism is not None else None,
-            tls=tls_files(reader) if protocol.endswith("SSL") else TlsFiles(),
+            credentials=_credentials(reader, mechanism) if mechanism is not None else None,
+            tls=_tls_of(reader if protocol.endswith("SSL") else None),
             ignored=tuple(sorted(key for key in properties if key not in _KNOWN)),
             log_info=log_info,
             origin=reader.origin,

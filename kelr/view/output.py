@@ -7,22 +7,23 @@ them. Nothing here knows what is shown: a `View` does.
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Generic, Self, TextIO
+from typing import TYPE_CHECKING, Generic, Self, TextIO
 
 from kelr.model.rows import Rows
 from kelr.view.columns import Json, RowT, View
 from kelr.view.following import whole_command
 from kelr.view.formats import OutputFormat
-from kelr.view.machine import CsvWriter, JsonWriter, NdjsonWriter, Writer, YamlWriter
 from kelr.view.progress import ProgressLine
 from kelr.view.streams import write_utf8
 from kelr.view.styled import Style, Text, plain, styled, written
 from kelr.view.table import Table
+
+if TYPE_CHECKING:
+    from kelr.view.machine import Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,8 @@ class Output:
 
     def next_command(self, arguments: Iterable[str]) -> str:
         """The exact command line to type next: these arguments, and the flags that it has to repeat."""
+        import shlex  # noqa: PLC0415 - nothing else needs it
+
         return shlex.join(whole_command(arguments, connection_flags=self.connection_flags, log_flags=self.log_flags))
 
     def next(self, arguments: Iterable[str]) -> None:
@@ -132,7 +135,7 @@ class Listing(Generic[RowT]):
             columns = self._view.table_columns(wide=wide)
             self._table = Table(columns, width=self._output.width, color=self._output.color, may_leave_out=not wide)
         else:
-            self._writer = _WRITERS[self._output.format](self._view, self._output.stdout)
+            self._writer = _writer_for(self._output.format, self._view, self._output.stdout)
             self._writer.begin(self._head)
         return self
 
@@ -179,11 +182,14 @@ class Listing(Generic[RowT]):
             self._output.stdout.writelines(line + "\n" for line in self._table.lines(batch))
 
 
-__all__ = ["Listing", "Output", "OutputFormat"]
+def _writer_for(format: OutputFormat, view: View[RowT], stream: TextIO) -> Writer[RowT]:
+    from kelr.view.machine import CsvWriter, JsonWriter, NdjsonWriter, YamlWriter  # noqa: PLC0415 - not for people
 
-_WRITERS: Mapping[OutputFormat, type] = {
-    OutputFormat.JSON: JsonWriter,
-    OutputFormat.NDJSON: NdjsonWriter,
-    OutputFormat.YAML: YamlWriter,
-    OutputFormat.CSV: CsvWriter,
-}
+    if format is OutputFormat.JSON:
+        return JsonWriter(view, stream)
+    if format is OutputFormat.NDJSON:
+        return NdjsonWriter(view, stream)
+    return YamlWriter(view, stream) if format is OutputFormat.YAML else CsvWriter(view, stream)
+
+
+__all__ = ["Listing", "Output", "OutputFormat"]

@@ -248,3 +248,6 @@ def test_a_command_with_plain_values_goes_without_pydantic_and_librdkafka(argume
     assert "kelr.sources.live.source" in loaded
     assert loaded.isdisjoint({"pydantic", "confluent_kafka", "rich", "httpx", "jgo"})
     assert loaded.isdisjoint({"kelr.engine", "kelr.sources.records.batches", "kelr.sources.live.logs"})
+    # Making the classes of what `describe` never makes takes longer than reading a small cluster.
+    assert loaded.isdisjoint({"kelr.model.decision", "kelr.model.plan", "kelr.model.logs", "kelr.model.snapshot"})
+    assert loaded.isdisjoint({"tomllib", "kelr.sources.jaas"})

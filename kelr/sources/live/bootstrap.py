@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from kelr.errors import AuthenticationError, ConnectError
 from kelr.sources.connection import ConnectionSettings, address_text
-from kelr.sources.live.diagnose import PortSpeaks, Probe, probe_port
 from kelr.sources.live.failures import REFUSED
 from kelr.sources.live.requests import api_versions
 from kelr.sources.live.transport import Failure, FailureKind, Message, NodeAddress, NodeId, Transport
+
+if TYPE_CHECKING:
+    from kelr.sources.live.diagnose import Probe
 
 _NAME_FAILURES = ("unknown host", "looking up")
 _DIAGNOSIS_SHARE = 0.25
@@ -52,6 +55,8 @@ def _error(
         )
     if failure.detail.startswith(_NAME_FAILURES):
         return ConnectError(f"{failure.detail}{also}", next_step="check the name in --bootstrap-server")
+    from kelr.sources.live.diagnose import probe_port  # noqa: PLC0415 - only where nobody answers
+
     probe = probe_port(address, timeout_s=left_s)
     message, next_step = _explain(server, failure, probe, settings)
     return ConnectError(message + also, next_step=next_step)
@@ -67,6 +72,8 @@ def _telling(failure: Failure) -> int:
 
 def _explain(server: str, failure: Failure, probe: Probe, settings: ConnectionSettings) -> tuple[str, str]:
     """(what happened, what to do), from what we asked for and what the port turned out to speak."""
+    from kelr.sources.live.diagnose import PortSpeaks  # noqa: PLC0415 - as above
+
     if probe.speaks is PortSpeaks.NOTHING:
         return (
             f"nobody accepts connections at {server}: {failure.detail}",
@@ -103,6 +110,8 @@ def _explain(server: str, failure: Failure, probe: Probe, settings: ConnectionSe
 
 
 def _explain_odd(server: str, failure: Failure, probe: Probe, settings: ConnectionSettings) -> tuple[str, str]:
+    from kelr.sources.live.diagnose import PortSpeaks  # noqa: PLC0415 - as above
+
     if probe.speaks is PortSpeaks.SILENCE or failure.kind is FailureKind.TIMED_OUT:
         return (
             f"{server} accepts the connection but did not answer within {settings.timeout_s:g} s",

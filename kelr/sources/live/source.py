@@ -11,7 +11,6 @@ from kelr.errors import UsageError
 from kelr.model import (
     Broker,
     Cluster,
-    LogAnswer,
     PartitionState,
     Selection,
     TopicConfig,
@@ -33,6 +32,7 @@ from kelr.sources.log_info_key import LogInfoKey
 from kelr.sources.unwanted import Unwanted
 
 if TYPE_CHECKING:
+    from kelr.model import LogAnswer
     from kelr.sources.live.broker_dialogue import LogInfoUse
     from kelr.sources.live.tail import TailReader
 
