@@ -15,6 +15,7 @@ DEMO_READY := $(DEMO_VENV)/.ready
 MUTATION_VENV := .venv-mutation
 MUTATION_READY := $(MUTATION_VENV)/.ready
 LOCK := requirements-test.lock
+FLEET_LOCK := requirements-fleet.lock
 MUTATION_LOCK := requirements-mutation.lock
 PYTEST_ARGS ?=
 PROPERTIES := tests/controller tests/engine tests/simulation tests/fuzz
@@ -26,7 +27,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 # Tests are not to depend on the settings of whoever runs them.
 UNSET := env -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_COMMAND_CONFIG -u KELR_CONTEXT -u KELR_OUTPUT -u KELR_TIMEOUT -u KELR_STATE_DIR
 
-.PHONY: help test lint typecheck imports pytest differential properties predictions mutation format demo bench scale incidents faults fuzz completions docs lock clean
+.PHONY: help test lint typecheck imports spark-java pytest differential properties predictions mutation format demo bench scale incidents faults fuzz completions docs lock clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -53,7 +54,11 @@ PREDICTIONS := $(addprefix tests/cluster/test_,predictions.py predictions_in_cor
 	live_reassignments.py disk.py simulated_data.py simulated_stock_tools.py metadata_log.py recovery_quorum.py history.py \
 	whatif.py)
 
-pytest: $(READY)  ## Run the tests; PYTEST_ARGS="-k word" chooses some
+# Spark needs a Java of the system's own, which the tests cannot bring.
+spark-java: $(READY)
+	@$(BIN)/python -m kelr.fleet.java
+
+pytest: spark-java  ## Run the tests; PYTEST_ARGS="-k word" chooses some
 	@mkdir -p build
 	@# 5: nothing was chosen.
 	@$(UNSET) $(BIN)/pytest $(PREDICTIONS) $(PYTEST_ARGS) >build/predictions.log 2>&1 & one=$$!; \
@@ -123,7 +128,9 @@ docs: $(READY)  ## Generate the command line reference again
 
 lock:  ## Choose the newest versions for the tests again (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url \
-		--upgrade --all-extras --group dev --output-file $(LOCK) pyproject.toml
+		--upgrade --extra lab --group dev --output-file $(LOCK) pyproject.toml
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url \
+		--upgrade --constraint $(LOCK) --extra fleet --output-file $(FLEET_LOCK) pyproject.toml
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url \
 		--upgrade --constraint $(LOCK) --group mutation --output-file $(MUTATION_LOCK)
 
@@ -141,9 +148,11 @@ endef
 
 PIP := -m pip --disable-pip-version-check --quiet
 
-$(READY): $(LOCK) pyproject.toml
+# PySpark comes as source only; what builds it is among the locked packages.
+$(READY): $(LOCK) $(FLEET_LOCK) pyproject.toml
 	$(call make_venv,$(VENV))
 	$(BIN)/python $(PIP) install --require-hashes -r $(LOCK)
+	$(BIN)/python $(PIP) install --require-hashes --no-build-isolation -r $(FLEET_LOCK)
 	$(BIN)/python $(PIP) install --no-deps --no-build-isolation --editable .
 	touch $@
 

@@ -80,6 +80,12 @@ COMMANDS: tuple[Registered, ...] = (
         "kelr.commands.rescue:app",
     ),
     Registered(
+        "fleet",
+        "Fleet",
+        "Look at whole fleets on Spark: ingest, assess, exposure, report",
+        "kelr.commands.fleet:app",
+    ),
+    Registered(
         "simulate",
         "Rehearse",
         "Run a scenario on the state machine, and print each state and decision",

@@ -1,0 +1,9 @@
+"""``kelr fleet``: the commands that run on Spark."""
+
+from __future__ import annotations
+
+import typer
+
+app = typer.Typer(
+    help="Look at whole fleets on Spark: every cluster's snapshots and metadata logs together.", no_args_is_help=True
+)

@@ -1,0 +1,199 @@
+"""A Spark session for the fleet: on this machine, on a cluster, or wherever ``spark-submit`` started it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from kelr.errors import ConnectError, UnsupportedError
+from kelr.fleet.java import java_for_spark
+
+if TYPE_CHECKING:
+    from pyspark import StatusTracker
+    from pyspark.sql import SparkSession
+
+LOCAL = "local[*]"
+_ALWAYS = {
+    # What sums and joins mean hangs on these: they hold whoever made the session.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # A date partition is read as what it was written as.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+}
+_OF_OURS = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.skewJoin.enabled": "true",
+    "spark.ui.enabled": "false",
+    # Progress is shown by kelr.
+    "spark.ui.showConsoleProgress": "false",
+}
+_LINES_SHOWN = 20
+_EVERY_S = 0.2
+_ON_THIS_MACHINE = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "16",
+}
+
+
+Counting = Callable[[int, int], None]
+"""Told of the tasks done and the tasks there are, of the jobs that run."""
+
+
+@contextmanager
+def running_session(
+    master: str | None = None,
+    *,
+    remote: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    progress: Counting | None = None,
+) -> Iterator[SparkSession]:
+    """A session for one command; it is stopped in the end, unless somebody else had made it.
+
+    Args:
+        progress: told how far Spark's jobs are, a few times a second.
+
+    Raises:
+        as `fleet_session`.
+    """
+    session, ours = _session(master, remote, settings or {})
+    try:
+        with _counting(session, progress):
+            yield session
+    finally:
+        if ours:
+            session.stop()
+
+
+def fleet_session(
+    master: str | None = None,
+    *,
+    remote: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """A session: the one that is active (``spark-submit``, a notebook), else a new one.
+
+    Args:
+        master: such as ``local[4]`` or ``spark://host:7077``; None: Spark's own default, else `LOCAL`.
+        remote: a Spark Connect address, ``sc://host:port``, instead of a master.
+        settings: more of Spark's settings, which go before kelr's, but for those that results hang on.
+
+    Raises:
+        UnsupportedError: PySpark is not installed, or there is no Java that it runs on.
+        ConnectError: the Spark Connect server does not answer.
+    """
+    return _session(master, remote, settings or {})[0]
+
+
+def _session(master: str | None, remote: str | None, settings: Mapping[str, str]) -> tuple[SparkSession, bool]:
+    """A session, and whether it was made here."""
+    try:
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - of an extra, and slow to load
+    except ImportError as error:
+        raise UnsupportedError(
+            f"kelr fleet needs PySpark: {error}", next_step="install it with: pip install 'kelr[fleet]'"
+        ) from error
+    if remote is not None:
+        return _connected(remote, settings), True
+    session, ours = SparkSession.getActiveSession(), False
+    if session is None:
+        session, ours = _started(master, settings), True
+    for name, value in _ALWAYS.items():
+        session.conf.set(name, value)
+    return session, ours
+
+
+def _started(master: str | None, settings: Mapping[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
+
+    java = java_for_spark()
+    if java.home is not None:
+        os.environ["JAVA_HOME"] = str(java.home)
+    chosen = master or os.environ.get("MASTER") or LOCAL
+    local = chosen.startswith("local")
+    # A worker without this starts whatever is called python3 on its machine; on this one it is known.
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if local:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.appName("kelr fleet").master(chosen)
+    for name, value in {**_OF_OURS, **(_ON_THIS_MACHINE if local else {}), **settings, **_ALWAYS}.items():
+        builder = builder.config(name, value)
+    with _quiet_launch():
+        session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+@contextmanager
+def _quiet_launch() -> Iterator[None]:
+    """What a JVM and Spark say while they start goes to a file, which is shown where they do not start.
+
+    The JVM keeps that file as its stderr: later errors reach the caller as exceptions.
+    """
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as said:
+        kept = os.dup(2)
+        try:
+            os.dup2(said.fileno(), 2)
+            yield
+        except Exception as error:
+            said.seek(0)
+            last = said.read().decode(errors="replace").strip().splitlines()[-_LINES_SHOWN:]
+            raise UnsupportedError(
+                "\n".join([f"Spark does not start: {error}", *last]),
+                next_step="python -m kelr.fleet.java says whether Java is what Spark needs",
+            ) from error
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+@contextmanager
+def _counting(session: SparkSession, told: Counting | None) -> Iterator[None]:
+    context = None if told is None else getattr(session, "_sc", None)
+    if told is None or context is None:
+        yield
+        return
+    ended = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(context.statusTracker(), told, ended), daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def _watch(tracker: StatusTracker, told: Counting, ended: threading.Event) -> None:
+    while not ended.wait(_EVERY_S):
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        counts = [(stage.numCompletedTasks, stage.numTasks) for stage in stages if stage is not None]
+        if counts:
+            told(sum(done for done, _ in counts), sum(total for _, total in counts))
+
+
+def _connected(remote: str, settings: Mapping[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
+
+    try:
+        session = SparkSession.builder.remote(remote).getOrCreate()
+        for name, value in {**settings, **_ALWAYS}.items():
+            session.conf.set(name, value)
+    except ImportError as error:
+        raise UnsupportedError(
+            f"Spark Connect needs more than is installed: {error}",
+            next_step="install it with: pip install 'pyspark[connect]'",
+        ) from error
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in {"grpc", "pyspark"}:
+            raise
+        raise ConnectError(f"{remote}: Spark Connect does not answer: {error}") from error
+    return session

@@ -1,0 +1,192 @@
+"""The tables of a lake: names, columns and what they mean. They are Parquet, partitioned by cluster and date.
+
+Times are UTC, by the clock of the cluster's controllers (metadata log) or of the machine that took a snapshot. An array
+that is null is not known, which is not the same as an empty one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DateType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+_TEXT, _INT, _LONG, _FLAG, _TIME = StringType(), IntegerType(), LongType(), BooleanType(), TimestampType()
+_BROKERS = ArrayType(IntegerType(), containsNull=False)
+_TEXTS = ArrayType(StringType(), containsNull=False)
+_LINEAGE = ArrayType(StructType([StructField("epoch", _INT, False), StructField("end_offset", _LONG, False)]), False)
+_LEVELS = MapType(StringType(), IntegerType(), valueContainsNull=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of the lake.
+
+    Args:
+        partitions: the columns that are folders; they come last in the schema.
+    """
+
+    name: str
+    schema: StructType
+    partitions: tuple[str, ...] = ("cluster", "date")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.schema.fieldNames())
+
+
+def table(name: str, *columns: tuple[str, DataType, str], partitions: tuple[str, ...] = ("cluster", "date")) -> Table:
+    """A table whose columns carry their meaning as comments; the partition columns are added at its end."""
+    fields = [StructField(column, kind, True, {"comment": meaning}) for column, kind, meaning in columns]
+    folders = {"cluster": _TEXT, "date": DateType()}
+    fields += [StructField(column, folders[column], True) for column in partitions]
+    return Table(name, StructType(fields), partitions)
+
+
+_PARTITION = (
+    ("topic", _TEXT, "name of the topic"),
+    ("topic_id", _TEXT, "its id as Kafka prints it; null where the source has none"),
+    ("partition", _INT, "number of the partition"),
+)
+_SOURCE = ("source", _TEXT, "`log` (metadata log: complete) or `snapshot` (as seen at one moment)")
+
+PARTITION_STATES = table(
+    "partition_states",
+    *_PARTITION,
+    ("valid_from", _TIME, "since when the partition was so"),
+    ("valid_to", _TIME, "until when; null: it is so where the newest input ends"),
+    ("from_offset", _LONG, "of the record in the metadata log; null for a snapshot"),
+    ("leader", _INT, "null: nobody led"),
+    ("leader_epoch", _INT, ""),
+    ("partition_epoch", _INT, ""),
+    ("replicas", _BROKERS, "in assignment order"),
+    ("isr", _BROKERS, ""),
+    ("elr", _BROKERS, "null: not known"),
+    ("last_known_elr", _BROKERS, "null: not known"),
+    ("offline_replicas", _BROKERS, "only of snapshots"),
+    ("adding", _BROKERS, ""),
+    ("removing", _BROKERS, ""),
+    ("recovering", _FLAG, "after an unclean election, until the leader has a new ISR"),
+    ("min_isr", _INT, "effective: min.insync.replicas, at most the replica count of partition 0; null: not known"),
+    ("cause", _TEXT, "what made it so: `CauseKind` of kelr history"),
+    ("certainty", _TEXT, "of the cause: certain, likely or unknown"),
+    ("cause_broker", _INT, "the broker that came, went or reported"),
+    _SOURCE,
+)
+"""One row for each time in which nothing of a partition changed; rows of one partition follow each other without gaps,
+unless records are missing."""
+
+BROKER_EVENTS = table(
+    "broker_events",
+    ("broker", _INT, ""),
+    ("at", _TIME, ""),
+    ("offset", _LONG, "in the metadata log; null for a snapshot"),
+    ("event", _TEXT, "`BrokerEvent` of kelr history; `seen`: as found where the log begins, or in a snapshot"),
+    ("restart", _TEXT, "of a registration, whether the shutdown before it was clean: `Restart` of kelr history"),
+    ("status", _TEXT, "from then on: `BrokerStatus`; `unregistered` after the last"),
+    ("broker_epoch", _LONG, ""),
+    ("rack", _TEXT, ""),
+    ("host", _TEXT, "of the first listener"),
+    ("port", _INT, ""),
+    ("features", _LEVELS, "the highest levels that its software supports"),
+    ("directories_lost", _TEXTS, "ids of log directories that went offline"),
+    _SOURCE,
+)
+
+CLUSTER_EVENTS = table(
+    "cluster_events",
+    ("at", _TIME, ""),
+    ("offset", _LONG, ""),
+    ("event", _TEXT, "`controller`, `feature` or `checkpoint`; `end`: the newest record that was read"),
+    ("name", _TEXT, "of the feature"),
+    ("before", _TEXT, "level before; null where it is not known"),
+    ("after", _TEXT, "level, or controller"),
+    _SOURCE,
+)
+
+ELECTIONS = table(
+    "elections",
+    *_PARTITION,
+    ("at", _TIME, ""),
+    ("offset", _LONG, ""),
+    ("elected_as", _TEXT, "`ElectedAs` of kelr history"),
+    ("clean", _FLAG, "whether the new leader is sure to hold all that was committed; null: not known"),
+    ("from_leader", _INT, "who led before, perhaps some time ago; null: not known"),
+    ("to_leader", _INT, ""),
+    ("leader_epoch", _INT, "the new one"),
+    ("cause", _TEXT, ""),
+    ("certainty", _TEXT, ""),
+    ("cause_broker", _INT, ""),
+    ("designated", _FLAG, "the replica was put first in the assignment just before"),
+    (
+        "offsets_at_stake",
+        _LONG,
+        "records by which the best known log went further than the elected one; null: not known",
+    ),
+    ("stake_source", _TEXT, "where that is known from"),
+)
+
+CONFIGS = table(
+    "configs",
+    ("resource_type", _TEXT, "`topic`, `broker`, or `cluster` for the default of all brokers"),
+    ("resource", _TEXT, "topic, or broker id; empty for the cluster"),
+    ("key", _TEXT, ""),
+    ("value", _TEXT, "null: deleted"),
+    ("at", _TIME, ""),
+    ("offset", _LONG, ""),
+    ("value_source", _TEXT, "where a snapshot found it: `ConfigSource`; null for the log"),
+    _SOURCE,
+)
+"""From the log: what was written. From a snapshot: what holds for each topic, wherever it is set."""
+
+LOG_INFO = table(
+    "log_info",
+    ("topic", _TEXT, ""),
+    ("partition", _INT, ""),
+    ("replica", _INT, ""),
+    ("read_at", _TIME, ""),
+    ("leader_epoch", _INT, "of the partition, when it was asked"),
+    ("log_end", _LONG, "null: not heard"),
+    ("last_epoch", _INT, "last written leader epoch"),
+    ("current_leader_epoch", _INT, ""),
+    ("high_watermark", _LONG, ""),
+    ("log_start", _LONG, ""),
+    ("last_stable_offset", _LONG, ""),
+    ("broker_epoch", _LONG, ""),
+    ("lineage", _LINEAGE, "epochs and where each ends; null: not asked for"),
+    ("unclean_shutdown", _FLAG, ""),
+    ("how", _TEXT, "how it was learnt"),
+    ("last_epoch_error", _TEXT, ""),
+    ("unheard", _TEXT, "`Unheard`: why nothing is known of this replica"),
+    ("detail", _TEXT, ""),
+)
+
+INPUTS = table(
+    "inputs",
+    ("path", _TEXT, "as the file system names it"),
+    ("size_bytes", _LONG, ""),
+    ("modified", _TIME, ""),
+    ("kind", _TEXT, "`segment`, `checkpoint`, `snapshot`, `collection`, `properties`, `bundle` or `unknown`"),
+    ("cluster", _TEXT, "null where it is not known"),
+    ("node", _INT, "whose disk it is from, where that is known"),
+    ("status", _TEXT, "`ingested`, `superseded` (another node's copy has told it), or `quarantined`"),
+    ("reason", _TEXT, "why it is in quarantine, or what was odd"),
+    ("run", _TEXT, "which run took it"),
+    ("taken_at", _TIME, ""),
+    partitions=(),
+)
+"""The manifest: every file that was ever looked at."""
+
+INGESTED = (PARTITION_STATES, BROKER_EVENTS, CLUSTER_EVENTS, ELECTIONS, CONFIGS, LOG_INFO, INPUTS)
+"""What ``kelr fleet ingest`` writes."""

@@ -1,0 +1,136 @@
+"""What a lake is after runs that end, fail, are killed, or meet another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql.types import IntegerType, StringType
+
+from kelr.errors import BadInputError, RefusedError
+from kelr.fleet.files import LocalFiles
+from kelr.fleet.lake import Lake
+from kelr.fleet.tables import table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+THINGS = table("things", ("name", StringType(), ""), ("size", IntegerType(), ""))
+FIRST, SECOND = date(2026, 11, 1), date(2026, 11, 2)
+ROWS = [("a", 1, "x", FIRST), ("b", 2, "x", SECOND), ("c", 3, "y=/%:", FIRST)]
+
+
+def rows(spark: SparkSession, values: Iterable[tuple[str, int, str, date]]) -> DataFrame:
+    return spark.createDataFrame(list(values), THINGS.schema)
+
+
+def content(lake: Lake) -> list[tuple[object, ...]]:
+    return sorted(tuple(row) for row in lake.read(THINGS).collect())
+
+
+def test_what_was_written_is_read_by_whoever_opens_the_lake(spark: SparkSession, lake: Lake) -> None:
+    with lake.changing() as changes:
+        changes.append(THINGS, rows(spark, ROWS))
+    assert content(lake) == content(Lake(spark, lake.place)) == ROWS
+
+
+def test_a_lake_without_anything_is_empty_and_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(spark, str(tmp_path / "none"))
+    assert content(lake) == []
+    with pytest.raises(BadInputError, match="is no lake"):
+        lake.exists()
+    assert not (tmp_path / "none").exists()
+
+
+def test_folders_are_replaced_and_the_others_stay(spark: SparkSession, lake: Lake) -> None:
+    with lake.changing() as changes:
+        changes.append(THINGS, rows(spark, ROWS))
+    before = lake.version
+    with lake.changing() as changes:
+        changes.replace(THINGS, rows(spark, [("d", 4, "x", FIRST)]), [{"cluster": "x", "date": "2026-11-01"}])
+        changes.replace(THINGS, rows(spark, [("e", 5, "y=/%:", SECOND)]), [{"cluster": "y=/%:"}])
+        changes.append(THINGS, rows(spark, [("f", 6, "z", FIRST)]))
+    assert content(lake) == [
+        ("b", 2, "x", SECOND),
+        ("d", 4, "x", FIRST),
+        ("e", 5, "y=/%:", SECOND),
+        ("f", 6, "z", FIRST),
+    ]
+    assert lake.version.number == before.number + 1
+
+
+def test_a_run_that_fails_leaves_the_tables_as_they_were(spark: SparkSession, lake: Lake) -> None:
+    with lake.changing() as changes:
+        changes.append(THINGS, rows(spark, ROWS))
+    with pytest.raises(ZeroDivisionError):
+        _change_and_fail(spark, lake)
+    assert content(lake) == content(Lake(spark, lake.place)) == ROWS
+    assert len(list(Path(lake.place).glob("things/*/*/*.parquet"))) == 4
+    with lake.changing() as changes:
+        changes.append(THINGS, rows(spark, [("e", 5, "x", FIRST)]))
+    assert content(lake) == sorted([*ROWS, ("e", 5, "x", FIRST)])
+    assert len(list(Path(lake.place).glob("things/*/*/*.parquet"))) == 4, "what the failed run wrote is gone"
+
+
+def test_two_runs_at_once_the_second_is_refused(spark: SparkSession, lake: Lake) -> None:
+    other = Lake(spark, lake.place)
+    with lake.changing(), pytest.raises(RefusedError, match="another run"), other.changing():
+        pass
+
+
+def test_a_version_that_somebody_else_has_written_is_not_overwritten(spark: SparkSession, lake: Lake) -> None:
+    with lake.changing() as changes:
+        changes.append(THINGS, rows(spark, ROWS[:1]))
+    with pytest.raises(RefusedError, match="meanwhile"):
+        _change_beside_another(spark, lake)
+
+
+def test_small_files_are_kept_by_purpose_and_old_versions_go(lake: Lake) -> None:
+    for content_ in (b"one", b"two", b"three", b"four"):
+        with lake.changing() as changes:
+            changes.keep("state of x", {"state": content_})
+            changes.name({"x": "payments"})
+    (path,) = lake.version.kept["state of x"]
+    assert lake.files.read(path) == b"four"
+    assert lake.version.clusters == {"x": "payments"}
+    assert len(list(Path(lake.place, "_kelr/versions").iterdir())) == 2
+    assert len([file for file in Path(lake.place, "_kelr/kept").rglob("*") if file.is_file()]) == 2
+
+
+@pytest.mark.parametrize("text", ["{", "{}", '{"format": "other", "format_version": 1}', "[]"])
+def test_a_damaged_version_is_named(spark: SparkSession, lake: Lake, text: str) -> None:
+    Path(lake.place, "_kelr/versions").mkdir(parents=True)
+    Path(lake.place, "_kelr/versions/00000001.json").write_text(text)
+    with pytest.raises(BadInputError, match=r"versions/00000001\.json"):
+        Lake(spark, lake.place)
+
+
+def test_only_the_folders_that_a_filter_asks_for_are_read(spark: SparkSession, lake: Lake) -> None:
+    with lake.changing() as changes:
+        changes.append(THINGS, rows(spark, ROWS))
+    frame = lake.read(THINGS).where("cluster = 'x' and date = date'2026-11-02' and size > 1")
+    assert [tuple(row) for row in frame.collect()] == [ROWS[1]]
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert "PartitionFilters: [isnotnull(cluster" in plan
+    assert "PushedFilters: [IsNotNull(size), GreaterThan(size,1)]" in plan
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInputError, match="cannot be written"), LocalFiles(tmp_path / "file").locked():
+        pass
+
+
+def _change_and_fail(spark: SparkSession, lake: Lake) -> None:
+    with lake.changing() as changes:
+        changes.replace(THINGS, rows(spark, [("d", 4, "x", FIRST)]), [{}])
+        raise ZeroDivisionError
+
+
+def _change_beside_another(spark: SparkSession, lake: Lake) -> None:
+    with lake.changing() as changes:
+        changes.append(THINGS, rows(spark, ROWS[1:]))
+        lake.files.write_new("_kelr/versions/00000002.json", b"{}")
