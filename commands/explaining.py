@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,15 +18,18 @@ from kelr.errors import UsageError
 from kelr.model import ElectionType, Selection, TopicError, parse_election_type
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.side_by_side import Decided, SideBySide, decide_side_by_side
-from kelr.view.explain import Explanation, show_decisions
+from kelr.view.explain import Explanation
 from kelr.view.explain_columns import Explained
 from kelr.view.explain_compare import Compared, Comparison, show_comparisons
 from kelr.view.explain_if import assumed_of
+from kelr.view.explain_report import DecisionReport, show_decisions
 from kelr.view.explain_why import show_rules
 from kelr.view.formats import OutputFormat
 
 MOST_IN_FULL = 3
 """With more partitions than this, people get one line for each unless they ask for --full."""
+MOST_HELD = 1000
+"""So many decisions are held back until all are there: they say how wide the columns are, and whether there are few."""
 _EVERY = "all"
 _LIST = "list"
 
@@ -84,9 +88,7 @@ def explain_partitions(
 ) -> tuple[int, Sequence[TopicError]]:
     """Explain the partitions, as they are or as they are imagined; how many there were, and what failed."""
     if not wanted.assumptions:
-        rows, errors = _as_they_are(session, selection, wanted, only_unsafe=only_unsafe)
-        _show(session, wanted, rows, (), errors)
-        return len(rows), errors
+        return _explain_as_they_are(session, selection, wanted, only_unsafe=only_unsafe)
     found = _side_by_side(session, selection, wanted, only_unsafe=only_unsafe)
     rows = _rows(found.decided[0])
     _show(session, wanted, rows, found.decided[0].happened, found.topic_errors)
@@ -140,19 +142,49 @@ def explain_rule(session: Session, name: str) -> None:
 # Deciding.
 
 
-def _as_they_are(
+def _explain_as_they_are(
     session: Session, selection: Selection, wanted: Wanted, *, only_unsafe: bool
-) -> tuple[list[Explained], list[TopicError]]:
-    source = source_with(session, wanted.logs)
-    with session.progress("partitions whose logs were asked for") as progress:
-        rows: list[Explained] = []
-        errors: list[TopicError] = []
+) -> tuple[int, Sequence[TopicError]]:
+    """Decide and show; where there are many, the first are shown while the others are not yet read."""
+    held: list[Explained] = []
+    errors: list[TopicError] = []
+    with ExitStack() as showing, session.progress("partitions whose logs were asked for") as progress:
+        shown, report = 0, None
         for page in decide_partitions(
-            source, selection, clock_ms=now_ms, rules=wanted.rule_sets[0], only_unsafe=only_unsafe, progress=progress
+            source_with(session, wanted.logs),
+            selection,
+            clock_ms=now_ms,
+            rules=wanted.rule_sets[0],
+            only_unsafe=only_unsafe,
+            progress=progress,
         ):
-            rows.extend(Explained(decision, page.snapshot.taken_at_ms) for decision in page.decisions)
+            held.extend(Explained(decision, page.snapshot.taken_at_ms) for decision in page.decisions)
             errors.extend(page.snapshot.topic_errors)
-    return rows, errors
+            if report is None and len(held) <= MOST_HELD:
+                continue
+            report = report or showing.enter_context(_report(session, wanted, held))
+            report.add(held)
+            shown, held = shown + len(held), []
+        report = report or showing.enter_context(_report(session, wanted, held))
+        report.add(held)
+        report.finish(errors)
+    return shown + len(held), errors
+
+
+def _report(session: Session, wanted: Wanted, beginning: Sequence[Explained]) -> DecisionReport:
+    source = session.source()
+    return DecisionReport(
+        session.output,
+        _explanation(session, wanted),
+        beginning,
+        cluster=source.cluster(),
+        source=source.name,
+        full=_in_full(wanted, len(beginning)),
+    )
+
+
+def _in_full(wanted: Wanted, rows: int) -> bool:
+    return rows <= MOST_IN_FULL if wanted.full is None else wanted.full
 
 
 def _side_by_side(session: Session, selection: Selection, wanted: Wanted, *, only_unsafe: bool) -> SideBySide:
@@ -197,7 +229,7 @@ def _show(
         cluster=source.cluster(),
         source=source.name,
         errors=errors,
-        full=len(rows) <= MOST_IN_FULL if wanted.full is None else wanted.full,
+        full=_in_full(wanted, len(rows)),
         happened=happened,
     )
 

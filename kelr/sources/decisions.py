@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kelr.controller import RuleSet
 from kelr.engine import decide, effective_min_isr, is_leaderless_or_unsafe, rank_logs, situation_of
+from kelr.errors import KelrError
 from kelr.model import (
     Decision,
     PartitionState,
@@ -24,13 +25,16 @@ from kelr.sources.unwanted import Look, Unwanted
 
 MAX_READINGS = 3
 """How often partitions are read when their state changes while their logs are asked for."""
+MOST_TOGETHER = 10_000
+"""Partitions of several pages whose logs are asked for together, so that the number of requests grows with the brokers
+and the epochs, and not with the pages: some 20 MiB while they are decided."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecidedPage:
-    """The decisions about one page of partitions, with the snapshot that they stand on.
+    """The decisions about one page of partitions or several, with the snapshot that they stand on.
 
-    Where healthy partitions are not decided, the snapshot may be without them.
+    Where healthy partitions are not decided, the snapshot is without those that were healthy when they were read.
     """
 
     snapshot: Snapshot
@@ -46,10 +50,14 @@ def decide_partitions(
     only_unsafe: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[DecidedPage]:
-    """Decide the selected partitions, one page at a time.
+    """Decide the selected partitions in address order, one page at a time.
+
+    Where pages hold little because healthy partitions are left out, several are decided together: one at first, so that
+    something is known soon, then twice as many each time, up to `MOST_TOGETHER` partitions.
 
     Args:
-        clock_ms: the time in milliseconds since 1970 UTC, asked for once a page where the source reads as it goes.
+        clock_ms: the time in milliseconds since 1970 UTC, asked for once for what is decided together where the source
+            reads as it goes.
         rules: the rule set; None takes the one that the cluster runs.
         only_unsafe: leave healthy partitions out; their logs are not asked for.
         progress: told of the replicas' logs as they arrive.
@@ -58,9 +66,13 @@ def decide_partitions(
         KelrError: the cluster cannot be reached at all; everything less is a value in the snapshot.
     """
     wanted = is_unsafe if only_unsafe else _every
-    pages = _maybe_unsafe(source, selection) if only_unsafe else source.pages(selection)
+    pages = _together(_maybe_unsafe(source, selection)) if only_unsafe else source.pages(selection)
     for page in _with_first_replicas(pages):
-        snapshot = with_logs(source, page_snapshot(source, page, clock_ms), wanted, progress)
+        snapshot = page_snapshot(source, page, clock_ms)
+        if only_unsafe:
+            kept = tuple(state for state in snapshot.partitions if is_unsafe(snapshot, state))
+            snapshot = replace(snapshot, partitions=kept)
+        snapshot = with_logs(source, snapshot, wanted, progress)
         decisions = tuple(decide(snapshot, state, rules) for state in snapshot.partitions if wanted(snapshot, state))
         yield DecidedPage(snapshot, decisions)
 
@@ -71,6 +83,36 @@ def _maybe_unsafe(source: Source, selection: Selection) -> Iterator[Page]:
         return source.pages(selection)
     led = Look(leader_in=source.cluster().live)
     return source.pages_without(Unwanted((led,), as_many_as_first=True), selection)
+
+
+def _together(pages: Iterable[Page]) -> Iterator[Page]:
+    """Pages put together; what was read before the reading broke off comes all the same."""
+    room, waiting = 1, list[Page]()
+    try:
+        for page in pages:
+            waiting.append(page)
+            if len(waiting) >= room or sum(len(one.partitions) for one in waiting) >= MOST_TOGETHER:
+                yield _joined(waiting)
+                room, waiting = 2 * room, []
+    except KelrError:
+        if waiting:
+            yield _joined(waiting)
+        raise
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(pages: Sequence[Page]) -> Page:
+    """Pages that follow each other, as one."""
+    if len(pages) == 1:
+        return pages[0]
+    return Page(
+        tuple(state for page in pages for state in page.partitions),
+        tuple(error for page in pages for error in page.topic_errors),
+        pages[-1].next_cursor,
+        {topic: count for page in pages for topic, count in page.first_partition_replicas.items()},
+        sum(page.left_out for page in pages),
+    )
 
 
 def _with_first_replicas(pages: Iterable[Page]) -> Iterator[Page]:

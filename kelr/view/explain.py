@@ -11,18 +11,14 @@ from datetime import UTC, datetime
 
 from kelr.controller import RULE_SETS
 from kelr.engine.advice.commands import STOCK_CONNECTION
-from kelr.engine.what_if.imagine import Happened
 from kelr.model import (
-    Cluster,
     Decision,
     ElectionType,
     Situation,
     Step,
-    TopicError,
-    TopicPartition,
 )
 from kelr.view.columns import Column, Fact, Json, View
-from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL, cluster_head, error_items, note_errors
+from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL
 from kelr.view.explain_columns import (
     CANDIDATE_COLUMNS,
     FORECAST_COLUMNS,
@@ -38,10 +34,8 @@ from kelr.view.explain_columns import (
     telling_rule,
     worth_a_line,
 )
-from kelr.view.explain_if import assumed_document, assumed_lines, happened_document, happened_lines
-from kelr.view.formats import OutputFormat
+from kelr.view.explain_if import assumed_document, assumed_lines
 from kelr.view.layout import Layout
-from kelr.view.output import Output
 from kelr.view.styled import Span, Style, Text, plain, styled
 
 NOTHING_TO_EXPLAIN = "By the cluster's own account every partition is led and has min ISR: nothing to explain."
@@ -239,48 +233,6 @@ def explain_view(
     """The output of `kelr explain`; with `block` people get a text for each partition instead of a line."""
     columns = (SHORT_COLUMNS[0], LEADER_COLUMN, LOSES_COLUMN, *SHORT_COLUMNS[1:]) if imagined else SHORT_COLUMNS
     return View("kelr/explain", columns, block=block, item=item, head=_HEAD, tail=ERRORS_TAIL)
-
-
-def show_decisions(
-    output: Output,
-    explanation: Explanation,
-    rows: Sequence[Explained],
-    *,
-    cluster: Cluster,
-    source: str,
-    errors: Sequence[TopicError],
-    full: bool,
-    happened: Sequence[Happened] = (),
-) -> None:
-    """Print decisions in the output's format; people get whole explanations or, without `full`, a line for each."""
-    view = explanation.full() if full else explanation.short()
-    if output.format is OutputFormat.CSV:
-        view = explanation.short()
-    # The first that nobody leads, else the first.
-    telling = min(rows, key=lambda row: row.decision.leader is not None, default=None)
-    following = (
-        None
-        if full or telling is None
-        else explanation.following(["explain", f"{telling.decision.topic}:{telling.decision.partition}"])
-    )
-    shown = frozenset(TopicPartition(row.decision.topic, row.decision.partition) for row in rows)
-    head = {**cluster_head(cluster, source), "assumptions": happened_document(happened, shown)}
-    if output.format.for_people and not full:
-        for line in explanation.other_rules(telling):
-            output.line(line)
-        for line in happened_lines(Layout(output.width), happened, shown):
-            output.line(line)
-    with output.listing(view, head) as listing:
-        listing.add(rows)
-        command = None if following is None else output.next_command(following)
-        listing.finish({"errors": error_items(errors), "next": command})
-    if not output.format.for_people:
-        return
-    if not rows and not errors:
-        output.note(NOTHING_IMAGINED if happened else NOTHING_TO_EXPLAIN)
-    if following is not None:
-        output.next(following)
-    note_errors(output, errors)
 
 
 def _time(milliseconds: int) -> str:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kelr.model import EpochEnd, ReplicaLog, Snapshot, TopicPartition
+from kelr.commands import explaining
+from kelr.errors import ConnectError
+from kelr.model import EpochEnd, ReplicaLog, Selection, Snapshot, TopicPartition
+from kelr.sources import decisions
+from kelr.sources.base import Page
 from kelr.sources.collected import CollectedDisk, CollectedLog, Collection, save_collection
 from kelr.sources.disk.collection import LogDirectory
+from kelr.sources.memory import MemorySource
 from tests.commands.conftest import Kelr
 from tests.incident import CLUSTER_ID, INCIDENT, ORDERS_ID
 
@@ -56,6 +62,42 @@ def test_full_and_short_are_a_matter_of_choice(kelr: Kelr) -> None:
 
 def test_csv(kelr: Kelr) -> None:
     assert kelr("explain", "-o", "csv").out.replace("\r\n", "\n") == CSV
+
+
+def test_of_many_partitions_the_first_are_shown_before_the_last_are_read(
+    kelr: Kelr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explaining, "MOST_IN_FULL", 1)
+    monkeypatch.setattr(explaining, "MOST_HELD", 1)
+    monkeypatch.setattr(decisions, "MOST_TOGETHER", 1)
+    formats = ("table", "json", "csv")
+    whole, pages = {format: kelr("explain", "-o", format) for format in formats}, MemorySource.pages
+    monkeypatch.setattr(MemorySource, "pages", one_by_one(pages))
+    streamed = {format: kelr("explain", "-o", format) for format in formats}
+    # The first decisions say how wide a table's columns are.
+    words = {format: ran.out.split() for format, ran in streamed.items()}
+    assert words == {format: ran.out.split() for format, ran in whole.items()}
+    assert [ran.err for ran in streamed.values()] == [ran.err for ran in whole.values()]
+    monkeypatch.setattr(MemorySource, "pages", one_by_one(pages, breaks_after=4))
+    ran = kelr("explain")
+    assert (ran.code, ran.out.split()) == (3, " ".join(SHORT.splitlines()[:4]).split())
+    document = json.loads(kelr("explain", "-o", "json").out)
+    assert ([item["topic"] for item in document["items"]], document["complete"]) == (
+        ["orders", "orders", "payments"],
+        False,
+    )
+
+
+def one_by_one(pages: Callable[..., Iterator[Page]], *, breaks_after: int | None = None) -> Callable[..., Any]:
+    """Pages of one partition each, as many as that before the cluster is gone."""
+
+    def cut(source: MemorySource, selection: Selection, **_: object) -> Iterator[Page]:
+        for number, page in enumerate(pages(source, selection, page_size=1)):
+            if number == breaks_after:
+                raise ConnectError("gone")
+            yield page
+
+    return cut
 
 
 def test_json_has_everything_that_the_text_says(kelr: Kelr) -> None:

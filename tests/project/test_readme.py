@@ -6,8 +6,9 @@ import io
 from pathlib import Path
 
 from kelr.engine import decide
-from kelr.view.explain import Explanation, show_decisions
+from kelr.view.explain import Explanation
 from kelr.view.explain_columns import Explained
+from kelr.view.explain_report import show_decisions
 from kelr.view.output import Output
 from tests.incident import CLUSTER, INCIDENT
 

@@ -1,14 +1,20 @@
-"""Partitions of a topic that spans pages are judged by its partition 0, wherever that was."""
+"""Partitions of a topic that spans pages are judged by its partition 0; logs of several pages are read together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kelr.errors import ConnectError
 from kelr.model import (
     Broker,
     BrokerStatus,
     Cluster,
+    LogAnswer,
     PartitionState,
     Selection,
     Situation,
@@ -16,7 +22,8 @@ from kelr.model import (
     TopicConfig,
     TopicPartition,
 )
-from kelr.sources.base import Page
+from kelr.sources import decisions
+from kelr.sources.base import Page, Progress
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.memory import MemorySource
 
@@ -56,3 +63,66 @@ def test_the_effective_min_isr_hangs_on_a_partition_0_of_an_earlier_page() -> No
     ]
     unsafe = decide_partitions(source, Selection(), clock_ms=lambda: 0, only_unsafe=True)
     assert [str(one.topic) for page in unsafe for one in page.decisions] == ["many"] * 3
+
+
+class CountsLogs(TellsOnce):
+    """Remembers of which partitions logs were asked for together, and may break off."""
+
+    def __init__(self, snapshot: Snapshot, *, breaks_after: int | None = None) -> None:
+        super().__init__(snapshot)
+        self.asked: list[list[TopicPartition]] = []
+        self._breaks_after = breaks_after
+
+    def pages(
+        self, selection: Selection, *, page_size: int | None = None, start: TopicPartition | None = None
+    ) -> Iterator[Page]:
+        for number, page in enumerate(super().pages(selection, page_size=page_size, start=start)):
+            if number == self._breaks_after:
+                raise ConnectError("gone")
+            yield page
+
+    def replica_logs(
+        self, partitions: Sequence[PartitionState], *, lineage: bool = False, progress: Progress | None = None
+    ) -> Mapping[TopicPartition, tuple[LogAnswer, ...]]:
+        self.asked.append([state.address for state in partitions])
+        return super().replica_logs(partitions, lineage=lineage, progress=progress)
+
+
+def many(partitions: int, unsafe: Callable[[int], bool]) -> Snapshot:
+    """Partitions of topics of ten; those that are unsafe have one replica in sync."""
+    states = tuple(
+        replace(partition(f"t{number // 10:03}", number % 10, (1, 2, 3)), isr=(1,) if unsafe(number) else (1, 2, 3))
+        for number in range(partitions)
+    )
+    topics = {state.topic for state in states}
+    return Snapshot(0, CLUSTER, states, dict.fromkeys(topics, TopicConfig(min_insync_replicas=2)))
+
+
+@given(st.sets(st.integers(0, 59)), st.integers(1, 40))
+def test_what_is_decided_together_is_what_is_decided_page_by_page(unsafe: set[int], most: int) -> None:
+    snapshot = many(60, unsafe.__contains__)
+    wanted = [state.address for number, state in enumerate(snapshot.partitions) if number in unsafe]
+    by_page = decide_partitions(MemorySource(snapshot), Selection(), clock_ms=lambda: 0, only_unsafe=True)
+    source = CountsLogs(snapshot)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(decisions, "MOST_TOGETHER", most)
+        pages = list(decide_partitions(source, Selection(), clock_ms=lambda: 0, only_unsafe=True))
+    assert [one for page in pages for one in page.decisions] == [one for page in by_page for one in page.decisions]
+    # Logs are asked of those alone that are decided, each once, in order; never of more pages than there may be.
+    assert [address for asked in source.asked for address in asked] == wanted
+    assert [state.address for page in pages for state in page.snapshot.partitions] == wanted
+    assert len(pages) >= 60 // most
+
+
+def test_logs_of_several_pages_are_asked_for_together_and_of_the_first_alone() -> None:
+    source = CountsLogs(many(60, lambda _: True))
+    list(decide_partitions(source, Selection(), clock_ms=lambda: 0, only_unsafe=True))
+    assert [len(asked) for asked in source.asked] == [1, 2, 4, 8, 16, 29]
+
+
+def test_what_was_read_before_the_cluster_went_away_is_decided() -> None:
+    source = CountsLogs(many(60, lambda _: True), breaks_after=5)
+    pages = decide_partitions(source, Selection(), clock_ms=lambda: 0, only_unsafe=True)
+    assert [len(next(pages).decisions) for _ in range(3)] == [1, 2, 2]
+    with pytest.raises(ConnectError):
+        next(pages)

@@ -1,0 +1,112 @@
+"""What ``kelr explain`` prints: decisions as they come, and what the reader has to know besides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from kelr.engine.what_if.imagine import Happened
+from kelr.model import Cluster, TopicError, TopicPartition
+from kelr.view.describe import cluster_head, error_items, note_errors
+from kelr.view.explain import NOTHING_IMAGINED, NOTHING_TO_EXPLAIN, Explanation
+from kelr.view.explain_columns import Explained
+from kelr.view.explain_if import happened_document, happened_lines
+from kelr.view.formats import OutputFormat
+from kelr.view.layout import Layout
+from kelr.view.output import Listing, Output
+
+
+class DecisionReport:
+    """Streams decisions to the output.
+
+    Use as a context manager: `add` them, then `finish`. People get whole explanations or, without `full`, a line for
+    each.
+
+    Args:
+        beginning: the first decisions, or all of them; `add` begins with these.
+        happened: what is imagined to have happened; then `beginning` has all decisions.
+    """
+
+    def __init__(
+        self,
+        output: Output,
+        explanation: Explanation,
+        beginning: Sequence[Explained],
+        *,
+        cluster: Cluster,
+        source: str,
+        full: bool,
+        happened: Sequence[Happened] = (),
+    ) -> None:
+        self._output, self._explanation = output, explanation
+        self._full, self._happened = full, happened
+        self._telling = _more_telling(None, beginning)
+        shown = frozenset(TopicPartition(row.decision.topic, row.decision.partition) for row in beginning)
+        head = {**cluster_head(cluster, source), "assumptions": happened_document(happened, shown)}
+        if output.format.for_people and not full:
+            for line in explanation.other_rules(self._telling):
+                output.line(line)
+            for line in happened_lines(Layout(output.width), happened, shown):
+                output.line(line)
+        whole = full and output.format is not OutputFormat.CSV
+        self._listing: Listing[Explained] = output.listing(explanation.full() if whole else explanation.short(), head)
+
+    def __enter__(self) -> Self:
+        self._listing.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._listing.__exit__(kind, error, traceback)
+
+    def add(self, rows: Sequence[Explained]) -> None:
+        """Show some decisions."""
+        self._telling = _more_telling(self._telling, rows)
+        self._listing.add(rows)
+
+    def finish(self, errors: Sequence[TopicError]) -> None:
+        """End the report with the topics that could not be described."""
+        following, output = self._following(), self._output
+        command = None if following is None else output.next_command(following)
+        self._listing.finish({"errors": error_items(errors), "next": command})
+        if not output.format.for_people:
+            return
+        if not self._listing.rows and not errors:
+            output.note(NOTHING_IMAGINED if self._happened else NOTHING_TO_EXPLAIN)
+        if following is not None:
+            output.next(following)
+        note_errors(output, errors)
+
+    def _following(self) -> tuple[str, ...] | None:
+        if self._full or self._telling is None:
+            return None
+        decision = self._telling.decision
+        return self._explanation.following(["explain", f"{decision.topic}:{decision.partition}"])
+
+
+def _more_telling(so_far: Explained | None, rows: Sequence[Explained]) -> Explained | None:
+    """The first that nobody leads, else the first."""
+    if so_far is not None and so_far.decision.leader is None:
+        return so_far
+    leaderless = next((row for row in rows if row.decision.leader is None), None)
+    return leaderless or so_far or next(iter(rows), None)
+
+
+def show_decisions(
+    output: Output,
+    explanation: Explanation,
+    rows: Sequence[Explained],
+    *,
+    cluster: Cluster,
+    source: str,
+    errors: Sequence[TopicError],
+    full: bool,
+    happened: Sequence[Happened] = (),
+) -> None:
+    """Print decisions that are all there, in the output's format."""
+    report = DecisionReport(output, explanation, rows, cluster=cluster, source=source, full=full, happened=happened)
+    with report:
+        report.add(rows)
+        report.finish(errors)
