@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kelr.errors import ConnectError, UnsupportedError
+from kelr.errors import ConnectError, UnsupportedError, UsageError
 from kelr.fleet.java import java_for_spark
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ _OF_OURS = {
     # Progress is shown by kelr.
     "spark.ui.showConsoleProgress": "false",
 }
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Where ``spark-submit`` says how to reach the JVM that it has started."""
+_OUTPUTS = (1, 2)
 _LINES_SHOWN = 20
 _EVERY_S = 0.2
 _ON_THIS_MACHINE = {
@@ -81,13 +84,14 @@ def fleet_session(
     """A session: the one that is active (``spark-submit``, a notebook), else a new one.
 
     Args:
-        master: such as ``local[4]`` or ``spark://host:7077``; None: Spark's own default, else `LOCAL`.
+        master: such as ``local[4]`` or ``spark://host:7077``; None: what ``spark-submit`` was given, else `LOCAL`.
         remote: a Spark Connect address, ``sc://host:port``, instead of a master.
         settings: more of Spark's settings, which go before kelr's, but for those that results hang on.
 
     Raises:
-        UnsupportedError: PySpark is not installed, or there is no Java that it runs on.
+        UnsupportedError: PySpark is not installed, there is no Java that it runs on, or it does not start.
         ConnectError: the Spark Connect server does not answer.
+        UsageError: a master beside that of ``spark-submit``.
     """
     return _session(master, remote, settings or {})[0]
 
@@ -113,17 +117,20 @@ def _session(master: str | None, remote: str | None, settings: Mapping[str, str]
 def _started(master: str | None, settings: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
 
-    java = java_for_spark()
-    if java.home is not None:
-        os.environ["JAVA_HOME"] = str(java.home)
-    chosen = master or os.environ.get("MASTER") or LOCAL
-    local = chosen.startswith("local")
-    # A worker without this starts whatever is called python3 on its machine; on this one it is known.
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("kelr fleet")
+    local = False
+    if _SUBMITTED not in os.environ:
+        java = java_for_spark()
+        if java.home is not None:
+            os.environ["JAVA_HOME"] = str(java.home)
+        chosen = master or LOCAL
+        builder, local = builder.master(chosen), chosen.startswith("local")
+    elif master is not None:
+        raise UsageError("spark-submit has chosen the master", next_step="give --master to spark-submit alone")
     if local:
+        # Without this a worker is whatever is called python3 here, which need not have what this one has.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.appName("kelr fleet").master(chosen)
     for name, value in {**_OF_OURS, **(_ON_THIS_MACHINE if local else {}), **settings, **_ALWAYS}.items():
         builder = builder.config(name, value)
     with _quiet_launch():
@@ -136,13 +143,15 @@ def _started(master: str | None, settings: Mapping[str, str]) -> SparkSession:
 def _quiet_launch() -> Iterator[None]:
     """What a JVM and Spark say while they start goes to a file, which is shown where they do not start.
 
-    The JVM keeps that file as its stderr: later errors reach the caller as exceptions.
+    The JVM keeps that file as its stdout and stderr: what is data stays data, and later errors come as exceptions.
     """
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
     with tempfile.TemporaryFile() as said:
-        kept = os.dup(2)
+        kept = [os.dup(number) for number in _OUTPUTS]
         try:
-            os.dup2(said.fileno(), 2)
+            for number in _OUTPUTS:
+                os.dup2(said.fileno(), number)
             yield
         except Exception as error:
             said.seek(0)
@@ -152,8 +161,9 @@ def _quiet_launch() -> Iterator[None]:
                 next_step="python -m kelr.fleet.java says whether Java is what Spark needs",
             ) from error
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            for number, copy in zip(_OUTPUTS, kept, strict=True):
+                os.dup2(copy, number)
+                os.close(copy)
 
 
 @contextmanager

@@ -1,0 +1,80 @@
+"""The session that every step stands on, and what is said where there is none."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow
+import pytest
+
+from kelr.errors import UnsupportedError, UsageError
+from kelr.fleet.session import fleet_session, running_session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+STARTED = """
+import sys
+from kelr.fleet.session import running_session
+counts = []
+def count(done, total): counts.append((done, total))
+with running_session("local[2]", settings={settings}, progress=count) as spark:
+    print("rows", spark.range(10).repartition(64).count())
+print("counted", bool(counts) and all(0 <= done <= total for done, total in counts))
+"""
+
+
+def python_of_workers(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    for _ in batches:
+        yield pyarrow.RecordBatch.from_pylist([{"python": sys.executable}])
+
+
+def test_results_hang_on_no_setting_of_the_machine(spark: SparkSession) -> None:
+    with running_session("local[2]") as same:
+        assert same is spark
+        assert same.conf.get("spark.sql.session.timeZone") == "UTC"
+        assert same.conf.get("spark.sql.ansi.enabled") == "true"
+    assert spark.range(1).count() == 1, "a session that was there before goes on"
+
+
+def test_workers_run_the_python_that_has_kelr(spark: SparkSession) -> None:
+    found = spark.range(1).mapInArrow(python_of_workers, "python string").collect()
+    assert {row.python for row in found} == {sys.executable}
+
+
+def test_a_command_shows_nothing_but_its_own_and_leaves_nothing(tmp_path: Path) -> None:
+    done = _run(STARTED.format(settings={"spark.local.dir": str(tmp_path / "spark")}), tmp_path)
+    assert (done.returncode, done.stdout.splitlines(), done.stderr) == (0, ["rows 10", "counted True"], "")
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_what_spark_said_is_shown_where_it_does_not_start(tmp_path: Path) -> None:
+    done = _run(STARTED.format(settings={"spark.driver.memory": "1k"}), tmp_path)
+    assert done.returncode == 1
+    assert "UnsupportedError: Spark does not start" in done.stderr
+    assert "Too small maximum heap" in done.stderr
+
+
+def test_spark_submit_chooses_the_master(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark.sql.SparkSession.getActiveSession", lambda: None)
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    with pytest.raises(UsageError, match="spark-submit has chosen the master"):
+        fleet_session("local[2]")
+
+
+def test_without_pyspark_the_word_is_clear(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    with pytest.raises(UnsupportedError, match="needs PySpark") as raised:
+        fleet_session()
+    assert "kelr[fleet]" in str(raised.value.next_step)
+
+
+def _run(program: str, place: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program], cwd=place, capture_output=True, text=True, timeout=240, check=False
+    )
