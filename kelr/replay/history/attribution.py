@@ -71,9 +71,19 @@ class Attribution:
         """Changes since the last record of another kind, whose cause is open."""
         self._opened: Cause | None = None
         """The broker's record in front of them."""
-        self._in_elrs: Counter[int] = Counter()
+        self._in_elrs: Counter[int] = Counter(
+            broker
+            for topic in image.topics.values()
+            for state in topic.partitions.values()
+            for broker in state.elr or ()
+        )
         self._min_isr_topics: set[str | None] = set()
         self._batch = _Batch(False, frozenset(), frozenset(), False)
+
+    @property
+    def settled(self) -> bool:
+        """Whether the causes of all changes were told."""
+        return not self._run and self._opened is None
 
     def take(self, batch: rec.RecordBatch, changes: Sequence[Change]) -> Iterator[Told]:
         """The changes with their causes, in order; those of a full batch may come with the next one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kelr.model import PartitionState, TopicPartition
@@ -12,17 +13,30 @@ JUST_BEFORE_MS = 600_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Reordered:
+class Reordered:
+    """A reorder that nobody was elected by yet."""
+
     first: int
+    """Who was put first; -1: nobody."""
     original: tuple[int, ...]
+    """The order before it."""
     at_ms: int
 
 
 class Reorders:
-    """Remembers reorders until somebody is elected by them, or the old order is restored."""
+    """Remembers reorders until somebody is elected by them, or the old order is restored.
 
-    def __init__(self) -> None:
-        self._open: dict[TopicPartition, _Reordered] = {}
+    Args:
+        remembered: those of another one, which this one goes on from.
+    """
+
+    def __init__(self, remembered: Mapping[TopicPartition, Reordered]) -> None:
+        self._open = dict(remembered)
+
+    @property
+    def open(self) -> Mapping[TopicPartition, Reordered]:
+        """What is remembered at this moment."""
+        return dict(self._open)
 
     def put_first(self, after: PartitionState, at_ms: int) -> bool:
         """Whether the replica that now leads was put first in the assignment just before."""
@@ -37,10 +51,10 @@ class Reorders:
             recent = known is not None and at_ms - known.at_ms <= JUST_BEFORE_MS
             original = known.original if known is not None and recent else before.replicas
             if after.replicas != original and after.leader != after.replicas[0]:
-                self._open[address] = _Reordered(after.replicas[0], original, at_ms)
+                self._open[address] = Reordered(after.replicas[0], original, at_ms)
         elif step is not None:
             self._open.pop(address, None)
         elif after.leader != before.leader and address in self._open:
             # The order that is restored after the election puts nobody first.
             known = self._open[address]
-            self._open[address] = _Reordered(-1, known.original, known.at_ms)
+            self._open[address] = Reordered(-1, known.original, known.at_ms)

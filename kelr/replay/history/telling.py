@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter
 
 from kelr.model import PartitionState, RecoveryQuorum, TopicPartition
@@ -30,7 +31,7 @@ from kelr.replay.history.entries import (
 from kelr.replay.history.interest import Interest
 from kelr.replay.history.min_isr import MIN_ISR, effective_min_isr
 from kelr.replay.history.others import other_entry
-from kelr.replay.history.reorders import Reorders
+from kelr.replay.history.reorders import Reordered, Reorders
 from kelr.replay.history.spans import PartitionSummary, Summaries
 from kelr.replay.history.window import Window
 from kelr.replay.image import BROKER, TOPIC, MetadataImage
@@ -41,6 +42,16 @@ _AS_FOUND = Cause(CauseKind.AS_FOUND)
 _NOT_TOLD = Cause(CauseKind.NOT_TOLD, Certainty.UNKNOWN)
 
 
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What a history knows beside the image of the cluster: with both, another one goes on where it stands."""
+
+    last_leaders: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Of partitions without a leader: who led last."""
+    reorders: Mapping[TopicPartition, Reordered] = field(default_factory=dict)
+    """See `Reorders`."""
+
+
 class History:
     """Replays a metadata log and tells what happened, in its order.
 
@@ -49,27 +60,52 @@ class History:
     Args:
         keep_all: summarize every partition of interest, also those that were never in trouble.
         quorums: follow recovery quorums, too.
+        image, carried: what another history knew at the end of a batch that left nothing open (`settled`): this one
+            goes on there. The image is changed; no quorums can be followed then.
+        summaries: summarize at all.
     """
 
-    def __init__(self, interest: Interest, window: Window, *, keep_all: bool = False, quorums: bool = False) -> None:
-        self.image = MetadataImage()
+    def __init__(
+        self,
+        interest: Interest,
+        window: Window,
+        *,
+        keep_all: bool = False,
+        quorums: bool = False,
+        summaries: bool = True,
+        image: MetadataImage | None = None,
+        carried: Carried | None = None,
+    ) -> None:
+        self.image = MetadataImage() if image is None else image
+        self.changes: Sequence[Change] = ()
+        """What the records of the last batch changed."""
         self._quorums = QuorumTracker(self.image) if quorums else None
         self.active_at_start: frozenset[int] = frozenset()
         """The brokers that could lead when the window began."""
         self._attribution = Attribution(self.image, interest.partitions if interest.named else None)
         self._interest, self._window = interest, window
-        self._summaries = Summaries(lambda topic: effective_min_isr(self.image, topic), keep_all=keep_all)
-        self._begun = False
-        self._last_leaders: dict[TopicPartition, int] = {}
-        """Of partitions without a leader: who led last."""
-        self._reorders = Reorders()
+        self._summaries = (
+            Summaries(lambda topic: effective_min_isr(self.image, topic), keep_all=keep_all) if summaries else None
+        )
+        self._begun = carried is not None
+        self._last_leaders = dict(carried.last_leaders) if carried is not None else {}
+        self._reorders = Reorders(carried.reorders if carried is not None else {})
         self._known: dict[TopicPartition, PartitionState] = {}
         """Named partitions before a checkpoint that is being read."""
         self._replicas: set[int] = set()
         """Brokers that hold, or held, replicas of named partitions."""
         self._topics: set[str] = set()
         """Topics of which partitions of interest were seen, where they were named."""
-        self._told_of: At | None = None
+        self._told_of: At | None = self.image.at
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing that was taken waits for what comes next."""
+        return self._attribution.settled and not self.image.in_transaction
+
+    def carried(self) -> Carried:
+        """What another history needs beside the image to go on here."""
+        return Carried(dict(self._last_leaders), self._reorders.open)
 
     @property
     def as_of(self) -> At | None:
@@ -89,10 +125,10 @@ class History:
     def take(self, batch: RecordBatch) -> Iterator[Entry]:
         """Take the next batch; what is to be told of it."""
         if not batch.of_checkpoint:
-            yield from self._after_checkpoint(batch)
+            yield from self._after_checkpoint(At(batch.base_offset, batch.epoch, batch.timestamp_ms))
             yield from self._begin(At(batch.base_offset, batch.epoch, batch.timestamp_ms))
         self._before_checkpoint(batch)
-        changes = self.image.apply(batch)
+        changes = self.changes = self.image.apply(batch)
         if self._quorums is not None:
             self._quorums.take(batch, self._changes_of_interest(changes))
         for told in self._attribution.take(batch, changes):
@@ -102,6 +138,8 @@ class History:
 
     def finish(self) -> Iterator[Entry]:
         """What is left to be told where the log ends."""
+        if self.image.at is not None:
+            yield from self._after_checkpoint(self.image.at)
         for told in self._attribution.finish():
             yield from self._entries(told, of_checkpoint=False)
         if not self._begun and self.image.at is not None and self._window.since is None:
@@ -110,7 +148,8 @@ class History:
     def summaries(self) -> Iterator[PartitionSummary]:
         """What each partition went through, sorted by address."""
         at = self._told_of or self.image.at
-        yield from self._summaries.close(0 if at is None else at.timestamp_ms)
+        if self._summaries is not None:
+            yield from self._summaries.close(0 if at is None else at.timestamp_ms)
 
     def quorum(self, address: TopicPartition) -> RecoveryQuorum | None:
         """The partition's recovery quorum where the log ends; None where it is not on record, or was not followed."""
@@ -135,7 +174,8 @@ class History:
         self.active_at_start = frozenset(broker for broker, found in self.image.brokers.items() if found.active)
         for state in self._of_interest(self.image.partitions()):
             self._see(state)
-            self._summaries.begin(state, at.timestamp_ms)
+            if self._summaries is not None:
+                self._summaries.begin(state, at.timestamp_ms)
             entry = PartitionEntry(at, None, state, _AS_FOUND)
             if self._interest.named and self._interest.wants(entry):
                 yield entry
@@ -144,10 +184,9 @@ class History:
         if batch.of_checkpoint and self._begun and not self._known:
             self._known = {state.address: state for state in self._of_interest(self.image.partitions())}
 
-    def _after_checkpoint(self, batch: RecordBatch) -> Iterator[Entry]:
+    def _after_checkpoint(self, at: At) -> Iterator[Entry]:
         """What a checkpoint in the middle of the log shows to have happened since the log broke off."""
         known, self._known = self._known, {}
-        at = At(batch.base_offset, batch.epoch, batch.timestamp_ms)
         for address, before in sorted(known.items()):
             after = self.image.partition(address)
             if _visible(before, after):
@@ -170,9 +209,9 @@ class History:
         if isinstance(change, PartitionMoved):
             if not of_checkpoint:
                 yield from self._of_partition(change, told.cause or Cause(CauseKind.UNKNOWN, Certainty.UNKNOWN))
-            elif change.after is not None and change.after.leader is None:
-                self._last_leaders.pop(change.after.address, None)
             return
+        if isinstance(change, Restarted):
+            self._last_leaders.clear()
         if isinstance(change, ConfigMoved):
             self._config(change)
         if not of_checkpoint or isinstance(change, Restarted):
@@ -203,6 +242,8 @@ class History:
             return
         self._see(state)
         election = step = None
+        if change.after is None:
+            self._last_leaders.pop(state.address, None)
         if change.before is not None and change.after is not None:
             step = reassignment_step(change.before, change.after)
             election = self._election(change, cause)
@@ -212,7 +253,8 @@ class History:
 
     def _partition(self, entry: PartitionEntry) -> Iterator[Entry]:
         if self._window.holds(entry.at):
-            self._summaries.moved(entry)
+            if self._summaries is not None:
+                self._summaries.moved(entry)
             if self._interest.wants(entry):
                 yield entry
 
@@ -238,7 +280,7 @@ class History:
             self._last_leaders.pop(address, None)
 
     def _config(self, change: ConfigMoved) -> None:
-        if change.key != MIN_ISR or not self._begun or change.before == change.after:
+        if self._summaries is None or change.key != MIN_ISR or not self._begun or change.before == change.after:
             return
         topic = change.resource if change.resource_type == TOPIC else None
         if topic is None and (change.resource_type != BROKER or change.resource):
