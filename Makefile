@@ -27,7 +27,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 # Tests are not to depend on the settings of whoever runs them.
 UNSET := env -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_COMMAND_CONFIG -u KELR_CONTEXT -u KELR_OUTPUT -u KELR_TIMEOUT -u KELR_STATE_DIR
 
-.PHONY: help test lint typecheck imports spark-java pytest differential properties predictions mutation format demo bench scale incidents faults fuzz completions docs lock clean
+.PHONY: help test lint typecheck imports spark-java pytest differential properties predictions longer mutation format demo bench scale incidents faults fuzz completions docs lock clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -50,6 +50,7 @@ imports: $(READY) build/tree  ## Check that the layers import only what they may
 	cd build/tree && PYTHONPATH=. ../../$(BIN)/lint-imports --config ../../pyproject.toml --cache-dir ../../.import_linter_cache
 
 # Tests with clusters wait most of their time: two runs of them, with clusters of their own, beside one that computes.
+# What starts a Java is behind them.
 PREDICTIONS := $(addprefix tests/cluster/test_,predictions.py predictions_in_corners.py describe_against_kafka_topics.py \
 	live_reassignments.py disk.py simulated_data.py simulated_stock_tools.py metadata_log.py recovery_quorum.py history.py \
 	whatif.py)
@@ -61,10 +62,11 @@ spark-java: $(READY)
 pytest: spark-java  ## Run the tests; PYTEST_ARGS="-k word" chooses some
 	@mkdir -p build
 	@# 5: nothing was chosen.
-	@$(UNSET) $(BIN)/pytest $(PREDICTIONS) $(PYTEST_ARGS) >build/predictions.log 2>&1 & one=$$!; \
-	$(UNSET) $(BIN)/pytest tests/cluster $(addprefix --ignore=,$(PREDICTIONS)) $(PYTEST_ARGS) >build/clusters.log 2>&1 & two=$$!; \
+	@$(UNSET) $(BIN)/pytest $(PREDICTIONS) tests/differential tests/faults $(PYTEST_ARGS) >build/predictions.log 2>&1 & one=$$!; \
+	$(UNSET) $(BIN)/pytest tests/cluster $(addprefix --ignore=,$(PREDICTIONS)) tests/fleet $(PYTEST_ARGS) \
+		>build/clusters.log 2>&1 & two=$$!; \
 	trap 'kill $$one $$two 2>/dev/null || true' EXIT; trap 'exit 130' INT TERM; \
-	rest=0; $(UNSET) $(BIN)/pytest --ignore=tests/cluster $(PYTEST_ARGS) || rest=$$?; \
+	rest=0; $(UNSET) $(BIN)/pytest $(addprefix --ignore=tests/,cluster differential faults fleet) $(PYTEST_ARGS) || rest=$$?; \
 	first=0; wait $$one || first=$$?; second=0; wait $$two || second=$$?; \
 	cat build/predictions.log build/clusters.log; \
 	for run in $$rest $$first $$second; do [ $$run = 0 ] || [ $$run = 5 ] || exit 1; done
@@ -76,6 +78,10 @@ differential: $(READY)  ## Compare the controller with Apache's own, 200,000 run
 predictions: $(READY)  ## See on more versions of Kafka, and for every pair of brokers, whether what kelr predicts comes true
 	$(UNSET) $(BIN)/pytest -m longer tests/cluster
 	$(UNSET) $(BIN)/python -m tests.cluster.whatif_predictions
+
+# What make test tries at some moments only, at all of them.
+longer: spark-java  ## Kill processes at every moment, and what else takes many minutes without a cluster
+	$(UNSET) $(BIN)/pytest -m longer --ignore=tests/cluster
 
 # Other examples each time, fifty times as many; SEED=... repeats a run.
 properties: SEED := $(shell echo $$RANDOM)

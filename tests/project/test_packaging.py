@@ -108,17 +108,39 @@ def test_the_entry_point_is_the_main_function(wheel: Path) -> None:
     assert text.split() == ["[console_scripts]", "kelr", "=", "kelr.commands.main:main"]
 
 
-def test_the_lock_has_everything_that_is_declared_with_hashes_and_no_index() -> None:
+@pytest.mark.parametrize(
+    ("name", "extras", "group"),
+    [("requirements-test.lock", ["lab"], "dev"), ("requirements-fleet.lock", ["fleet"], None)],
+)
+def test_a_lock_has_everything_that_is_declared_with_hashes_and_no_index(
+    name: str, extras: list[str], group: str | None
+) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    optional = project["project"]["optional-dependencies"]
     declared = [
         *project["project"]["dependencies"],
-        *(name for extra in project["project"]["optional-dependencies"].values() for name in extra),
-        *project["dependency-groups"]["dev"],
+        *(dependency for extra in extras for dependency in optional[extra]),
+        *(project["dependency-groups"][group] if group else ()),
     ]
-    lock = (ROOT / "requirements-test.lock").read_text(encoding="utf-8")
-    entries = re.split(r"\n(?=[a-z0-9])", lock.strip())
-    locked = {entry.split("==")[0]: entry for entry in entries}
-    wanted = {re.split(r"[<>=~!\[ ]", name)[0].lower().replace("_", "-") for name in declared}
+    lock = (ROOT / name).read_text(encoding="utf-8")
+    locked = _locked(lock)
+    wanted = {re.split(r"[<>=~!\[ ]", dependency)[0].lower().replace("_", "-") for dependency in declared}
     assert wanted - locked.keys() == set()
-    assert [name for name, entry in locked.items() if "--hash=sha256:" not in entry] == []
+    assert [package for package, entry in locked.items() if "--hash=sha256:" not in entry] == []
     assert "://" not in lock
+    assert set(optional) == {"lab", "fleet"}, "every extra is in a lock"
+
+
+def test_both_locks_go_together() -> None:
+    first, second = (
+        {package: entry.split(" ", 1)[0] for package, entry in _locked((ROOT / name).read_text("utf-8")).items()}
+        for name in ("requirements-test.lock", "requirements-fleet.lock")
+    )
+    assert {package: (first[package], second[package]) for package in first.keys() & second.keys()} == {
+        package: (first[package],) * 2 for package in first.keys() & second.keys()
+    }
+
+
+def _locked(lock: str) -> dict[str, str]:
+    """The entries of a lock by the name of the package."""
+    return {entry.split("==")[0]: entry for entry in re.split(r"\n(?=[a-z0-9])", lock.strip())}

@@ -153,13 +153,14 @@ def test_killed_at_any_moment(
 
 
 @pytest.mark.parametrize("mend", [_resume, _undo])
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.longer)])
 def test_killed_again_while_it_is_put_right(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mend: Callable[[World, Path], PutRight | None]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mend: Callable[[World, Path], PutRight | None], every: int
 ) -> None:
-    """Every pair: killed at one moment of the plan, and at one of the mending; the third run comes to the end."""
+    """Pairs: killed at a moment of the plan, and at each one of the mending; the third run comes to the end."""
     count = _moments(monkeypatch, tmp_path / "count", leaderless(FEW))
     pairs = 0
-    for moment in range(count):
+    for moment in range(1, count, every) if every > 1 else range(count):
         for second in range(10_000):
             world, state = leaderless(FEW), tmp_path / f"{moment}-{second}"
             plan = world.plan()
@@ -175,7 +176,7 @@ def test_killed_again_while_it_is_put_right(
                 _assert_finished(world, state)
             else:
                 _assert_undone(world, state)
-    assert pairs > count
+    assert pairs > count // every
 
 
 def test_resume_of_one_and_undo_of_the_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
