@@ -8,13 +8,18 @@ when a record comes whose meaning depends on them.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from kelr.model import PartitionState
 from kelr.replay import records as rec
 from kelr.replay.changes import At
 from kelr.replay.image import MetadataImage
 from kelr.replay.packed import IdleRun, PackedChanges, Told, address_of, key_of
+from kelr.replay.stretches import Stretch
+
+if TYPE_CHECKING:
+    from kelr.replay.columns import FoldedChanges
 
 MOST_PENDING = 1_000_000
 """So many changes are kept before they are folded into the image: eight bytes each."""
@@ -39,26 +44,55 @@ class Folding:
         self._image = image
         self._told = _Pending()
         self._pending = 0
+        self._columns: FoldedChanges | None = None
+        """Of stretches. What is pending here and in `_told` is never pending at the same time."""
 
     def apply(self, batch: rec.RecordBatch) -> None:
         """Apply a batch; batches come in the order of the log."""
         records, image = batch.records, self._image
-        folds = type(records) is PackedChanges
-        if (folds or type(records) is IdleRun) and not image.in_transaction and not batch.of_checkpoint:
-            if folds:
+        kind = type(records)
+        if kind in _FOLDS and not image.in_transaction and not batch.of_checkpoint:
+            if kind is PackedChanges:
                 self._fold(records)  # type: ignore[arg-type]
+            elif kind is Stretch:
+                self._add(records)  # type: ignore[arg-type]
             image.at = At(batch.next_offset - 1, batch.epoch, batch.timestamp_ms)
         else:
-            if self._told:
+            if self._told or self._has_columns:
                 self._make_way(records)
-            image.apply(batch)
+            self._apply(batch)
 
     def finish(self) -> MetadataImage:
         """Bring the image up to the last batch."""
         self._settle_all()
         return self._image
 
+    def _apply(self, batch: rec.RecordBatch) -> None:
+        """Record by record; what is held back of a transaction keeps the time of the batch that it was in."""
+        records, image = batch.records, self._image
+        if type(records) is Stretch:
+            for place in range(len(records)):
+                offset, time_ms = batch.base_offset + place, records.time_of(place)
+                image.apply(rec.RecordBatch(offset, batch.epoch, time_ms, (records[place],)))
+        else:
+            image.apply(batch)
+
+    @property
+    def _has_columns(self) -> bool:
+        return self._columns is not None and not self._columns.empty
+
+    def _add(self, stretch: Stretch) -> None:
+        if self._told:
+            self._settle_all()
+        if self._columns is None:
+            from kelr.replay.columns import FoldedChanges  # noqa: PLC0415 - numpy, and only for long logs
+
+            self._columns = FoldedChanges()
+        self._columns.add(stretch.changes)
+
     def _fold(self, records: PackedChanges) -> None:
+        if self._has_columns:
+            self._settle_all()
         # In C throughout: this is where the time of reading a long log goes.
         deque(map(list.append, map(self._told.__getitem__, records.keys), records.told), maxlen=0)
         self._pending += len(records)
@@ -82,33 +116,43 @@ class Folding:
         for key in list(self._told):
             self._settle(key)
         self._pending = 0
+        if self._columns is not None:
+            for key, found in self._columns.take_all():
+                self._changed(key, found.changes, found.led, found.told)
 
     def _settle(self, key: bytes) -> None:
         """The image has what was told of this partition."""
         changes = self._told.pop(key, None)
-        if changes is None:
-            return
+        if changes is not None:
+            told: dict[str, object] = {}
+            for change in changes:
+                told.update(change)
+            self._changed(key, len(changes), sum(["leader" in change for change in changes]), told)
+        elif self._columns is not None:
+            found = self._columns.take(key)
+            if found is not None:
+                self._changed(key, found.changes, found.led, found.told)
+
+    def _changed(self, key: bytes, changes: int, led: int, told: Mapping[str, Any]) -> None:
+        """The partition changed so often, of which so many changes named a leader, and this was told last."""
         topic_id, partition = address_of(key)
         topic = self._image.topics.get(topic_id)
         before = None if topic is None else topic.partitions.get(partition)
         if topic is None or before is None:
-            self._image.misfits += len(changes)
+            self._image.misfits += changes
             return
-        told: dict[str, Any] = {}
-        for change in changes:
-            told.update(change)
         leader = told.get("leader", before.leader)
         topic.partitions[partition] = PartitionState(
             before.topic,
             before.partition,
             None if leader == rec.NO_LEADER else leader,
-            before.leader_epoch + sum(["leader" in change for change in changes]),
+            before.leader_epoch + led,
             before.replicas,
             told.get("isr", before.isr),
             told.get("elr", before.elr),
             told.get("last_known_elr", before.last_known_elr),
             None,
-            (before.partition_epoch or 0) + len(changes),
+            (before.partition_epoch or 0) + changes,
             before.adding,
             before.removing,
             told.get("recovering", before.recovering),
@@ -116,4 +160,5 @@ class Folding:
         )
 
 
+_FOLDS = frozenset({PackedChanges, IdleRun, Stretch})
 _LOOKS_AT_ALL = frozenset({rec.ElrCleared, rec.TransactionMark, rec.SnapshotBegins})

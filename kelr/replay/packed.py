@@ -94,6 +94,14 @@ class IdleRun(Sequence[MetadataRecord]):
     def __len__(self) -> int:
         return len(self.times_ms)
 
+    def time_of(self, place: int) -> int:
+        """When this record was appended, in milliseconds since 1970."""
+        return self.times_ms[place]
+
+    def first_after(self, time_ms: int) -> int | None:
+        """The first record that was appended later than this; None where none was."""
+        return next((place for place, one in enumerate(self.times_ms) if one > time_ms), None)
+
     @overload
     def __getitem__(self, place: int) -> MetadataRecord: ...
 
@@ -104,16 +112,17 @@ class IdleRun(Sequence[MetadataRecord]):
         if isinstance(place, slice):
             return IdleRun(self.times_ms[place])
         self.times_ms[place]  # raises IndexError behind the end
-        return _NO_OP
+        return NO_OP
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, IdleRun):
             return len(self) == len(other)
         if isinstance(other, Sequence):
-            return len(self) == len(other) and all(one == _NO_OP for one in other)
+            return len(self) == len(other) and all(one == NO_OP for one in other)
         return NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
 
 
-_NO_OP = Irrelevant("NoOpRecord")
+NO_OP = Irrelevant("NoOpRecord")
+"""As a record tells it."""

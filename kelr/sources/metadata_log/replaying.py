@@ -11,6 +11,7 @@ from kelr.replay.fast import Folding
 from kelr.replay.image import MetadataImage
 from kelr.replay.packed import IdleRun
 from kelr.replay.records import RecordBatch
+from kelr.replay.stretches import Stretch
 from kelr.sources.metadata_log.decoding import KINDS
 from kelr.sources.metadata_log.moments import Moment, time_text
 
@@ -95,27 +96,29 @@ class _Replay:
         """What of the batch is to be applied; None and `ended` at the end."""
         checkpoint = batch.checkpoint_end
         start = batch.base_offset if checkpoint is None else checkpoint
-        if self.first is None:
-            self.first = (start, batch.timestamp_ms)
         run = batch.records
-        if type(run) is IdleRun and self.at.time_ms is not None:
-            later = next((place for place, time_ms in enumerate(run.times_ms) if time_ms > self.at.time_ms), None)
-            if later:
+        begun_ms = run.time_of(0) if isinstance(run, Stretch | IdleRun) else batch.timestamp_ms
+        if self.first is None:
+            self.first = (start, begun_ms)
+        if isinstance(run, Stretch | IdleRun) and self.at.time_ms is not None:
+            later = run.first_after(self.at.time_ms)
+            if later is not None:
                 self.ended = True
-                batch = _first(batch, later)
-        if not self.ended and self._is_later(batch, start):
+                if later:
+                    batch = _first(batch, later)
+        if self._is_later(batch, start, begun_ms):
             self.ended = True
-            self._check_reached(start, batch.timestamp_ms)
+            self._check_reached(start, begun_ms)
             return None
         if checkpoint is None and self.at.offset is not None and batch.next_offset > self.at.offset:
             batch = _first(batch, self.at.offset - batch.base_offset)
         self.next_offset = batch.next_offset if checkpoint is None else checkpoint
         return batch
 
-    def _is_later(self, batch: RecordBatch, start: int) -> bool:
+    def _is_later(self, batch: RecordBatch, start: int, begun_ms: int) -> bool:
         if self.at.offset is not None:
             return start > self.at.offset or (batch.checkpoint_end is None and start == self.at.offset)
-        return self.at.time_ms is not None and batch.timestamp_ms > self.at.time_ms
+        return self.at.time_ms is not None and begun_ms > self.at.time_ms
 
     def _check_reached(self, start: int, time_ms: int) -> None:
         """The batch that is not applied begins where the applied ones end; else nobody knows what was in between."""
@@ -152,7 +155,7 @@ class _Replay:
 def _first(batch: RecordBatch, count: int) -> RecordBatch:
     """The first records of a batch, with the time of the last of them where each has its own."""
     records = batch.records[:count]
-    time_ms = records.times_ms[-1] if type(records) is IdleRun else batch.timestamp_ms
+    time_ms = records.time_of(count - 1) if isinstance(records, Stretch | IdleRun) else batch.timestamp_ms
     return replace(batch, records=records, timestamp_ms=time_ms)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable
 
 from kelr.replay.packed import IdleRun, PackedChanges, Told
 from kelr.replay.records import RecordBatch
@@ -28,7 +29,8 @@ _MOST_KEPT = 1 << 17
 _MOST_IDLE = 4096
 _MOST_RECORDS = 1024
 """Larger batches are read one by one."""
-_CRC_FROM = 21
+CRC_FROM = 21
+"""From here on the checksum covers a batch."""
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 
@@ -47,14 +49,16 @@ _CHANGES = re.compile(
 )
 """One record: what comes before its fields, the partition, and the tagged fields."""
 
-_IDLE = re.compile(
+IDLE = re.compile(
     # Length, epoch, magic, checksum; attributes, last offset delta, the time twice; no producer; one record.
     rb"(?:.{8}\x00\x00\x00\x3c.{4}\x02.{4}\x00\x00\x00\x00\x00\x00.{16}\xff{14}\x00\x00\x00\x01"
     rb"\x14\x00\x00\x00\x01\x08\x01\x14\x00\x00\x00){1,%d}" % _MOST_IDLE,
     re.DOTALL,
 )
+"""Consecutive batches of one NoOpRecord each."""
 _IDLE_BATCH = struct.Struct(">q4xixI6xqq29x")
-_IDLE_SIZE = _IDLE_BATCH.size
+IDLE_SIZE = _IDLE_BATCH.size
+"""Bytes of a batch of one NoOpRecord."""
 
 
 def _zigzag(number: int) -> bytes:
@@ -97,6 +101,8 @@ class _Told(dict[bytes, Told]):
 
 
 _heads, _told = _Heads(), _Told()
+told_of: Callable[[bytes], Told] = _told.__getitem__
+"""What the tagged fields of a change tell, by their bytes. Raises UnreadableBatchError."""
 _between = [b"\0\0" + _zigzag(place) + b"\x01" for place in range(_MOST_RECORDS)]
 """What stands between the sizes of a record and of its value, for each place in the batch."""
 
@@ -130,7 +136,7 @@ def packed_batch(view: memoryview, at: int) -> tuple[RecordBatch, int] | None:
         expected = [_heads[size][place] for place, size in enumerate(sizes)]
     if list(heads) != expected:
         return None
-    if fastest()(view[at + _CRC_FROM : end]) != crc:
+    if fastest()(view[at + CRC_FROM : end]) != crc:
         return None
     try:
         told = list(map(_told.__getitem__, fields))
@@ -175,7 +181,7 @@ def idle_batches(data: Bytes, view: memoryview, at: int) -> tuple[RecordBatch, i
 
     Their checksums are verified, and offsets follow each other, in one epoch.
     """
-    run = _IDLE.match(data, at)
+    run = IDLE.match(data, at)
     if run is None:
         return None
     checksum, end = fastest(), run.end()
@@ -187,11 +193,11 @@ def idle_batches(data: Bytes, view: memoryview, at: int) -> tuple[RecordBatch, i
             offset != first_offset + len(times)
             or epoch != first_epoch
             or base_ms != time_ms
-            or checksum(view[place + _CRC_FROM : place + _IDLE_SIZE]) != crc
+            or checksum(view[place + CRC_FROM : place + IDLE_SIZE]) != crc
         ):
             break
         times.append(time_ms)
-        place += _IDLE_SIZE
+        place += IDLE_SIZE
     if not times or first_epoch < 0 or min(times) < 0:
         return None
     return RecordBatch(first_offset, first_epoch, times[-1], IdleRun(times)), place

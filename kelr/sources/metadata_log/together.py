@@ -33,11 +33,22 @@ class Together:
     Args:
         warn: told in a sentence what is odd.
         read: told of bytes as they are read.
+        in_stretches: see `Windows`.
     """
 
-    def __init__(self, copies: Sequence[Copy], warn: Callable[[str], None], read: Callable[[int], None]) -> None:
-        # Copies are compared batch by batch, and runs of NoOpRecords end where a copy's file does.
-        self._heads = [_Head(copy, warn, read, merge_idle=len(copies) == 1) for copy in copies]
+    def __init__(
+        self,
+        copies: Sequence[Copy],
+        warn: Callable[[str], None],
+        read: Callable[[int], None],
+        *,
+        in_stretches: bool = False,
+    ) -> None:
+        # Copies are compared batch by batch, and runs of NoOpRecords and stretches end where a copy's file does.
+        alone = len(copies) == 1
+        self._heads = [
+            _Head(copy, warn, read, merge_idle=alone, in_stretches=alone and in_stretches) for copy in copies
+        ]
         self._warn = warn
 
     def nodes_at(self, offset: int) -> frozenset[int]:
@@ -104,10 +115,16 @@ class _Head:
     """Where the reading of one copy is."""
 
     def __init__(
-        self, copy: Copy, warn: Callable[[str], None], read: Callable[[int], None], *, merge_idle: bool
+        self,
+        copy: Copy,
+        warn: Callable[[str], None],
+        read: Callable[[int], None],
+        *,
+        merge_idle: bool,
+        in_stretches: bool,
     ) -> None:
         self.copy = copy
-        self._merge_idle = merge_idle
+        self._merge_idle, self._in_stretches = merge_idle, in_stretches
         self.batch: RecordBatch | None = None
         """The first batch that reaches further than the offset that was asked last; None at the end."""
         self.reached = -1
@@ -137,7 +154,7 @@ class _Head:
     def _all(self) -> Iterator[RecordBatch]:
         for number, segment in enumerate(self._segments):
             before: RecordBatch | None = None
-            windows = Windows(segment.bytes, self._read, merge_idle=self._merge_idle)
+            windows = Windows(segment.bytes, self._read, merge_idle=self._merge_idle, in_stretches=self._in_stretches)
             try:
                 for batch in windows:
                     if before is not None and not _follows(batch, before):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from kelr.errors import BadInputError
 from kelr.replay.records import RecordBatch, SnapshotBegins, SnapshotEnds
@@ -11,7 +12,12 @@ from kelr.sources.metadata_log.pieces import Checkpoint, Holder
 from kelr.sources.metadata_log.reading import BatchReader
 from kelr.sources.records.batches import BatchRun, Stop, StopKind
 
+if TYPE_CHECKING:
+    from kelr.sources.metadata_log.stretches import StretchReader
+
 WINDOW_BYTES = 16 * 1024 * 1024
+STRETCH_BYTES = 2 * 1024 * 1024
+"""The window where records are read in stretches; and files up to this size are not worth the loading of numpy."""
 _UNFINISHED = frozenset({StopKind.TORN, StopKind.EMPTY_SPACE})
 """What the end of a window looks like, too."""
 
@@ -22,6 +28,7 @@ class Windows:
     Args:
         read: told of bytes as they are read.
         merge_idle: see `BatchReader`.
+        in_stretches: give many batches as one, and parts of batches, where that is faster: see `StretchReader`.
 
     Raises:
         OSError: while iterating: the bytes cannot be read.
@@ -34,16 +41,19 @@ class Windows:
         *,
         checkpoint_end: int | None = None,
         merge_idle: bool = False,
+        in_stretches: bool = False,
     ) -> None:
         self._content, self._read, self._checkpoint_end = content, read, checkpoint_end
         self._merge_idle = merge_idle
+        self._in_stretches = in_stretches and checkpoint_end is None and content.size_bytes > STRETCH_BYTES
         self.stop: Stop | None = None
 
     def __iter__(self) -> Iterator[RecordBatch]:
-        at, window, size = 0, WINDOW_BYTES, self._content.size_bytes
+        usual = STRETCH_BYTES if self._in_stretches else WINDOW_BYTES
+        at, window, size = 0, usual, self._content.size_bytes
         while True:
             data = self._content.read(at, window)
-            reader = BatchReader(data, base=at, checkpoint_end=self._checkpoint_end, merge_idle=self._merge_idle)
+            reader = self._reader(data, at)
             yield from reader
             stop = reader.stop
             assert stop is not None
@@ -52,7 +62,14 @@ class Windows:
             if len(data) < window or stop.kind not in {*_UNFINISHED, StopKind.END} or at >= size:
                 self.stop = stop
                 return
-            window = WINDOW_BYTES if read else window * 2  # a batch that is larger than the window
+            window = usual if read else window * 2  # a batch that is larger than the window
+
+    def _reader(self, data: bytes, at: int) -> BatchReader | StretchReader:
+        if not self._in_stretches:
+            return BatchReader(data, base=at, checkpoint_end=self._checkpoint_end, merge_idle=self._merge_idle)
+        from kelr.sources.metadata_log.stretches import StretchReader  # noqa: PLC0415 - numpy, and only for long logs
+
+        return StretchReader(data, base=at)
 
 
 def is_whole(checkpoint: Checkpoint) -> str | None:

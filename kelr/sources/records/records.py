@@ -88,11 +88,7 @@ def records_in(data: memoryview, header: BatchHeader) -> list[Record]:
     position, last_delta = 0, -1
     try:
         for _ in range(header.count):
-            length, start = _varint(data, position)
-            position = start + length
-            if length < 0 or position > len(data):
-                raise UnreadableBatchError(f"a record would be {length} bytes long")
-            delta, record = _record(data, start, position, header)
+            delta, record, position = next_record(data, position, header)
             if not last_delta < delta <= header.last_offset_delta:
                 raise UnreadableBatchError(f"the offset {record.offset} of a record is out of order")
             records.append(record)
@@ -102,6 +98,21 @@ def records_in(data: memoryview, header: BatchHeader) -> list[Record]:
     if position != len(data):
         raise UnreadableBatchError(f"{len(data) - position} bytes follow its last record")
     return records
+
+
+def next_record(data: memoryview, at: int, header: BatchHeader) -> tuple[int, Record, int]:
+    """(offset delta, record, position behind it) of the record at this position of a batch's `contents`.
+
+    Raises:
+        UnreadableBatchError: there is none.
+        IndexError: the bytes end in it.
+    """
+    length, start = _varint(data, at)
+    end = start + length
+    if length < 0 or end > len(data):
+        raise UnreadableBatchError(f"a record would be {length} bytes long")
+    delta, record = _record(data, start, end, header)
+    return delta, record, end
 
 
 def _record(data: memoryview, at: int, end: int, header: BatchHeader) -> tuple[int, Record]:
