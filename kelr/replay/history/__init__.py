@@ -18,6 +18,7 @@ from kelr.replay.history.entries import (
 )
 from kelr.replay.history.grouping import grouped
 from kelr.replay.history.interest import Interest
+from kelr.replay.history.memory import Carried, Memory
 from kelr.replay.history.spans import PartitionSummary, Span, Trouble
 from kelr.replay.history.telling import History
 from kelr.replay.history.window import Moment, Window
@@ -25,6 +26,7 @@ from kelr.replay.history.window import Moment, Window
 __all__ = [
     "BrokerEntry",
     "BrokerEvent",
+    "Carried",
     "Cause",
     "CauseKind",
     "Certainty",
@@ -35,6 +37,7 @@ __all__ = [
     "Entry",
     "History",
     "Interest",
+    "Memory",
     "Moment",
     "PartitionEntry",
     "PartitionSummary",

@@ -36,7 +36,7 @@ class Reorders:
     @property
     def open(self) -> Mapping[TopicPartition, Reordered]:
         """What is remembered at this moment."""
-        return dict(self._open)
+        return self._open
 
     def put_first(self, after: PartitionState, at_ms: int) -> bool:
         """Whether the replica that now leads was put first in the assignment just before."""

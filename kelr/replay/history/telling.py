@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 
 from kelr.model import PartitionState, RecoveryQuorum, TopicPartition
@@ -29,9 +28,9 @@ from kelr.replay.history.entries import (
     PartitionEntry,
 )
 from kelr.replay.history.interest import Interest
+from kelr.replay.history.memory import Carried, Memory
 from kelr.replay.history.min_isr import MIN_ISR, effective_min_isr
 from kelr.replay.history.others import other_entry
-from kelr.replay.history.reorders import Reordered, Reorders
 from kelr.replay.history.spans import PartitionSummary, Summaries
 from kelr.replay.history.window import Window
 from kelr.replay.image import BROKER, TOPIC, MetadataImage
@@ -40,16 +39,6 @@ from kelr.replay.records import RecordBatch
 
 _AS_FOUND = Cause(CauseKind.AS_FOUND)
 _NOT_TOLD = Cause(CauseKind.NOT_TOLD, Certainty.UNKNOWN)
-
-
-@dataclass(frozen=True, slots=True)
-class Carried:
-    """What a history knows beside the image of the cluster: with both, another one goes on where it stands."""
-
-    last_leaders: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """Of partitions without a leader: who led last."""
-    reorders: Mapping[TopicPartition, Reordered] = field(default_factory=dict)
-    """See `Reorders`."""
 
 
 class History:
@@ -88,8 +77,7 @@ class History:
             Summaries(lambda topic: effective_min_isr(self.image, topic), keep_all=keep_all) if summaries else None
         )
         self._begun = carried is not None
-        self._last_leaders = dict(carried.last_leaders) if carried is not None else {}
-        self._reorders = Reorders(carried.reorders if carried is not None else {})
+        self._memory = Memory(Carried() if carried is None else carried)
         self._known: dict[TopicPartition, PartitionState] = {}
         """Named partitions before a checkpoint that is being read."""
         self._replicas: set[int] = set()
@@ -105,7 +93,7 @@ class History:
 
     def carried(self) -> Carried:
         """What another history needs beside the image to go on here."""
-        return Carried(dict(self._last_leaders), self._reorders.open)
+        return self._memory.carried()
 
     @property
     def as_of(self) -> At | None:
@@ -211,7 +199,7 @@ class History:
                 yield from self._of_partition(change, told.cause or Cause(CauseKind.UNKNOWN, Certainty.UNKNOWN))
             return
         if isinstance(change, Restarted):
-            self._last_leaders.clear()
+            self._memory.forget_leaders()
         if isinstance(change, ConfigMoved):
             self._config(change)
         if not of_checkpoint or isinstance(change, Restarted):
@@ -242,13 +230,10 @@ class History:
             return
         self._see(state)
         election = step = None
-        if change.after is None:
-            self._last_leaders.pop(state.address, None)
         if change.before is not None and change.after is not None:
             step = reassignment_step(change.before, change.after)
             election = self._election(change, cause)
-            self._remember(change.before, change.after)
-            self._reorders.moved(change.before, change.after, step, change.at.timestamp_ms)
+        self._memory.moved(change.before, change.after, step, change.at.timestamp_ms)
         yield from self._partition(PartitionEntry(change.at, change.before, change.after, cause, election, step))
 
     def _partition(self, entry: PartitionEntry) -> Iterator[Entry]:
@@ -268,16 +253,9 @@ class History:
             return None
         if cause.kind is CauseKind.PREFERRED_ELECTION:
             chosen = ElectedAs.PREFERRED
-        last = self._last_leaders.get(after.address) if before.leader is None else before.leader
         asked = cause.kind in {CauseKind.PREFERRED_ELECTION, CauseKind.ELECTION}
-        return Election(chosen, last, after.leader, asked and self._reorders.put_first(after, at_ms))
-
-    def _remember(self, before: PartitionState, after: PartitionState) -> None:
-        address = after.address
-        if before.leader is not None and after.leader is None:
-            self._last_leaders[address] = before.leader
-        elif after.leader is not None:
-            self._last_leaders.pop(address, None)
+        designated = asked and self._memory.put_first(after, at_ms)
+        return Election(chosen, self._memory.last_leader(before), after.leader, designated)
 
     def _config(self, change: ConfigMoved) -> None:
         if self._summaries is None or change.key != MIN_ISR or not self._begun or change.before == change.after:
