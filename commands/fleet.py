@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import typer
 
+from kelr.commands.fleet_report import report
+
 app = typer.Typer(
     help="Look at whole fleets on Spark: every cluster's snapshots and metadata logs together.", no_args_is_help=True
 )
+app.command()(report)

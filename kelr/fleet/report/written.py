@@ -1,0 +1,148 @@
+"""A report in a folder: the pages, and the tables behind them as CSV, which Spark writes.
+
+    OUT/report.html  OUT/report.md  OUT/csv/findings.csv  OUT/csv/clusters.csv  OUT/csv/exposure.csv ...
+
+A table of up to `SMALL` rows is one file; a larger one a folder of parts, each with a header. Lists are their members
+with blanks between, an empty one ``-``; what is not known is an empty field.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as fn
+from pyspark.sql.types import ArrayType, MapType, TimestampType
+
+from kelr.errors import BadInputError
+from kelr.fleet.assess.tables import ASSESSMENT_SUMS
+from kelr.fleet.exposure.tables import EXPOSED
+from kelr.fleet.files import Files, LocalFiles, files_at
+from kelr.fleet.report.lists import clusters_csv, findings_csv
+from kelr.fleet.report.pages import Report, html, markdown
+from kelr.fleet.report.standing_sums import newest_states
+from kelr.fleet.tables import INPUTS, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from kelr.fleet.lake import Lake
+
+SMALL = 100_000
+"""Rows that fit one file."""
+HTML, MARKDOWN, CSV = "html", "md", "csv"
+"""What a report is written as."""
+_PARTIAL = "csv/_writing"
+_TIME = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """A table behind a report."""
+
+    name: str
+    rows: DataFrame
+    order: tuple[str, ...]
+
+
+def write_report(report: Report, lake: Lake, place: str, formats: Collection[str]) -> tuple[str, ...]:
+    """Write a report; the files and folders that were written, relative to the place.
+
+    Args:
+        formats: of `HTML`, `MARKDOWN` and `CSV`.
+
+    Raises:
+        BadInputError: the place cannot be written.
+    """
+    files = files_at(place, lake.spark)
+    written: list[str] = []
+    if HTML in formats:
+        written.append(_put(files, "report.html", html(report)))
+    if MARKDOWN in formats:
+        written.append(_put(files, "report.md", markdown(report)))
+    if CSV in formats:
+        written.append(_put(files, "csv/findings.csv", findings_csv(report)))
+        written.append(_put(files, "csv/clusters.csv", clusters_csv(report.figures.clusters)))
+        written += [_table(files, behind) for behind in tables_behind(lake)]
+        _tidy(files)
+    return tuple(written)
+
+
+def tables_behind(lake: Lake) -> Iterator[Behind]:
+    """What the figures are sums of, as far as it was computed; the partitions that have no leader now with it."""
+    leaderless = newest_states(lake).where("leader is null")
+    yield Behind("leaderless_partitions", leaderless, ("cluster", "topic", "partition"))
+    quarantined = lake.read(INPUTS).where("status = 'quarantined'")
+    yield Behind("quarantined_inputs", quarantined, ("cluster", "path"))
+    for table in (*EXPOSED, ASSESSMENT_SUMS):
+        if table.name in lake.version.tables:
+            yield Behind(table.name, lake.read(table), _order(table))
+
+
+def _order(table: Table) -> tuple[str, ...]:
+    names = ("cluster", "scenario", "rules", "dimension", "week", "scope", "setting", "name", "trouble", "broker")
+    more = ("topic", "partition", "at", "offset")
+    return tuple(name for name in (*names, *more) if name in table.columns)
+
+
+def _put(files: Files, path: str, text: str) -> str:
+    files.write(path, text.encode())
+    return path
+
+
+def _table(files: Files, behind: Behind) -> str:
+    """One file where it is small, else a folder of parts; what an earlier report left of it goes."""
+    rows = behind.rows.select(*(_plain(behind.rows, name) for name in behind.rows.columns))
+    small = rows.limit(SMALL + 1).count() <= SMALL
+    root, folder = files.place.rstrip("/"), f"csv/{behind.name}"
+    for old in [one.path for one in files.list(folder)]:
+        files.delete(_relative(root, old))
+    if not small:
+        files.delete(f"{folder}.csv")
+        _write(rows.orderBy(*behind.order), f"{root}/{folder}")
+        return folder + "/"
+    partial = f"{_PARTIAL}/{behind.name}"
+    _write(rows.repartition(1).sortWithinPartitions(*behind.order), f"{root}/{partial}")
+    parts = [_relative(root, one.path) for one in files.list(partial) if one.path.endswith(".csv")]
+    header = ",".join(rows.columns).encode() + b"\n"
+    files.write(f"{folder}.csv", b"".join(map(files.read, parts)) or header)
+    for one in list(files.list(partial)):
+        files.delete(_relative(root, one.path))
+    return f"{folder}.csv"
+
+
+def _write(rows: DataFrame, place: str) -> None:
+    try:
+        # Spark would write a quote within quotes as \", which no other program reads.
+        rows.write.mode("overwrite").option("header", True).option("escape", '"').csv(place)
+    except Exception as error:
+        if any(word in str(error) for word in ("Permission denied", "AccessControlException", "Mkdirs failed")):
+            raise BadInputError(f"{place} cannot be written: {error}") from error
+        raise
+
+
+def _plain(rows: DataFrame, name: str) -> Column:
+    """A column as CSV has it."""
+    kind = rows.schema[name].dataType
+    column = fn.col(name)
+    if isinstance(kind, ArrayType):
+        joined = fn.array_join(column.cast("array<string>"), " ")
+        return fn.when(fn.size(column) == 0, fn.lit("-")).otherwise(joined).alias(name)
+    if isinstance(kind, MapType):
+        return fn.to_json(column).alias(name)
+    if isinstance(kind, TimestampType):
+        return fn.date_format(column, _TIME).alias(name)
+    return column
+
+
+def _relative(root: str, path: str) -> str:
+    return path.partition(root + "/")[2] or path
+
+
+def _tidy(files: Files) -> None:
+    """Take the empty folders away."""
+    if isinstance(files, LocalFiles):
+        shutil.rmtree(Path(files.place) / _PARTIAL, ignore_errors=True)
