@@ -16,7 +16,7 @@ from dataclasses import replace
 from kelr.controller import Configs, ControllerState, Election, Registration, RuleSet, events, handle
 from kelr.controller.reach import ControllerFailedError
 from kelr.fleet.generate.ends import LogEnds
-from kelr.fleet.generate.layout import CONTROLLERS, NewTopic, cluster_min_isr, racks_of
+from kelr.fleet.generate.layout import NewTopic, cluster_min_isr, racks_of, voters_of
 from kelr.fleet.generate.log import MetadataLog
 from kelr.fleet.generate.partitions import Held, Partition, Topic
 from kelr.fleet.generate.plan import ClusterPlan, made_id
@@ -51,7 +51,8 @@ class Cluster:
         self.registered: dict[int, rec.BrokerRegistered] = {}
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
         self.features: dict[str, int] = {}
-        self.controller = CONTROLLERS[0]
+        self.voters = voters_of(plan)
+        self.controller = self.voters[0]
         self.active: frozenset[int] = frozenset()
         """Brokers that may lead and be in sync."""
         self.states = 0
@@ -64,7 +65,7 @@ class Cluster:
 
     def _begin(self) -> None:
         """What the first controller writes (ActivationRecordsGenerator), and the brokers as they come."""
-        self.log.append_control(self.now_ms, rec.LeaderChanged(self.controller, CONTROLLERS))
+        self.log.append_control(self.now_ms, rec.LeaderChanged(self.controller, self.voters))
         levels = [rec.FeatureLevel(METADATA_FEATURE, self.plan.software.metadata_version)]
         if self.rules.elr:
             levels.append(rec.FeatureLevel(ELR_FEATURE, 1))
@@ -74,7 +75,7 @@ class Cluster:
             [encode(one) for one in (rec.TransactionMark("begin"), *levels, least, rec.TransactionMark("end"))]
         )
         controllers = [
-            rec.ControllerRegistered(one, made_id(f"{self.plan.seed}/controller/{one}")) for one in CONTROLLERS
+            rec.ControllerRegistered(voter, made_id(f"{self.plan.seed}/controller/{voter}")) for voter in self.voters
         ]
         self._append(list(map(encode, controllers)))
         for broker in sorted(self.racks):
@@ -176,12 +177,12 @@ class Cluster:
     # Controllers.
 
     def change_controller(self) -> None:
-        """Another controller leads the quorum."""
-        place = CONTROLLERS.index(self.controller)
-        self.controller = CONTROLLERS[(place + 1) % len(CONTROLLERS)]
+        """Another controller leads the quorum, or the only one after a restart."""
+        place = self.voters.index(self.controller)
+        self.controller = self.voters[(place + 1) % len(self.voters)]
         self.log.epoch += 1
         self._tell("controller", None, detail=str(self.controller))
-        self.log.append_control(self.now_ms, rec.LeaderChanged(self.controller, CONTROLLERS))
+        self.log.append_control(self.now_ms, rec.LeaderChanged(self.controller, self.voters))
 
     def idle(self) -> None:
         """Nothing happened for a while (metadata.max.idle.interval.ms)."""

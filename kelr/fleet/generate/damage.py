@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kelr.fleet.generate.layout import CONTROLLERS
 from kelr.fleet.generate.nodes import batches_of, log_folder
-from kelr.fleet.generate.plan import ClusterPlan, FleetPlan, Shape
+from kelr.fleet.generate.plan import ClusterPlan, Shape
 
 NOT_A_LOG = "server.log"
 UNKNOWN_ORIGIN, SAME_ID = "unknown-origin", "cloned"
@@ -26,7 +26,7 @@ class Damage:
     ``same cluster id``."""
 
 
-def damage(fleet: FleetPlan, plans: Sequence[ClusterPlan], out: Path) -> tuple[Damage, ...]:
+def damage(plans: Sequence[ClusterPlan], out: Path) -> tuple[Damage, ...]:
     """Break some files, and add others that do not belong there. Raises OSError."""
     logs = [plan for plan in plans if plan.shape is not Shape.SNAPSHOTS]
     done = [_not_a_log(out), _empty(out)]

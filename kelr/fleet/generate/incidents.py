@@ -139,7 +139,7 @@ class Incidents:
         fitting = [
             topic.partitions[0]
             for topic in self._cluster.held.topics.values()
-            if 1 < len(topic.partitions[0].form.state.replicas)
+            if len(topic.partitions[0].form.state.replicas) > 1
             and idle.issuperset(topic.partitions[0].form.state.replicas)
         ]
         best = [one for one in fitting if len(one.form.state.replicas) < len(idle)] or fitting

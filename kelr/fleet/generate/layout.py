@@ -1,4 +1,4 @@
-"""The topics that a cluster has: sizes by Zipf's law, replication and min ISR as people choose them, replicas in racks."""
+"""The topics that a cluster has: sizes by Zipf's law, replication and min ISR as people choose them, rack by rack."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kelr.fleet.generate.plan import ClusterPlan, chance, shared
+from kelr.fleet.generate.plan import ClusterPlan, Shape, chance, shared
 
 FIRST_BROKER = 1
 CONTROLLERS = (3000, 3001, 3002)
-"""Node ids of the controllers; they are no brokers."""
+"""Node ids of controllers; they are no brokers."""
 _MOST_PARTITIONS = 200
 """Of one topic, where there are topics enough."""
 _SUBJECTS = ("orders", "payments", "clicks", "sessions", "stock", "emails", "users", "prices", "events", "audit")
@@ -42,6 +42,12 @@ class NewTopic:
     """Its own unclean.leader.election.enable."""
     records_a_minute: int
     """What is produced to one of its partitions."""
+
+
+def voters_of(plan: ClusterPlan) -> tuple[int, ...]:
+    """The controllers of the quorum: one, but where the logs of several are brought. Of three, one alone would not
+    show which of its last records are committed."""
+    return CONTROLLERS if plan.shape is Shape.COPIES else CONTROLLERS[:1]
 
 
 def racks_of(plan: ClusterPlan) -> dict[int, str]:

@@ -98,11 +98,12 @@ class Life:
             for one in partitions
             if one.form.leader is not None and broker not in one.form.isr and (one, broker) not in self._slow
         ]
-        # After an unclean election the leader reports first that it has recovered, alone.
-        cluster.report(
-            (one, (one.form.leader,)) for one in able if one.form.leader is not None and one.form.state.recovering
-        )
+        self._recovered(one for one in able if one.form.state.recovering)
         cluster.report((one, (*one.form.isr, broker)) for one in able)
+
+    def _recovered(self, partitions: Iterable[Partition]) -> None:
+        """After an unclean election the leader reports first that it has recovered, with nobody else in sync."""
+        self.cluster.report((one, (one.form.leader,)) for one in partitions if one.form.leader is not None)
 
     def fall_behind(self, partitions: Iterable[Partition], broker: int) -> list[Partition]:
         """These followers on the broker are too slow, and stay so until they are `quick` again."""
@@ -131,6 +132,8 @@ class Life:
         while True:
             if cluster.held.leaderless:
                 cluster.elect_uncleanly()
+            if cluster.held.recovering:
+                self._recovered(list(cluster.held.recovering))
             for broker in sorted(cluster.racks):
                 if cluster.live(broker) and broker not in self.busy:
                     missing = cluster.held.missing(broker)

@@ -87,7 +87,7 @@ def make_fleet(fleet: FleetPlan, out: Path, *, workers: int = 1, told: Callable[
             clusters.append(truth)
             if told is not None:
                 told(truth)
-        damages = damage(fleet, plans, out) if fleet.damage else ()
+        damages = damage(plans, out) if fleet.damage else ()
     except OSError as error:
         raise UsageError(
             f"{error.filename or out} cannot be written: {error.strerror or error}",

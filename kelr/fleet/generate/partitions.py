@@ -46,6 +46,8 @@ class Held:
         self.leaderless: dict[Partition, None] = {}
         self.astray: dict[Partition, None] = {}
         """Not led by their preferred leader."""
+        self.recovering: dict[Partition, None] = {}
+        """Their leaders were elected uncleanly, and have not said yet that they have recovered."""
         self._naming: dict[int, dict[Partition, None]] = {}
         self._missing: dict[int, dict[Partition, None]] = {}
 
@@ -79,6 +81,7 @@ class Held:
             del self._missing[broker][partition]
         self.leaderless.pop(partition, None)
         self.astray.pop(partition, None)
+        self.recovering.pop(partition, None)
 
     def moved(self, partition: Partition, before: Form) -> None:
         """The partition had this form."""
@@ -97,6 +100,10 @@ class Held:
             self.leaderless[partition] = None
         elif before.leader is None:
             del self.leaderless[partition]
+        if form.state.recovering:
+            self.recovering[partition] = None
+        elif before.state.recovering:
+            del self.recovering[partition]
         if form.astray is not before.astray:
             if form.astray:
                 self.astray[partition] = None

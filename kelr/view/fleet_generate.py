@@ -1,0 +1,59 @@
+"""The fleets that ``kelr fleet generate`` makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kelr.view.columns import Column, Fact, Shown, View
+
+
+@dataclass(frozen=True, slots=True)
+class MadeCluster:
+    """A cluster that was made."""
+
+    name: str
+    cluster_id: str
+    software: str
+    shape: str
+    partitions: int
+    leaderless: int
+    states: int
+    records: int
+    incidents: int
+    unclean_elections: int
+
+
+def generated_view() -> View[MadeCluster]:
+    """The clusters of a fleet that was made."""
+    return View(
+        "kelr/fleet-generate",
+        (
+            Column("name", "CLUSTER", lambda row: row.name, type="string", about="The name of its folder."),
+            Column(
+                "cluster_id", "ID", lambda row: row.cluster_id, shown=Shown.WIDE, type="string", about="Its cluster id."
+            ),
+            Column("software", "KAFKA", lambda row: row.software, type="string", about="What it runs."),
+            Column(
+                "shape",
+                "FILES",
+                lambda row: row.shape,
+                type="string",
+                about="What is there of it: `whole`, `copies` or `cut` (metadata log), or `snapshots`.",
+            ),
+            _number("partitions", "PARTITIONS", lambda row: row.partitions, "Partitions at the end."),
+            _number("leaderless", "NO LEADER", lambda row: row.leaderless, "Partitions without leader at the end."),
+            _number("states", "STATES", lambda row: row.states, "States that its partitions had, one after another."),
+            _number("records", "RECORDS", lambda row: row.records, "Records of its metadata log."),
+            _number("incidents", "INCIDENTS", lambda row: row.incidents, "Incidents that it had."),
+            _number(
+                "unclean_elections",
+                "UNCLEAN",
+                lambda row: row.unclean_elections,
+                "Elections of replicas that might lack what was committed.",
+            ),
+        ),
+        tail=(
+            Fact("size_bytes", "integer", "The size of all files."),
+            Fact("damages", "object[]", "What was broken on purpose: `path` and `what`."),
+        ),
+    )
