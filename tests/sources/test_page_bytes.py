@@ -24,8 +24,8 @@ from kelr.sources.connection import ConnectionSettings
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.live import LiveSource
 from kelr.sources.live.decode import described_partitions, kinds_of
-from kelr.sources.live.page_bytes import Skip, read_page
-from kelr.sources.live.page_shapes import ANY, LookBytes, one_of, shape
+from kelr.sources.live.page_bytes import Cursor, Skip, cursor_at_end, read_page
+from kelr.sources.live.page_shapes import ANY, LookBytes, alike, one_of, regular_size, shape
 from kelr.sources.live.reassignments import Reassignments
 from kelr.sources.live.schemas import WireError
 from kelr.sources.survey import Filters, SurveyPage, survey
@@ -158,6 +158,64 @@ def test_the_cursor_and_the_first_replica_counts_are_told() -> None:
     assert page.next_cursor == TopicPartition("b", 7)
     assert page.first_replicas == {"b": 3}
     assert list(page.topics) == ["a", "b"]
+
+
+NAMES = st.text("abcxyzABCXYZ019._-", min_size=1, max_size=130)
+
+
+@given(topics(), st.none() | st.builds(TopicPartition, NAMES, st.integers(0, 2**31 - 1)), st.data())
+def test_the_cursor_is_found_at_the_end_as_it_is_found_by_reading(
+    held: dict[TopicPartition, PartitionState], cursor: TopicPartition | None, data: st.DataObject
+) -> None:
+    body = encoded([held[address] for address in sorted(held)], cursor=cursor)
+    told = read_page(body).next_cursor
+    assert cursor_at_end(body) == (told if cursor is not None and len(cursor.topic) <= 126 else None)
+    # Whatever else is tried, an answer that can be read has no other cursor.
+    changed = bytearray(body)
+    changed[-data.draw(st.integers(1, min(20, len(body))))] = data.draw(st.sampled_from([0, 1, 2, 45, 97, 255]))
+    with suppress(WireError):
+        told = read_page(bytes(changed)).next_cursor
+        assert cursor_at_end(bytes(changed)) in {told, None}
+
+
+def test_a_cursor_that_stands_in_a_length_or_a_name_is_not_taken_for_one() -> None:
+    assert cursor_at_end(b"\x00" * 4 + b"\x01\x01\x02a" + b"\x00" * 3 + b"\x07\x00\x00") == Cursor("a", 7)
+    assert cursor_at_end(b"\x00" * 4 + b"\x01\x01\x03a" + b"\x00" * 3 + b"\x07\x00\x00") is None
+    assert cursor_at_end(b"\x00" * 4 + b"\x01\xff\x00") is None
+    assert cursor_at_end(b"") is None
+
+
+IDS = st.none() | st.frozensets(st.sampled_from([1, 2, 3]))
+
+
+@given(st.lists(partitions(), min_size=1, max_size=6), IDS, IDS, st.integers(1, 3))
+@settings(max_examples=300)
+def test_what_is_compared_in_columns_is_what_expressions_match(
+    states: list[PartitionState], leaders: frozenset[int] | None, replicas: frozenset[int] | None, count: int
+) -> None:
+    """Partitions with one number of replicas, one behind the other."""
+    wanted = [replace(one, topic="t", partition=number) for number, one in enumerate(states)]
+    body = encoded(wanted)
+    at = body.index(b"t", 6) + 1 + 16 + 1 + 1
+    look = LookBytes(
+        ANY if leaders is None else one_of(leaders),
+        ANY if replicas is None else one_of(replicas),
+        leader_ids=leaders,
+        replica_ids=replicas,
+    )
+    expression, (columns,) = shape(count, [look]), alike(count, [look])
+    assert expression is not None
+    matched = expression.match(body, at)
+    assert matched is not None
+    for left in range(1, len(wanted) + 1):
+        assert columns.holds(body, at, left) == (matched.end() - at >= left * regular_size(count))
+    assert not columns.holds(body, at, len(body))
+
+
+@pytest.mark.parametrize("ids", [frozenset({1, 256}), frozenset({70_000}), frozenset({-1})])
+def test_ids_of_more_than_one_byte_are_left_to_the_expressions(ids: frozenset[int]) -> None:
+    assert alike(3, [LookBytes(one_of(ids), leader_ids=ids)]) == ()
+    assert alike(3, [LookBytes(replica=one_of(ids), replica_ids=ids)]) == ()
 
 
 @given(topics(), st.data())

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from kelr.sources.connection import ConnectionSettings, address_text
 from kelr.sources.live import LiveSource, plain, requests
 from kelr.sources.live.changes import LiveHand
 from kelr.sources.live.network import KafkaTransport
-from kelr.sources.live.page_bytes import PageBytes
+from kelr.sources.live.page_bytes import PageBytes, read_page
 from kelr.sources.live.questions import Question, for_kafka_python
 from kelr.sources.live.quick import QuickTransport, open_transport
 from kelr.sources.live.schemas import WireError, codec, newest_version
@@ -197,6 +198,42 @@ def test_a_page_that_was_asked_for_ahead_is_not_asked_for_again(server: Simulate
     assert again.data == page.data, "what nobody wanted any more is passed over"
     assert not connection._waiting
     transport.close()
+
+
+def test_the_next_page_is_asked_for_before_the_one_that_came_is_read(server: SimulatedServer) -> None:
+    transport = QuickTransport(ConnectionSettings.read(server.bootstrap_servers))
+    transport.resolve(transport.bootstrap_nodes().items(), timeout_s=2)
+    transport.exchange("bootstrap-0", requests.describe_cluster(fenced=True))
+    connection = transport._connections["bootstrap-0"]
+    ahead: list[Any] = []
+
+    def read(body: bytes, version: int) -> PageBytes:
+        ahead.extend(one.question.fields["cursor"] for one in connection._waiting)
+        return read_page(body, version)
+
+    first = requests.describe_topic_partitions([], None, 4, goes_on=True)
+    page = transport.exchange("bootstrap-0", replace(first, read=read))
+    assert isinstance(page, PageBytes)
+    assert page.next_cursor is not None
+    cursor = TopicPartition(page.next_cursor.topic_name, page.next_cursor.partition_index)
+    assert ahead == [{"topic_name": cursor.topic, "partition_index": cursor.partition}]
+    sent = connection._last
+    transport.send_ahead("bootstrap-0", requests.describe_topic_partitions([], cursor, 4, goes_on=True))
+    transport.exchange("bootstrap-0", requests.describe_topic_partitions([], cursor, 4))
+    assert connection._last == sent, "it is not sent once more"
+    transport.close()
+
+
+def test_all_pages_are_asked_for_once(server: SimulatedServer) -> None:
+    with _source(server, open_transport) as source:
+        source.cluster()
+        transport = source.connection()[0]
+        assert isinstance(transport, QuickTransport)
+        (connection,) = transport._connections.values()
+        sent = connection._last
+        pages = list(source.pages(select([]), page_size=6))
+        assert connection._last - sent == len(pages) == 6
+        assert not connection._waiting
 
 
 def test_whoever_takes_his_time_between_two_pages_is_told_how_things_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,10 +20,13 @@ from itertools import chain
 from kelr.sources.live.page_shapes import (
     ANY,
     HEAD,
+    Alike,
     LookBytes,
     LooseRun,
     Row,
     Several,
+    alike,
+    any_alike,
     any_of,
     loose,
     one_of,
@@ -85,8 +88,9 @@ class PageBytes:
 
 @dataclass(frozen=True, slots=True)
 class Skipping:
-    """The expressions by which partitions with one number of replicas are passed over, and read."""
+    """By what partitions with one number of replicas are passed over, and read."""
 
+    alike: tuple[Alike, ...]
     regular: re.Pattern[bytes] | None
     loose: LooseRun | None
     several: Several | None
@@ -94,7 +98,7 @@ class Skipping:
 
 @cache
 def _skipping_none(replicas: int) -> Skipping:
-    return Skipping(None, None, any_of(replicas))
+    return Skipping(any_alike(replicas), None, None, any_of(replicas))
 
 
 class Skip:
@@ -110,12 +114,14 @@ class Skip:
         self.carried: tuple[str, int | None] | None = None
         self._looks = [
             LookBytes(
-                ANY if look.leader_in is None else one_of(look.leader_in),
-                ANY if look.replicas_in is None else one_of(look.replicas_in),
-                look.well,
-                look.no_elr,
-                look.no_last_known,
-                look.none_offline,
+                leader=ANY if look.leader_in is None else one_of(look.leader_in),
+                replica=ANY if look.replicas_in is None else one_of(look.replicas_in),
+                well=look.well,
+                no_elr=look.no_elr,
+                no_last_known=look.no_last_known,
+                none_offline=look.none_offline,
+                leader_ids=look.leader_in,
+                replica_ids=look.replicas_in,
             )
             for look in unwanted.looks
         ]
@@ -127,7 +133,7 @@ class Skip:
         if found is None:
             looks = self._looks
             found = self._by_replicas[replicas] = Skipping(
-                shape(replicas, looks), loose(replicas, looks), several(replicas, looks)
+                alike(replicas, looks), shape(replicas, looks), loose(replicas, looks), several(replicas, looks)
             )
         return found
 
@@ -145,6 +151,23 @@ def read_page(body: bytes, _version: int = 0, *, skip: Skip | None = None) -> Pa
     if end != len(body):
         raise WireError("the answer has another length than it says")
     return PageBytes(body, topics, cursor)
+
+
+_LONGEST_NAME = 126
+"""A length that takes one byte; topics with longer names do without the early look."""
+_AT_END = re.compile(rb"(?s:\x01([\x02-\x7f])([A-Za-z0-9._-]{1,%d})(.{4})\x00\x00\Z)" % _LONGEST_NAME)
+"""A cursor of one topic name, a partition and no tags, and no tags of the answer. 1 is in no topic's name, so that no
+other place can match to the end."""
+
+
+def cursor_at_end(body: bytes) -> Cursor | None:
+    """Where the next page starts, looked up at the end of an answer that nobody has read yet; None where there is none,
+    or its name is unusual. What `read_page` says counts."""
+    found = _AT_END.search(body, max(0, len(body) - _LONGEST_NAME - 8))
+    if found is None or found[1][0] != len(found[2]) + 1:
+        return None
+    (number,) = _NUMBER.unpack(found[3])
+    return Cursor(found[2].decode("ascii"), number)
 
 
 def _page(data: bytes, at: int, skip: Skip | None) -> tuple[tuple[tuple[TopicBytes, ...], Cursor | None], int]:
@@ -188,23 +211,25 @@ def _partitions(data: bytes, at: int, left: int, topic: TopicBytes, skip: Skip |
     if left and data[at + 2 : at + 6] == b"\x00\x00\x00\x00":
         topic.first_replicas = uvarint(data, at + HEAD.size)[0] - 1
     least = _least_replicas(topic, skip)
+    whole = left > 1
     while left:
         replicas = data[at + HEAD.size] - 1
         passes = skip is not None and least is not None and replicas >= least
         how = skip.partitions_with(replicas) if skip is not None and passes else _skipping_none(replicas)
-        expression = how.regular if passes else regular(replicas)
-        if expression is not None:
-            size = regular_size(replicas)
-            matched = expression.match(data, at, at + size * left)
-            end = at if matched is None else matched.end()
-            if end > at:
-                count = (end - at) // size
-                if passes:
-                    topic.left_out += count
-                else:
-                    topic.pieces.append(Piece(at, end, count))
-                at, left = end, left - count
-                continue
+        count = left if whole and any(one.holds(data, at, left) for one in how.alike) else 0
+        whole = False
+        if not count:
+            expression = how.regular if passes else regular(replicas)
+            matched = None if expression is None else expression.match(data, at, at + regular_size(replicas) * left)
+            count = 0 if matched is None else (matched.end() - at) // regular_size(replicas)
+        if count:
+            end = at + count * regular_size(replicas)
+            if passes:
+                topic.left_out += count
+            else:
+                topic.pieces.append(Piece(at, end, count))
+            at, left = end, left - count
+            continue
         if how.loose is not None:
             count, end = how.loose.skipped(data, at)
             if 0 < count <= left:

@@ -18,6 +18,9 @@ HEAD = struct.Struct(">hiii")
 """error_code, partition_index, leader_id, leader_epoch."""
 ANY = b".{4}"
 _NUMBER = struct.Struct(">i")
+_LEADER = 6
+"""Where the leader stands in a partition."""
+_BYTE = 256
 _MOST_REGULAR = 62
 """Replicas up to which a list's length takes one byte, and then some."""
 _MOST_MIXED = 8
@@ -41,6 +44,9 @@ class LookBytes:
 
     leader: bytes = ANY
     replica: bytes = ANY
+    leader_ids: frozenset[int] | None = None
+    replica_ids: frozenset[int] | None = None
+    """The same as ids; None for any."""
     well: bool = True
     no_elr: bool = False
     no_last_known: bool = False
@@ -50,6 +56,59 @@ class LookBytes:
 def regular_size(replicas: int) -> int:
     """The bytes of a partition that has so many replicas, as many in sync, and nothing else."""
     return HEAD.size + 2 * (1 + 4 * replicas) + 4
+
+
+class Alike:
+    """All partitions of a topic at once, if each has the regular shape and one look.
+
+    Bytes that stand one size apart are one slice: comparing ten of those takes a fifth of what an expression takes.
+    """
+
+    def __init__(self, replicas: int, look: LookBytes) -> None:
+        self._size = regular_size(replicas)
+        count = bytes([replicas + 1])
+        isr = HEAD.size + 1 + 4 * replicas
+        self._constant = [(HEAD.size, count), (isr, count)]
+        self._constant += [
+            (isr + 1 + 4 * replicas + n, byte) for n, byte in enumerate((b"\x01", b"\x01", b"\x01", b"\x00"))
+        ]
+        self._among: list[tuple[int, bytes]] = []
+        self._ids(_LEADER, look.leader_ids)
+        for number in range(replicas):
+            self._ids(HEAD.size + 1 + 4 * number, look.replica_ids)
+
+    def holds(self, data: bytes, at: int, count: int) -> bool:
+        """Whether so many such partitions stand here."""
+        size = self._size
+        here = data[at : at + size * count]
+        return (
+            len(here) == size * count
+            and all(here[place::size] == byte * count for place, byte in self._constant)
+            and not any(here[place::size].translate(None, among) for place, among in self._among)
+        )
+
+    def _ids(self, place: int, ids: frozenset[int] | None) -> None:
+        """An id's first three bytes are 0, and its last is one of these."""
+        if ids is not None:
+            self._constant += [(place + n, b"\x00") for n in range(3)]
+            self._among.append((place + 3, bytes(sorted(ids))))
+
+
+def alike(replicas: int, looks: Sequence[LookBytes]) -> tuple[Alike, ...]:
+    """One for each look; none for a look whose ids are not all below 256, and for lists that are too long."""
+    if not 0 < replicas <= _MOST_REGULAR:
+        return ()
+    return tuple(
+        Alike(replicas, look)
+        for look in looks
+        if all(0 <= one < _BYTE for ids in (look.leader_ids, look.replica_ids) for one in ids or ())
+    )
+
+
+@cache
+def any_alike(replicas: int) -> tuple[Alike, ...]:
+    """`alike` whoever leads."""
+    return alike(replicas, [LookBytes()])
 
 
 @cache

@@ -17,7 +17,6 @@ from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.decode import Described, Kinds, described_partitions, kinds_of, metadata_partitions
 from kelr.sources.live.failures import RETRIABLE, UNKNOWN_TOPIC, error_name
 from kelr.sources.live.page_bytes import PageBytes, Skip
-from kelr.sources.live.questions import Question
 from kelr.sources.live.reassignments import Reassignments
 from kelr.sources.live.transport import Failure, Message
 from kelr.sources.paging import DEFAULT_PAGE_SIZE, NamedTracker
@@ -65,7 +64,10 @@ class Reader:
         if not self._has_key_75:
             return self._from_metadata(topics, cursor)
         skip = None if whole else self._skip
-        answer = self.brokers.ask(lambda: _question(topics, cursor, limit, skip), again=_has_retriable_error)
+        answer = self.brokers.ask(
+            lambda: requests.describe_topic_partitions(topics, cursor, limit, skip, goes_on=not whole),
+            again=_has_retriable_error,
+        )
         if isinstance(answer, Failure):
             # A broker of an older version in a cluster that is being upgraded, or behind a proxy.
             return self._from_metadata(topics, cursor)
@@ -76,7 +78,7 @@ class Reader:
     def ask_ahead(self, topics: Sequence[str], cursor: TopicPartition, limit: int) -> None:
         """Let a broker work on the page that will be asked for next."""
         if self._has_key_75:
-            self.brokers.ask_ahead(_question(topics, cursor, limit, self._skip))
+            self.brokers.ask_ahead(requests.describe_topic_partitions(topics, cursor, limit, self._skip, goes_on=True))
 
     def _from_metadata(self, topics: Sequence[str], cursor: TopicPartition | None) -> Described:
         """Metadata has no pages: one answer for these topics, from the cursor on."""
@@ -92,10 +94,6 @@ class Reader:
         kept = tuple(partition for partition in described.partitions if partition.address >= cursor)
         first = {topic: n for topic, n in described.first_replicas.items() if TopicPartition(topic, 0) >= cursor}
         return Described(kept, described.errors, topics=topics_of(kept), first_replicas=first)
-
-
-def _question(topics: Sequence[str], cursor: TopicPartition | None, limit: int, skip: Skip | None) -> Question:
-    return requests.describe_topic_partitions(topics, cursor, limit, skip)
 
 
 def _carry(skip: Skip, page: PageBytes) -> None:

@@ -24,8 +24,10 @@ from kelr.sources.live.transport import Answer, Failure, FailureKind, NodeAddres
 
 MAX_ANSWER_BYTES = 256 * 1024 * 1024
 """A longer answer is taken for garbage: Metadata of a million partitions stays below it."""
-_PIECE_BYTES = 1 << 20
-"""Memory that is made before the bytes are there."""
+_BUFFER_BYTES = 1 << 17
+"""Room for what arrives: a page and more."""
+_MOST_KEPT_BYTES = 1 << 20
+"""A buffer that a long answer made larger than this is not kept."""
 FRESH_S = 2.0
 """How old an answer may be that was asked for ahead. Whoever takes longer between two pages (logs are read, or a person
 reads) is told how things are when he asks."""
@@ -73,7 +75,9 @@ class Plain:
         self._waiting: deque[_Sent] = deque()
         """Sent, and in the order of sending."""
         self._versions: dict[int, tuple[int, int]] = {}
-        self._buffer = bytearray()
+        self._buffer = bytearray(_BUFFER_BYTES)
+        self._held = 0
+        """So many bytes of the buffer have arrived, and are nobody's yet."""
         self.broken = False
 
     @classmethod
@@ -201,6 +205,9 @@ class Plain:
 
     def _answer(self, sent: _Sent, deadline: float) -> Answer:
         body = self._body(sent, deadline)
+        following = None if sent.question.following is None else sent.question.following(body)
+        if following is not None:
+            self.send_ahead(following)
         if sent.question.read is None:
             return _read(sent.question.name + "Response", sent.version, body)
         try:
@@ -220,22 +227,33 @@ class Plain:
         return sent.body
 
     def _frame(self, deadline: float) -> bytes:
-        (size,) = struct.unpack(">i", self._read_bytes(4, deadline))
+        self._arrive(4, deadline)
+        size = int.from_bytes(self._buffer[:4], "big", signed=True)
         if not 0 <= size <= MAX_ANSWER_BYTES:
             raise _NoAnswerError(_garbled(f"Invalid frame length: {size}"))
-        return self._read_bytes(size, deadline)
+        end = 4 + size
+        self._arrive(end, deadline)
+        frame = bytes(memoryview(self._buffer)[4:end])
+        left = self._held - end
+        if len(self._buffer) > _MOST_KEPT_BYTES:
+            self._buffer = self._buffer[end : self._held].ljust(_BUFFER_BYTES, b"\x00")
+        elif left:
+            self._buffer[:left] = self._buffer[end : self._held]
+        self._held = left
+        return frame
 
-    def _read_bytes(self, size: int, deadline: float) -> bytes:
-        held = self._buffer
-        while len(held) < size:
-            want = min(_PIECE_BYTES, max(1 << 16, size - len(held)))
-            piece: bytes = self._guarded(deadline, partial(self._socket.recv, want))
-            if not piece:
+    def _arrive(self, size: int, deadline: float) -> None:
+        """Wait until so many bytes are in the buffer, which grows with what arrives, not with what is claimed."""
+        while self._held < size:
+            if self._held == len(self._buffer):
+                self._buffer += bytes(len(self._buffer))
+            arrived: int = self._guarded(deadline, partial(self._socket.recv_into, self._room()))
+            if not arrived:
                 raise _NoAnswerError(Failure(FailureKind.UNREACHABLE, "connection closed"))
-            held += piece
-        taken = bytes(memoryview(held)[:size])
-        del held[:size]
-        return taken
+            self._held += arrived
+
+    def _room(self) -> memoryview:
+        return memoryview(self._buffer)[self._held :]
 
     def _guarded(self, deadline: float, do: Callable[[], Any]) -> Any:
         left_s = deadline - time.monotonic()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from kelr.sources.live.transport import Message
@@ -28,6 +28,9 @@ class Question:
     max_version: int | None = None
     read: Read | None = field(default=None, compare=False)
     """Makes the answer, in place of an object for each of its values."""
+    following: Callable[[bytes], Self | None] | None = field(default=None, compare=False)
+    """What will be asked next, as far as the answer's body tells at first sight; it is sent ahead, so that the broker
+    works on it while this answer is read. A guess: nobody has to ask it."""
 
 
 def for_kafka_python(question: Question) -> Message:

@@ -11,7 +11,7 @@ from kelr import __version__
 from kelr.model import TopicPartition
 from kelr.model.cluster import NATIVE_ELECT_LEADERS
 from kelr.sources.live.decode import topic_id_uuid
-from kelr.sources.live.page_bytes import Skip, read_page
+from kelr.sources.live.page_bytes import Skip, cursor_at_end, read_page
 from kelr.sources.live.questions import Question, Read
 from kelr.sources.live.transport import Message
 
@@ -143,19 +143,35 @@ def metadata(topics: Sequence[str] | None) -> Question:
 
 
 def describe_topic_partitions(
-    topics: Sequence[str], cursor: TopicPartition | None, limit: int, skip: Skip | None = None
+    topics: Sequence[str],
+    cursor: TopicPartition | None,
+    limit: int,
+    skip: Skip | None = None,
+    *,
+    goes_on: bool = False,
 ) -> Question:
     """DescribeTopicPartitions from `cursor` (inclusive); no topics means all of them. Answered by a `PageBytes`.
 
     Args:
         skip: unwanted partitions, which are passed over in the answer, and counted.
+        goes_on: whether the next page will be asked for, too.
     """
     fields = {
         "topics": [{"name": topic} for topic in topics],
         "response_partition_limit": limit,
         "cursor": None if cursor is None else {"topic_name": cursor.topic, "partition_index": cursor.partition},
     }
-    return Question("DescribeTopicPartitions", fields, read=partial(read_page, skip=skip))
+
+    def following(body: bytes) -> Question | None:
+        at = cursor_at_end(body)
+        if at is None:
+            return None
+        return describe_topic_partitions(
+            topics, TopicPartition(at.topic_name, at.partition_index), limit, skip, goes_on=True
+        )
+
+    read = partial(read_page, skip=skip)
+    return Question("DescribeTopicPartitions", fields, read=read, following=following if goes_on else None)
 
 
 def log_ends(partitions: Mapping[str, Sequence[int]], *, timeout_s: float) -> Message:
