@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -55,6 +56,9 @@ class Files(Protocol):
 
     def delete(self, path: str) -> None:
         """Delete a file; it is well if there is none."""
+
+    def delete_below(self, folder: str) -> None:
+        """Delete a folder with all that is in it; it is well if there is none."""
 
     def locked(self) -> AbstractContextManager[None]:
         """Keep other runs away from changing the folder. Raises RefusedError where one is at it."""
@@ -114,6 +118,9 @@ class LocalFiles:
 
     def delete(self, path: str) -> None:
         (self._folder / path).unlink(missing_ok=True)
+
+    def delete_below(self, folder: str) -> None:
+        shutil.rmtree(self._folder / folder, ignore_errors=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -202,6 +209,9 @@ class HadoopFiles:
 
     def delete(self, path: str) -> None:
         self._system.delete(self._path(path), False)
+
+    def delete_below(self, folder: str) -> None:
+        self._system.delete(self._path(folder), True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -184,6 +184,10 @@ class Changes:
         self._lake = lake
         self.version = lake.version
 
+    def read(self, table: Table) -> DataFrame:
+        """A table as these changes are going to leave it."""
+        return self._lake._frame(table, self.version.tables.get(table.name, ()))
+
     def append(self, table: Table, rows: DataFrame) -> None:
         """Add rows to a table."""
         self._put(table, self.version.tables.get(table.name, ()), self._write(table, rows))

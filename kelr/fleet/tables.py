@@ -184,6 +184,7 @@ INPUTS = table(
     ("reason", _TEXT, "why it is in quarantine, or what was odd"),
     ("run", _TEXT, "which run took it"),
     ("taken_at", _TIME, ""),
+    ("looked", _TEXT, "what was found in it, as JSON: so that it need not be looked at again"),
     partitions=(),
 )
 """The manifest: every file that was ever looked at."""

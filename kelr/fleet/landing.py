@@ -1,0 +1,250 @@
+"""How the rows of one run become part of the lake: added, or put in place of folders that change by them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as fn
+from pyspark.storagelevel import StorageLevel
+
+from kelr.fleet.closing import CHANGED, GONE, KNOWN, changed_folders, closed, in_folders, may_change
+from kelr.fleet.inputs import Input
+from kelr.fleet.looking import Looked
+from kelr.fleet.planning import Told, spans_json, told_of
+from kelr.fleet.stakes import staked
+from kelr.fleet.staging import PLACE, STATES
+from kelr.fleet.tables import (
+    BROKER_EVENTS,
+    CLUSTER_EVENTS,
+    CONFIGS,
+    ELECTIONS,
+    INPUTS,
+    LOG_INFO,
+    PARTITION_STATES,
+    Table,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from kelr.fleet.lake import Changes, Lake
+    from kelr.fleet.tasks import Stage
+
+TELLING = "telling"
+"""The name under which a stage keeps what tasks told."""
+_TOLD = "told "
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """The rows of one run."""
+
+    lake: Lake
+    changes: Changes
+    stage: Stage
+    failed: frozenset[int]
+    """Tasks whose rows are not taken."""
+    anew: frozenset[str]
+    """Clusters whose logs were told anew: what was told of them before goes."""
+    going_on: frozenset[str]
+    """Clusters whose logs were told from where an earlier run had ended."""
+    clusters: frozenset[str]
+    """All clusters of which there are new rows."""
+
+    def land(self) -> None:
+        """Put all of them into the lake."""
+        self._states()
+        self._plain(BROKER_EVENTS, self._known(BROKER_EVENTS))
+        self._plain(CONFIGS, self._known(CONFIGS))
+        self._plain(LOG_INFO, self._known(LOG_INFO))
+        self._cluster_events()
+        self._elections()
+        self._log_states()
+
+    def _new(self, table: Table) -> DataFrame:
+        return self.stage.read(TELLING, table, self.failed)
+
+    def _known(self, table: Table, clusters: Collection[str] | None = None) -> DataFrame:
+        """What the lake has of these clusters and keeps."""
+        wanted = self.clusters if clusters is None else clusters
+        rows = self.lake.read(table).where(fn.col("cluster").isin(sorted(wanted)))
+        if not self.anew:
+            return rows
+        told = fn.col("cluster").isin(sorted(self.anew))
+        if "source" in table.columns:
+            return rows.where(~(told & (fn.col("source") == "log")))
+        return rows.where(~told) if table is ELECTIONS else rows
+
+    def _plain(self, table: Table, known: DataFrame) -> None:
+        """A table whose rows never change; of a log that is told anew they go."""
+        anew = sorted(self.anew) if table is not LOG_INFO else []
+        rows = self._new(table).select(*table.columns)
+        if anew:
+            rows = rows.unionByName(known.where(fn.col("cluster").isin(anew)).select(*table.columns))
+        self._put(table, rows, [{"cluster": cluster} for cluster in anew])
+
+    def _cluster_events(self) -> None:
+        """Of each log only the newest end is kept."""
+        known, table = self._known(CLUSTER_EVENTS), CLUSTER_EVENTS
+        ends = (fn.col("event") == "end") & (fn.col("source") == "log") & fn.col("cluster").isin(sorted(self.going_on))
+        folders = self._anew_folders()
+        if self.going_on:
+            folders += [
+                {"cluster": row["cluster"], "date": str(row["date"])}
+                for row in known.where(ends).select("cluster", "date").distinct().collect()
+            ]
+        stay = in_folders(known, folders).where(~ends) if folders else None
+        new = self._new(table).select(*table.columns)
+        self._put(table, new if stay is None else new.unionByName(stay.select(*table.columns)), folders)
+
+    def _states(self) -> None:
+        table = PARTITION_STATES
+        new = self._new(table).withColumn(GONE, fn.col("cause") == "topic-deleted")
+        known = self._known(table)
+        if not self._has(table):
+            states = closed(new, known.limit(0))
+            self._put(table, states.where(~fn.col(KNOWN)).select(*table.columns), [])
+            return
+        states = closed(new, may_change(known)).persist(StorageLevel.DISK_ONLY)
+        try:
+            folders = self._anew_folders()
+            again = {folder["cluster"] for folder in folders}
+            folders += [folder for folder in changed_folders(states) if folder["cluster"] not in again]
+            settled = known.where(~(fn.col("valid_to").isNull() | (fn.col("source") != "log")))
+            rows = (
+                states.where(~fn.col(KNOWN))
+                .select(*table.columns)
+                .unionByName(in_folders(states.where(KNOWN), folders).select(*table.columns))
+                .unionByName(in_folders(settled, folders).select(*table.columns))
+            )
+            self._put(table, rows, folders)
+        finally:
+            states.unpersist()
+
+    def _elections(self) -> None:
+        table = ELECTIONS
+        new = self._new(table).select(*table.columns)
+        written = self.changes.version.tables
+        if not written.get(LOG_INFO.name):
+            self._put(table, new, self._anew_folders())
+            return
+        logs, states = self._after(LOG_INFO), self._after(PARTITION_STATES)
+        known = self._known(table)
+        both = new.withColumn(KNOWN, fn.lit(False)).unionByName(known.withColumn(KNOWN, fn.lit(True)))
+        rows = staked(both, logs, states).persist(StorageLevel.DISK_ONLY)
+        try:
+            folders = self._anew_folders()
+            again = {folder["cluster"] for folder in folders}
+            folders += [one for one in changed_folders(rows.where(KNOWN)) if one["cluster"] not in again]
+            kept = in_folders(rows.where(KNOWN), folders)
+            self._put(table, rows.where(~fn.col(KNOWN)).unionByName(kept).select(*table.columns), folders)
+        finally:
+            rows.unpersist()
+
+    def _log_states(self) -> None:
+        rows = self._new(STATES).select(*STATES.columns)
+        clusters = [row["cluster"] for row in rows.select("cluster").distinct().collect()]
+        if clusters:
+            self.changes.replace(STATES, rows, [{"cluster": cluster} for cluster in sorted(clusters)])
+
+    def _after(self, table: Table) -> DataFrame:
+        """A table as it is going to be, of the clusters at hand."""
+        return self.changes.read(table).where(fn.col("cluster").isin(sorted(self.clusters)))
+
+    def _anew_folders(self) -> list[dict[str, str]]:
+        return [{"cluster": cluster} for cluster in sorted(self.anew)]
+
+    def _has(self, table: Table) -> bool:
+        """Whether the lake has rows of a cluster at hand, or has to forget some."""
+        files = self.lake.version.tables.get(table.name, ())
+        return bool(files)
+
+    def _put(self, table: Table, rows: DataFrame, folders: Iterable[Mapping[str, str]]) -> None:
+        order = [name for name in _ORDER[table.name] if name in table.columns]
+        spread = rows.hint("rebalance", "cluster", "date").sortWithinPartitions("cluster", "date", *order)
+        self.changes.replace(table, spread, list(folders))
+
+
+_ORDER = {
+    PARTITION_STATES.name: ("topic", "partition", "from_offset", "valid_from"),
+    BROKER_EVENTS.name: ("offset", "broker"),
+    CLUSTER_EVENTS.name: ("offset",),
+    ELECTIONS.name: ("topic", "partition", "offset"),
+    CONFIGS.name: ("offset", "resource"),
+    LOG_INFO.name: ("topic", "partition", "replica"),
+}
+"""How rows lie in a file, so that a filter on topics has little to read."""
+
+
+# The manifest, and how far logs were told.
+
+
+def read_manifest(lake: Lake) -> dict[str, Input]:
+    """Every file that was looked at, by its path."""
+    return {row["path"]: _input(row.asDict()) for row in lake.read(INPUTS).toLocalIterator()}
+
+
+def write_manifest(changes: Changes, lake: Lake, files: Iterable[Input]) -> None:
+    """All of it, in place of what was there."""
+    rows = [
+        (
+            one.path,
+            one.size_bytes,
+            None if one.modified_ms is None else datetime.fromtimestamp(one.modified_ms / 1000, UTC),
+            one.kind,
+            one.cluster,
+            one.node,
+            one.status,
+            one.reason,
+            one.run,
+            datetime.fromtimestamp(one.taken_at_ms / 1000, UTC),
+            None if one.looked is None else one.looked.written(),
+        )
+        for one in sorted(files, key=lambda one: one.path)
+    ]
+    changes.replace(INPUTS, lake.spark.createDataFrame(rows, INPUTS.schema).coalesce(1), [{}])
+
+
+def _input(row: dict[str, object]) -> Input:
+    modified, taken, looked = row["modified"], row["taken_at"], row["looked"]
+    assert isinstance(taken, datetime)
+    return Input(
+        path=str(row["path"]),
+        size_bytes=int(str(row["size_bytes"])),
+        modified_ms=_ms(modified) if isinstance(modified, datetime) else None,
+        kind=str(row["kind"]),
+        cluster=_text(row["cluster"]),
+        node=None if row["node"] is None else int(str(row["node"])),
+        status=str(row["status"]),
+        reason=_text(row["reason"]),
+        run=str(row["run"]),
+        taken_at_ms=_ms(taken),
+        looked=None if looked is None else Looked.read(str(looked)),
+    )
+
+
+def _ms(time: datetime) -> int:
+    # The driver gets local times; this machine's zone may be any.
+    return round(time.astimezone(UTC).timestamp() * 1000)
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def read_told(lake: Lake, cluster: str) -> Told | None:
+    """How far a cluster's log was told; None where nothing was."""
+    paths = lake.version.kept.get(_TOLD + cluster, ())
+    return told_of(json.loads(lake.files.read(paths[0]))) if paths else None
+
+
+def keep_told(changes: Changes, cluster: str, told: Told) -> None:
+    """Keep it for the next run."""
+    changes.keep(_TOLD + cluster, {"spans.json": json.dumps(spans_json(told)).encode()})
+
+
+__all__ = ["CHANGED", "PLACE", "TELLING", "Landing", "keep_told", "read_manifest", "read_told", "write_manifest"]
