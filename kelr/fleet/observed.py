@@ -77,6 +77,10 @@ def _of_cluster(cluster: Cluster, at_ms: int) -> Iterator[tuple[Table, Row]]:
         )
     for name, level in sorted((cluster.features.finalized or {}).items()):
         yield CLUSTER_EVENTS, here | {"event": "feature", "name": name, "after": str(level)}
+    for name, level in sorted((cluster.features.supported or {}).items()):
+        yield CLUSTER_EVENTS, here | {"event": "supported", "name": name, "after": str(level)}
+    # Which request it was tells whether a broker that is not listed may be fenced.
+    yield CLUSTER_EVENTS, here | {"event": "brokers-source", "after": cluster.brokers_source}
     if cluster.controller is not None:
         yield CLUSTER_EVENTS, here | {"event": "controller", "after": str(cluster.controller)}
 
