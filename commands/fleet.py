@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import typer
 
+from kelr.commands.fleet_generate import generate
 from kelr.commands.fleet_report import report
 
 app = typer.Typer(
     help="Look at whole fleets on Spark: every cluster's snapshots and metadata logs together.", no_args_is_help=True
 )
+app.command()(generate)
 app.command()(report)

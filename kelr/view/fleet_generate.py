@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kelr.view.columns import Column, Fact, Shown, View
@@ -55,5 +56,17 @@ def generated_view() -> View[MadeCluster]:
         tail=(
             Fact("size_bytes", "integer", "The size of all files."),
             Fact("damages", "object[]", "What was broken on purpose: `path` and `what`."),
+            Fact("next", "string", "The command to type next."),
         ),
     )
+
+
+def sum_of(rows: Sequence[MadeCluster], size_bytes: int) -> str:
+    """All clusters together, in a line."""
+    partitions, states = sum(row.partitions for row in rows), sum(row.states for row in rows)
+    clusters = "1 cluster" if len(rows) == 1 else f"{len(rows)} clusters"
+    return f"{clusters}, {partitions:,} partitions, {states:,} states of them, {size_bytes / (1 << 20):,.1f} MiB"
+
+
+def _number(key: str, title: str, value: Callable[[MadeCluster], int], about: str) -> Column[MadeCluster]:
+    return Column(key, title, value, right=True, type="integer", about=about)

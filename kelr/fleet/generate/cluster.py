@@ -71,9 +71,9 @@ class Cluster:
             levels.append(rec.FeatureLevel(ELR_FEATURE, 1))
         self.features = {level.name: level.level for level in levels}
         least = self._config(BROKER, "", MIN_ISR, str(self.state.cluster.min_isr))
-        self._append(
-            [encode(one) for one in (rec.TransactionMark("begin"), *levels, least, rec.TransactionMark("end"))]
-        )
+        begin, end = rec.TransactionMark("begin"), rec.TransactionMark("end")
+        first: list[rec.MetadataRecord] = [begin, *levels, least, end]
+        self._append(list(map(encode, first)))
         controllers = [
             rec.ControllerRegistered(voter, made_id(f"{self.plan.seed}/controller/{voter}")) for voter in self.voters
         ]

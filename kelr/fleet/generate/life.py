@@ -98,7 +98,7 @@ class Life:
             for one in partitions
             if one.form.leader is not None and broker not in one.form.isr and (one, broker) not in self._slow
         ]
-        self._recovered(one for one in able if one.form.state.recovering)
+        self._recovered(one for one in able if one.form.recovering)
         cluster.report((one, (*one.form.isr, broker)) for one in able)
 
     def _recovered(self, partitions: Iterable[Partition]) -> None:

@@ -85,7 +85,7 @@ class MetadataLog:
 
     def _add(self, batch: bytes, records: int, now_ms: int) -> None:
         full = self._held_bytes + len(batch) > self._segment_bytes
-        if self._held and (full or now_ms - self._held_from_ms >= SEGMENT_MS):
+        if self._held and (full or now_ms - self._held_from_ms > SEGMENT_MS):
             self._roll()
         if not self._held:
             self._held_from_ms = now_ms

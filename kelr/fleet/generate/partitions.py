@@ -96,16 +96,16 @@ class Held:
                 del self._missing[broker][partition]
             for broker in form.missing:
                 self._missing.setdefault(broker, {})[partition] = None
-        if form.leader is None:
-            self.leaderless[partition] = None
-        elif before.leader is None:
-            del self.leaderless[partition]
-        if form.state.recovering:
-            self.recovering[partition] = None
-        elif before.state.recovering:
-            del self.recovering[partition]
+        if (form.leader is None) is not (before.leader is None):
+            _put(self.leaderless, partition, form.leader is None)
+        if form.recovering is not before.recovering:
+            _put(self.recovering, partition, form.recovering)
         if form.astray is not before.astray:
-            if form.astray:
-                self.astray[partition] = None
-            else:
-                del self.astray[partition]
+            _put(self.astray, partition, form.astray)
+
+
+def _put(held: dict[Partition, None], partition: Partition, there: bool) -> None:
+    if there:
+        held[partition] = None
+    else:
+        del held[partition]

@@ -39,7 +39,7 @@ class Settings(NamedTuple):
 class Form:
     """The state of a partition but for its name and its epochs; there is one object for each, compared by identity."""
 
-    __slots__ = ("astray", "isr", "leader", "missing", "named", "state")
+    __slots__ = ("astray", "isr", "leader", "missing", "named", "recovering", "state")
 
     def __init__(self, state: PartitionState) -> None:
         self.state = state
@@ -51,6 +51,7 @@ class Form:
         """Brokers whose coming and going reaches the partition."""
         self.astray = state.leader != state.replicas[0]
         """Whether another than the preferred leader leads, or nobody."""
+        self.recovering = bool(state.recovering)
 
 
 class Written(NamedTuple):

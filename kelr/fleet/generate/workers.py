@@ -6,6 +6,7 @@ to make, and answers on its stdout.
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -25,6 +26,11 @@ _START = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer);"
     " from kelr.fleet.generate.workers import work; work()"
 )
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def side_by_side(plans: Sequence[ClusterPlan], out: Path, workers: int) -> Iterator[Truth]:
