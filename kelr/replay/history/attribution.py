@@ -106,6 +106,14 @@ class Attribution:
         yield from self._flushed()
         self._opened = None
 
+    def passed_over(self, before: PartitionState, after: PartitionState) -> None:
+        """A partition that nobody asks about changed, in batches that were not given here."""
+        self._count_elrs(before.elr or (), after.elr or ())
+
+    def passed(self) -> None:
+        """Batches were not given here: what did not fit in them casts no doubt on those that are."""
+        self._misfits = self._image.misfits
+
     # Kinds of records.
 
     def _other(self, change: Change) -> Iterator[Told]:
@@ -236,9 +244,12 @@ class Attribution:
         elif isinstance(change, PartitionMoved):
             before = () if change.before is None else change.before.elr or ()
             after = () if change.after is None else change.after.elr or ()
-            if before != after:
-                self._in_elrs.subtract(before)
-                self._in_elrs.update(after)
+            self._count_elrs(before, after)
+
+    def _count_elrs(self, before: tuple[int, ...], after: tuple[int, ...]) -> None:
+        if before != after:
+            self._in_elrs.subtract(before)
+            self._in_elrs.update(after)
 
 
 _PLAIN = (PackedChanges, IdleRun)

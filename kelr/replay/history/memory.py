@@ -54,6 +54,7 @@ class Memory:
         """A partition was made, changed (with what step of a reassignment), or deleted."""
         if before is not None and after is None:
             self._last_leaders.pop(before.address, None)
+            self._reorders.deleted(before.address)
         if before is None or after is None:
             return
         if after.leader is not None:

@@ -43,6 +43,10 @@ class Reorders:
         found = self._open.get(after.address)
         return found is not None and found.first == after.leader and at_ms - found.at_ms <= JUST_BEFORE_MS
 
+    def deleted(self, address: TopicPartition) -> None:
+        """A partition is no more; another one may come to have its name."""
+        self._open.pop(address, None)
+
     def moved(self, before: PartitionState, after: PartitionState, step: ReassignmentStep | None, at_ms: int) -> None:
         """A partition changed."""
         address = after.address

@@ -13,7 +13,7 @@ from kelr.replay.changes import (
     PartitionMoved,
     Restarted,
 )
-from kelr.replay.history.attribution import Attribution, Told
+from kelr.replay.history.attribution import FULL_BATCH, Attribution, Told
 from kelr.replay.history.elections import elected_as, reassignment_step
 from kelr.replay.history.entries import (
     BrokerEntry,
@@ -31,6 +31,7 @@ from kelr.replay.history.interest import Interest
 from kelr.replay.history.memory import Carried, Memory
 from kelr.replay.history.min_isr import MIN_ISR, effective_min_isr
 from kelr.replay.history.others import other_entry
+from kelr.replay.history.passing import Passing
 from kelr.replay.history.spans import PartitionSummary, Summaries
 from kelr.replay.history.window import Window
 from kelr.replay.image import BROKER, TOPIC, MetadataImage
@@ -85,6 +86,9 @@ class History:
         self._topics: set[str] = set()
         """Topics of which partitions of interest were seen, where they were named."""
         self._told_of: At | None = self.image.at
+        self._passing = (
+            Passing(self.image, interest.partitions, self._attribution.passed_over) if interest.named else None
+        )
 
     @property
     def settled(self) -> bool:
@@ -112,6 +116,34 @@ class History:
 
     def take(self, batch: RecordBatch) -> Iterator[Entry]:
         """Take the next batch; what is to be told of it."""
+        if self._passes(batch):
+            self.changes = ()
+            if self._quorums is not None:
+                self._quorums.take(batch, ())
+        else:
+            yield from self._looked_at(batch)
+        if batch.records and not batch.of_checkpoint:
+            self._told_of = self._window.within(At(batch.next_offset - 1, batch.epoch, batch.timestamp_ms))
+
+    def _passes(self, batch: RecordBatch) -> bool:
+        """Whether nothing of the batch is looked at: it changes partitions, and none that was named."""
+        if self._passing is None:
+            return False
+        begins = not self._begun and self._window.begun(At(batch.base_offset, batch.epoch, batch.timestamp_ms))
+        if begins or self._known or not self._attribution.settled or len(batch.records) >= FULL_BATCH:
+            self._settle()
+            return False
+        if self._passing.passes(batch):
+            return True
+        self._attribution.passed()
+        return False
+
+    def _settle(self) -> None:
+        if self._passing is not None:
+            self._passing.settle()
+            self._attribution.passed()
+
+    def _looked_at(self, batch: RecordBatch) -> Iterator[Entry]:
         if not batch.of_checkpoint:
             yield from self._after_checkpoint(At(batch.base_offset, batch.epoch, batch.timestamp_ms))
             yield from self._begin(At(batch.base_offset, batch.epoch, batch.timestamp_ms))
@@ -121,11 +153,10 @@ class History:
             self._quorums.take(batch, self._changes_of_interest(changes))
         for told in self._attribution.take(batch, changes):
             yield from self._entries(told, of_checkpoint=batch.of_checkpoint)
-        if batch.records and not batch.of_checkpoint:
-            self._told_of = self._window.within(At(batch.next_offset - 1, batch.epoch, batch.timestamp_ms))
 
     def finish(self) -> Iterator[Entry]:
         """What is left to be told where the log ends."""
+        self._settle()
         if self.image.at is not None:
             yield from self._after_checkpoint(self.image.at)
         for told in self._attribution.finish():
