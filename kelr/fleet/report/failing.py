@@ -93,6 +93,12 @@ def _finding(
     worst = found[0]
     if worst.worst_topics:
         text.append(f"Hit worst: {listed(worst.worst_topics, most=_SHOWN)}.")
+    if worst.kind == "broker":
+        text.append(
+            "One broker does this where replicas are few or out of sync, or where min ISR asks for all of them."
+        )
+    elif cluster.down:
+        text.append("Bring the brokers back that are not live before replicas are spread over the racks.")
     text.append("What is wrong already is not counted.")
     unknown = []
     if worst.uncertain:
@@ -110,7 +116,7 @@ def _finding(
         weight,
         Certainty.COMPUTED,
         (Evidence("assessment_sums", f"kind = '{counted.kind}' and scenario = '{worst.name}'", 1),),
-        (_again(cluster, worst), *spread(cluster, worst.worst_topics)),
+        (_again(cluster, worst), *_mending(cluster, worst)),
         tuple(unknown),
     )
 
@@ -127,6 +133,15 @@ def _how_many(some: int, counted: Failures) -> str:
 def _others(found: Sequence[Scenario], figure: Callable[[Scenario], str]) -> list[str]:
     others = tuple(f"{one.name} ({figure(one)})" for one in found[1:])
     return [f"Also: {listed(others, most=_SHOWN)}."] if others else []
+
+
+def _mending(cluster: Cluster, scenario: Scenario) -> Iterator[Command]:
+    """Replicas that are too close to each other are spread; for one broker, those that are missing are found."""
+    topics = scenario.worst_topics[:_SHOWN]
+    if scenario.kind == "rack" and not cluster.down:
+        yield from spread(cluster, topics)
+    else:
+        yield kelr(cluster, "which replicas are out of sync already", "describe", *topics, "--under-replicated")
 
 
 def _again(cluster: Cluster, scenario: Scenario) -> Command:

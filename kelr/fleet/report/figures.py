@@ -126,7 +126,7 @@ class UncleanElections:
     not_told: int
     """Elections of which it is not told whether they were unclean."""
     partitions: int
-    """In which there were such elections."""
+    """In which there were elections that were not clean for sure."""
     first: datetime
     last: datetime
     at_stake: int | None

@@ -38,7 +38,7 @@ def elections(cluster: Cluster, found: UncleanElections, allowed: RiskySetting |
         unknown.append(f"What {count(found.at_stake_unknown, 'election')} cost: no log was read before.")
     unknown.append("How much of what is at stake was committed: logs alone do not tell.")
     if found.not_told:
-        unknown.append(f"Whether {count(found.not_told, 'more election')} of the count were clean.")
+        unknown.append(f"Whether {count(found.not_told, 'election')} more were clean: the log does not tell.")
     commands: list[Command] = [kelr(cluster, "each of these elections, and why it was held", "history", "--unclean")]
     if topics:
         commands += (
@@ -53,7 +53,7 @@ def elections(cluster: Cluster, found: UncleanElections, allowed: RiskySetting |
         commands += _disallow(cluster, allowed, topics)
     certain = found.sure > 0
     return Finding(
-        Kind.UNCLEAN_ELECTIONS,
+        Kind.UNCLEAN_ELECTIONS if certain else Kind.NOT_KNOWN,
         cluster.id,
         cluster.name,
         "elections",
@@ -65,7 +65,7 @@ def elections(cluster: Cluster, found: UncleanElections, allowed: RiskySetting |
         ),
         tuple(one for one in text if one),
         found.partitions,
-        (found.sure, found.at_stake or 0, found.not_told),
+        (found.sure, found.at_stake or 0) if certain else (0.0, found.not_told),
         known_by(cluster),
         (Evidence("unclean_elections", "", found.all),),
         tuple(commands),

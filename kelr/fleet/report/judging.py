@@ -13,7 +13,7 @@ from kelr.fleet.report.figures import Cluster, Figures, RiskySetting
 from kelr.fleet.report.findings import Command, Evidence, Finding, Kind, known_by
 from kelr.fleet.report.happened import elections, long, restarts
 from kelr.fleet.report.lines import connected, kelr
-from kelr.fleet.report.words import TROUBLE_TITLES, count, listed, moment, number, sentence, share
+from kelr.fleet.report.words import TROUBLE_TITLES, count, full, listed, moment, number, sentence, share
 
 AGAIN_AND_AGAIN = 2
 """So many unclean restarts of one broker are no accident."""
@@ -24,7 +24,6 @@ SETTINGS = (
     "elr-off",
     "min-isr-1-with-elr",
     "static-min-isr-with-elr",
-    "broker-min-isr-with-elr",
     "min-isr-is-rf",
     "min-isr-1",
     "rf-1",
@@ -37,8 +36,7 @@ _TITLES = {
     "unclean-enabled": "unclean elections are allowed",
     "elr-off": "ELR is off",
     "min-isr-1-with-elr": "min ISR is 1, so that the ELR is always empty",
-    "static-min-isr-with-elr": "min ISR is set where ELR does not look",
-    "broker-min-isr-with-elr": "min ISR is set for single brokers, where ELR does not look",
+    "static-min-isr-with-elr": "min ISR is in brokers' files, where ELR does not look",
     "min-isr-is-rf": "min ISR asks for every replica",
     "min-isr-1": "min ISR is 1",
     "rf-1": "one replica alone",
@@ -129,11 +127,11 @@ def _brokers(ids: Sequence[int]) -> tuple[str, ...]:
 def _setting(cluster: Cluster, found: RiskySetting) -> Finding:
     places = [place for place in found.examples if place.command is not None]
     concerned = count(found.partitions, "partition")
-    text = [found.why, f"Source: {found.rule}."]
+    text = [full(found.why), f"Source: {found.rule}."]
     topics = tuple(place.name for place in found.examples if place.scope == "topic")
     if topics:
         text.insert(1, f"Set for: {listed(topics, most=_SHOWN, of=max(found.topics, len(topics)))}.")
-    text += dict.fromkeys(place.caution for place in found.examples if place.caution)
+    text += dict.fromkeys(f"Mind: {place.caution}." for place in found.examples if place.caution)
     severity = SETTINGS.index(found.setting) if found.setting in SETTINGS else len(SETTINGS)
     not_known = found.setting.endswith("-unknown")
     return Finding(

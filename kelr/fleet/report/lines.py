@@ -12,8 +12,6 @@ from kelr.fleet.report.findings import Command
 NOWHERE = "HOST:PORT"
 """Stands where no live broker of the cluster is on record."""
 MOST_SERVERS = 3
-PLACEHOLDER = "{stock}"
-"""Stands in a line of Kafka's own tools for the connection flags, as in kelr's advice."""
 
 
 def servers(cluster: Cluster) -> str:
@@ -32,8 +30,8 @@ def stock(cluster: Cluster, why: str, tool: str, *arguments: str) -> Command:
 
 
 def connected(cluster: Cluster, line: str) -> str:
-    """A line of another step, with this cluster's brokers where the connection belongs."""
-    return line.replace(PLACEHOLDER, f"--bootstrap-server {servers(cluster)}").replace(NOWHERE, servers(cluster))
+    """A line of another step, with this cluster's brokers where that knew none."""
+    return line.replace(NOWHERE, servers(cluster))
 
 
 def topic_configs(cluster: Cluster, why: str, topic: str, setting: str) -> Command:

@@ -13,7 +13,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from kelr.fleet.report.figures import Cluster, Figures
-from kelr.fleet.report.findings import MEANINGS, OF_A_KIND, Chosen, Command, Finding, choose, ranked
+from kelr.fleet.report.findings import MEANINGS, OF_A_KIND, Chosen, Command, Finding, Kind, choose, ranked
 from kelr.fleet.report.glossary import WORDS
 from kelr.fleet.report.judging import judge
 from kelr.fleet.report.plots import plots
@@ -25,6 +25,14 @@ _CLUSTER_HEADER = (
     *("cluster", "partitions", "without leader", "under min ISR", "last replica", "brokers", "not live"),
     *("from", "to", "known by"),
 )
+_GRADES = {
+    Kind.UNPROVEN: "worst",
+    Kind.UNCLEAN_ELECTIONS: "worst",
+    Kind.LEADERLESS: "worst",
+    Kind.FAILURE_LOSES: "worst",
+    Kind.NOT_KNOWN: "least",
+}
+"""How findings look; the order tells the same."""
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|#])")
 
 
@@ -114,6 +122,7 @@ def _context(report: Report) -> dict[str, Any]:
 
 def _shown(finding: Finding) -> dict[str, Any]:
     return {
+        "grade": _GRADES.get(finding.kind, ""),
         "cluster_name": finding.cluster_name,
         "title": finding.title,
         "text": finding.text,

@@ -120,11 +120,12 @@ def _troubles(lake: Lake) -> tuple[Trouble, ...]:
 def _elections(lake: Lake) -> tuple[UncleanElections, ...]:
     elections = lake.read(UNCLEAN_ELECTIONS)
     topics = top_topics(elections)
+    sure = fn.col("elected_as") != NOT_TOLD
     sums = elections.groupBy("cluster").agg(
         fn.count_if(~fn.col("elected_as").isin("last-known-leader", NOT_TOLD)).alias("unclean"),
         fn.count_if(fn.col("elected_as") == "last-known-leader").alias("last_known_leader"),
         fn.count_if(fn.col("elected_as") == NOT_TOLD).alias("not_told"),
-        fn.count_distinct("topic", "partition").alias("partitions"),
+        fn.count_distinct(fn.when(sure, fn.struct("topic", "partition"))).alias("partitions"),
         micros(fn.min("at")).alias("first"),
         micros(fn.max("at")).alias("last"),
         fn.sum("offsets_at_stake").alias("at_stake"),

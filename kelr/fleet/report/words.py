@@ -28,6 +28,11 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def full(text: str) -> str:
+    """A whole sentence, with a capital letter and a full stop."""
+    return sentence(text.rstrip(".")) + "."
+
+
 def count(value: int, noun: str) -> str:
     """``1 partition``, ``1,200 partitions``."""
     return f"{value:,} {noun}" if value == 1 else f"{value:,} {noun}s"
