@@ -118,7 +118,8 @@ def parts(begin: Column, finish: Column) -> Column:
 
 def _linked(pieces: DataFrame) -> DataFrame:
     """The pieces with their order, and which of them follow the one before without a break."""
-    order = Window.partitionBy(*PARTITION).orderBy("place")
+    # Of several states that one record made, the last is the one that lasted.
+    order = Window.partitionBy(*PARTITION).orderBy("place", "start", sf.col("stop").asc_nulls_last())
     joined = sf.lag("stop").over(order).eqNullSafe(sf.col("start")) & sf.lag("topic_id").over(order).eqNullSafe(
         sf.col("topic_id")
     )
@@ -147,9 +148,11 @@ def _dimensions() -> Column:
 
 
 def _lasting(wanted: Wanted) -> Column:
+    # A partition that the newest snapshot does not show any more may be well again, or gone.
+    lasts = sf.col("lasts") & (sf.coalesce("stop", "end") >= sf.col("end"))
     if wanted.until_ms is None:
-        return sf.col("lasts")
-    return sf.col("lasts") | sf.coalesce(sf.col("stop") >= sf.unix_micros(wanted.until()), sf.lit(False))
+        return lasts
+    return lasts | sf.coalesce(sf.col("stop") >= sf.unix_micros(wanted.until()), sf.lit(False))
 
 
 def _monday(micros: Column) -> Column:

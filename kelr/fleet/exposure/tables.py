@@ -124,7 +124,7 @@ RISKY_SETTINGS = table(
         "setting",
         _TEXT,
         "what is risky: `rf-1`, `rf-2`, `min-isr-1`, `min-isr-1-with-elr`, `min-isr-is-rf`, `unclean-enabled`,"
-        " `elr-off`, `elr-unknown`, `broker-min-isr-with-elr`, `static-min-isr-with-elr`, `min-isr-unknown`",
+        " `elr-off`, `elr-unknown`, `static-min-isr-with-elr`, `min-isr-unknown`",
     ),
     ("value", _TEXT, "of the setting, as it is on record; null: not known"),
     ("topics", _LONG, "how many topics it concerns"),

@@ -1,0 +1,185 @@
+"""Settings that make the ELR useless, or a failure worse than it has to be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+
+from kelr.fleet.exposure.advice import ADVICE, Setting
+from kelr.fleet.exposure.wanted import newest_of_brokers
+from kelr.fleet.tables import CLUSTER_EVENTS, CONFIGS, PARTITION_STATES
+from kelr.model import ELR_FEATURE, ConfigSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from kelr.fleet.exposure.wanted import Facts, Wanted
+    from kelr.fleet.lake import Lake
+
+_MIN_ISR, _UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
+_TOPIC, _CLUSTER = "topic", "cluster"
+
+
+def risky_settings(lake: Lake, wanted: Wanted, facts: Facts) -> DataFrame:
+    """The rows of `kelr.fleet.exposure.tables.RISKY_SETTINGS`, but for ``date`` and the window."""
+    topics = (
+        _topics(lake, wanted, facts)
+        .join(_configs(lake, wanted, facts), ["cluster", "topic"], "left")
+        .join(sf.broadcast(_clusters(lake, wanted, facts)), "cluster")
+    )
+    found = topics.select("*", sf.explode(_findings()).alias("found")).select(
+        "cluster", "found.*", "end", "elr", "bootstrap", "most_replicas", "least_replicas"
+    )
+    by_place = found.groupBy("cluster", "scope", "name", "setting").agg(
+        sf.expr("case when count(distinct value) = 1 then max(value) end").alias("value"),
+        sf.expr("count_if(partitions > 0)").alias("topics"),
+        sf.sum("partitions").alias("partitions"),
+        sf.min("least_replicas").alias("least_replicas"),
+        *(sf.first(column).alias(column) for column in ("end", "elr", "bootstrap")),
+    )
+    advice = lake.spark.createDataFrame(
+        [(str(setting), *one) for setting, one in ADVICE.items()],
+        "setting string, why string, rule string, topic_command string, cluster_command string, least int,"
+        " caution string, elr_caution string",
+    )
+    template = sf.when(sf.col("scope") == _TOPIC, sf.col("topic_command")).otherwise(sf.col("cluster_command"))
+    command = sf.when(sf.col("least_replicas") >= sf.col("least"), template)
+    for placeholder, text in (
+        ("{topic}", sf.col("name")),
+        ("{bootstrap}", sf.coalesce("bootstrap", sf.lit("HOST:PORT"))),
+        ("{fewer}", (sf.col("least_replicas") - 1).cast("string")),
+    ):
+        command = sf.replace(command, sf.lit(placeholder), text)
+    caution = sf.concat_ws("; ", "caution", sf.when(sf.col("elr"), sf.col("elr_caution")))
+    return by_place.join(sf.broadcast(advice), "setting").select(
+        "cluster",
+        "scope",
+        "name",
+        "setting",
+        "value",
+        "topics",
+        "partitions",
+        "why",
+        "rule",
+        command.alias("command"),
+        sf.nullif(caution, sf.lit("")).alias("caution"),
+        sf.timestamp_micros("end").alias("as_of"),
+    )
+
+
+def _topics(lake: Lake, wanted: Wanted, facts: Facts) -> DataFrame:
+    """Each topic as it is in the end: how many partitions it has, and how many of which kind."""
+    states = facts.told(wanted.up_to(wanted.read(lake, PARTITION_STATES), "valid_from"))
+    if wanted.until_ms is None:
+        states = states.where("valid_to is null")
+    else:
+        states = states.where(sf.col("valid_to").isNull() | (sf.col("valid_to") >= wanted.until()))
+    newest = states.join(sf.broadcast(facts.frame), "cluster").where(
+        # What the newest snapshot does not show any more may be gone.
+        "source = 'log' or valid_to is not null or unix_micros(valid_from) >= end"
+    )
+    # A reassignment's removing replicas are on their way out.
+    rows = newest.withColumn("count", sf.expr("array_size(array_except(replicas, coalesce(removing, array())))"))
+    return rows.groupBy("cluster", "topic").agg(
+        sf.count(sf.lit(1)).alias("partitions"),
+        sf.expr("count_if(count = 1)").alias("with_1"),
+        sf.expr("count_if(count = 2)").alias("with_2"),
+        sf.expr("count_if(count > 1 and min_isr = 1)").alias("min_isr_1"),
+        sf.expr("count_if(count > 1 and min_isr >= count)").alias("min_isr_all"),
+        sf.expr("count_if(min_isr is null)").alias("min_isr_null"),
+        sf.expr("cast(max(min_isr) as string)").alias("effective"),
+        sf.expr("min(count) filter (where count > 1)").alias("least_replicas"),
+        sf.max("count").alias("most_replicas"),
+    )
+
+
+def _configs(lake: Lake, wanted: Wanted, facts: Facts) -> DataFrame:
+    """Each topic's own configs, and what snapshots show to hold for it: ``own_``, ``shown_`` and ``from_``."""
+    rows = wanted.up_to(wanted.read(lake, CONFIGS), "at").where(f"resource_type = '{_TOPIC}'")
+    newest = _newest(rows, "resource", "key", "source")
+    own = f"(source = 'log' or value_source = '{ConfigSource.TOPIC}') and value is not null"
+    logged = sf.col("cluster").isin(*facts.logged)
+    columns = []
+    for key, name in ((_MIN_ISR, "min_isr"), (_UNCLEAN, "unclean")):
+        columns += [
+            sf.expr(f"max(value) filter (where key = '{key}' and counts and {own})").alias(f"own_{name}"),
+            sf.expr(f"max(value) filter (where key = '{key}' and source = 'snapshot')").alias(f"shown_{name}"),
+            sf.expr(f"max(value_source) filter (where key = '{key}')").alias(f"from_{name}"),
+        ]
+    counts = (logged & (sf.col("source") == "log")) | (~logged & (sf.col("source") == "snapshot"))
+    return newest.withColumn("counts", counts).groupBy("cluster", sf.col("resource").alias("topic")).agg(*columns)
+
+
+def _clusters(lake: Lake, wanted: Wanted, facts: Facts) -> DataFrame:
+    """Each cluster: whether ELR is on (null: not known), its defaults, and an address."""
+    features = wanted.up_to(wanted.read(lake, CLUSTER_EVENTS), "at").where("event = 'feature'")
+    levels = _newest(features.withColumnRenamed("after", "value"), "name")
+    # Whoever tells features tells all: one that is missing has level 0.
+    elr = levels.groupBy("cluster").agg(
+        sf.expr(f"coalesce(max(cast(value as int)) filter (where name = '{ELR_FEATURE}'), 0) > 0").alias("elr")
+    )
+    rows = wanted.up_to(wanted.read(lake, CONFIGS), "at").where(f"resource_type = '{_CLUSTER}'")
+    defaults = (
+        _newest(rows, "key")
+        .groupBy("cluster")
+        .agg(
+            sf.expr(f"max(value) filter (where key = '{_MIN_ISR}')").alias("default_min_isr"),
+            sf.expr(f"max(value) filter (where key = '{_UNCLEAN}')").alias("default_unclean"),
+        )
+    )
+    brokers = newest_of_brokers(lake, wanted).where("host is not null and port is not null")
+    addresses = brokers.groupBy("cluster").agg(sf.expr("min_by(concat(host, ':', port), broker)").alias("bootstrap"))
+    found = facts.frame.drop("racks")
+    for more in (elr, defaults, addresses):
+        found = found.join(more, "cluster", "left")
+    return found
+
+
+def _newest(rows: DataFrame, *keys: str) -> DataFrame:
+    """The newest value of each key."""
+    values = [column for column in ("value", "value_source") if column in rows.columns]
+    newest = rows.groupBy("cluster", *keys).agg(
+        sf.max_by(sf.struct(*values), sf.expr("struct(at, coalesce(offset, -1))")).alias("newest")
+    )
+    return newest.select("cluster", *keys, "newest.*")
+
+
+def _findings() -> Column:
+    """What is risky about a topic: an array of (setting, scope, name, value, partitions)."""
+    own_min_isr = sf.col("own_min_isr").isNotNull()
+    min_isr = sf.coalesce("own_min_isr", "default_min_isr", "shown_min_isr", "effective")
+    own_unclean = sf.col("own_unclean").isNotNull()
+    unclean = sf.lower(sf.trim(sf.coalesce("own_unclean", "default_unclean", "shown_unclean")))
+    elr, all_ = sf.col("elr"), sf.col("partitions")
+    static = (sf.col("from_min_isr") == str(ConfigSource.STATIC)) & elr
+    every = sf.lit(False)
+    found = (
+        _finding(Setting.RF_1, sf.col("with_1"), sf.lit("1"), topics=sf.lit(True)),
+        _finding(Setting.RF_2, sf.col("with_2"), sf.lit("2"), topics=sf.lit(True)),
+        _finding(Setting.MIN_ISR_1_WITH_ELR, sf.when(elr, sf.col("min_isr_1")), min_isr, topics=own_min_isr),
+        _finding(
+            Setting.MIN_ISR_1,
+            sf.when(~sf.coalesce(elr, sf.lit(False)), sf.col("min_isr_1")),
+            min_isr,
+            topics=own_min_isr,
+        ),
+        _finding(Setting.MIN_ISR_IS_RF, sf.col("min_isr_all"), min_isr, topics=own_min_isr),
+        _finding(Setting.UNCLEAN_ENABLED, sf.when(unclean == "true", all_), unclean, topics=own_unclean),
+        _finding(Setting.ELR_OFF, sf.when(~elr, all_), sf.lit("0"), topics=every),
+        _finding(Setting.ELR_UNKNOWN, sf.when(elr.isNull(), all_), sf.lit(None).cast("string"), topics=every),
+        _finding(Setting.STATIC_MIN_ISR, sf.when(static, all_), sf.col("shown_min_isr"), topics=every),
+        _finding(Setting.MIN_ISR_UNKNOWN, sf.col("min_isr_null"), sf.lit(None).cast("string"), topics=every),
+    )
+    return sf.filter(sf.array(*found), lambda one: one["partitions"] > 0)
+
+
+def _finding(setting: Setting, partitions: Column, value: Column, *, topics: Column) -> Column:
+    """One setting of so many partitions; `topics`: whether it is the topic's own."""
+    return sf.struct(
+        sf.lit(str(setting)).alias("setting"),
+        sf.when(topics, sf.lit(_TOPIC)).otherwise(sf.lit(_CLUSTER)).alias("scope"),
+        sf.when(topics, sf.col("topic")).otherwise(sf.lit("")).alias("name"),
+        value.cast("string").alias("value"),
+        partitions.cast("long").alias("partitions"),
+    )
