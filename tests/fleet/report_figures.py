@@ -141,8 +141,8 @@ FLEET = Figures(
                     "orders",
                     "true",
                     9,
-                    "kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type topics --entity-name orders --add-config"
-                    " unclean.leader.election.enable=false",
+                    "kafka-configs.sh --bootstrap-server HOST:PORT --alter --entity-type topics --entity-name orders"
+                    " --add-config unclean.leader.election.enable=false",
                     None,
                 ),
             ),

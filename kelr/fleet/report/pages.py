@@ -107,12 +107,12 @@ def _context(report: Report) -> dict[str, Any]:
         "gaps": _gaps(figures),
         "findings": [_shown(one) for one in report.chosen.shown],
         "nothing_found": _nothing(figures),
-        "others": ", ".join(f"{number(many)} {MEANINGS[kind].lower()}" for kind, many in report.chosen.others),
+        "others": ", ".join(f"{_within(MEANINGS[kind])} ({number(many)})" for kind, many in report.chosen.others),
         "plots": plots(figures),
         "cluster_header": _CLUSTER_HEADER,
         "cluster_rows": [_cluster_row(one) for one in shown],
         "clusters_left_out": _clusters_left_out(len(figures.clusters) - len(shown)),
-        "order": "; ".join(meaning.lower() for meaning in MEANINGS.values()),
+        "order": "; ".join(map(_within, MEANINGS.values())),
         "of_a_kind": OF_A_KIND,
         "words": WORDS,
         "origin": f"Made by kelr fleet report from version {figures.version} of {figures.place},"
@@ -189,6 +189,11 @@ def _gaps(figures: Figures) -> list[Gap]:
         some = f"{count(len(watched), 'cluster')} ({', '.join(watched[:5])}{', ...' if len(watched) > 5 else ''})"
         found.append(Gap(f"{some} known by snapshots alone: what was between two of them is not known."))
     return found
+
+
+def _within(heading: str) -> str:
+    """A heading within a sentence."""
+    return heading[:1].lower() + heading[1:]
 
 
 def _nothing(figures: Figures) -> str:

@@ -1,0 +1,192 @@
+"""A report as a page: it opens offline, means what it says whatever names are in it, and can be read without eyes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import replace
+from datetime import date
+from html.parser import HTMLParser
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+
+from kelr.fleet.report.figures import Figures, Missing, UncleanDay, WeekTrouble
+from kelr.fleet.report.lists import clusters_csv, findings_csv
+from kelr.fleet.report.pages import html, markdown, report_of
+from kelr.fleet.report.plots import plots
+from tests.fleet.report_figures import ENDS, FLEET, PAYMENTS, SEARCH
+
+EVIL = "<script>alert('x')</script>|`*_[a](b)&\n# h"
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+
+
+class Page(HTMLParser):
+    """What a browser finds in a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, "tags are closed in order"
+
+    def handle_data(self, data: str) -> None:
+        if not self.open or self.open[-1] != "style":
+            self.text += data
+
+    def named(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+@pytest.fixture(scope="module")
+def page() -> Page:
+    return Page(html(report_of(FLEET)))
+
+
+def test_it_is_whole_and_loads_nothing(page: Page) -> None:
+    assert page.open == []
+    assert not {tag for tag, _ in page.tags} & {"script", "link", "img", "iframe", "object", "embed", "form"}
+    for tag, attributes in page.tags:
+        assert not set(attributes) & {"src", "srcset", "href", "action", "style"}, tag
+        assert not [name for name in attributes if name.startswith("on")], tag
+    text = html(report_of(FLEET))
+    assert "@import" not in text
+    assert "url(" not in text
+    assert set(re.findall(r"https?://[^\s\"<]+", text)) == {"http://www.w3.org/2000/svg"}
+
+
+def test_a_reader_without_eyes_finds_their_way(page: Page) -> None:
+    assert page.named("html")[0]["lang"] == "en"
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch("h[1-6]", tag)]
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels)), "no level is skipped"
+    ids = [str(attributes["id"]) for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for _, attributes in page.tags:
+        assert set(str(attributes.get("aria-labelledby") or "").split()) <= set(ids)
+    assert all(attributes.get("scope") in {"col", "row"} for attributes in page.named("th"))
+    assert len(page.named("caption")) == len(page.named("table"))
+    for drawing in page.named("svg"):
+        assert drawing["role"] == "img"
+        assert len(str(drawing["aria-labelledby"]).split()) == 2
+
+
+def test_all_that_is_found_is_told_in_both(page: Page) -> None:
+    report = report_of(FLEET)
+    text = " ".join(markdown(report).split())
+    for finding in report.chosen.shown:
+        assert finding.title in " ".join(page.text.split())
+        assert finding.title in text
+        for command in finding.commands:
+            assert command.line in page.text
+            assert command.line in text
+    assert "2 files could not be read" in page.text
+    assert "1 cluster (search) known by snapshots alone" in page.text
+
+
+def test_names_mean_themselves() -> None:
+    figures = replace(FLEET, clusters=(replace(PAYMENTS, name=EVIL), replace(SEARCH, name="b")))
+    report = report_of(figures, title=EVIL)
+    text = html(report)
+    page = Page(text)
+    assert page.named("script") == []
+    assert "<script" not in text
+    assert " ".join(EVIL.split()) in " ".join(page.text.split())
+    written = markdown(report)
+    assert not re.search(r"(?<!\\)<script", written)
+    assert "\n# h" not in written
+    plain = markdown(report_of(FLEET, title=EVIL)).splitlines()
+    bars = [len(re.findall(r"(?<!\\)\|", line)) for line in written.splitlines()]
+    assert bars == [len(re.findall(r"(?<!\\)\|", line)) for line in plain], "no name makes another cell or line"
+
+
+def test_drawings_are_well_formed_and_stay_within_their_frame() -> None:
+    drawn = plots(FLEET)
+    assert [plot.id for plot in drawn] == ["trouble-by-week", "worst-failures", "unclean-elections", "unclean-restarts"]
+    for plot in drawn:
+        drawing = ElementTree.fromstring(plot.svg)
+        _, _, wide, high = map(float, str(drawing.get("viewBox")).split())
+        bars = [one for one in drawing.iter() if one.tag.endswith("rect")]
+        for bar in bars:
+            x, y, width, height = (float(str(bar.get(name))) for name in ("x", "y", "width", "height"))
+            assert 0 <= x <= x + width <= wide
+            assert 0 <= y <= y + height <= high
+        for dot in (one for one in drawing.iter() if one.tag.endswith("circle")):
+            x, radius = float(str(dot.get("cx"))), float(str(dot.get("r")))
+            assert radius <= x <= wide - radius
+        assert all(len(row) == len(plot.header) for row in plot.rows)
+
+
+def test_bars_are_as_long_as_their_figures() -> None:
+    weeks = tuple(
+        WeekTrouble("c", date(2026, 11, day), "leaderless", 1, 1, seconds) for day, seconds in ((2, 3_600), (16, 7_200))
+    )
+    (plot,) = plots(Figures("lake", 1, None, weeks=weeks))
+    heights = [float(height) for height in re.findall(r'<rect[^>]* height="([0-9.]+)" class="leaderless"', plot.svg)]
+    assert heights == [26.0, 52.0]
+    assert plot.rows == (("2026-11-02", "1"), ("2026-11-09", "0"), ("2026-11-16", "2")), "no week is left out"
+
+
+def test_a_single_day_is_drawn_too() -> None:
+    (plot,) = plots(Figures("lake", 1, None, election_days=(UncleanDay("c", date(2026, 11, 2), 3),)))
+    assert "3 elections" in plot.svg
+    assert "nan" not in plot.svg
+
+
+def test_where_nothing_was_found_there_are_no_plots_and_that_is_said() -> None:
+    figures = Figures("lake", 1, ENDS, (replace(SEARCH, standing=replace(SEARCH.standing, min_isr_unknown=0)),))
+    report = report_of(figures)
+    assert report.findings == ()
+    page = Page(html(report))
+    assert "Nothing was found that has to be fixed." in page.text
+    assert page.named("svg") == []
+    assert "Nothing was found that has to be fixed." in markdown(report)
+
+
+def test_what_was_not_run_is_said_with_its_command_and_nothing_is_called_well() -> None:
+    missing = Missing(
+        "how long there was trouble: kelr fleet exposure was not run", ("fleet", "exposure", "--lake", "a b")
+    )
+    report = report_of(Figures("lake", 1, ENDS, missing=(missing,)))
+    for text in (Page(html(report)).text, markdown(report)):
+        assert "kelr fleet exposure was not run" in text
+        assert "kelr fleet exposure --lake 'a b'" in text
+        assert "Nothing was found in what was looked at, and not everything was" in text
+    assert ("unclean elections", "?") in re.findall(r"<dt>([^<]+)</dt><dd>([^<]+)</dd>", html(report))
+
+
+def test_the_same_figures_give_the_same_bytes() -> None:
+    assert html(report_of(FLEET)) == html(report_of(FLEET))
+    assert markdown(report_of(FLEET)) == markdown(report_of(FLEET))
+
+
+def test_findings_that_are_not_shown_are_counted_and_in_the_list() -> None:
+    report = report_of(FLEET, top=2)
+    assert "Not shown here: one failure may lose committed records (1), one failure stops partitions (2)" in markdown(
+        report
+    )
+    rows = list(csv.DictReader(io.StringIO(findings_csv(report))))
+    assert [row["place"] for row in rows] == [str(place) for place in range(1, len(report.findings) + 1)]
+    assert [row["shown"] for row in rows] == ["true"] * 2 + ["false"] * 8
+    assert rows[0]["commands"].splitlines()[0].startswith("kelr explain -b kafka-1.payments:9092")
+
+
+def test_the_list_of_clusters_keeps_unknown_apart() -> None:
+    rows = list(csv.DictReader(io.StringIO(clusters_csv((PAYMENTS, replace(SEARCH, begins=None, ends=None))))))
+    assert (rows[0]["leaderless"], rows[0]["not_live"], rows[0]["ends"]) == ("12", "3", "2026-11-21T06:00:00+00:00")
+    assert (rows[1]["not_live"], rows[1]["ends"], rows[1]["source"]) == ("-", "", "snapshot")
