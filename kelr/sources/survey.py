@@ -191,6 +191,7 @@ class _Judge(dict[Kind[PartitionState], tuple[Kind[Described], bool | None]]):
         self._config = config
         self._first_replicas = first_replicas
         self._name = name
+        self.told = _Told(self)
 
     def __missing__(self, kind: Kind[PartitionState]) -> tuple[Kind[Described], bool | None]:
         state = replace(kind.example, topic=self._name) if self._name else kind.example
@@ -198,6 +199,17 @@ class _Judge(dict[Kind[PartitionState], tuple[Kind[Described], bool | None]]):
         self._judges.remember()
         judged = self[kind] = Kind(described), self._judges.filters.keeps(described, self._judges.cluster)
         return judged
+
+
+class _Told(dict[Kind[PartitionState], Kind[Described]]):
+    """What is said of each kind, where all are kept."""
+
+    def __init__(self, judge: _Judge) -> None:
+        self._judge = judge
+
+    def __missing__(self, kind: Kind[PartitionState]) -> Kind[Described]:
+        told = self[kind] = self._judge[kind][0]
+        return told
 
 
 class _Judges(dict[tuple[TopicConfig, int | None, str], _Judge]):
@@ -219,6 +231,7 @@ class _Judges(dict[tuple[TopicConfig, int | None, str], _Judge]):
             self._remembered = 0
             for judge in self.values():
                 judge.clear()
+                judge.told.clear()
 
 
 def _before_configs(page: Page, judges: _Judges) -> tuple[Page, int]:
@@ -270,12 +283,11 @@ def _filtered_rows(
     kept: list[Run[Described]] = []
     for run in rows.runs:
         judge = judges[configs[run.topic], first_replicas.get(run.topic), _internal_name(run.topic)]
-        judged = map(judge.__getitem__, run.kinds)
         if keeps_all:
-            told = [kind for kind, _ in judged]
+            told = list(map(judge.told.__getitem__, run.kinds))
             kept.append(Run(run.topic, run.topic_id, run.numbers, run.leader_epochs, told))
             continue
-        kinds, verdicts = zip(*judged, strict=True)
+        kinds, verdicts = zip(*map(judge.__getitem__, run.kinds), strict=True)
         undecided += verdicts.count(None)
         kept.append(_kept_of(run, kinds, verdicts))
     return SurveyPage(described_rows(kept), page.topic_errors, len(rows) + page.left_out, undecided)

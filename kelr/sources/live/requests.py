@@ -120,9 +120,9 @@ def topic_operations(topics: Sequence[str]) -> Message:
 
 def describe_configs(topics: Sequence[str], names: Sequence[str], read: Read) -> Question:
     """DescribeConfigs of these configs of these topics, without synonyms; `read` makes the answer."""
+    keys = tuple(names)
     resources = [
-        {"resource_type": _TOPIC_RESOURCE, "resource_name": topic, "configuration_keys": list(names)}
-        for topic in topics
+        {"resource_type": _TOPIC_RESOURCE, "resource_name": topic, "configuration_keys": keys} for topic in topics
     ]
     fields = {"resources": resources, "include_synonyms": False, "include_documentation": False}
     return Question("DescribeConfigs", fields, min_version=1, read=read)

@@ -15,7 +15,7 @@ import json
 import re
 import struct
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,6 +29,8 @@ Encoder = Callable[[Any], bytes]
 Field = Mapping[str, Any]
 """A field of a schema file."""
 
+_MOST_KEPT = 16
+"""Encoded lists of names, for each field."""
 _BLOBS = frozenset({"bytes", "records"})
 _NUMBERS = {"bool": ">?", "int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "uint32": ">I", "int64": ">q"}
 
@@ -284,7 +286,7 @@ class _Shape:
         kind: str = field["type"]
         if kind.startswith("[]"):
             element = self._encoder({**field, "type": kind[2:], "nullableVersions": ""})
-            return lambda value: self._counted(value, 4) + b"".join(map(element, value or ()))
+            return self._array_encoder(element, names=kind == "[]string")
         if kind[0].isupper():
             members = self.struct_encoder(field.get("fields") or self._commons[kind])
             if not field.get("nullableVersions"):
@@ -297,6 +299,16 @@ class _Shape:
         if kind in _BLOBS:
             return lambda value: self._counted(value, 4) + (value or b"")
         return struct.Struct(_NUMBERS[kind]).pack
+
+    def _array_encoder(self, element: Encoder, *, names: bool) -> Encoder:
+        def encode(value: Any) -> bytes:
+            return self._counted(value, 4) + b"".join(map(element, value or ()))
+
+        if not names:
+            return encode
+        # The same names stand in one struct after the other: encoded once, where a tuple has them.
+        kept = lru_cache(_MOST_KEPT)(encode)
+        return lambda value: kept(value) if type(value) is tuple else encode(value)
 
     def _text(self, value: str | None) -> bytes:
         data = None if value is None else value.encode("utf-8")
