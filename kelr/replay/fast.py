@@ -8,7 +8,7 @@ when a record comes whose meaning depends on them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kelr.model import PartitionState
@@ -38,10 +38,15 @@ class Folding:
     """Applies batches to an image, as `MetadataImage.apply` does, without telling what changed.
 
     The image has all of it after `finish`; in between, its partitions lag behind.
+
+    Args:
+        moved: told of each partition, before and after all its changes that were folded, when the image has them.
     """
 
-    def __init__(self, image: MetadataImage) -> None:
-        self._image = image
+    def __init__(
+        self, image: MetadataImage, moved: Callable[[PartitionState, PartitionState], None] | None = None
+    ) -> None:
+        self._image, self._moved = image, moved
         self._told = _Pending()
         self._pending = 0
         self._columns: FoldedChanges | None = None
@@ -142,7 +147,7 @@ class Folding:
             self._image.misfits += changes
             return
         leader = told.get("leader", before.leader)
-        topic.partitions[partition] = PartitionState(
+        topic.partitions[partition] = after = PartitionState(
             before.topic,
             before.partition,
             None if leader == rec.NO_LEADER else leader,
@@ -158,6 +163,8 @@ class Folding:
             told.get("recovering", before.recovering),
             before.topic_id,
         )
+        if self._moved is not None:
+            self._moved(before, after)
 
 
 _FOLDS = frozenset({PackedChanges, IdleRun, Stretch})
