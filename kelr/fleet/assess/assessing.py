@@ -101,8 +101,7 @@ def assess(lake: Lake, question: Question) -> Assessed:
 
 
 def keys_of(lake: Lake, plan: Spread, at_us: int | None, topic: str | None = None) -> DataFrame:
-    """The key of every partition that is assessed, once for each rule set: cluster, topic, partition, `key`, brokers and
-    scenarios."""
+    """The key of every partition that is assessed, once for each rule set, with its brokers and scenarios."""
     partitions = states(lake, plan.contexts, at_us, topic)
     of_topics = topics(lake, plan.contexts, at_us, partitions)
     frame = partitions.join(_small(of_topics), ["cluster", "topic"], "left")
