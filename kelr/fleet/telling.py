@@ -1,6 +1,6 @@
 """From batches of a metadata log to rows of a lake's tables: what `kelr history` tells, partition by partition.
 
-What a worker does with a part of one cluster's log. Rows are values; `kelr.fleet.rows` makes tables of them.
+What a worker does with a part of one cluster's log. Rows are values; `kelr.fleet.staging` makes tables of them.
 """
 
 from __future__ import annotations
