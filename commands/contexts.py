@@ -2,6 +2,7 @@
 
     [contexts.prod]
     bootstrap_server = "kafka-1:9092,kafka-2:9092"
+    bootstrap_controller = "controller-1:9093"  # from which the metadata log is read
     command_config = "prod.properties"        # relative to this file
     cluster_id = "4L6g3nShT-eMCtK--X86sw"     # kelr refuses another cluster
     log_info_api_key = 70                     # brokers that speak GetReplicaLogInfo; no release does
@@ -20,7 +21,14 @@ from typing import Any
 from kelr.errors import BadInputError, UsageError
 
 FILE_NAME = "contexts.toml"
-_KEYS = ("bootstrap_server", "command_config", "cluster_id", "log_info_api_key", "log_info_dialect")
+_KEYS = (
+    "bootstrap_server",
+    "bootstrap_controller",
+    "command_config",
+    "cluster_id",
+    "log_info_api_key",
+    "log_info_dialect",
+)
 _NUMBERS = frozenset({"log_info_api_key"})
 
 
@@ -30,6 +38,7 @@ class Context:
 
     name: str | None = None
     bootstrap_server: str | None = None
+    bootstrap_controller: str | None = None
     command_config: Path | None = None
     cluster_id: str | None = None
     log_info_api_key: int | None = None
@@ -100,6 +109,7 @@ def _context(name: str, values: Mapping[str, Any], path: Path) -> Context:
     return Context(
         name=name,
         bootstrap_server=values.get("bootstrap_server"),
+        bootstrap_controller=values.get("bootstrap_controller"),
         command_config=path.parent / Path(config).expanduser() if config else None,
         cluster_id=values.get("cluster_id"),
         log_info_api_key=values.get("log_info_api_key"),

@@ -148,7 +148,7 @@ _SHARED: Mapping[str, tuple[Any, Any]] = {
                 "--bootstrap-controllers",
                 metavar="HOST:PORT,...",
                 help="Answer from the metadata log of these live controllers; with brokers named as well, it only adds"
-                " who held everything committed.",
+                " who held everything committed [env: KELR_BOOTSTRAP_CONTROLLER].",
                 rich_help_panel=CONNECTION,
             ),
         ],

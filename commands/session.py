@@ -115,12 +115,14 @@ def resolve(given: Settings, *, environ: Mapping[str, str] | None = None, local:
     context = NO_CONTEXT if local or wanted is None or saved else read_context(wanted, variables)
     bootstrap = given.bootstrap_server or variables.get("KELR_BOOTSTRAP_SERVER") or context.bootstrap_server
     config = given.command_config or _path(variables.get("KELR_COMMAND_CONFIG")) or context.command_config
+    controllers = _controllers(given, variables, context)
+    log_answers = log_answers or (controllers is not None and given.snapshot is None and not bootstrap)
     return Resolved(
         bootstrap_server=None if log_answers else bootstrap,
         command_config=None if log_answers and given.metadata_log else config,
         snapshot=given.snapshot,
         metadata_log=given.metadata_log or (),
-        bootstrap_controller=given.bootstrap_controller,
+        bootstrap_controller=controllers,
         at=_moment(given, log_answers=log_answers),
         log_answers=log_answers,
         timeout_s=_timeout_s(given.timeout_s, variables),
@@ -315,6 +317,13 @@ def _log_answers(given: Settings) -> bool:
     if given.bootstrap_controller:
         return not named  # --command-config says how to reach them
     return bool(given.metadata_log) and not (named or given.command_config)
+
+
+def _controllers(given: Settings, variables: Mapping[str, str], context: Context) -> str | None:
+    """Controllers to read the metadata log from. Where files are named, configured ones are not meant."""
+    if given.bootstrap_controller or given.metadata_log or given.snapshot is not None:
+        return given.bootstrap_controller
+    return variables.get("KELR_BOOTSTRAP_CONTROLLER") or context.bootstrap_controller
 
 
 def _moment(given: Settings, *, log_answers: bool) -> Moment | None:

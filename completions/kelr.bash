@@ -6,10 +6,10 @@ _kelr() {
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         if [[ $skip ]]; then skip=; continue; fi
         case "$word" in
-            --accept-loss|--any|--api|--at|--batch|--bootstrap-controller|--bootstrap-server|--broker|--brokers|--command-config|--compare-rules|--context|--controller|--controllers|--cursor|--designate|--dir|--elect|--election|--election-type|--expires-in|--export|--force|--from|--from-offset|--from-replica|--gone|--heap-mb|--if|--kafka|--keep|--kill|--limit|--log-dir|--log-info|--log-info-api-key|--log-info-dialect|--logs|--merge|--metadata-log|--min-isr|--minimal-replicas|--node|--out|--output|--page-limit|--page-size|--partition|--partitions|--path-to-json-file|--pause|--plan|--rack|--racks|--replication|--restart|--rules|--since|--situation|--skip|--snapshot|--stop|--timeout|--times|--to|--to-offset|--topic|--topics|--until|--wait-for|--why|--window|--yes-clear-elr-of|-b|-c|-e|-o) skip=1 ;;
+            --accept-loss|--any|--api|--at|--batch|--bootstrap-controller|--bootstrap-server|--broker|--brokers|--clusters|--command-config|--compare-rules|--conf|--context|--controller|--controllers|--cursor|--designate|--dir|--elect|--election|--election-type|--expires-in|--export|--files|--force|--format|--from|--from-offset|--from-replica|--gone|--heap-mb|--if|--incidents|--kafka|--keep|--kill|--lake|--limit|--log-dir|--log-info|--log-info-api-key|--log-info-dialect|--logs|--master|--merge|--metadata-log|--min-isr|--minimal-replicas|--node|--out|--output|--page-limit|--page-size|--partition|--partitions|--path-to-json-file|--pause|--plan|--rack|--racks|--remote|--replication|--restart|--rules|--seed|--segment-mb|--since|--situation|--skew|--skip|--snapshot|--states|--stop|--timeout|--times|--title|--to|--to-offset|--top|--topic|--topics|--until|--wait-for|--weeks|--why|--window|--workers|--yes-clear-elr-of|-b|-c|-e|-o) skip=1 ;;
             -*) ;;
             *) case "$path $word" in
-                "kelr describe"|"kelr log-info"|"kelr history"|"kelr snapshot"|"kelr explain"|"kelr whatif"|"kelr elect"|"kelr recover"|"kelr recover collect"|"kelr recover plan"|"kelr recover apply"|"kelr recover verify"|"kelr recover status"|"kelr recover resume"|"kelr recover undo"|"kelr recover hold"|"kelr recover log"|"kelr rescue"|"kelr rescue dump"|"kelr rescue show"|"kelr rescue replay"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab pause"|"kelr lab resume"|"kelr lab lose-cache"|"kelr lab flush"|"kelr lab expire"|"kelr lab partition"|"kelr lab heal"|"kelr lab fault"|"kelr lab deny"|"kelr lab allow"|"kelr lab advance"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr schema") path="$path $word" ;;
+                "kelr describe"|"kelr log-info"|"kelr history"|"kelr snapshot"|"kelr explain"|"kelr whatif"|"kelr elect"|"kelr recover"|"kelr recover collect"|"kelr recover plan"|"kelr recover apply"|"kelr recover verify"|"kelr recover status"|"kelr recover resume"|"kelr recover undo"|"kelr recover hold"|"kelr recover log"|"kelr rescue"|"kelr rescue dump"|"kelr rescue show"|"kelr rescue replay"|"kelr fleet"|"kelr fleet generate"|"kelr fleet report"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab pause"|"kelr lab resume"|"kelr lab lose-cache"|"kelr lab flush"|"kelr lab expire"|"kelr lab partition"|"kelr lab heal"|"kelr lab fault"|"kelr lab deny"|"kelr lab allow"|"kelr lab advance"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr schema") path="$path $word" ;;
             esac ;;
         esac
     done
@@ -22,8 +22,10 @@ _kelr() {
         --bootstrap-controller) return ;;
         --broker) return ;;
         --brokers) return ;;
+        --clusters) return ;;
         --command-config) _kelr_files "$current"; return ;;
         --compare-rules) _kelr_words "all kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive" "$current"; return ;;
+        --conf) return ;;
         --controller) return ;;
         --controllers) return ;;
         --cursor) return ;;
@@ -33,22 +35,27 @@ _kelr() {
         --election) _kelr_words "preferred unclean designation longest_log_balanced longest_log_aggressive" "$current"; return ;;
         --expires-in) return ;;
         --export) _kelr_files "$current"; return ;;
+        --files) return ;;
         --force) return ;;
+        --format) return ;;
         --from) _kelr_files "$current"; return ;;
         --from-offset) return ;;
         --from-replica) return ;;
         --gone) return ;;
         --heap-mb) return ;;
         --if) return ;;
+        --incidents) return ;;
         --kafka) return ;;
         --keep) return ;;
         --kill) return ;;
+        --lake) return ;;
         --limit) return ;;
         --log-dir) _kelr_files "$current"; return ;;
         --log-info) return ;;
         --log-info-api-key) return ;;
         --log-info-dialect) return ;;
         --logs) _kelr_files "$current"; return ;;
+        --master) return ;;
         --merge) _kelr_files "$current"; return ;;
         --metadata-log) _kelr_files "$current"; return ;;
         --min-isr) return ;;
@@ -64,24 +71,33 @@ _kelr() {
         --plan) _kelr_files "$current"; return ;;
         --rack) return ;;
         --racks) return ;;
+        --remote) return ;;
         --replication) return ;;
         --restart) return ;;
         --rules) _kelr_words "auto kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive" "$current"; return ;;
+        --seed) return ;;
+        --segment-mb) return ;;
         --since) return ;;
         --situation) _kelr_words "healthy under-min-isr leader-not-live waiting-for-isr waiting-for-elr waiting-for-last-known-leader needs-unclean-recovery no-live-replica leader-pending unknown" "$current"; return ;;
+        --skew) return ;;
         --skip) return ;;
         --snapshot) _kelr_files "$current"; return ;;
+        --states) return ;;
         --stop) return ;;
         --timeout) return ;;
         --times) return ;;
+        --title) return ;;
         --to) return ;;
         --to-offset) return ;;
+        --top) return ;;
         --topic) return ;;
         --topics) return ;;
         --until) return ;;
         --wait-for) return ;;
+        --weeks) return ;;
         --why) _kelr_words "list preferred-replica leader-stays live-isr-member live-elr-member last-known-leader unclean-election unclean-recovery designated-is-live recovery-quorum-live recovery-quorum-heard any-replica-heard logs-can-be-ranked best-log-is-live best-log" "$current"; return ;;
         --window) return ;;
+        --workers) return ;;
         --yes-clear-elr-of) return ;;
         -b|--bootstrap-server) return ;;
         -c|--context) return ;;
@@ -90,7 +106,7 @@ _kelr() {
     esac
     case "$path" in
         "kelr")
-            choices="describe log-info history snapshot explain whatif elect recover rescue simulate lab demo schema -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --version --help"
+            choices="describe log-info history snapshot explain whatif elect recover rescue fleet simulate lab demo schema -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --version --help"
             ;;
         "kelr describe")
             choices="--leaderless --under-min-isr --at-min-isr --under-replicated --has-elr --has-last-known --offline --situation --broker --rack --exclude-internal --summary --check --limit --cursor --page-size -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
@@ -157,6 +173,15 @@ _kelr() {
         "kelr rescue replay")
             choices="--to --dry-run -y --yes --include-aborted --include-open --cut-transactions --skip-overwritten --all-records --other-cluster --no-scan -b --bootstrap-server --command-config -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             [[ $current == -* ]] || { _kelr_files "$current"; return; }
+            ;;
+        "kelr fleet")
+            choices="generate report --help"
+            ;;
+        "kelr fleet generate")
+            choices="--clusters --partitions --brokers --racks --weeks --incidents --states --skew --seed --files --segment-mb --damage --workers -o --output --verbose --debug --help"
+            ;;
+        "kelr fleet report")
+            choices="--lake --out --format --top --title --check --master --remote --conf -o --output --verbose --debug --help"
             ;;
         "kelr simulate")
             choices="--step --check --rewrite --list -o --output --verbose --debug --help"

@@ -62,6 +62,32 @@ def test_environment_variables(environ: dict[str, str]) -> None:
     assert settings.connection_flags == ()
 
 
+def test_controllers_flag_before_environment_before_context(tmp_path: Path) -> None:
+    text = f'{CONTEXTS}bootstrap_controller = "context:9093"\n[contexts.log]\nbootstrap_controller = "log:9093"\n'
+    (tmp_path / "contexts.toml").write_text(text, encoding="utf-8")
+    environ = {"KELR_CONFIG_DIR": str(tmp_path)}
+
+    def found(given: Settings, **variables: str) -> tuple[str | None, str | None, bool]:
+        settings = resolve(given, environ=environ | variables)
+        return settings.bootstrap_controller, settings.bootstrap_server, settings.log_answers
+
+    env = {"KELR_BOOTSTRAP_CONTROLLER": "env:9093"}
+    assert found(Settings(context="other")) == ("context:9093", "other:9092", False)
+    assert found(Settings(context="other"), **env) == ("env:9093", "other:9092", False)
+    assert found(Settings(context="other", bootstrap_controller="flag:1"), **env) == ("flag:1", "other:9092", False)
+    # What is configured answers where no brokers are, and only stands beside them where they are.
+    assert found(Settings(), **env) == ("env:9093", None, True)
+    assert found(Settings(context="log")) == ("log:9093", None, True)
+    assert found(Settings(bootstrap_server="flag:9092"), **env) == ("env:9093", "flag:9092", False)
+    assert found(Settings(), KELR_BOOTSTRAP_SERVER="env:9092", **env) == ("env:9093", "env:9092", False)
+    # A flag says what is meant, whatever brokers are configured.
+    by_flag = Settings(bootstrap_controller="flag:1")
+    assert found(by_flag, KELR_BOOTSTRAP_SERVER="env:9092", **env) == ("flag:1", None, True)
+    # Files are meant where files are named.
+    assert found(Settings(snapshot=Path("x.kelr")), **env) == (None, None, False)
+    assert found(Settings(metadata_log=(Path("log"),)), **env) == (None, None, True)
+
+
 def test_the_key_of_get_replica_log_info(tmp_path: Path) -> None:
     text = f"{CONTEXTS}log_info_api_key = 70\nlog_info_dialect = 'patch'\n"
     (tmp_path / "contexts.toml").write_text(text, encoding="utf-8")
