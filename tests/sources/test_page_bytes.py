@@ -189,7 +189,7 @@ IDS = st.none() | st.frozensets(st.sampled_from([1, 2, 3]))
 
 
 @given(st.lists(partitions(), min_size=1, max_size=6), IDS, IDS, st.integers(1, 3))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_what_is_compared_in_columns_is_what_expressions_match(
     states: list[PartitionState], leaders: frozenset[int] | None, replicas: frozenset[int] | None, count: int
 ) -> None:
@@ -429,7 +429,7 @@ unwanted_ones = st.builds(Unwanted, st.lists(looks, min_size=1, max_size=3).map(
 
 
 @given(partitions(), st.none() | st.integers(1, 4), unwanted_ones)
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_unwanted_bytes_are_those_of_unwanted_partitions(
     state: PartitionState, first: int | None, unwanted: Unwanted
 ) -> None:

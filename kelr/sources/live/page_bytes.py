@@ -217,6 +217,11 @@ def _partitions(data: bytes, at: int, left: int, topic: TopicBytes, skip: Skip |
         passes = skip is not None and least is not None and replicas >= least
         how = skip.partitions_with(replicas) if skip is not None and passes else _skipping_none(replicas)
         count = left if whole and any(one.holds(data, at, left) for one in how.alike) else 0
+        if whole and not count and how.loose is not None:
+            behind = how.loose.behind_all(data, at, left)
+            if behind is not None:
+                topic.left_out += left
+                return behind
         whole = False
         if not count:
             expression = how.regular if passes else regular(replicas)

@@ -16,7 +16,8 @@ from operator import itemgetter
 
 HEAD = struct.Struct(">hiii")
 """error_code, partition_index, leader_id, leader_epoch."""
-ANY = b".{4}"
+ANY = b"...."
+"""Dots are quicker than a dot and a number: nothing is counted."""
 _NUMBER = struct.Struct(">i")
 _LEADER = 6
 """Where the leader stands in a partition."""
@@ -25,6 +26,9 @@ _MOST_REGULAR = 62
 """Replicas up to which a list's length takes one byte, and then some."""
 _MOST_MIXED = 8
 """Replicas up to which lists of every length have a place in one expression."""
+_MOST_WHOLE = 8
+_MOST_COUNTED = 1000
+"""Expressions for whole topics: for so many numbers of partitions, up to this one."""
 _RUN = (64, 32, 16, 8, 4, 2, 1)
 """Parts of a run of partitions that are not all of one size: which of them matched tells how many there were."""
 
@@ -129,13 +133,13 @@ def _well(replicas: int, looks: Sequence[LookBytes]) -> bytes | None:
         return None
     count = re.escape(bytes([replicas + 1]))
     lists = [look.leader + ANY + _replicas(replicas, look) for look in looks]
-    rest = count + b".{%d}" % (4 * replicas) + b"\x01\x01\x01\x00"
-    return b".{6}(?:%b)%b" % (b"|".join(lists), rest)
+    rest = count + b"." * (4 * replicas) + b"\x01\x01\x01\x00"
+    return b"......(?:%b)%b" % (b"|".join(lists), rest)
 
 
 def _replicas(replicas: int, look: LookBytes) -> bytes:
     count = re.escape(bytes([replicas + 1]))
-    return count + (b".{%d}" % (4 * replicas) if look.replica == ANY else b"(?:%b){%d}" % (look.replica, replicas))
+    return count + (b"." * (4 * replicas) if look.replica == ANY else b"(?:%b){%d}" % (look.replica, replicas))
 
 
 def one_of(ids: frozenset[int]) -> bytes:
@@ -155,8 +159,24 @@ def one_of(ids: frozenset[int]) -> bytes:
 class LooseRun:
     """Unwanted partitions with so many replicas, whatever the lengths of their other lists."""
 
-    def __init__(self, pattern: re.Pattern[bytes]) -> None:
-        self._pattern = pattern
+    def __init__(self, one: bytes) -> None:
+        parts = b"".join(b"(?:(?:%b){%d}())?+" % (one, size) for size in _RUN)
+        self._pattern = re.compile(b"(?s:%b)" % parts)
+        self._one = one
+        self._whole: dict[int, re.Pattern[bytes]] = {}
+
+    def behind_all(self, data: bytes, at: int, count: int) -> int | None:
+        """The position behind so many that stand here; None where there are fewer, or nobody asks for that many often.
+
+        Most topics of a cluster have one number of partitions.
+        """
+        pattern = self._whole.get(count)
+        if pattern is None:
+            if len(self._whole) == _MOST_WHOLE or count > _MOST_COUNTED:
+                return None
+            pattern = self._whole[count] = re.compile(b"(?s:(?:%b){%d}+)" % (self._one, count))
+        found = pattern.match(data, at)
+        return None if found is None else found.end()
 
     def skipped(self, data: bytes, at: int) -> tuple[int, int]:
         """How many stand here, one behind the other, up to 127 of them; and the position behind these."""
@@ -174,9 +194,11 @@ def loose(replicas: int, looks: Sequence[LookBytes]) -> LooseRun | None:
     choices = []
     for look in looks:
         if look.well:
-            rest = re.escape(bytes([replicas + 1])) + b".{%d}" % (4 * replicas) + b"\x01\x01\x01"
+            rest = re.escape(bytes([replicas + 1])) + b"." * (4 * replicas) + b"\x01\x01\x01"
         else:
             nullable = b"(?:\x00|%b)" % any_list
+            # Most have the regular shape, which is quickly told.
+            well = re.escape(bytes([replicas + 1])) + b"." * (4 * replicas) + b"\x01\x01\x01"
             rest = any_list + b"".join(
                 (
                     b"\x01" if look.no_elr else nullable,
@@ -184,11 +206,11 @@ def loose(replicas: int, looks: Sequence[LookBytes]) -> LooseRun | None:
                     b"\x01" if look.none_offline else any_list,
                 )
             )
+            rest = b"(?:%b|%b)" % (well, rest)
         choices.append(look.leader + ANY + _replicas(replicas, look) + rest)
     # Atomic: two looks may match the same partition, and trying both of each of many would never end.
-    one = b"(?>.{6}(?:%b)\x00)" % b"|".join(choices)
-    parts = b"".join(b"(?:(?:%b){%d}())?+" % (one, size) for size in _RUN)
-    return LooseRun(re.compile(b"(?s:%b)" % parts))
+    one = b"(?>......(?:%b)\x00)" % b"|".join(choices)
+    return LooseRun(one)
 
 
 class Several:
@@ -202,12 +224,12 @@ class Several:
         any_list = _lists(replicas)
         nullable = b"(?:\x00|%b)" % any_list
         count = re.escape(bytes([replicas + 1]))
-        lists = count + b".{%d}" % (4 * replicas) + any_list + nullable * 2 + any_list + b"\x00"
+        lists = count + b"." * (4 * replicas) + any_list + nullable * 2 + any_list + b"\x00"
         # Whatever is passed over here is passed over by `shape`, too, so that nothing is asked twice for being wanted.
         before = b"(?:%b)*+" % skipped if skipped is not None else b""
         self._size = size
-        self._run = re.compile(b"(?s:(?>%b.{14}%b)*+)" % (before, lists))
-        self._each = re.compile(b"(?s:(%b)..(.{4})(.{4})(.{4})(%b))" % (before, lists))
+        self._run = re.compile(b"(?s:(?>%b..............%b)*+)" % (before, lists))
+        self._each = re.compile(b"(?s:(%b)..(....)(....)(....)(%b))" % (before, lists))
 
     def read(self, data: bytes, at: int, left: int) -> tuple[list[Row], int, int]:
         """Partitions that stand here one behind the other, `left` at most, passed over or not.
@@ -253,5 +275,5 @@ def any_of(replicas: int) -> Several | None:
 
 def _lists(replicas: int) -> bytes:
     """A list of up to so many ids."""
-    some = (re.escape(bytes([count + 1])) + b".{%d}" % (4 * count) for count in range(replicas, 0, -1))
+    some = (re.escape(bytes([count + 1])) + b"." * (4 * count) for count in range(replicas, 0, -1))
     return b"(?:\x01|%b)" % b"|".join(some)
