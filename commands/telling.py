@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -145,17 +145,19 @@ def _entries(session: Session, reading: _Reading, *, groups: bool) -> Iterator[l
             if waiting:
                 yield waiting
             waiting = []
-            yield from _as_it_comes(reading.live, history, groups=groups)
+            yield from _as_it_comes(reading.live, history, session.output.note, groups=groups)
         rest = history.finish()
         waiting.extend(grouped(rest) if groups else rest)
     if waiting:
         yield waiting
 
 
-def _as_it_comes(live: LiveMetadataLog, history: History, *, groups: bool) -> Iterator[list[Entry]]:
+def _as_it_comes(
+    live: LiveMetadataLog, history: History, note: Callable[[str], None], *, groups: bool
+) -> Iterator[list[Entry]]:
     """What is written from now on, until somebody interrupts it."""
     try:
-        for batch in live.follow():
+        for batch in live.follow(note):
             found: Iterable[Entry] = history.take(batch)
             entries = list(grouped(found) if groups else found)
             if entries:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -63,13 +63,13 @@ def test_following_begins_with_what_was_and_ends_with_an_interruption(
 ) -> None:
     follow = LiveMetadataLog.follow
 
-    def interrupted(log: LiveMetadataLog) -> Iterator[object]:
+    def interrupted(log: LiveMetadataLog, note: Callable[[str], None]) -> Iterator[object]:
         def make() -> None:
             server.inside(lambda world: world.running.kill(2))
             server.inside(lambda world: world.running.expire(2))
 
         threading.Timer(0.2, make).start()
-        yield next(follow(log))
+        yield next(follow(log, note))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(LiveMetadataLog, "follow", interrupted)

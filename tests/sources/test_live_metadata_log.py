@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from kelr.errors import ConnectError, KelrError, NotAuthorizedError, RefusedError, UnsupportedError
 from kelr.replay.records import RecordBatch, SnapshotBegins, SnapshotEnds
 from kelr.sources.connection import ConnectionSettings
+from kelr.sources.live import active_controller
 from kelr.sources.live.metadata_log import LiveMetadataLog
 from kelr.sources.live.metadata_requests import SnapshotId, describe_controllers, fetch_metadata, fetch_snapshot
 from kelr.sources.live.metadata_snapshots import oldest_epoch
@@ -305,6 +306,32 @@ def test_a_log_that_is_deleted_before_it_is_read_goes_on_with_a_snapshot_and_say
         (warning,) = log.warnings
         assert "deleted its log from offset 5 on" in warning
         assert "what happened in between is not known" in warning
+
+
+def test_who_follows_is_told_once_that_nobody_leads_and_once_that_somebody_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    quorum, told, pauses = FakeQuorum(story()), list[str](), itertools.count(1)
+
+    def paused(_controllers: FakeControllers, _seconds: float) -> None:
+        assert len(told) == 1
+        if next(pauses) == 3:
+            quorum.leader, quorum.epoch = 100, quorum.epoch + 1
+            quorum.log.append(batch(8, shrunk(0), epoch=quorum.epoch))
+
+    with reader(quorum) as log:
+        following = log.follow(told.append)
+        assert offsets(list(itertools.islice(following, 6))) == WHOLE
+        assert told == []
+        monkeypatch.setattr(active_controller, "TOLD_AFTER_S", 0.0)
+        monkeypatch.setattr(FakeControllers, "pause", paused)
+        quorum.leader = -1
+        assert offsets([next(following)]) == [(8, 9)]
+    assert told == [
+        "no controller that leads the quorum answers; the last one: it answered NOT_LEADER_OR_FOLLOWER, and knows no"
+        " leader. kelr goes on asking",
+        f"controller 100 leads the quorum and answers again, in epoch {quorum.epoch}",
+    ]
 
 
 # Answers that make no sense.

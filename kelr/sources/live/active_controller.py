@@ -22,6 +22,8 @@ from kelr.sources.live.transport import Failure, FailureKind, Message, NodeAddre
 
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 1.0
+TOLD_AFTER_S = 3.0
+"""After so long without an answer from a controller that leads, whoever follows the log is told."""
 MOST_HINTS = 3
 """So many times in a row somebody is asked at once, because an answer said so; then after a pause."""
 _LAST_PORT = 65_535
@@ -67,6 +69,9 @@ class ActiveController:
         self.cluster_id = cluster_id
         self.epoch = 0
         """The newest leader epoch of the quorum that was heard of."""
+        self.on_silence: Callable[[str], None] | None = None
+        """Told in a sentence when nobody who leads answers, and again when somebody does."""
+        self._silent = False
 
     def reach(self) -> None:
         """Reach one of the controllers, and learn of the others as far as that one may tell."""
@@ -86,7 +91,8 @@ class ActiveController:
             patience_s: how long to look for a leader that answers, in seconds, `wait_s` left out.
             wait_s: how long the leader itself waits before it answers, by the question.
         """
-        deadline, pause_s, hints = time.monotonic() + wait_s + patience_s, FIRST_PAUSE_S, 0
+        begun = time.monotonic()
+        deadline, pause_s, hints = begun + wait_s + patience_s, FIRST_PAUSE_S, 0
         refused: Failure | None = None
         while True:
             node, epoch = self._nodes[0], self.epoch
@@ -99,8 +105,11 @@ class ActiveController:
                 partition = self._partition(answer)
                 error = error_name(partition.error_code)
                 if error in _FOR_THE_ASKER:
+                    self._heard(node)
                     return FromLeader(partition, error, (node, epoch))
                 words, hinted = self._elsewhere(error, answer, partition)
+            if time.monotonic() - begun >= TOLD_AFTER_S:
+                self._not_heard(words)
             if not hinted:
                 self._nodes.append(self._nodes.pop(0))
             if deadline - time.monotonic() <= max(pause_s, wait_s):
@@ -109,6 +118,17 @@ class ActiveController:
             if not 0 < hints <= MOST_HINTS:
                 self._transport.pause(pause_s)
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+    def _not_heard(self, words: str) -> None:
+        if self.on_silence is not None and not self._silent:
+            self._silent = True
+            self.on_silence(f"no controller that leads the quorum answers; the last one: {words}. kelr goes on asking")
+
+    def _heard(self, node: NodeId) -> None:
+        if self.on_silence is not None and self._silent:
+            self._silent = False
+            who = f"controller {node}" if isinstance(node, int) else "a controller"
+            self.on_silence(f"{who} leads the quorum and answers again, in epoch {self.epoch}")
 
     def _describe(self, node: NodeId) -> None:
         """The cluster's id and its controllers, where the principal may ask for them (ALTER on the cluster) and the

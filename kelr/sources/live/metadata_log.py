@@ -83,15 +83,20 @@ class LiveMetadataLog:
         reading = self._reading = self._new_reading()
         yield from reading.until_now(progress)
 
-    def follow(self) -> Iterator[RecordBatch]:
+    def follow(self, on_silence: Callable[[str], None] | None = None) -> Iterator[RecordBatch]:
         """What comes after the last batch that `batches` gave, or all where it gave none, for ever: each batch as soon
         as it is committed. A change of the quorum's leader is waited for; an interruption ends it.
+
+        Args:
+            on_silence: told in a sentence when no controller that leads has answered for some seconds, and again when
+                one does.
 
         Raises:
             ConnectError: no leader answered for `FOLLOW_PATIENCE_S` (`timeout_s` where that is longer).
         """
         if self._reading is None:
             self._reading = self._new_reading()
+        self._reached().on_silence = on_silence
         yield from self._reading.for_ever()
 
     def close(self) -> None:
