@@ -20,6 +20,7 @@ from kelr.engine.logs import verified
 from kelr.engine.verdict import Verdict, verdict_of
 from kelr.model import (
     ELR_FEATURE,
+    LOG_DIRECTORY,
     Broker,
     BrokerStatus,
     Cluster,
@@ -179,7 +180,9 @@ def _renamed(state: PartitionState, name_of: dict[int, int], *, keep_epoch: bool
 
 
 def _without_words(answer: LogAnswer, name: int) -> LogAnswer:
-    """A log answer without what only explanations tell: where it comes from, when it came, how a failure reads."""
+    """A log answer without what only explanations tell: when it came, how a failure reads, and where it comes from, but
+    for a disk's, which holds that and no more while its broker is down."""
     if isinstance(answer, NotHeard):
         return NotHeard(name, answer.reason)
-    return replace(answer, replica=name, broker_epoch=None, source="", read_at_ms=None, last_epoch_error=None)
+    source = LOG_DIRECTORY if answer.source == LOG_DIRECTORY else ""
+    return replace(answer, replica=name, broker_epoch=None, source=source, read_at_ms=None, last_epoch_error=None)

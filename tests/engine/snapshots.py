@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kelr.controller import RULE_SETS
 from kelr.model import (
     ELR_FEATURE,
+    LOG_DIRECTORY,
     METADATA_FEATURE,
     Broker,
     BrokerStatus,
@@ -116,9 +117,10 @@ def answers(draw: st.DrawFn, replica: int) -> LogAnswer:
         last_stable_offset=draw(st.none() | offsets),
         lineage=lineage if draw(st.booleans()) and not blind else None,
         broker_epoch=draw(times),
-        source=draw(st.sampled_from(("ListOffsets+Fetch", "disk"))),
+        source=draw(st.sampled_from(("ListOffsets+Fetch", LOG_DIRECTORY))),
         read_at_ms=draw(times),
         last_epoch_error="TOPIC_AUTHORIZATION_FAILED (READ)" if blind else None,
+        unclean_shutdown=draw(st.booleans()),
     )
 
 
