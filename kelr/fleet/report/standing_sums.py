@@ -6,24 +6,26 @@ Everything here is added up and cut off by Spark; what comes to the driver does 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as fn
 from pyspark.sql.window import Window
 
 from kelr.fleet.report.figures import Broker, Cluster, Standing, TopicCount
-from kelr.fleet.tables import BROKER_EVENTS, CLUSTER_EVENTS, PARTITION_STATES
+from kelr.fleet.tables import BROKER_EVENTS, CLUSTER_EVENTS, PARTITION_STATES, Table
 from kelr.model import BrokerStatus
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, Row
 
     from kelr.fleet.lake import Lake
 
 FEW = 5
 """So many topics, places and scenarios of a kind are named; the CSV files have all."""
+LOG = "log"
+"""The source of what a metadata log tells."""
 GONE = "unregistered"
 """The status of a broker that is no more."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -42,24 +44,22 @@ _STANDING: Mapping[str, str] = {
 
 
 def clusters(lake: Lake) -> tuple[Cluster, ...]:
-    """Every cluster of a lake, by name."""
-    states = newest_states(lake)
-    counts = states.groupBy("cluster").agg(
-        *(fn.count_if(fn.expr(test)).alias(name) for name, test in _STANDING.items())
-    )
-    standings = {row["cluster"]: Standing(*(row[name] for name in _STANDING)) for row in counts.collect()}
-    topics = top_topics(states.where("leader is null"))
-    brokers = _brokers(lake)
+    """Every cluster of a lake, by name.
+
+    Of a cluster with a metadata log only the log's rows count: what snapshots saw is part of what it tells.
+    """
     times = _times(lake)
-    logged = {row["cluster"] for row in _logged(lake).collect()}
-    ids = sorted({*standings, *brokers, *times, *lake.version.clusters})
+    logged = {cluster for cluster, source in times if source == LOG}
+    standings, topics = _standings(lake, logged), _leaderless(lake, logged)
+    brokers = _brokers(lake)
+    ids = {*standings, *brokers, *(cluster for cluster, _ in times), *lake.version.clusters}
     found = [
         Cluster(
             id,
             lake.version.clusters.get(id, id),
             standings.get(id, Standing()),
             brokers.get(id, ()),
-            *times.get(id, (None, None)),
+            *_span([times[key] for key in times if key[0] == id]),
             id in logged,
             topics.get(id, ()),
         )
@@ -68,12 +68,34 @@ def clusters(lake: Lake) -> tuple[Cluster, ...]:
     return tuple(sorted(found, key=lambda one: (one.name, one.id)))
 
 
+def newest_states(lake: Lake, logged: Collection[str]) -> DataFrame:
+    """The rows of `partition_states` that tell how partitions are where a cluster's newest input ends.
+
+    Args:
+        logged: the clusters of which there is a metadata log.
+    """
+    open_ = lake.read(PARTITION_STATES).where("valid_to is null")
+    return open_.where(~fn.col("cluster").isin(sorted(logged)) | (fn.col("source") == LOG))
+
+
+def _standings(lake: Lake, logged: Collection[str]) -> dict[str, Standing]:
+    if not has(lake, PARTITION_STATES):
+        return {}
+    tests = (fn.count_if(fn.expr(test)).alias(name) for name, test in _STANDING.items())
+    rows = newest_states(lake, logged).groupBy("cluster").agg(*tests).collect()
+    return {row["cluster"]: Standing(*(row[name] for name in _STANDING)) for row in rows}
+
+
+def _leaderless(lake: Lake, logged: Collection[str]) -> dict[str, tuple[TopicCount, ...]]:
+    return top_topics(newest_states(lake, logged).where("leader is null")) if has(lake, PARTITION_STATES) else {}
+
+
 def top_topics(partitions: DataFrame) -> dict[str, tuple[TopicCount, ...]]:
     """Of each cluster the few topics with the most of these partitions."""
     by_topic = partitions.groupBy("cluster", "topic").agg(fn.count_distinct("partition").alias("partitions"))
     few = first_few(by_topic, FEW, ["cluster"], fn.desc("partitions"), fn.asc("topic"))
     found: dict[str, list[TopicCount]] = defaultdict(list)
-    for row in few.orderBy("cluster", fn.desc("partitions"), "topic").collect():
+    for row in in_order(few.collect(), "cluster", "-partitions", "topic"):
         found[row["cluster"]].append(TopicCount(row["topic"], row["partitions"]))
     return {cluster: tuple(counts) for cluster, counts in found.items()}
 
@@ -81,7 +103,7 @@ def top_topics(partitions: DataFrame) -> dict[str, tuple[TopicCount, ...]]:
 def _brokers(lake: Lake) -> dict[str, tuple[Broker, ...]]:
     """As the newest event of each left it."""
     events = lake.read(BROKER_EVENTS)
-    age = fn.struct(fn.col("source") == "log", fn.coalesce("offset", fn.lit(-1)), "at")
+    age = fn.struct(fn.col("source") == LOG, fn.coalesce("offset", fn.lit(-1)), "at")
 
     def newest(column: str) -> Column:
         return fn.max_by(column, fn.when(fn.col(column).isNotNull(), age)).alias(column)
@@ -90,7 +112,7 @@ def _brokers(lake: Lake) -> dict[str, tuple[Broker, ...]]:
         fn.max_by("status", age).alias("status"), newest("host"), newest("port"), newest("rack")
     )
     found: dict[str, list[Broker]] = defaultdict(list)
-    for row in last.where(fn.col("status") != GONE).orderBy("cluster", "broker").collect():
+    for row in in_order(last.where(fn.col("status") != GONE).collect(), "cluster", "broker"):
         server = None if row["host"] is None or row["port"] is None else _server(row["host"], row["port"])
         live = row["status"] == BrokerStatus.LIVE.value
         found[row["cluster"]].append(Broker(row["broker"], live, server, row["rack"]))
@@ -101,27 +123,37 @@ def _server(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _times(lake: Lake) -> dict[str, tuple[datetime | None, datetime | None]]:
-    """From when to when the events of each cluster are."""
-    both = lake.read(CLUSTER_EVENTS).select("cluster", "at").union(lake.read(BROKER_EVENTS).select("cluster", "at"))
-    rows = both.groupBy("cluster").agg(micros(fn.min("at")).alias("begins"), micros(fn.max("at")).alias("ends"))
-    return {row["cluster"]: (at(row["begins"]), at(row["ends"])) for row in rows.collect()}
+def _times(lake: Lake) -> dict[tuple[str, str], tuple[datetime | None, datetime | None]]:
+    """From when to when events of each cluster and source are."""
+    names = ("cluster", "source", "at")
+    both = lake.read(CLUSTER_EVENTS).select(*names).union(lake.read(BROKER_EVENTS).select(*names))
+    span = (micros(fn.min("at")).alias("begins"), micros(fn.max("at")).alias("ends"))
+    rows = both.groupBy("cluster", "source").agg(*span).collect()
+    return {(row["cluster"], row["source"]): (at(row["begins"]), at(row["ends"])) for row in rows}
 
 
-def newest_states(lake: Lake) -> DataFrame:
-    """The rows of `partition_states` that tell how partitions are where a cluster's newest input ends.
+def _span(
+    spans: Iterable[tuple[datetime | None, datetime | None]],
+) -> tuple[datetime | None, datetime | None]:
+    known = list(spans)
+    begins = [begin for begin, _ in known if begin is not None]
+    ends = [end for _, end in known if end is not None]
+    return min(begins, default=None), max(ends, default=None)
 
-    Of a cluster with a metadata log only the log's: what snapshots saw is part of what it tells.
-    """
-    states = lake.read(PARTITION_STATES).where("valid_to is null")
-    logged = _logged(lake)
-    return states.join(fn.broadcast(logged), "cluster", "left").where("logged is null or source = 'log'").drop("logged")
+
+def has(lake: Lake, table: Table) -> bool:
+    """Whether a table has any rows; asking Spark for none takes as long as asking for some."""
+    return bool(lake.version.tables.get(table.name))
 
 
-def _logged(lake: Lake) -> DataFrame:
-    """The clusters of which there is a metadata log: each has told of its end."""
-    events = lake.read(CLUSTER_EVENTS).where("source = 'log'")
-    return events.select("cluster").distinct().withColumn("logged", fn.lit(True))
+def in_order(rows: Iterable[Row], *names: str) -> list[Row]:
+    """Rows that came to the driver, sorted there; a minus in front of a name turns its numbers round."""
+
+    def key(row: Row) -> tuple[Any, ...]:
+        values = [(row[name.lstrip("-")], name.startswith("-")) for name in names]
+        return tuple((value is None, 0 if value is None else -value if down else value) for value, down in values)
+
+    return sorted(rows, key=key)
 
 
 def first_few(frame: DataFrame, few: int, by: Sequence[str], *order: Column) -> DataFrame:

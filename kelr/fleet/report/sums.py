@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as fn
 from pyspark.sql.window import Window
@@ -27,7 +27,7 @@ from kelr.fleet.report.figures import (
     UncleanElections,
     WeekTrouble,
 )
-from kelr.fleet.report.standing_sums import FEW, at, clusters, first_few, micros, top_topics
+from kelr.fleet.report.standing_sums import FEW, at, clusters, first_few, has, in_order, micros, top_topics
 from kelr.fleet.tables import INPUTS
 
 if TYPE_CHECKING:
@@ -42,21 +42,25 @@ NOT_TOLD = "unknown"
 def figures_of(lake: Lake) -> Figures:
     """All figures of a report on a lake; of steps that were not run, that they were not."""
     at_ms = lake.version.at_ms
+    exposed = {
+        "weeks": (EXPOSURE, _weeks),
+        "troubles": (EXPOSURE, _troubles),
+        "elections": (UNCLEAN_ELECTIONS, _elections),
+        "election_days": (UNCLEAN_ELECTIONS, _election_days),
+        "restarts": (UNCLEAN_RESTARTS, _restarts),
+        "settings": (RISKY_SETTINGS, _settings),
+        "scenarios": (ASSESSMENT_SUMS, _scenarios),
+        "failures": (ASSESSMENT_SUMS, _failures),
+    }
+    sums: dict[str, Any] = {name: ask(lake) for name, (table, ask) in exposed.items() if has(lake, table)}
     return Figures(
         lake.place,
         lake.version.number,
         datetime.fromtimestamp(at_ms / 1000, UTC) if at_ms else None,
         clusters(lake),
-        _weeks(lake),
-        _troubles(lake),
-        _elections(lake),
-        _election_days(lake),
-        _restarts(lake),
-        _settings(lake),
-        _scenarios(lake),
-        _failures(lake),
-        tuple(_missing(lake)),
-        lake.read(INPUTS).where("status = 'quarantined'").count(),
+        **sums,
+        missing=tuple(_missing(lake)),
+        quarantined=lake.read(INPUTS).where("status = 'quarantined'").count() if has(lake, INPUTS) else 0,
     )
 
 
@@ -86,34 +90,21 @@ def _missing(lake: Lake) -> list[Missing]:
 def _weeks(lake: Lake) -> tuple[WeekTrouble, ...]:
     rows = lake.read(EXPOSURE).where("dimension = 'cluster' and week is not null and seconds > 0")
     names = ("cluster", "week", "trouble", "partitions", "spells", "seconds", "unknown_seconds")
-    return tuple(
-        WeekTrouble(*(row[name] for name in names)) for row in rows.orderBy("cluster", "week", "trouble").collect()
-    )
+    found = in_order(rows.select(*names).collect(), "cluster", "week", "trouble")
+    return tuple(WeekTrouble(**row.asDict()) for row in found)
 
 
 def _troubles(lake: Lake) -> tuple[Trouble, ...]:
-    whole = lake.read(EXPOSURE).where("week is null")
-    clusters = whole.where("dimension = 'cluster'")
-    topics = first_few(
-        whole.where("dimension = 'topic' and seconds > 0"),
-        FEW,
-        ["cluster", "trouble"],
-        fn.desc("seconds"),
-        fn.asc("name"),
-    )
-    rows = clusters.unionByName(topics).orderBy("cluster", "dimension", "trouble", fn.desc("seconds"), "name").collect()
+    whole = lake.read(EXPOSURE).where("week is null and (dimension = 'cluster' or dimension = 'topic' and seconds > 0)")
+    few = first_few(whole, FEW, ["cluster", "dimension", "trouble"], fn.desc("seconds"), fn.asc("name"))
     names = (
-        *("partitions", "spells", "seconds", "longest_seconds", "unknown_seconds", "share", "unknown_share", "lasting"),
-        "unsure_spells",
+        *("cluster", "trouble", "partitions", "spells", "seconds", "longest_seconds", "unknown_seconds", "share"),
+        *("unknown_share", "lasting", "unsure_spells"),
     )
+    found = in_order(few.collect(), "cluster", "dimension", "trouble", "-seconds", "name")
     return tuple(
-        Trouble(
-            row["cluster"],
-            row["name"] if row["dimension"] == "topic" else None,
-            row["trouble"],
-            *(row[name] for name in names),
-        )
-        for row in rows
+        Trouble(**{name: row[name] for name in names}, topic=row["name"] if row["dimension"] == "topic" else None)
+        for row in found
     )
 
 
@@ -133,7 +124,7 @@ def _elections(lake: Lake) -> tuple[UncleanElections, ...]:
         fn.count_if("designated").alias("designated"),
     )
     found = []
-    for row in sums.orderBy("cluster").collect():
+    for row in in_order(sums.collect(), "cluster"):
         values = {**row.asDict(), "first": at(row["first"]), "last": at(row["last"])}
         found.append(UncleanElections(**values, topics=topics.get(row["cluster"], ())))
     return tuple(found)
@@ -141,35 +132,42 @@ def _elections(lake: Lake) -> tuple[UncleanElections, ...]:
 
 def _election_days(lake: Lake) -> tuple[UncleanDay, ...]:
     sure = lake.read(UNCLEAN_ELECTIONS).where(fn.col("elected_as") != NOT_TOLD)
-    days = sure.groupBy("cluster", "date").agg(fn.count("*").alias("elections")).orderBy("cluster", "date")
-    return tuple(UncleanDay(row["cluster"], row["date"], row["elections"]) for row in days.collect())
+    days = sure.groupBy("cluster", "date").agg(fn.count("*").alias("elections")).collect()
+    return tuple(UncleanDay(row["cluster"], row["date"], row["elections"]) for row in in_order(days, "cluster", "date"))
 
 
 def _restarts(lake: Lake) -> tuple[BrokerRestarts, ...]:
-    rows = lake.read(UNCLEAN_RESTARTS).where("week is null and unclean > 0").orderBy("cluster", "broker")
+    rows = lake.read(UNCLEAN_RESTARTS).where("week is null and unclean > 0")
     names = ("cluster", "broker", "rack", "host", "clean", "unclean", "not_shown")
     found = rows.select(*names, micros("last_unclean").alias("last_unclean")).collect()
-    return tuple(BrokerRestarts(**{**row.asDict(), "last_unclean": at(row["last_unclean"])}) for row in found)
+    return tuple(
+        BrokerRestarts(**{**row.asDict(), "last_unclean": at(row["last_unclean"])})
+        for row in in_order(found, "cluster", "broker")
+    )
 
 
 def _settings(lake: Lake) -> tuple[RiskySetting, ...]:
-    settings = lake.read(RISKY_SETTINGS)
-    by = ["cluster", "setting"]
-    places: dict[tuple[str, str], list[SettingPlace]] = defaultdict(list)
-    few = first_few(settings, FEW, by, fn.desc("partitions"), fn.asc("scope"), fn.asc("name"))
-    for row in few.orderBy(*by, fn.desc("partitions"), "scope", "name").collect():
-        place = SettingPlace(*(row[name] for name in SettingPlace.__dataclass_fields__))
-        places[row["cluster"], row["setting"]].append(place)
-    sums = settings.groupBy(*by).agg(
-        fn.count("*").alias("places"),
-        fn.sum("topics").alias("topics"),
-        fn.sum("partitions").alias("partitions"),
-        fn.min("why").alias("why"),
-        fn.min("rule").alias("rule"),
-    )
+    by = ("cluster", "setting")
+    every = Window.partitionBy(*by)
+    sums = {
+        "places": fn.count("*").over(every),
+        "all_topics": fn.sum("topics").over(every),
+        "all_partitions": fn.sum("partitions").over(every),
+    }
+    summed = lake.read(RISKY_SETTINGS).withColumns(sums)
+    few = first_few(summed, FEW, by, fn.desc("partitions"), fn.asc("scope"), fn.asc("name"))
+    found: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in in_order(few.collect(), *by, "-partitions", "scope", "name"):
+        found[row["cluster"], row["setting"]].append(row)
+    names = tuple(SettingPlace.__dataclass_fields__)
     return tuple(
-        RiskySetting(**row.asDict(), examples=tuple(places[row["cluster"], row["setting"]]))
-        for row in sums.orderBy(*by).collect()
+        RiskySetting(
+            cluster,
+            setting,
+            *(rows[0][name] for name in ("places", "all_topics", "all_partitions", "why", "rule")),
+            tuple(SettingPlace(**{name: row[name] for name in names}) for row in rows),
+        )
+        for (cluster, setting), rows in found.items()
     )
 
 
@@ -184,17 +182,18 @@ def _assessed(lake: Lake) -> DataFrame:
 
 
 def _scenarios(lake: Lake) -> tuple[Scenario, ...]:
-    worst = [fn.desc(name) for name in ("may_lose", "unproven", "leaderless", "under_min_isr", "last_replica")]
-    stops = [fn.desc(name) for name in ("leaderless", "under_min_isr", "may_lose", "last_replica")]
-    assessed = _assessed(lake)
-    # Those that lose the most and those that stop the most need not be the same.
-    few = first_few(assessed, FEW, ["cluster", "kind"], *worst, fn.asc("scenario")).unionByName(
-        first_few(assessed, FEW, ["cluster", "kind"], *stops, fn.asc("scenario"))
+    """Of each kind the few that lose the most, and the few that stop the most, which need not be the same."""
+    by = ("cluster", "kind")
+    loses = [*map(fn.desc, ("may_lose", "unproven", "leaderless", "under_min_isr", "last_replica")), fn.asc("scenario")]
+    stops = [*map(fn.desc, ("leaderless", "under_min_isr", "may_lose", "last_replica")), fn.asc("scenario")]
+    placed = _assessed(lake).withColumns(
+        {
+            "_loses": fn.row_number().over(Window.partitionBy(*by).orderBy(*loses)),
+            "_stops": fn.row_number().over(Window.partitionBy(*by).orderBy(*stops)),
+        }
     )
-    found: dict[tuple[str, str], Scenario] = {}
-    for row in few.orderBy("cluster", "kind", *worst, "scenario").collect():
-        found.setdefault((row["cluster"], row["scenario"]), _scenario(row))
-    return tuple(found.values())
+    few = placed.where((fn.col("_loses") <= FEW) | (fn.col("_stops") <= FEW)).collect()
+    return tuple(map(_scenario, in_order(few, *by, "_loses")))
 
 
 def _scenario(row: Row) -> Scenario:
@@ -222,4 +221,4 @@ def _failures(lake: Lake) -> tuple[Failures, ...]:
             fn.count_if((fn.col("leaderless") > 0) | (fn.col("under_min_isr") > 0)).alias("stopping"),
         )
     )
-    return tuple(Failures(*row) for row in sums.orderBy("cluster", "kind").collect())
+    return tuple(Failures(**row.asDict()) for row in in_order(sums.collect(), "cluster", "kind"))

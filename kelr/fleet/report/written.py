@@ -23,8 +23,8 @@ from kelr.fleet.exposure.tables import EXPOSED
 from kelr.fleet.files import Files, LocalFiles, files_at
 from kelr.fleet.report.lists import clusters_csv, findings_csv
 from kelr.fleet.report.pages import Report, html, markdown
-from kelr.fleet.report.standing_sums import newest_states
-from kelr.fleet.tables import INPUTS, Table
+from kelr.fleet.report.standing_sums import has, newest_states
+from kelr.fleet.tables import INPUTS, PARTITION_STATES, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -66,19 +66,22 @@ def write_report(report: Report, lake: Lake, place: str, formats: Collection[str
     if CSV in formats:
         written.append(_put(files, "csv/findings.csv", findings_csv(report)))
         written.append(_put(files, "csv/clusters.csv", clusters_csv(report.figures.clusters)))
-        written += [_table(files, behind) for behind in tables_behind(lake)]
+        written += [_table(files, behind) for behind in tables_behind(report, lake)]
         _tidy(files)
     return tuple(written)
 
 
-def tables_behind(lake: Lake) -> Iterator[Behind]:
+def tables_behind(report: Report, lake: Lake) -> Iterator[Behind]:
     """What the figures are sums of, as far as it was computed; the partitions that have no leader now with it."""
-    leaderless = newest_states(lake).where("leader is null")
-    yield Behind("leaderless_partitions", leaderless, ("cluster", "topic", "partition"))
-    quarantined = lake.read(INPUTS).where("status = 'quarantined'")
-    yield Behind("quarantined_inputs", quarantined, ("cluster", "path"))
+    if has(lake, PARTITION_STATES):
+        logged = [one.id for one in report.figures.clusters if one.from_log]
+        leaderless = newest_states(lake, logged).where("leader is null")
+        yield Behind("leaderless_partitions", leaderless, ("cluster", "topic", "partition"))
+    if report.figures.quarantined:
+        quarantined = lake.read(INPUTS).where("status = 'quarantined'")
+        yield Behind("quarantined_inputs", quarantined, ("cluster", "path"))
     for table in (*EXPOSED, ASSESSMENT_SUMS):
-        if table.name in lake.version.tables:
+        if has(lake, table):
             yield Behind(table.name, lake.read(table), _order(table))
 
 
