@@ -38,6 +38,8 @@ _OF_KAFKA = frozenset(
 )
 """Files of log directories that hold no records."""
 _NO_RECORDS = (".index", ".timeindex", ".txnindex", ".snapshot", ".deleted", ".part", ".swap", ".cleaned", ".crc")
+_FOR_PEOPLE = (".json", ".txt", ".md", ".properties", ".yaml", ".yml", ".csv", ".html", ".xml", ".sh", ".conf")
+"""What stands beside such files wherever people collect them."""
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
@@ -150,11 +152,11 @@ def is_local(path: str) -> bool:
 
 
 def is_passed_over(path: str) -> bool:
-    """Whether it is a file of a log directory that holds no records of a metadata log: indexes, checkpoints of offsets,
-    segments of topics."""
+    """Whether it is, by its name, nothing to be read: files of a log directory that hold no records of a metadata log
+    (indexes, checkpoints of offsets, segments of topics), hidden ones, and texts."""
     pure = PurePosixPath(path)
     name = pure.name
-    if name == META_PROPERTIES or name in _OF_KAFKA or name.startswith(".") or name.endswith(_NO_RECORDS):
+    if name == META_PROPERTIES or name in _OF_KAFKA or name.startswith(".") or name.endswith((*_NO_RECORDS, *_FOR_PEOPLE)):
         return True
     return is_piece(name) and _is_of_topic(pure.parent.name)
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as fn
 from pyspark.storagelevel import StorageLevel
 
-from kelr.fleet.closing import CHANGED, GONE, KNOWN, changed_folders, closed, in_folders, may_change
+from kelr.fleet.closing import GONE, KNOWN, changed_folders, closed, in_folders, may_change
 from kelr.fleet.inputs import Input
 from kelr.fleet.looking import Looked
 from kelr.fleet.planning import Told, spans_json, told_of
+from kelr.fleet.staging import STATES, TASK
 from kelr.fleet.stakes import staked
-from kelr.fleet.staging import PLACE, STATES
 from kelr.fleet.tables import (
     BROKER_EVENTS,
     CLUSTER_EVENTS,
@@ -103,7 +103,7 @@ class Landing:
 
     def _states(self) -> None:
         table = PARTITION_STATES
-        new = self._new(table).withColumn(GONE, fn.col("cause") == "topic-deleted")
+        new = self._new(table).drop(TASK).withColumn(GONE, fn.col("replicas").isNull())
         known = self._known(table)
         if not self._has(table):
             states = closed(new, known.limit(0))
@@ -247,4 +247,4 @@ def keep_told(changes: Changes, cluster: str, told: Told) -> None:
     changes.keep(_TOLD + cluster, {"spans.json": json.dumps(spans_json(told)).encode()})
 
 
-__all__ = ["CHANGED", "PLACE", "TELLING", "Landing", "keep_told", "read_manifest", "read_told", "write_manifest"]
+__all__ = ["TELLING", "Landing", "keep_told", "read_manifest", "read_told", "write_manifest"]

@@ -74,6 +74,18 @@ class Layout:
         return tuple(piece for piece in self.pieces if piece.to_offset > offset)
 
 
+def narrowed(piece: Piece, looked: Looked, start: int, end: int) -> Piece | None:
+    """What of a piece is between two offsets; None where nothing is. A checkpoint is never cut."""
+    start, end = max(piece.from_offset, start), min(piece.to_offset, end)
+    if start >= end:
+        return None
+    if piece.kind == CHECKPOINT:
+        return piece
+    before = max((mark.at for mark in looked.marks if mark.offset <= start), default=0)
+    after = next((mark.at for mark in looked.marks if mark.offset >= end), looked.readable_bytes)
+    return Piece(piece.path, piece.kind, start, end, before, after)
+
+
 def spans_until(spans: Iterable[Span], offset: int) -> tuple[Span, ...]:
     """What was told up to an offset."""
     return tuple(

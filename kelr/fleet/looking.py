@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kelr.replay.records import LeaderChanged, NotUnderstood
+from kelr.replay.records import LeaderChanged, NotUnderstood, RecordBatch
 from kelr.sources.metadata_log.pieces import Checkpoint, Holder
 from kelr.sources.metadata_log.reading import BatchReader
 from kelr.sources.metadata_log.runs import CRC_FROM, IDLE_SIZE, idle_batches
@@ -26,7 +26,7 @@ PROPERTIES, BUNDLE, UNKNOWN = "properties", "bundle", "unknown"
 _MOST_MARKS = 256
 _UNFINISHED = frozenset({StopKind.TORN, StopKind.EMPTY_SPACE})
 _TELL_NOTHING = (NotUnderstood, LeaderChanged)
-"""Records that are no sign of a metadata log: what one looks like that is not understood, and what every Raft log has."""
+"""Records that are no sign of a metadata log: what is not understood, and what every Raft log has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Looked:
         found: dict[str, Any] = {
             name: value
             for name in self.__slots__
-            if (value := getattr(self, name)) not in (None, (), False, 0) and name not in {"epochs", "marks"}
+            if name not in {"epochs", "marks"} and (value := getattr(self, name)) is not None
         }
         found["epochs"] = self.epochs
         found["marks"] = [(mark.offset, mark.at, mark.crc) for mark in self.marks]
@@ -192,7 +192,7 @@ class _Looking:
                 batch, end = idle
                 if not self._follows(batch.base_offset, batch.epoch):
                     return self._impossible(batch.base_offset, batch.epoch)
-                self._idle(batch.base_offset, batch.epoch, len(batch.records), view, at, base)
+                self._idle(batch, data, at, base)
                 self._times(batch.timestamp_ms, batch.timestamp_ms)
             else:
                 run = BatchRun(view, at)
@@ -220,13 +220,14 @@ class _Looking:
         self._times(header.max_timestamp_ms, header.max_timestamp_ms)
         return None
 
-    def _idle(self, first: int, epoch: int, count: int, view: memoryview, at: int, base: int) -> None:
+    def _idle(self, batch: RecordBatch, data: bytes, at: int, base: int) -> None:
         """A run of NoOpRecords, one in each batch."""
-        self._begin(first, epoch)
+        first, count = batch.base_offset, len(batch.records)
+        self._begin(first, batch.epoch)
         aligned = first if not self.marks else -(-first // self.step) * self.step
         for offset in range(aligned, first + count, self.step):
             place = at + (offset - first) * IDLE_SIZE
-            self._mark(offset, base + place, int.from_bytes(view[place + CRC_FROM - 4 : place + CRC_FROM]))
+            self._mark(offset, base + place, int.from_bytes(data[place + CRC_FROM - 4 : place + CRC_FROM]))
         self.next = first + count
         self.records += count
 
@@ -290,7 +291,6 @@ def _first_records(content: Holder) -> Iterator[object]:
     begun = False
     for batch in reader:
         begun = True
-        for record in batch.records:
-            yield record
+        yield from batch.records
     if not begun and reader.stop is not None and reader.stop.kind is StopKind.UNREADABLE:
         yield reader.stop.text

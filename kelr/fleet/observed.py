@@ -12,31 +12,24 @@ from kelr.model import Cluster, ConfigSource, LogAnswer, NotHeard, PartitionStat
 from kelr.sources.snapshot_reader import Body, SnapshotReader
 
 Row: TypeAlias = dict[str, Any]
-"""By column; times in microseconds since 1970, dates in days. A column that is not there is null."""
+"""By column, without `cluster` and `date`; times in milliseconds since 1970. A column that is not there is null."""
 
 SNAPSHOT = "snapshot"
-DAY_MS = 86_400_000
 
 
-def seen(path: Path, cluster: str) -> Iterator[tuple[Table, Row]]:
+def seen(path: Path) -> Iterator[tuple[Table, Row]]:
     """The rows of a snapshot file or a collection.
-
-    Args:
-        cluster: the id under which its rows are kept.
 
     Raises:
         BadInputError: it is garbled or cut short; nothing of it is to be used then.
     """
     reader = SnapshotReader(path)
     at_ms = reader.taken_at_ms
-    dated = _dated(cluster, at_ms)
     if reader.disks is None:
-        for table, row in _of_cluster(reader.cluster, at_ms):
-            yield table, row | dated
+        yield from _of_cluster(reader.cluster, at_ms)
     known: _Topics = {}
     for line in reader.body():
-        for table, row in _of_line(line, known, at_ms):
-            yield table, (row | dated if table is not LOG_INFO else row | _dated(cluster, row["read_at"] // 1000))
+        yield from _of_line(line, known, at_ms)
 
 
 _Topics: TypeAlias = dict[str, tuple[TopicConfig | None, int | None]]
@@ -60,7 +53,7 @@ def _of_line(line: Body, known: _Topics, at_ms: int) -> Iterator[tuple[Table, Ro
 
 
 def _of_cluster(cluster: Cluster, at_ms: int) -> Iterator[tuple[Table, Row]]:
-    here = {"at": at_ms * 1000, "source": SNAPSHOT}
+    here = {"at": at_ms, "source": SNAPSHOT}
     for broker in cluster.brokers:
         yield (
             BROKER_EVENTS,
@@ -94,7 +87,7 @@ def _state(state: PartitionState, known: _Topics, at_ms: int) -> Row:
         "topic": state.topic,
         "topic_id": state.topic_id,
         "partition": state.partition,
-        "valid_from": at_ms * 1000,
+        "valid_from": at_ms,
         "leader": state.leader,
         "leader_epoch": state.leader_epoch,
         "partition_epoch": state.partition_epoch,
@@ -115,7 +108,7 @@ def _state(state: PartitionState, known: _Topics, at_ms: int) -> Row:
 
 
 def _configs(topic: str, config: TopicConfig, at_ms: int) -> Iterator[Row]:
-    here = {"resource_type": "topic", "resource": topic, "at": at_ms * 1000, "source": SNAPSHOT}
+    here = {"resource_type": "topic", "resource": topic, "at": at_ms, "source": SNAPSHOT}
     unclean, policy = config.unclean_leader_election, config.cleanup_policy
     found = (
         ("min.insync.replicas", _text(config.min_insync_replicas), config.min_insync_replicas_source),
@@ -138,7 +131,7 @@ def _log(topic: str, partition: int, leader_epoch: int | None, answer: LogAnswer
         "topic": topic,
         "partition": partition,
         "replica": answer.replica,
-        "read_at": read_at_ms * 1000,
+        "read_at": read_at_ms,
         "leader_epoch": leader_epoch,
     }
     if isinstance(answer, NotHeard):
@@ -157,10 +150,6 @@ def _log(topic: str, partition: int, leader_epoch: int | None, answer: LogAnswer
         "how": answer.source,
         "last_epoch_error": answer.last_epoch_error,
     }
-
-
-def _dated(cluster: str, at_ms: int) -> Row:
-    return {"cluster": cluster, "date": at_ms // DAY_MS}
 
 
 def _text(value: object) -> str | None:

@@ -1,4 +1,4 @@
-"""What is to be told of new inputs: which logs go on, which are told anew, and which files are not used, with why; pure.
+"""What is to be told of new inputs: which logs go on, which are told anew, and which files are not used, and why; pure.
 
 A log whose new files only go on behind what was told is told from the state that was kept. One whose new files say more
 of what was told already (records that were missing, another copy's newer epoch) is told anew from its beginning.
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kelr.fleet.inputs import INGESTED, QUARANTINED, SUPERSEDED, Input
-from kelr.fleet.laying import File, Layout, Piece, Span, lay_out, spans_until
-from kelr.fleet.looking import CHECKPOINT, COLLECTION, SEGMENT, SNAPSHOT
+from kelr.fleet.laying import File, Layout, Piece, Span, lay_out, narrowed, spans_until
+from kelr.fleet.looking import CHECKPOINT, COLLECTION, SEGMENT, SNAPSHOT, Looked
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class LogWork:
     cluster: str
     pieces: tuple[Piece, ...]
     layout: Layout
+    looked: Mapping[str, Looked]
+    """What was found in each file."""
     goes_on_from: int | None = None
     """The offset of the state that was kept; None: from the beginning."""
     anew: bool = False
@@ -38,6 +40,25 @@ class LogWork:
     @property
     def size_bytes(self) -> int:
         return sum(piece.to_byte - piece.from_byte for piece in self.pieces)
+
+    def parts(self, part_bytes: int) -> list[tuple[Piece, ...]]:
+        """The pieces, cut into parts of about so many bytes."""
+        if self.size_bytes < 2 * part_bytes:
+            return [self.pieces]
+        cuts, size = [], 0
+        for piece in self.pieces:
+            begun = piece.from_byte
+            for mark in self.looked[piece.path].marks if piece.kind == SEGMENT else ():
+                if piece.from_byte < mark.at < piece.to_byte and size + mark.at - begun >= part_bytes:
+                    cuts.append(mark.offset)
+                    size, begun = 0, mark.at
+            size += piece.to_byte - begun
+        ends = [*cuts, self.pieces[-1].to_offset]
+        starts = [self.pieces[0].from_offset, *cuts]
+        return [
+            _there(narrowed(piece, self.looked[piece.path], start, end) for piece in self.pieces)
+            for start, end in zip(starts, ends, strict=True)
+        ]
 
 
 @dataclass(slots=True)
@@ -68,21 +89,25 @@ def plan_seen(new: Iterable[Input], manifest: Mapping[str, Input], work: Work) -
         work.changed[one.path] = replace(one, status=INGESTED, reason=None)
 
 
-def plan_log(
-    cluster: str,
-    files: Sequence[Input],
-    told: Told | None,
-    new: frozenset[str],
-    there: Callable[[Iterable[str]], set[str]],
-    work: Work,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class LogFiles:
+    """All files of one cluster's log, those of earlier runs among them."""
+
+    cluster: str
+    files: Sequence[Input]
+    new: frozenset[str]
+    """Paths of those that were not looked at before, or are of this cluster only now."""
+    told: Told | None
+    """How far it was told."""
+
+
+def plan_log(log: LogFiles, there: Callable[[Iterable[str]], set[str]], work: Work) -> None:
     """One cluster's log.
 
     Args:
-        files: all that the manifest has of it, and the new ones.
-        new: paths of those that were not looked at before, or are of this cluster only now.
         there: which of some files can still be read.
     """
+    cluster, files, told = log.cluster, log.files, log.told
     layout = _laid(files)
     if told is not None and spans_until(layout.spans, told.offset) == told.spans:
         pieces = layout.behind(told.offset)
@@ -92,22 +117,32 @@ def plan_log(
             layout = _without(layout, gone)
             pieces = tuple(piece for piece in layout.pieces if piece.to_offset > told.offset)
         _settle(files, layout, gone, work)
+        looked = _looked(files)
+        rest = [narrowed(piece, looked[piece.path], told.offset, piece.to_offset) for piece in pieces]
         if pieces:
-            work.logs.append(LogWork(cluster, pieces, layout, goes_on_from=told.offset))
+            work.logs.append(LogWork(cluster, _there(rest), layout, looked, goes_on_from=told.offset))
         return
     gone = _gone(layout.pieces, there)
     if told is not None and gone:
         missing = f"{min(gone)} and others" if len(gone) > 1 else min(gone)
         why = f"it tells more of what was told before; to tell that anew, {missing} would be needed, which is gone"
         for one in files:
-            if one.path in new:
+            if one.path in log.new:
                 work.changed[one.path] = replace(one, status=QUARANTINED, reason=why)
         return
     if gone:
         layout = _laid([one for one in files if one.path not in gone])
     _settle(files, layout, gone, work)
     if layout.pieces:
-        work.logs.append(LogWork(cluster, layout.pieces, layout, anew=told is not None))
+        work.logs.append(LogWork(cluster, layout.pieces, layout, _looked(files), anew=told is not None))
+
+
+def _there(pieces: Iterable[Piece | None]) -> tuple[Piece, ...]:
+    return tuple(piece for piece in pieces if piece is not None)
+
+
+def _looked(files: Sequence[Input]) -> dict[str, Looked]:
+    return {one.path: one.looked for one in files if one.looked is not None}
 
 
 def _laid(files: Sequence[Input]) -> Layout:

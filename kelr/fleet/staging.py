@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,9 @@ TABLE, TASK, PLACE = "_table", "_task", "_place"
 """Which table a row is of, which task wrote it, and where among the rows of its task."""
 
 _ROWS = 5000
+_DATED = ("valid_from", "at", "read_at")
+"""By which column a row gets its date."""
+_DAY_MS = 86_400_000
 _CHUNK_BYTES = 8 * 1024 * 1024
 
 
@@ -64,15 +68,19 @@ def arrow_schema(one: Table | None = None) -> pa.Schema:
 
 @dataclass(slots=True)
 class Stager:
-    """Arrow batches of the wide schema out of rows of one task, in order."""
+    """Arrow batches of the wide schema out of rows of one task, in order.
+
+    A row is a value by column, without the folders; its times are in milliseconds since 1970.
+    """
 
     task: int
+    cluster: str
     counts: dict[str, int] = field(default_factory=dict)
     """Rows by table."""
-    _held: dict[str, tuple[Table, list[dict[str, Any]]]] = field(default_factory=dict)
+    _held: dict[str, tuple[Table, list[Mapping[str, Any]]]] = field(default_factory=dict)
     _placed: dict[str, int] = field(default_factory=dict)
 
-    def add(self, one: Table, row: dict[str, Any]) -> Iterator[pa.RecordBatch]:
+    def add(self, one: Table, row: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
         """Take a row; when there are enough of them, a batch."""
         held = self._held.setdefault(one.name, (one, []))[1]
         held.append(row)
@@ -90,7 +98,13 @@ class Stager:
         """Long bytes as rows of parts of them."""
         for place, start in enumerate(range(0, max(len(content), 1), _CHUNK_BYTES)):
             part = {**row, "place": place, "content": content[start : start + _CHUNK_BYTES]}
-            yield self.whole(one, pa.RecordBatch.from_pylist([part], schema=arrow_schema(one)))
+            yield self.whole(one, self._columns(one, [part]))
+
+    def outcome(self, outcome: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
+        """What is held back, and then what came of the task."""
+        yield from self.rest()
+        told = {"task": self.task, "cluster": self.cluster, "rows": self.counts, **outcome}
+        yield self.whole(OUTCOMES, self._columns(OUTCOMES, [{"outcome": json.dumps(told)}]))
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """What is held back."""
@@ -99,8 +113,24 @@ class Stager:
                 yield self._batch(one)
 
     def _batch(self, one: Table) -> pa.RecordBatch:
-        rows = self._held.pop(one.name)[1]
-        return self.whole(one, pa.RecordBatch.from_pylist(rows, schema=arrow_schema(one)))
+        return self.whole(one, self._columns(one, self._held.pop(one.name)[1]))
+
+    def _columns(self, one: Table, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
+        dated = next((name for name in _DATED if name in one.columns), None)
+        columns = []
+        for column in arrow_schema(one):
+            if column.name == "cluster":
+                values: list[Any] = [self.cluster] * len(rows)
+            elif column.name == "date" and dated is not None:
+                values = [row[dated] // _DAY_MS for row in rows]
+            else:
+                values = [row.get(column.name) for row in rows]
+                if pa.types.is_timestamp(column.type):
+                    values = [None if value is None else value * 1000 for value in values]
+                elif pa.types.is_map(column.type):
+                    values = [None if value is None else sorted(value.items()) for value in values]
+            columns.append(pa.array(values, column.type))
+        return pa.RecordBatch.from_arrays(columns, schema=arrow_schema(one))
 
 
 def widened(one: Table, rows: pa.RecordBatch, task: int, place: int) -> pa.RecordBatch:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from kelr.fleet.tables import Table
 
 STAGE = "_kelr/stage"
+if TYPE_CHECKING:
+    Working = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
 _SLOTS_PER_CORE, _SOME_CORES = 4, 8
 _LOOKED = "path string, looked string, error string"
 _CHUNKS = "path string, size long, at long, content binary"
@@ -103,7 +106,9 @@ class Tasks:
         rows = []
         for task in self.tasks:
             slot = self.slots[task.number]
-            rows.append((slot, task.number, TASK, -2, json.dumps({**task.facts, "parts": len(task.parts)}), *[None] * 7))
+            rows.append(
+                (slot, task.number, TASK, -2, json.dumps({**task.facts, "parts": len(task.parts)}), *[None] * 7)
+            )
             rows += [
                 (
                     slot,
@@ -204,7 +209,9 @@ class Stage:
         self._lake, self._spark = lake, lake.spark
         self._place = f"{lake.place.rstrip('/')}/{STAGE}/{run}"
 
-    def fill(self, name: str, rows: DataFrame, work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]) -> None:
+    def fill(
+        self, name: str, rows: DataFrame, work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    ) -> None:
         """Let workers do their tasks, and keep what they write."""
         told = rows.mapInArrow(work, WIDE)
         told.write.partitionBy(TABLE).parquet(f"{self._place}/{name}")

@@ -102,6 +102,19 @@ def look_at(path: str, content: Holder, file: Path) -> Looked:
 # Reading what tasks are given.
 
 
+class UnreadablePieceError(BadInputError):
+    """A file cannot be read to where it was looked at.
+
+    Args:
+        path: the file.
+        why: what is the matter with it.
+    """
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}")
+        self.path, self.why = path, why
+
+
 class Given:
     """The rows of one task: a state from which to go on, and pieces of files, whole or in chunks.
 
@@ -143,28 +156,27 @@ class Given:
             found = self._holders[path] = FileBytes(path)
         return found
 
-    def batches(self, *, in_stretches: bool = False) -> Iterator[RecordBatch]:
-        """The log out of its pieces, each offset once.
+    def batches(self, piece: dict[str, Any]) -> Iterator[RecordBatch]:
+        """The log out of one of its pieces.
 
         Raises:
-            BadInputError: a piece cannot be read any more, or not to where it was looked at.
+            UnreadablePieceError: it cannot be read any more, or not to where it was looked at.
         """
-        for piece in self.pieces:
-            try:
-                if piece["kind"] == CHECKPOINT:
-                    end, epoch = piece["to_offset"], _epoch_of(piece["path"])
-                    found = Checkpoint(piece["path"], end, epoch, self.holder(piece["path"]))
-                    yield from checkpoint_batches(found, _nobody)
-                elif piece["kind"] == SEGMENT:
-                    yield from self._of_segment(piece, in_stretches=in_stretches)
-            except OSError as error:
-                raise BadInputError(f"{piece['path']} cannot be read: {error.strerror or error}") from error
+        try:
+            if piece["kind"] == CHECKPOINT:
+                end, epoch = piece["to_offset"], _epoch_of(piece["path"])
+                found = Checkpoint(piece["path"], end, epoch, self.holder(piece["path"]))
+                yield from checkpoint_batches(found, _nobody)
+            elif piece["kind"] == SEGMENT:
+                yield from self._of_segment(piece)
+        except OSError as error:
+            raise UnreadablePieceError(piece["path"], f"it cannot be read: {error.strerror or error}") from error
 
-    def _of_segment(self, piece: dict[str, Any], *, in_stretches: bool) -> Iterator[RecordBatch]:
+    def _of_segment(self, piece: dict[str, Any]) -> Iterator[RecordBatch]:
         start, stop = piece["from_offset"], piece["to_offset"]
         whole = self.holder(piece["path"])
         region = RegionBytes(whole, piece["from_byte"], min(whole.size_bytes, piece["to_byte"]) - piece["from_byte"])
-        windows = Windows(region, _nobody, merge_idle=True, in_stretches=in_stretches)
+        windows = Windows(region, _nobody, merge_idle=True)
         reached = start
         for batch in windows:
             if batch.next_offset <= start:
@@ -176,9 +188,7 @@ class Given:
             yield part
         if reached < stop:
             text = "" if windows.stop is None or windows.stop.kind is StopKind.END else f": {windows.stop.text}"
-            raise BadInputError(
-                f"{piece['path']} cannot be read behind offset {reached}, though it could be looked at{text}"
-            )
+            raise UnreadablePieceError(piece["path"], f"it cannot be read from offset {reached} on{text}")
 
     def _spool(self, path: str, size: int, at: int, content: bytes) -> None:
         held = self._holders.get(path)

@@ -1,0 +1,113 @@
+"""What ``kelr fleet ingest`` took of each cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from kelr.model.fleet import IngestedCluster, IngestSummary, QuarantinedFile
+from kelr.view.columns import Column, Fact, Json, Shown, View
+from kelr.view.rescue import time_text
+
+
+def ingested_view() -> View[IngestedCluster]:
+    """The clusters of which there was anything new."""
+    return View(
+        "kelr/fleet-ingest",
+        (
+            Column(
+                "cluster",
+                "CLUSTER",
+                lambda row: row.cluster,
+                text=lambda row: row.name or row.cluster,
+                type="string",
+                about="The cluster's id.",
+            ),
+            Column(
+                "name",
+                "NAME",
+                lambda row: row.name,
+                shown=Shown.MACHINE,
+                type="string?",
+                about="What it is called in reports.",
+            ),
+            _number("files", "FILES", lambda row: row.files, "New files that were taken."),
+            _number("records", "RECORDS", lambda row: row.records, "Records of its metadata log that were told."),
+            _number("partitions", "PARTITIONS", lambda row: row.partitions, "Partitions at the end of it."),
+            _number("states", "STATES", lambda row: row.states, "States of partitions that were told."),
+            _number("elections", "ELECTIONS", lambda row: row.elections, "Elections that were told."),
+            _number("log_info", "LOGS", lambda row: row.log_info, "Replicas whose logs were read or asked for."),
+            Column(
+                "from",
+                "FROM",
+                lambda row: _time(row.begun_ms),
+                type="string?",
+                about="When the first of it was written or seen, in UTC.",
+            ),
+            Column(
+                "to", "TO", lambda row: _time(row.ended_ms), type="string?", about="When the last of it was, in UTC."
+            ),
+            _number(
+                "quarantined_files",
+                "QUARANTINED",
+                lambda row: len(row.quarantined),
+                "Files that were not taken, or not all of them.",
+            ),
+            Column(
+                "notes",
+                "NOTES",
+                lambda row: list(row.notes),
+                shown=Shown.MACHINE,
+                type="string[]",
+                about="What is odd about its metadata log, a sentence each.",
+            ),
+        ),
+        tail=(
+            Fact("lake", "string", "The lake."),
+            Fact("version", "integer", "The lake's version after this run."),
+            Fact("changed", "boolean", "Whether there was anything new."),
+            Fact("new_files", "integer", "Files that no run before had taken."),
+            Fact("known_files", "integer", "Files that a run before had taken."),
+            Fact("quarantined", "object[]", "`path`, `cluster` (null: not known) and `reason` of each file."),
+            Fact("next", "string", "The command to type next."),
+        ),
+    )
+
+
+def ingest_tail(summary: IngestSummary, following: str) -> Mapping[str, Json]:
+    """What a document says after the clusters."""
+    return {
+        "lake": summary.lake,
+        "version": summary.version,
+        "changed": summary.changed,
+        "new_files": summary.new_files,
+        "known_files": summary.known_files,
+        "quarantined": [
+            {"path": one.path, "cluster": one.cluster, "reason": one.reason} for one in summary.quarantined
+        ],
+        "next": following,
+    }
+
+
+def in_a_line(summary: IngestSummary) -> str:
+    """What happened to the lake."""
+    files = _counted(summary.new_files, "new file")
+    if not summary.changed:
+        return f"nothing new: {summary.lake} stays at version {summary.version}"
+    return f"{files} in version {summary.version} of {summary.lake}; {summary.known_files:,} were there before"
+
+
+def in_quarantine(files: Sequence[QuarantinedFile]) -> list[str]:
+    """A line for each file, and what it is about."""
+    return [f"{one.path}: {one.reason}" for one in files]
+
+
+def _counted(count: int, what: str) -> str:
+    return f"1 {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def _time(at_ms: int | None) -> str | None:
+    return None if at_ms is None else time_text(at_ms)
+
+
+def _number(key: str, title: str, value: Callable[[IngestedCluster], int], about: str) -> Column[IngestedCluster]:
+    return Column(key, title, value, right=True, type="integer", about=about)
