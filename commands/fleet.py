@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import typer
 
+from kelr.commands.fleet_assess import assess
 from kelr.commands.fleet_generate import generate
 from kelr.commands.fleet_report import report
 
 app = typer.Typer(
     help="Look at whole fleets on Spark: every cluster's snapshots and metadata logs together.", no_args_is_help=True
 )
+app.command()(assess)
 app.command()(generate)
 app.command()(report)

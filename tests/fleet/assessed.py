@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,7 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from kelr.fleet.observed import seen
-from kelr.fleet.tables import BROKER_EVENTS, CLUSTER_EVENTS, CONFIGS, PARTITION_STATES, Table
+from kelr.fleet.tables import Table
 from kelr.model import (
     ELR_FEATURE,
     LOG_DIRECTORY,
@@ -27,7 +27,6 @@ from kelr.model import (
     ReplicaLog,
     Snapshot,
     TopicConfig,
-    TopicPartition,
     Unheard,
 )
 from kelr.sources.snapshot_file import read_snapshot, write_snapshot
@@ -52,7 +51,9 @@ def some_snapshot(random: Random, cluster: str, *, listed_by: str, partitions: i
     )
     elr = random.choice((0, 1, 1))
     features = Features({ELR_FEATURE: elr, METADATA_FEATURE: 29}, {METADATA_FEATURE: random.choice((25, 27, 30))})
-    known = Cluster(cluster, brokers, features, brokers_source=listed_by, partitions_source="DescribeTopicPartitions v0")
+    known = Cluster(
+        cluster, brokers, features, brokers_source=listed_by, partitions_source="DescribeTopicPartitions v0"
+    )
     states, configs, logs = [], {}, {}
     names = ("orders", "payments", "__consumer_offsets", "views")
     for name in names:
@@ -141,8 +142,10 @@ def rows_of_snapshot(snapshot: Snapshot, path: Path) -> tuple[Snapshot, Rows]:
     """The snapshot as its file has it, and its rows by table."""
     write_snapshot(snapshot, path)
     found: Rows = {}
-    for table, row in seen(path, str(snapshot.cluster.cluster_id)):
-        found.setdefault(table.name, []).append(_typed(table, row))
+    date = (_EPOCH + timedelta(milliseconds=snapshot.taken_at_ms)).date()
+    for table, row in seen(path):
+        here = {"cluster": snapshot.cluster.cluster_id, "date": date}
+        found.setdefault(table.name, []).append(_typed(table, row) | here)
     return read_snapshot(path), found
 
 
@@ -152,9 +155,7 @@ def _typed(table: Table, row: dict[str, Any]) -> dict[str, Any]:
     typed = dict(row)
     for name, value in row.items():
         if kinds[name] == "timestamp" and value is not None:
-            typed[name] = _EPOCH + timedelta(microseconds=value)
-        elif kinds[name] == "date":
-            typed[name] = (_EPOCH + timedelta(days=value)).date()
+            typed[name] = _EPOCH + timedelta(milliseconds=value)
     return typed
 
 
@@ -216,8 +217,17 @@ def rows_of_log(snapshot: Snapshot, at: datetime) -> Rows:
         for since, offset, status in ((before, 1, "live"), (before, 5, broker.status.value), (later, 9, "live")):
             event = {"event": "registered", "at": since, "offset": offset, "status": status}
             rows["broker_events"].append({**base, "date": since.date(), **of_broker, **event})
-    rows["broker_events"].append({**base, "date": before.date(), "broker": 99, "event": "unregistered", "at": before,
-                                  "offset": 7, "status": "unregistered"})
+    rows["broker_events"].append(
+        {
+            **base,
+            "date": before.date(),
+            "broker": 99,
+            "event": "unregistered",
+            "at": before,
+            "offset": 7,
+            "status": "unregistered",
+        }
+    )
     for name, level in (cluster.features.finalized or {}).items():
         event = {"event": "feature", "name": name, "after": str(level), "at": before, "offset": 2}
         rows["cluster_events"].append({**base, "date": before.date(), **event})
@@ -240,9 +250,19 @@ def _otherwise(state: PartitionState) -> PartitionState:
 
 
 def _columns(state: PartitionState) -> dict[str, Any]:
-    names = (
-        "topic partition leader leader_epoch replicas isr elr last_known_elr adding removing recovering".split()
-    )
+    names = [
+        "topic",
+        "partition",
+        "leader",
+        "leader_epoch",
+        "replicas",
+        "isr",
+        "elr",
+        "last_known_elr",
+        "adding",
+        "removing",
+        "recovering",
+    ]
     return {name: getattr(state, name) for name in names}
 
 
@@ -256,5 +276,3 @@ def put(lake: Lake, *rows: Rows) -> None:
             found = [tuple(row.get(column) for column in table.columns) for some in rows for row in some.get(name, ())]
             if found:
                 changes.append(table, lake.spark.createDataFrame(found, table.schema).coalesce(1))
-
-

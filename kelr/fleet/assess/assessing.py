@@ -80,7 +80,7 @@ def assess(lake: Lake, question: Question) -> Assessed:
     plan = spread(found, question.wanted, question.rules)
     with lake.changing() as changes:
         frame = keys_of(lake, plan, question.at_us, question.topic)
-        decided = _decided(frame, plan.rules).persist()
+        decided = decided_keys(frame, plan.rules).persist()
         patterns = decided.count()
         try:
             folders = [{"cluster": one.id} for one in plan.contexts]
@@ -165,7 +165,7 @@ def _clusters(lake: Lake, asked: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names[one] for one in asked))
 
 
-def _decided(frame: DataFrame, rules: Sequence[RuleSet]) -> DataFrame:
+def decided_keys(frame: DataFrame, rules: Sequence[RuleSet]) -> DataFrame:
     """Every key once, decided. Keys of one pattern go to one worker, which decides what they have in common once."""
     tasks = int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     distinct = frame.select("key").distinct().repartition(tasks, "key.state", "key.statuses", "key.config")

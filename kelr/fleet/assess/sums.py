@@ -90,7 +90,6 @@ class Sums:
     def row(self) -> tuple[Any, ...]:
         """As the table has it."""
         scenario, counts = self.scenario, self.counts
-        racks = [] if scenario is None else [self._rack(broker) for broker in scenario.outage.brokers]
         return (
             NOW if scenario is None else scenario.name,
             NOW if scenario is None else scenario.kind,
@@ -98,7 +97,7 @@ class Sums:
             datetime.fromtimestamp(0, UTC) + timedelta(microseconds=self.context.at_us),
             None if scenario is None else scenario.how,
             [] if scenario is None else list(scenario.outage.brokers),
-            [rack for rack in dict.fromkeys(racks) if rack is not None],
+            list(self.racks),
             "nothing happens" if scenario is None else str(scenario.outage),
             self.chosen.reason,
             self.chosen.certain,
@@ -113,6 +112,12 @@ class Sums:
             self.context.id,
             day_of(self.context.at_us),
         )
+
+    @property
+    def racks(self) -> tuple[str, ...]:
+        """Of the brokers to which something happens, as far as they are known."""
+        racks = () if self.scenario is None else map(self._rack, self.scenario.outage.brokers)
+        return tuple(dict.fromkeys(rack for rack in racks if rack is not None))
 
     def _rack(self, broker: int) -> str | None:
         known = self.context.cluster.broker(broker)
