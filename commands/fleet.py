@@ -6,6 +6,7 @@ import typer
 
 from kelr.commands.fleet_assess import assess
 from kelr.commands.fleet_generate import generate
+from kelr.commands.fleet_ingest import ingest
 from kelr.commands.fleet_report import report
 
 app = typer.Typer(
@@ -13,4 +14,5 @@ app = typer.Typer(
 )
 app.command()(assess)
 app.command()(generate)
+app.command()(ingest)
 app.command()(report)
