@@ -75,7 +75,9 @@ class Folding:
     def _apply(self, batch: rec.RecordBatch) -> None:
         """Record by record; what is held back of a transaction keeps the time of the batch that it was in."""
         records, image = batch.records, self._image
-        if type(records) is Stretch:
+        if not image.in_transaction and all(type(record) in _MAKES for record in records):
+            image.make(batch)
+        elif type(records) is Stretch:
             for place in range(len(records)):
                 offset, time_ms = batch.base_offset + place, records.time_of(place)
                 image.apply(rec.RecordBatch(offset, batch.epoch, time_ms, (records[place],)))
@@ -168,4 +170,5 @@ class Folding:
 
 
 _FOLDS = frozenset({PackedChanges, IdleRun, Stretch})
+_MAKES = frozenset({rec.TopicMade, rec.PartitionMade})
 _LOOKS_AT_ALL = frozenset({rec.ElrCleared, rec.TransactionMark, rec.SnapshotBegins})

@@ -89,6 +89,22 @@ class MetadataImage:
             self.at = at
         return changes
 
+    def make(self, batch: rec.RecordBatch) -> None:
+        """Apply a batch of nothing but TopicRecords and PartitionRecords, as `apply` does, and tell nothing."""
+        self._of_checkpoint = batch.of_checkpoint
+        last = batch.next_offset if batch.checkpoint_end is None else batch.checkpoint_end
+        at = At(last - 1, batch.epoch, batch.timestamp_ms)
+        for record in batch.records:
+            if type(record) is rec.PartitionMade:
+                topic = self.topics.get(record.topic_id)
+                if topic is None:
+                    self.misfits += 1
+                else:
+                    topic.partitions[record.partition] = self._made(topic, record)
+            elif type(record) is rec.TopicMade:
+                self._topic_made(at, record, [])
+        self.at = at
+
     def partition(self, address: TopicPartition) -> PartitionState | None:
         """The partition as it is on record; None where there is none."""
         topic_id = self.names.get(address.topic)
@@ -197,6 +213,9 @@ class MetadataImage:
         if topic is None:
             self.misfits += 1
             return
+        self._partition_is(at, topic, self._made(topic, record), "PartitionRecord", changes)
+
+    def _made(self, topic: TopicOnRecord, record: rec.PartitionMade) -> PartitionState:
         after = PartitionState(
             topic=topic.name,
             partition=record.partition,
@@ -213,7 +232,7 @@ class MetadataImage:
             topic_id=topic.topic_id,
         )
         self._directories_are(topic, after, record.directories)
-        self._partition_is(at, topic, after, "PartitionRecord", changes)
+        return after
 
     def _partition_changed(self, at: At, record: rec.PartitionChanged, changes: list[Change]) -> None:
         topic = self.topics.get(record.topic_id)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kelr.replay import records as rec
 from kelr.replay.packed import id_text
@@ -119,8 +120,14 @@ def _usual_partition(value: bytes) -> rec.PartitionMade | None:
         partition_epoch,
         numbers(value[replicas_at : isr_at - 1]),
         numbers(value[isr_at:rest_at]),
-        directories=tuple([id_text(value[at : at + 16]) for at in range(ids_at, end, 16)]),
+        directories=_ids(value[ids_at:end]),
     )
+
+
+@lru_cache(maxsize=1 << 16)
+def _ids(raw: bytes) -> tuple[str, ...]:
+    """Ids that lie one behind the other; the same few combinations come again and again."""
+    return tuple([id_text(raw[at : at + 16]) for at in range(0, len(raw), 16)])
 
 
 def _partition_changed(fields: Fields, version: int) -> rec.PartitionChanged:

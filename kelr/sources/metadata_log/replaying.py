@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from kelr.errors import BadInputError, UsageError
@@ -71,17 +73,25 @@ def replay(
         UsageError: the moment is outside the log, or where records are missing.
     """
     replaying = _Replay(MetadataImage() if image is None else image, at or Moment(), name)
-    folding = Folding(replaying.image)
-    for batch in batches:
-        part = replaying.part(batch)
-        if part is not None and observer is not None:
+    if observer is None:
+        with _no_collecting():
+            replaying.fold(batches)
+    else:
+        for part in replaying.parts(batches):
             observer(part, replaying.image.apply(part))
-        elif part is not None:
-            folding.apply(part)
-        if replaying.ended:
-            break
-    folding.finish()
     return replaying.result()
+
+
+@contextmanager
+def _no_collecting() -> Iterator[None]:
+    """Nothing that a replay makes refers to itself, and looking for what does takes a tenth of the time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 class _Replay:
@@ -91,6 +101,22 @@ class _Replay:
         """Offset and time from which on the state is known."""
         self.next_offset = 0
         self.ended = False
+
+    def parts(self, batches: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+        """What is to be applied."""
+        for batch in batches:
+            part = self.part(batch)
+            if part is not None:
+                yield part
+            if self.ended:
+                return
+
+    def fold(self, batches: Iterable[RecordBatch]) -> None:
+        """Apply them, where nobody asks what each did."""
+        folding = Folding(self.image)
+        for part in self.parts(batches):
+            folding.apply(part)
+        folding.finish()
 
     def part(self, batch: RecordBatch) -> RecordBatch | None:
         """What of the batch is to be applied; None and `ended` at the end."""

@@ -159,6 +159,8 @@ class FoundChanges:
         return same
 
     def columns(self, records: Numbers, places: Numbers) -> Columns:
-        """These records, with these numbers."""
+        """These records, with these numbers; each is named once, in their order."""
+        if len(records) == len(self.at):
+            return Columns(self.data, places, self.at, self.end, **self.fields)
         fields = {name: where[records] for name, where in self.fields.items()}
         return Columns(self.data, places, self.at[records], self.end[records], **fields)
