@@ -30,7 +30,7 @@ _FEW_KEYS = 100_000
 """So many decided keys are sent to every worker."""
 _WRITERS = "spark.sql.maxConcurrentOutputFileWriters"
 """A task that writes to so many folders at the same time needs not sort its rows by folder."""
-_FOLDERS_AT_ONCE = "64"
+_FOLDERS_AT_ONCE, _NO_FOLDERS = "64", "0"
 _BROKERS = ("waits_for", "waits_safely")
 _ONE_BROKER = ("leader", "elected", "advised_replica", "unclean_elected")
 
@@ -85,7 +85,7 @@ def assess(lake: Lake, question: Question) -> Assessed:
         try:
             folders = [{"cluster": one.id} for one in plan.contexts]
             rows = assessments(frame, decided, plan, few=patterns <= _FEW_KEYS)
-            before = lake.spark.conf.get(_WRITERS)
+            before = lake.spark.conf.get(_WRITERS) or _NO_FOLDERS
             lake.spark.conf.set(_WRITERS, _FOLDERS_AT_ONCE)
             try:
                 changes.replace(ASSESSMENTS, rows, folders)

@@ -57,9 +57,9 @@ def keyed(partitions: DataFrame, families: Sequence[Family]) -> DataFrame:
 def _as_described(frame: DataFrame) -> DataFrame:
     """Partitions of a metadata log as Kafka would describe them (`kelr.replay.snapshots.Described`)."""
     of_log = fn.col("source") == LOG
-    down = lambda broker: ~_status(broker).isin(str(BrokerStatus.LIVE), str(BrokerStatus.SHUTTING_DOWN))  # noqa: E731
+    up = (str(BrokerStatus.LIVE), str(BrokerStatus.SHUTTING_DOWN))
     lost = fn.coalesce("offline_replicas", fn.expr(_NOBODY))
-    offline = fn.filter("replicas", lambda broker: down(broker) | fn.array_contains(lost, broker))
+    offline = fn.filter("replicas", lambda broker: ~_status(broker).isin(*up) | fn.array_contains(lost, broker))
     described = {"offline_replicas": fn.when(of_log, offline).otherwise(fn.col("offline_replicas"))}
     for name in ("elr", "last_known_elr"):
         nobody = fn.when(fn.col("elr_enabled"), fn.expr(_NOBODY))
