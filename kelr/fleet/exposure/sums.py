@@ -26,26 +26,30 @@ def sums(spells: DataFrame, states: DataFrame, facts: Facts, wanted: Wanted) -> 
         spells: as `kelr.fleet.exposure.spells.spells`.
         states: as `Wanted.states`.
     """
-    time = _time(states, facts, wanted)
-    of_clusters = time.where(sf.col("dimension") == CLUSTER).select(
-        *_NAME, sf.explode(sf.array(*map(sf.lit, TROUBLES))).alias("trouble")
+    time = _time(states, facts, wanted).select(
+        *_NAME, sf.explode(sf.array(*map(sf.lit, TROUBLES))).alias("trouble"), "partition_seconds"
     )
-    troubled = _by_name(spells)
-    none = of_clusters.join(troubled, [*_NAME, "trouble"], "left_anti")
-    rows = troubled.unionByName(none, allowMissingColumns=True)
-    return rows.join(time, [*_NAME], "left").select(
+    both = _by_name(spells).unionByName(time, allowMissingColumns=True)
+    counts = ("partitions", "spells", "lasting", "unsure_spells")
+    found = both.groupBy(*_NAME, "trouble").agg(
+        *(sf.coalesce(sf.sum(one), sf.lit(0)).alias(one) for one in counts),
+        *(sf.sum(one).alias(one) for one in ("seconds", "unknown_seconds", "partition_seconds")),
+        sf.max("longest_seconds").alias("longest_seconds"),
+        sf.min("lasting_since").alias("lasting_since"),
+    )
+    # A cluster without a trouble was looked at, and is told from one that was not.
+    told = found.where((sf.col("dimension") == CLUSTER) | (sf.col("spells") > 0) | (sf.col("unknown_seconds") > 0))
+    return told.select(
         "cluster",
         "dimension",
         "name",
         sf.nullif("week", sf.lit(WHOLE).cast("date")).alias("week"),
         "trouble",
-        *(sf.coalesce(column, sf.lit(0)).alias(column) for column in ("partitions", "spells")),
+        *counts,
         *(_seconds(name) for name in ("seconds", "longest_seconds", "unknown_seconds", "partition_seconds")),
         _share("seconds").alias("share"),
         _share("unknown_seconds").alias("unknown_share"),
-        sf.coalesce("lasting", sf.lit(0)).alias("lasting"),
         sf.timestamp_micros("lasting_since").alias("lasting_since"),
-        sf.coalesce("unsure_spells", sf.lit(0)).alias("unsure_spells"),
     )
 
 
@@ -81,16 +85,12 @@ def _by_name(spells: DataFrame) -> DataFrame:
         sf.array(_named(CLUSTER, sf.col("cluster")), _named(TOPIC, sf.col("topic"))),
     ).otherwise(sf.array(sf.struct("dimension", "name")))
     owned = of_partition.withColumn("owner", sf.explode(owners)).drop("dimension", "name")
-    return (
-        owned.groupBy("cluster", sf.col("owner.dimension"), sf.col("owner.name"), "week", "trouble")
-        .agg(
-            sf.count_if(sf.col("spells") > 0).alias("partitions"),
-            *(sf.sum(column).alias(column) for column in ("spells", "seconds", "unknown_seconds")),
-            sf.max("longest_seconds").alias("longest_seconds"),
-            *(sf.sum(column).alias(column) for column in ("lasting", "unsure_spells")),
-            sf.min("lasting_since").alias("lasting_since"),
-        )
-        .where("spells > 0 or unknown_seconds > 0")
+    return owned.groupBy("cluster", "owner.dimension", "owner.name", "week", "trouble").agg(
+        sf.count_if(sf.col("spells") > 0).alias("partitions"),
+        *(sf.sum(column).alias(column) for column in ("spells", "seconds", "unknown_seconds")),
+        sf.max("longest_seconds").alias("longest_seconds"),
+        *(sf.sum(column).alias(column) for column in ("lasting", "unsure_spells")),
+        sf.min("lasting_since").alias("lasting_since"),
     )
 
 
@@ -106,22 +106,18 @@ def _time(states: DataFrame, facts: Facts, wanted: Wanted) -> DataFrame:
         sf.col("part.week").alias("week"),
         (sf.col("part.to_micros") - sf.col("part.from_micros")).alias("micros"),
     )
-    # By list of replicas first: there are few of them, however many partitions.
-    lists = split.groupBy("cluster", "replicas", "week").agg(sf.sum("micros").alias("micros"))
-    topics = split.groupBy("cluster", "topic", "week").agg(sf.sum("micros").alias("micros"))
-    held = lists.join(sf.broadcast(facts.frame), "cluster")
-    brokers = sf.transform("replicas", lambda broker: broker.cast("string"))
+    # By list of replicas first: of a topic there are few, however often its partitions changed.
+    lists = split.groupBy("cluster", "topic", "replicas", "week").agg(sf.sum("micros").alias("micros"))
     racks = sf.array_compact(sf.array_distinct(sf.transform("replicas", lambda one: sf.try_element_at("racks", one))))
-    found = [
-        topics.select("cluster", sf.lit(TOPIC).alias("dimension"), sf.col("topic").alias("name"), "week", "micros"),
-        held.select("cluster", sf.lit(CLUSTER).alias("dimension"), sf.col("cluster").alias("name"), "week", "micros"),
-        held.select("cluster", sf.lit(BROKER).alias("dimension"), sf.explode(brokers).alias("name"), "week", "micros"),
-        held.select("cluster", sf.lit(RACK).alias("dimension"), sf.explode(racks).alias("name"), "week", "micros"),
-    ]
-    union = found[0]
-    for other in found[1:]:
-        union = union.unionByName(other)
-    return union.groupBy(*_NAME).agg(sf.sum("micros").alias("partition_seconds"))
+    owners = sf.concat(
+        sf.array(_named(CLUSTER, sf.col("cluster")), _named(TOPIC, sf.col("topic"))),
+        sf.transform("replicas", lambda broker: _named(BROKER, broker.cast("string"))),
+        sf.transform(racks, lambda rack: _named(RACK, rack)),
+    )
+    owned = lists.join(sf.broadcast(facts.frame), "cluster").withColumn("owner", sf.explode(owners))
+    return owned.groupBy("cluster", "owner.dimension", "owner.name", "week").agg(
+        sf.sum("micros").alias("partition_seconds")
+    )
 
 
 def _named(dimension: str, name: Column) -> Column:
