@@ -28,7 +28,7 @@ __all__ = ["Openings", "Skimming", "State", "end_of", "states_before", "unknown_
 class Openings:
     """Follows a log, and says where something is left open that only later records explain: no cut is made there.
 
-    Left open are transactions, and the causes of what full batches change (`kelr.replay.history.attribution`).
+    Left open are transactions, and what full batches change, or begin to (`kelr.replay.history.attribution`).
     """
 
     def __init__(self) -> None:
@@ -42,10 +42,11 @@ class Openings:
         if not changed and type(batch.records) is not IdleRun:
             for record in batch.records:
                 kind = type(record)
-                if kind is rec.PartitionChanged:
+                if kind is rec.PartitionChanged or kind is rec.BrokerChanged:
                     changed = True
                 elif kind is rec.TransactionMark:
                     self._in_transaction = record.kind == "begin"  # type: ignore[union-attr]
+                    changed = True  # the whole transaction with it
                 elif kind is rec.SnapshotBegins:
                     self._in_transaction = False
         full = changed and len(batch.records) >= FULL_BATCH

@@ -52,8 +52,8 @@ def kept(state: State | None) -> State | None:
     return None if state is None else State.read(state.files())
 
 
-@examples(40)
-@given(logs())
+@examples(15)
+@given(logs)
 def test_every_cut_tells_what_one_go_tells(batches: list[rec.RecordBatch]) -> None:
     whole = list(tell(batches))
     for cut in range(1, len(batches)):
@@ -64,8 +64,8 @@ def test_every_cut_tells_what_one_go_tells(batches: list[rec.RecordBatch]) -> No
             assert [*tell(pieces[0], ended=False), *tell(pieces[1], kept(state))] == whole, cut
 
 
-@examples(25)
-@given(logs(), st.lists(st.integers(1, 5), min_size=1, max_size=8))
+@examples(20)
+@given(logs, st.lists(st.integers(1, 5), min_size=1, max_size=8))
 def test_many_parts_tell_what_one_go_tells(batches: list[rec.RecordBatch], sizes: Sequence[int]) -> None:
     whole = list(tell(batches))
     pieces = list(in_pieces(batches, sizes))
@@ -81,8 +81,8 @@ def test_many_parts_tell_what_one_go_tells(batches: list[rec.RecordBatch], sizes
     assert told == whole
 
 
-@examples(25)
-@given(logs(), st.lists(st.integers(1, 5), min_size=1, max_size=8))
+@examples(20)
+@given(logs, st.lists(st.integers(1, 5), min_size=1, max_size=8))
 def test_runs_that_go_on_tell_what_one_go_tells(batches: list[rec.RecordBatch], sizes: Sequence[int]) -> None:
     """Each run reads what the one before it did not tell, after something that it did."""
     whole = list(tell(batches))
@@ -108,7 +108,7 @@ def test_runs_that_go_on_tell_what_one_go_tells(batches: list[rec.RecordBatch], 
 
 
 @examples(50)
-@given(logs())
+@given(logs)
 def test_no_cut_is_made_where_a_history_waits_for_more(batches: list[rec.RecordBatch]) -> None:
     history, openings = History(Interest(), Window()), Openings()
     for batch in batches:
