@@ -27,10 +27,10 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 # Tests are not to depend on the settings of whoever runs them.
 UNSET := env -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_BOOTSTRAP_CONTROLLER -u KELR_COMMAND_CONFIG -u KELR_CONTEXT -u KELR_OUTPUT -u KELR_TIMEOUT -u KELR_STATE_DIR
 
-.PHONY: help test lint typecheck imports spark-java pytest differential properties predictions longer mutation format demo bench scale incidents faults fuzz completions docs lock clean
+.PHONY: help test lint typecheck imports spark-java pytest differential properties predictions longer mutation format demo bench scale fleet-demo fleet-bench incidents faults fuzz completions docs lock clean
 
 help:  ## Show what can be made
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
 
 test: lint typecheck imports pytest  ## Check everything: style, types, layers, tests
 
@@ -109,6 +109,22 @@ bench: $(READY)  ## Measure; needs a few minutes and a quiet machine
 # A million partitions of a simulated cluster; kcl is measured beside it where it is on the PATH.
 scale: $(READY)  ## Measure describe at scale; needs a quiet machine
 	$(UNSET) $(BIN)/python -m benchmarks.scale $(SCALE_ARGS)
+
+# Some minutes for each million: rows a second of every step, with one core and with two, and the driver's memory.
+fleet-bench: spark-java  ## Measure kelr fleet; FLEET_ARGS="--states 10000000 --partitions 10000000" chooses sizes
+	$(UNSET) $(BIN)/python -m benchmarks.fleet $(FLEET_ARGS)
+
+FLEET_DEMO := build/fleet-demo
+fleet-demo: spark-java  ## Show a fleet on paper, and what kelr fleet finds in it; KEEP=1 keeps the lake
+	@rm -rf $(FLEET_DEMO); mkdir -p build; begun=$$SECONDS; \
+	say() { echo; echo "\$$ kelr fleet $$*"; $(UNSET) $(BIN)/kelr fleet "$$@"; }; \
+	say generate $(FLEET_DEMO)/fleet --clusters 6 --partitions 6000 --weeks 4 --seed 966; \
+	say ingest $(FLEET_DEMO)/fleet --out $(FLEET_DEMO)/lake; \
+	say assess --lake $(FLEET_DEMO)/lake --scenarios now,each-broker,each-rack; \
+	say exposure --lake $(FLEET_DEMO)/lake; \
+	say report --lake $(FLEET_DEMO)/lake --out $(FLEET_DEMO)/report --title "A fleet on paper"; \
+	[ -n "$(KEEP)" ] || rm -rf $(FLEET_DEMO)/fleet $(FLEET_DEMO)/lake; \
+	echo; echo "$$((SECONDS - begun)) seconds. The report: $(CURDIR)/$(FLEET_DEMO)/report/report.html"
 
 # Real clusters, several minutes: what is lost for ever under the stock tool, under kelr, and under kelr with rescue.
 incidents: SEED ?= 966

@@ -1,0 +1,1 @@
+"""How fast ``kelr fleet`` is, and how much memory its driver takes; ``python -m benchmarks.fleet --help``."""
