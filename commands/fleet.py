@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from kelr.commands.fleet_assess import assess
+from kelr.commands.fleet_exposure import exposure
 from kelr.commands.fleet_generate import generate
 from kelr.commands.fleet_ingest import ingest
 from kelr.commands.fleet_report import report
@@ -13,6 +14,7 @@ app = typer.Typer(
     help="Look at whole fleets on Spark: every cluster's snapshots and metadata logs together.", no_args_is_help=True
 )
 app.command()(assess)
+app.command()(exposure)
 app.command()(generate)
 app.command()(ingest)
 app.command()(report)
