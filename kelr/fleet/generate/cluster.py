@@ -65,7 +65,7 @@ class Cluster:
 
     def _begin(self) -> None:
         """What the first controller writes (ActivationRecordsGenerator), and the brokers as they come."""
-        self.log.append_control(self.now_ms, rec.LeaderChanged(self.controller, self.voters))
+        self.log.append_leader(self.now_ms, rec.LeaderChanged(self.controller, self.voters))
         levels = [rec.FeatureLevel(METADATA_FEATURE, self.plan.software.metadata_version)]
         if self.rules.elr:
             levels.append(rec.FeatureLevel(ELR_FEATURE, 1))
@@ -182,7 +182,7 @@ class Cluster:
         self.controller = self.voters[(place + 1) % len(self.voters)]
         self.log.epoch += 1
         self._tell("controller", None, detail=str(self.controller))
-        self.log.append_control(self.now_ms, rec.LeaderChanged(self.controller, self.voters))
+        self.log.append_leader(self.now_ms, rec.LeaderChanged(self.controller, self.voters))
 
     def idle(self) -> None:
         """Nothing happened for a while (metadata.max.idle.interval.ms)."""

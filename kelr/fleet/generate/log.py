@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kelr.fleet.generate.plan import WEEK_MS
 from kelr.replay.image import MetadataImage
-from kelr.replay.records import MetadataRecord
+from kelr.replay.records import LeaderChanged
 from kelr.sources.metadata_log.writing import (
     checkpoint_bytes,
     checkpoint_name,
@@ -47,6 +47,8 @@ class MetadataLog:
         """The offset that the next record gets."""
         self.epoch = 1
         """The quorum's leader epoch."""
+        self.leader = 0
+        """The controller that leads the quorum."""
         self.at_ms = 0
         """When the last batch was appended."""
         self.batches = 0
@@ -67,8 +69,9 @@ class MetadataLog:
             piece = values[start : start + MOST_RECORDS]
             self._add(encode_values(self.end, self.epoch, now_ms, piece), len(piece), now_ms)
 
-    def append_control(self, now_ms: int, record: MetadataRecord) -> None:
-        """A control record, which has a batch of its own."""
+    def append_leader(self, now_ms: int, record: LeaderChanged) -> None:
+        """The control record with which a leader's epoch begins, in a batch of its own."""
+        self.leader = record.controller
         self._add(encode_batch(self.end, self.epoch, now_ms, [record]), 1, now_ms)
 
     def checkpoint(self, image: MetadataImage, now_ms: int) -> None:

@@ -30,12 +30,12 @@ def write_nodes(plan: ClusterPlan, folder: Path, log: MetadataLog) -> None:
     """
     first, second, third = CONTROLLERS
     source = log_folder(folder, first)
-    _write_properties(plan, source.parent, first)
+    _write_properties(plan, source.parent, first, log)
     if plan.shape is Shape.COPIES:
         _copy_that_ends_earlier(source, log_folder(folder, second))
-        _write_properties(plan, log_folder(folder, second).parent, second)
+        _write_properties(plan, log_folder(folder, second).parent, second, log)
         _copy_from_checkpoint(source, log_folder(folder, third), log, _kept(log))
-        _write_properties(plan, log_folder(folder, third).parent, third)
+        _write_properties(plan, log_folder(folder, third).parent, third, log)
     if plan.shape is Shape.CUT:
         _cut(source, log, _kept(log))
 
@@ -45,7 +45,7 @@ def _kept(log: MetadataLog) -> Checkpoint | None:
     return log.checkpoints[len(log.checkpoints) // 2] if log.checkpoints else None
 
 
-def _write_properties(plan: ClusterPlan, folder: Path, node: int) -> None:
+def _write_properties(plan: ClusterPlan, folder: Path, node: int, log: MetadataLog) -> None:
     lines = (
         "#",
         "#Mon Sep 07 00:00:00 UTC 2026",
@@ -55,7 +55,7 @@ def _write_properties(plan: ClusterPlan, folder: Path, node: int) -> None:
         "version=1",
     )
     (folder / "meta.properties").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    voted = {"leaderId": CONTROLLERS[0], "leaderEpoch": 1, "votedId": -1, "data_version": 1}
+    voted = {"leaderId": log.leader, "leaderEpoch": log.epoch, "votedId": -1, "data_version": 1}
     (folder / DIRECTORY / "quorum-state").write_text(json.dumps(voted), encoding="utf-8")
 
 
