@@ -114,7 +114,15 @@ def _show(
 ) -> None:
     shown = list(worst_first(rows, None if everything or not output.format.for_people else LISTED))
     reasons = {(one.context.id, one.chosen.rules.name): one.chosen.reason for one in found.sums}
-    notes = list(notes_on(rows, len(shown), found.unknown, lambda row: reasons[row.cluster, row.rules]))
+    notes = list(
+        notes_on(
+            rows,
+            len(shown),
+            unknown=found.unknown,
+            lost_directories=found.lost_directories,
+            reasons=lambda row: reasons[row.cluster, row.rules],
+        )
+    )
     following = ["fleet", "report", "--lake", lake, "--out", "report"]
     head: dict[str, Json] = {"lake": lake}
     with output.listing(assess_view(), head) as listing:
@@ -161,7 +169,7 @@ def _row(one: Sums) -> ScenarioRow:
 
 def _fails(rows: Sequence[ScenarioRow], found: Assessed, wanted: Sequence[str]) -> bool:
     """Whether a scenario comes to any of these, or that is not known."""
-    sure = not found.unknown and all(row.partitions for row in rows)
+    sure = not (found.unknown or found.lost_directories) and all(row.partitions for row in rows)
     return not sure or any(row.new[name] for row in rows for name in (*wanted, "doubtful"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kelr.engine.words import plural
+from kelr.engine.words import agree, brokers, plural
 from kelr.view.columns import Column, Fact, Shown, View, datum
 from kelr.view.styled import Style, Text, plain, styled
 from kelr.view.whatif_words import SHAPES
@@ -149,11 +149,27 @@ class _New:
 
 
 def notes_on(
-    rows: Sequence[ScenarioRow], listed: int, unknown: Sequence[str], reasons: Callable[[ScenarioRow], str]
+    rows: Sequence[ScenarioRow],
+    listed: int,
+    *,
+    unknown: Sequence[str],
+    lost_directories: Mapping[str, Sequence[int]],
+    reasons: Callable[[ScenarioRow], str],
 ) -> Iterator[str]:
-    """What stands below the table."""
+    """What stands below the table.
+
+    Args:
+        unknown: clusters that were left out.
+        lost_directories: by cluster the brokers that have lost one.
+        reasons: what the choice of a row's rules rests on.
+    """
     for cluster in unknown:
         yield f"cluster {cluster} was left out: nothing is known of its brokers at that time"
+    for name, lost in sorted(lost_directories.items()):
+        yield (
+            f"{name}: {brokers(lost)} {agree(len(lost), 'has', 'have')} lost a log directory; which replicas were in it"
+            " is not in the lake, and they are taken to be there"
+        )
     unsure = {(row.cluster_name, row.rules): row for row in rows if row.kind == "now" and not row.rules_certain}
     for (name, rules), row in sorted(unsure.items()):
         yield f"{name}: rules {rules}: {reasons(row)}"

@@ -61,6 +61,12 @@ class Assessed:
     unknown: tuple[str, ...]
     """Clusters of whose brokers nothing was known then: they were left out."""
 
+    @property
+    def lost_directories(self) -> dict[str, tuple[int, ...]]:
+        """By cluster: brokers that have lost a log directory; which replicas were in it is not known."""
+        found = {one.context.name: one.context.lost_directories for one in self.sums}
+        return {cluster: brokers for cluster, brokers in found.items() if brokers}
+
 
 def assess(lake: Lake, question: Question) -> Assessed:
     """Assess partitions, and write assessments and assessment_sums in place of those of the same clusters.

@@ -45,6 +45,9 @@ class Context:
     defaults: Mapping[str, str] = field(default_factory=dict)
     """Cluster-wide configs by the topics' names for them, where they hold for every broker; of a metadata log only,
     since snapshots have what holds for each topic."""
+    lost_directories: tuple[int, ...] = ()
+    """Brokers that have lost a log directory since they registered, by the metadata log: which replicas were in it is
+    not in the lake."""
 
 
 def known_clusters(lake: Lake) -> tuple[str, ...]:
@@ -85,6 +88,7 @@ def contexts(lake: Lake, clusters: Collection[str], at_us: int | None) -> tuple[
                 source=source,
                 at_us=then,
                 cluster=_cluster(cluster, source, rows, of_cluster),
+                lost_directories=_without_directory(rows),
                 defaults=_defaults([row for row in configs if row["cluster"] == cluster]) if source == LOG else {},
             )
         )
@@ -113,17 +117,23 @@ def day_of(at_us: int) -> date:
     return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_us)).date()
 
 
-def _latest(frame: DataFrame, keys: Sequence[str], values: Sequence[str]) -> list[Row]:
-    """The newest row for each of some keys."""
+def _latest(
+    frame: DataFrame, keys: Sequence[str], values: Sequence[str], others: Mapping[str, Column] | None = None
+) -> list[Row]:
+    """The newest row for each of some keys, and other sums over them."""
     row = fn.struct(fn.unix_micros("at").alias("at_us"), *values)
     newest = fn.max_by(row, fn.struct("at", "offset")).alias("newest")
-    return frame.groupBy(*keys).agg(newest).select(*keys, "newest.*").collect()
+    more = [value.alias(name) for name, value in (others or {}).items()]
+    return frame.groupBy(*keys).agg(newest, *more).select(*keys, "newest.*", *(others or {})).collect()
 
 
 def _brokers(lake: Lake, clusters: Collection[str], at_us: int | None) -> list[Row]:
     frame = lake.read(BROKER_EVENTS).where(of_clusters(clusters) & until(at_us))
-    values = ("event", "status", "rack", "host", "port", "features", "broker_epoch", "directories_lost")
-    return _latest(frame, ("cluster", "source", "broker"), values)
+    values = ("event", "status", "rack", "host", "port", "features", "broker_epoch")
+    lost = fn.when(fn.size("directories_lost") > 0, fn.col("offset"))
+    registered = fn.when(fn.col("event") == "registered", fn.col("offset"))
+    since = {"lost_at": fn.max(lost), "registered_at": fn.max(registered)}
+    return _latest(frame, ("cluster", "source", "broker"), values, since)
 
 
 def _features(lake: Lake, clusters: Collection[str], at_us: int | None) -> list[Row]:
@@ -169,6 +179,17 @@ def _registered(rows: Iterable[Row]) -> Iterator[Broker]:
             yield Broker(
                 row["broker"], BrokerStatus(status), row["host"], row["port"], row["rack"], row["broker_epoch"]
             )
+
+
+def _without_directory(rows: Iterable[Row]) -> tuple[int, ...]:
+    lost = (
+        row["broker"]
+        for row in rows
+        if row["lost_at"] is not None
+        and row["lost_at"] >= (row["registered_at"] or 0)
+        and row["status"] not in {None, _GONE}
+    )
+    return tuple(sorted(lost))
 
 
 def _supported(rows: Sequence[Row]) -> dict[str, int] | None:
