@@ -22,7 +22,7 @@ _SHOWN = (
 
 def exposure_view(dimension: str) -> View[ExposedName]:
     """One row for each name of a dimension."""
-    name = Column[ExposedName](
+    name: Column[ExposedName] = Column(
         "name",
         dimension.upper(),
         value=lambda row: row.name,
@@ -30,7 +30,7 @@ def exposure_view(dimension: str) -> View[ExposedName]:
         type="string",
         about="Id of the cluster, name of the topic, id of the broker, or name of the rack.",
     )
-    cluster = Column[ExposedName](
+    cluster: Column[ExposedName] = Column(
         "cluster_name",
         "CLUSTER",
         value=lambda row: row.cluster_name or row.cluster,
