@@ -82,6 +82,7 @@ class _Known:
         self._seen = Seen(KnownCase(kind.case), Placed(kind.case, tuple(range(len(kind.case.statuses)))))
         self._snapshot = kind.pattern.snapshot()
         self._verdict = verdict_of(decide(self._snapshot, kind.pattern.state, kind.pattern.rules))
+        self._still = self._seen.known.fates((), at_once=False)
         self._told: dict[Hit, Outcome] = {}
         self._ends: dict[tuple[tuple[Assumption, ...], bool], tuple[Counter[str], Outcome]] = {}
 
@@ -105,11 +106,11 @@ class _Known:
     # Nothing happens.
 
     def _now(self) -> Outcome:
-        verdict, now = self._verdict, self._seen.known.now
+        verdict, still = self._verdict, self._still
         unclean = next((one for one in verdict.elections if one.election is ElectionType.UNCLEAN), None)
         grade = self._grade_by_itself()
         adds = self._counts_now()
-        adds.update(["partitions", *(f"new.{column_of(flag)}" for flag in _flags(now))])
+        adds.update(["partitions", *(f"new.{name}" for name in _names(self._seen.known.now))])
         adds.update([] if grade is None else [f"grade.{grade}"])
         return {
             "situation": str(verdict.situation),
@@ -118,11 +119,11 @@ class _Known:
             "elected_by": _text(verdict.elected_by),
             "waits_for": list(verdict.waits_for),
             "waits_safely": _waits_safely(verdict),
-            "standing": _names(now),
+            "standing": _names(still.then),
             "worse": [],
             "grade": _text(grade),
             "depends": False,
-            "doubts": [],
+            "doubts": list(still.worst.doubts),
             "advice": str(verdict.advice),
             "advised_replica": verdict.advised_replica,
             "unclean_elected": None if unclean is None else unclean.elected,
@@ -131,7 +132,10 @@ class _Known:
         }
 
     def _counts_now(self) -> Counter[str]:
-        return Counter([f"situation.{self._verdict.situation}", *_then(self._seen.known.now)])
+        """What a partition counts for in a scenario that does not touch it. What is doubtful of it counts as new: of
+        what holds now nothing is doubted."""
+        new = [f"new.{name}" for name in _names(self._still.new)]
+        return Counter([f"situation.{self._verdict.situation}", *_then(self._still.then), *new])
 
     def _grade_by_itself(self) -> Grade | None:
         elected, by = self._verdict.elected, self._verdict.elected_by
@@ -155,7 +159,7 @@ class _Known:
         situation = self._verdict_after(after).situation
         grade = self._grade(fate, outage)
         counts = Counter(["touched", f"situation.{situation}", *_then(fate.then)])
-        counts.update(f"new.{column_of(flag)}" for flag in _flags(fate.new))
+        counts.update(f"new.{name}" for name in _names(fate.new))
         counts.update(["depends"] if fate.depends else [])
         counts.update([] if grade is None else [f"grade.{grade}"])
         return counts, {

@@ -26,6 +26,8 @@ _RANKED = tuple(
 )
 """What makes a topic one of the worst, the worst first."""
 _FEW = 5
+_LASTING = ("partitions", "then.", "situation.", f"new.{column_of(Standing.DOUBTFUL)}")
+"""What partitions that a scenario does not touch count for in it."""
 
 Counts = Mapping[str, int]
 
@@ -147,9 +149,7 @@ def _of_cluster(context: Context, chosen: ChosenRules, spread: Spread, counted: 
 
     now = of(NOW)
     yield Sums(context, chosen, None, now, topics([NOW]))
-    start = Counter(
-        {name: value for name, value in now.items() if name.startswith(("partitions", "then.", "situation."))}
-    )
+    start = Counter({name: value for name, value in now.items() if name.startswith(_LASTING)})
     for scenario in spread.scenarios[context.id]:
         yield Sums(context, chosen, scenario, _added(start, of(scenario.name)), topics([scenario.name]))
     for scenario, first, second in spread.joint(context.id):
