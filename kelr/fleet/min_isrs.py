@@ -87,14 +87,14 @@ def untouched(
         later: those behind them; what comes first says how a partition was before.
     """
     had = {(one.state.topic_id, one.address.partition) for one in earlier if isinstance(one, PartitionEntry)}
-    next_of: dict[tuple[str | None, int], PartitionEntry] = {}
+    before: dict[str, dict[int, PartitionState | None]] = {}
     for one in later:
         if isinstance(one, PartitionEntry):
-            next_of.setdefault((one.state.topic_id, one.address.partition), one)
+            before.setdefault(one.state.topic_id or "", {}).setdefault(one.address.partition, one.before)
     for topic_id in sorted(topics):
-        for number, state in sorted(image.topics[topic_id].partitions.items()):
-            key = topic_id, number
-            if key not in had:
-                before = next_of[key].before if key in next_of else state
-                if before is not None:
-                    yield before
+        topic = image.topics.get(topic_id)
+        states = {**({} if topic is None else topic.partitions), **before.get(topic_id, {})}
+        for number in sorted(states):
+            state = states[number]
+            if state is not None and (topic_id, number) not in had:
+                yield state

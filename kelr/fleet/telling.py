@@ -144,27 +144,28 @@ class Teller:
             changes += self._history.changes
         if flush or not batches:
             entries += self._history.finish()
-        moved = self._min_isrs.take(changes)
-        yield from config_rows(changes)
         shown = 0
         while shown_at is not None and shown < len(entries) and _is_shown(entries[shown]):
             yield from self._row(replace(entries[shown], at=shown_at))
             shown += 1
         if shown_at is not None and moved_before:
-            yield from self._moved(moved_before, shown_at, _NOT_TOLD, entries, shown)
-        for number, entry in enumerate(entries[shown:], shown):
+            yield from self._moved(moved_before, shown_at, _NOT_TOLD, entries[:shown], entries[shown:])
+        entries = entries[shown:]
+        moved = self._min_isrs.take(changes)
+        yield from config_rows(changes)
+        for number, entry in enumerate(entries, 1):
             yield from self._row(entry)
             by_this = moved_by(entry, moved, self.image) if moved else moved
             if by_this:
                 moved -= by_this
                 cause = entry.cause if isinstance(entry, PartitionEntry) else _MIN_ISR_WRITTEN
-                yield from self._moved(by_this, entry.at, cause, entries, number + 1)
+                yield from self._moved(by_this, entry.at, cause, entries[:number], entries[number:])
 
     def _moved(
-        self, topics: frozenset[str], at: At, cause: Cause, entries: Sequence[Entry], number: int
+        self, topics: frozenset[str], at: At, cause: Cause, earlier: Sequence[Entry], later: Sequence[Entry]
     ) -> Iterator[Told]:
         """Another min ISR holds for these topics: rows of their partitions, between two entries."""
-        for state in untouched(topics, self.image, entries[:number], entries[number:]):
+        for state in untouched(topics, self.image, earlier, later):
             yield partition_row(at, state, self._min_isrs.of(state), cause)
 
     def _row(self, entry: Entry) -> Iterator[Told]:
