@@ -31,9 +31,11 @@ def staked(elections: DataFrame, logs: DataFrame, states: DataFrame) -> DataFram
         states: rows of partition_states, with their ends.
     """
     found = _stakes(elections, logs, states)
+    # Under other names: both sides of the join come from one frame.
+    found = found.withColumnsRenamed({name: f"_of_{name}" for name in _ELECTION})
     both = elections.withColumnsRenamed({"offsets_at_stake": "_stake", "stake_source": "_source"})
-    same = [both[name].eqNullSafe(found[name]) for name in _ELECTION]
-    joined = both.join(found, same, "left").select(both["*"], found["offsets_at_stake"], found["stake_source"])
+    same = [fn.col(name).eqNullSafe(fn.col(f"_of_{name}")) for name in _ELECTION]
+    joined = both.join(found, same, "left").drop(*(f"_of_{name}" for name in _ELECTION))
     changed = ~fn.col("offsets_at_stake").eqNullSafe(fn.col("_stake")) | ~fn.col("stake_source").eqNullSafe(
         fn.col("_source")
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from kelr.model.fleet import IngestedCluster, IngestSummary, QuarantinedFile
 from kelr.view.columns import Column, Fact, Json, Shown, View
 from kelr.view.rescue import time_text
+from kelr.view.styled import plain
 
 
 def ingested_view() -> View[IngestedCluster]:
@@ -18,7 +19,7 @@ def ingested_view() -> View[IngestedCluster]:
                 "cluster",
                 "CLUSTER",
                 lambda row: row.cluster,
-                text=lambda row: row.name or row.cluster,
+                text=lambda row: plain(row.name or row.cluster),
                 type="string",
                 about="The cluster's id.",
             ),
