@@ -19,15 +19,21 @@ if TYPE_CHECKING:
     from kelr.view.fleet_generate import MadeCluster
 
 Out = Annotated[Path, typer.Argument(metavar="OUT", help="A folder that is not there yet, or empty.")]
-Clusters = Annotated[int, typer.Option("--clusters", metavar="N", help="How many clusters.")]
-Partitions = Annotated[int, typer.Option("--partitions", metavar="N", help="Partitions of all clusters together.")]
-Brokers = Annotated[
-    int, typer.Option("--brokers", metavar="N", help="Brokers of the largest cluster; others have fewer.")
+Clusters = Annotated[int, typer.Option("--clusters", metavar="N", help="How many clusters; 8 unless told.")]
+Partitions = Annotated[
+    int, typer.Option("--partitions", metavar="N", help="Partitions of all clusters together; 4000 unless told.")
 ]
-Racks = Annotated[int, typer.Option("--racks", metavar="N", help="Racks of each cluster.")]
-Weeks = Annotated[int, typer.Option("--weeks", metavar="N", help="How long they live.")]
+Brokers = Annotated[
+    int,
+    typer.Option("--brokers", metavar="N", help="Brokers of the largest cluster, 12 unless told; others have fewer."),
+]
+Racks = Annotated[int, typer.Option("--racks", metavar="N", help="Racks of each cluster; 3 unless told.")]
+Weeks = Annotated[int, typer.Option("--weeks", metavar="N", help="How long they live; 4 unless told.")]
 Incidents = Annotated[
-    int, typer.Option("--incidents", metavar="N", help="Incidents of each cluster, and one that lasts at the end.")
+    int,
+    typer.Option(
+        "--incidents", metavar="N", help="Incidents of each cluster, 3 unless told, and one that lasts at the end."
+    ),
 ]
 States = Annotated[
     int | None,
@@ -38,18 +44,22 @@ States = Annotated[
         show_default=False,
     ),
 ]
-Skew = Annotated[float, typer.Option("--skew", metavar="SHARE", help="The largest cluster's share of the partitions.")]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The same seed makes the same bytes.")]
+Skew = Annotated[
+    float,
+    typer.Option("--skew", metavar="SHARE", help="The largest cluster's share of the partitions; 0.7 unless told."),
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The same seed makes the same bytes; 1 unless told.")]
 Files = Annotated[
     str,
     typer.Option(
         "--files",
         metavar="SHAPE,...",
-        help="What is left of the clusters, in turn: whole, copies or cut metadata logs, or snapshots.",
+        help="What is left of the clusters, in turn: whole, copies, cut (metadata logs), snapshots; all four unless told.",
     ),
 ]
 SegmentMb = Annotated[
-    float, typer.Option("--segment-mb", metavar="N", help="Segments roll at this size, and after a week.")
+    float,
+    typer.Option("--segment-mb", metavar="N", help="Segments roll at this size, 8 unless told, and after a week."),
 ]
 Damage = Annotated[bool, typer.Option("--damage", help="Break some files, and add some that do not belong there.")]
 Workers = Annotated[
@@ -88,7 +98,7 @@ def generate(
 
     Examples:
       kelr fleet generate fleet
-      kelr fleet generate fleet --clusters 40 --partitions 100000 --brokers 30 --weeks 8
+      kelr fleet generate fleet --clusters 40 --partitions 100000 --weeks 8
       kelr fleet generate fleet --clusters 3 --partitions 300 --weeks 1 --damage
       kelr fleet generate fleet --partitions 50000 --states 10000000 --files whole
     """
