@@ -54,7 +54,7 @@ Files = Annotated[
     typer.Option(
         "--files",
         metavar="SHAPE,...",
-        help="What is left of the clusters, in turn: whole, copies, cut (metadata logs), snapshots; all four unless told.",
+        help="Left of the clusters, in turn: whole, copies, cut (metadata logs), snapshots; unless told all four.",
     ),
 ]
 SegmentMb = Annotated[
