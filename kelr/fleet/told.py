@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from kelr.model import BrokerStatus, PartitionState
-from kelr.replay.changes import At, BrokerOnRecord, Change, ConfigMoved
+from kelr.replay.changes import At, BrokerOnRecord, Change, ConfigMoved, PartitionMoved
 from kelr.replay.history import BrokerEntry, Cause, ClusterEntry, PartitionEntry
 from kelr.replay.image import BROKER, TOPIC
 from kelr.replay.snapshots import BROKERS_CLEANUP, CLEANUP, MIN_ISR, STRATEGY, UNCLEAN
@@ -19,6 +19,7 @@ LOG = "log"
 SEEN = "seen"
 KEPT_CONFIGS = frozenset({MIN_ISR, UNCLEAN, STRATEGY, CLEANUP, BROKERS_CLEANUP})
 """Configs that elections and their cost depend on. Others, among which are passwords, are not copied."""
+_OF_TOPICS = (MIN_ISR, UNCLEAN, STRATEGY, CLEANUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +162,14 @@ def _of_cluster(at: At, event: str, name: str | None, before: str | None, after:
 
 
 def config_rows(changes: Iterable[Change]) -> Iterator[Told]:
-    """What was written of the configs that are kept."""
+    """What was written of the configs that are kept. A topic takes its own with it, of which no record tells: another
+    one of its name does not have them."""
     for change in changes:
         if isinstance(change, ConfigMoved):
             yield from config_row(change.at, (change.resource_type, change.resource), change.key, change.after)
+        elif isinstance(change, PartitionMoved) and change.before is not None and change.after is None:
+            for key in _OF_TOPICS if change.before.partition == 0 else ():
+                yield from config_row(change.at, (TOPIC, change.before.topic), key, None)
 
 
 def config_row(at: At, resource: tuple[int, str], key: str, value: str | None) -> Iterator[Told]:
