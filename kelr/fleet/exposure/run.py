@@ -36,11 +36,10 @@ def expose(lake: Lake, wanted: Wanted) -> Facts:
         BadInputError: a cluster is not in the lake, or nothing is in the window.
         RefusedError: another run is changing the lake.
     """
-    known = check(lake, wanted)
-    frames = exposed(lake, wanted, known)
     folders = [{"cluster": cluster} for cluster in wanted.clusters] or [{}]
     with lake.changing() as changes:
-        for table, rows in frames.items():
+        known = check(lake, wanted)
+        for table, rows in exposed(lake, wanted, known).items():
             changes.replace(table, rows.repartition("cluster", "date"), folders)
     return known
 
