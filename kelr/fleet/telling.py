@@ -170,10 +170,11 @@ class Teller:
 
     def _row(self, entry: Entry) -> Iterator[Told]:
         if isinstance(entry, PartitionEntry):
-            if entry.after is None:
-                yield tombstone(entry.at, entry.state, entry.cause)
-            else:
-                yield partition_row(entry.at, entry.after, self._min_isrs.of(entry.after), entry.cause)
+            before, after = entry.before, entry.after
+            if before is not None and (after is None or after.topic_id != before.topic_id):
+                yield tombstone(entry.at, before, entry.cause)
+            if after is not None:
+                yield partition_row(entry.at, after, self._min_isrs.of(after), entry.cause)
                 yield from election_row(entry)
         elif isinstance(entry, BrokerEntry):
             yield broker_row(entry)

@@ -52,7 +52,7 @@ def kept(state: State | None) -> State | None:
     return None if state is None else State.read(state.files())
 
 
-@examples(15)
+@examples(6)
 @given(logs)
 def test_every_cut_tells_what_one_go_tells(batches: list[rec.RecordBatch]) -> None:
     whole = list(tell(batches))
@@ -64,7 +64,7 @@ def test_every_cut_tells_what_one_go_tells(batches: list[rec.RecordBatch]) -> No
             assert [*tell(pieces[0], ended=False), *tell(pieces[1], kept(state))] == whole, cut
 
 
-@examples(20)
+@examples(8)
 @given(logs, st.lists(st.integers(1, 5), min_size=1, max_size=8))
 def test_many_parts_tell_what_one_go_tells(batches: list[rec.RecordBatch], sizes: Sequence[int]) -> None:
     whole = list(tell(batches))
@@ -81,7 +81,7 @@ def test_many_parts_tell_what_one_go_tells(batches: list[rec.RecordBatch], sizes
     assert told == whole
 
 
-@examples(20)
+@examples(8)
 @given(logs, st.lists(st.integers(1, 5), min_size=1, max_size=8))
 def test_runs_that_go_on_tell_what_one_go_tells(batches: list[rec.RecordBatch], sizes: Sequence[int]) -> None:
     """Each run reads what the one before it did not tell, after something that it did."""
@@ -107,7 +107,7 @@ def test_runs_that_go_on_tell_what_one_go_tells(batches: list[rec.RecordBatch], 
     assert told == [one for one in whole if one.row.get("event") != "end"]
 
 
-@examples(50)
+@examples(20)
 @given(logs)
 def test_no_cut_is_made_where_a_history_waits_for_more(batches: list[rec.RecordBatch]) -> None:
     history, openings = History(Interest(), Window()), Openings()

@@ -79,8 +79,8 @@ class History:
         )
         self._begun = carried is not None
         self._memory = Memory(Carried() if carried is None else carried)
-        self._known: dict[TopicPartition, PartitionState] = {}
-        """Named partitions before a checkpoint that is being read."""
+        self._known: dict[TopicPartition, PartitionState] | None = None
+        """Partitions of interest before a checkpoint that is being read."""
         self._replicas: set[int] = set()
         """Brokers that hold, or held, replicas of named partitions."""
         self._topics: set[str] = set()
@@ -200,14 +200,17 @@ class History:
                 yield entry
 
     def _before_checkpoint(self, batch: RecordBatch) -> None:
-        if batch.of_checkpoint and self._begun and not self._known:
+        if batch.of_checkpoint and self._begun and self._known is None:
             self._known = {state.address: state for state in self._of_interest(self.image.partitions())}
 
     def _after_checkpoint(self, at: At) -> Iterator[Entry]:
         """What a checkpoint in the middle of the log shows to have happened since the log broke off."""
-        known, self._known = self._known, {}
-        for address, before in sorted(known.items()):
-            after = self.image.partition(address)
+        known, self._known = self._known, None
+        if known is None:
+            return
+        there = {state.address: state for state in self._of_interest(self.image.partitions())}
+        for address in sorted(known.keys() | there.keys()):
+            before, after = known.get(address), there.get(address)
             if _visible(before, after):
                 yield from self._partition(PartitionEntry(at, before, after, _NOT_TOLD))
 
