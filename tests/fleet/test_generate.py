@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kelr.errors import BadInputError, UsageError
-from kelr.fleet.generate import making
+from kelr.errors import BadInputError, KelrError, UsageError
+from kelr.fleet.generate import making, workers
 from kelr.fleet.generate.damage import SAME_ID, UNKNOWN_ORIGIN
 from kelr.fleet.generate.layout import CONTROLLERS
 from kelr.fleet.generate.making import TRUTH, make_fleet
@@ -121,8 +121,8 @@ def test_every_directory_of_a_cluster_can_be_read_by_itself(shape: Shape, tmp_pa
 
 def test_the_same_seed_makes_the_same_bytes_however_many_processes_make_them(tmp_path: Path) -> None:
     fleet = replace(SMALL, clusters=2, partitions=30, shapes=(Shape.COPIES, Shape.SNAPSHOTS), seed=9, incidents=1)
-    for workers in (1, 2):
-        make_fleet(fleet, tmp_path / str(workers), workers=workers)
+    for count in (1, 2):
+        make_fleet(fleet, tmp_path / str(count), workers=count)
 
     assert _bytes(tmp_path / "1") == _bytes(tmp_path / "2")
     make_fleet(replace(fleet, seed=10), tmp_path / "other")
@@ -237,3 +237,27 @@ def test_sizes_follow_the_share_of_the_largest_and_sum_up() -> None:
 def test_every_software_comes_in_every_shape() -> None:
     pairs = {(plan.software.name, plan.shape) for plan in plans(FleetPlan(clusters=200, partitions=2_000))}
     assert len(pairs) == len(SOFTWARE) * len(Shape)
+
+
+@pytest.mark.parametrize(
+    ("work", "error", "words"),
+    [
+        (
+            "import sys; sys.stdin.buffer.read(); sys.exit('no memory')",
+            KelrError,
+            "the process that made payments-eu-west failed: no memory",
+        ),
+        (
+            "import pickle, sys; sys.stdin.buffer.read();"
+            " sys.stdout.buffer.write(pickle.dumps(OSError(28, 'No space left on device', 'a.log')))",
+            UsageError,
+            "a.log cannot be written: No space left on device",
+        ),
+    ],
+)
+def test_a_worker_that_fails_says_why(
+    work: str, error: type[KelrError], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "_START", work)
+    with pytest.raises(error, match=words):
+        make_fleet(replace(SMALL, clusters=1, partitions=5), tmp_path / "fleet", workers=2)
