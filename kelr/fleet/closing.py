@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
@@ -63,8 +64,15 @@ def changed_folders(states: DataFrame) -> list[dict[str, str]]:
 
 
 def in_folders(frame: DataFrame, folders: Sequence[Mapping[str, str]]) -> DataFrame:
-    """The rows of these folders (cluster, date)."""
-    wanted = [
-        (fn.col("cluster") == one["cluster"]) & (fn.col("date") == fn.lit(one["date"]).cast("date")) for one in folders
+    """The rows of these folders: of a cluster, or of a date of one."""
+    whole = sorted(one["cluster"] for one in folders if "date" not in one)
+    dates: dict[str, list[str]] = {}
+    for one in folders:
+        if "date" in one:
+            dates.setdefault(one["cluster"], []).append(one["date"])
+    wanted = [fn.col("cluster").isin(whole)] if whole else []
+    wanted += [
+        (fn.col("cluster") == cluster) & fn.col("date").isin([date.fromisoformat(one) for one in sorted(of)])
+        for cluster, of in sorted(dates.items())
     ]
     return frame.where(reduce(or_, wanted, fn.lit(False)))

@@ -152,11 +152,16 @@ def is_local(path: str) -> bool:
 
 
 def is_passed_over(path: str) -> bool:
-    """Whether it is, by its name, nothing to be read: files of a log directory that hold no records of a metadata log
-    (indexes, checkpoints of offsets, segments of topics), hidden ones, and texts."""
+    """Whether it is, by its name, nothing to be read: files of a log directory that hold no records of a metadata
+    log (indexes, checkpoints of offsets, segments of topics), hidden ones, and texts."""
     pure = PurePosixPath(path)
     name = pure.name
-    if name == META_PROPERTIES or name in _OF_KAFKA or name.startswith(".") or name.endswith((*_NO_RECORDS, *_FOR_PEOPLE)):
+    if (
+        name == META_PROPERTIES
+        or name in _OF_KAFKA
+        or name.startswith(".")
+        or name.endswith((*_NO_RECORDS, *_FOR_PEOPLE))
+    ):
         return True
     return is_piece(name) and _is_of_topic(pure.parent.name)
 
@@ -190,6 +195,8 @@ class Owners:
             where = "the file itself" if own else META_PROPERTIES
             return replace(one, node=node, reason=f"{where} says cluster {says}, and --cluster says {wanted}")
         cluster = says or wanted
+        if cluster is None and one.looked is not None and one.looked.damaged:
+            return replace(one, node=node)
         if cluster is None:
             why = f"; {META_PROPERTIES}: {garbled}" if garbled else ""
             nothing = f"which cluster it is of is not known: no {META_PROPERTIES} beside it says so, and no --cluster"

@@ -97,7 +97,7 @@ class Tasks:
         remote = sorted({part.path for task in self.tasks for part in task.parts if not is_local(part.path)})
         if remote:
             rows = rows.where(~fn.col("path").isin(remote)).unionByName(self._chunks_of(rows, remote))
-        if states is not None:
+        if states is not None and any(task.state_of for task in self.tasks):
             rows = rows.unionByName(self._with_states(states))
         count = max(self.slots.values(), default=0) + 1
         return rows.repartitionById(count, "slot").sortWithinPartitions("task", "place", "at").select(*_COLUMNS)
