@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from kelr.controller import Configs, ControllerState, Election, RuleSet, events, handle
-from kelr.fleet.generate.cluster import MIN_ISR, Cluster
+from kelr.fleet.generate.cluster import Cluster
+from kelr.fleet.generate.controlled import MIN_ISR
 from kelr.fleet.generate.layout import CONTROLLERS, NewTopic
 from kelr.fleet.generate.log import MetadataLog
 from kelr.fleet.generate.making import Lived, live

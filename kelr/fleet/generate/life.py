@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from kelr.fleet.generate import layout
 from kelr.fleet.generate.agenda import Agenda, Story
-from kelr.fleet.generate.cluster import MIN_ISR, Cluster
+from kelr.fleet.generate.cluster import Cluster
+from kelr.fleet.generate.controlled import MIN_ISR
 from kelr.fleet.generate.partitions import Partition
 from kelr.fleet.generate.plan import DAY_MS, HOUR_MS, MINUTE_MS, START_MS, WEEK_MS, chance
 
