@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -210,6 +211,31 @@ def test_what_is_compared_in_columns_is_what_expressions_match(
     for left in range(1, len(wanted) + 1):
         assert columns.holds(body, at, left) == (matched.end() - at >= left * regular_size(count))
     assert not columns.holds(body, at, len(body))
+
+
+@pytest.mark.parametrize("leaderless", [None, 0, 20, 39])
+@pytest.mark.parametrize("topics", [1, 7])
+def test_topics_of_many_partitions_are_passed_over_whole_or_in_parts(leaderless: int | None, topics: int) -> None:
+    """Of each kind of list; more numbers of partitions than there are expressions for."""
+    look = Look(leader_in=frozenset({1, 2, 3}), well=False)
+    kinds = [((1, 2, 3), ()), ((2,), (3,)), ((3, 1), ()), ((), (1, 2))]
+    states = [
+        PartitionState(
+            f"t{topic}", number, None if number == leaderless else 1, 4, (1, 2, 3), isr, elr, (), offline_replicas=()
+        )
+        for topic in range(topics)
+        for number, (isr, elr) in zip(range(40 + topic), kinds * 12, strict=False)
+    ]
+    page = read_page(encoded(states), skip=Skip(Unwanted((look,))))
+    found = list(described_partitions(page, kinds_of(True, NONE_MOVES), NONE_MOVES).partitions)
+    read = Counter(one.topic for one in found)
+    assert [topic.left_out + read[topic.name or ""] for topic in page.topics] == [40 + n for n in range(topics)]
+    # What is not passed over is as it was; what is wanted is among it.
+    assert {(one.topic, one.partition, one.leader, one.isr, one.elr) for one in found} <= {
+        (one.topic, one.partition, one.leader, one.isr, one.elr) for one in states
+    }
+    assert [one.address for one in found if one.leader is None] == [one.address for one in states if one.leader is None]
+    assert leaderless is not None or not found
 
 
 @pytest.mark.parametrize("ids", [frozenset({1, 256}), frozenset({70_000}), frozenset({-1})])

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain
 
 from kelr.sources.live.page_shapes import (
@@ -26,8 +26,6 @@ from kelr.sources.live.page_shapes import (
     Row,
     Several,
     alike,
-    any_alike,
-    any_of,
     loose,
     one_of,
     regular,
@@ -86,19 +84,36 @@ class PageBytes:
     next_cursor: Cursor | None
 
 
-@dataclass(frozen=True, slots=True)
 class Skipping:
-    """By what partitions with one number of replicas are passed over, and read."""
+    """By what partitions with one number of replicas are passed over, and read.
 
-    alike: tuple[Alike, ...]
-    regular: re.Pattern[bytes] | None
-    loose: LooseRun | None
-    several: Several | None
+    Expressions are made when they are first needed: that takes longer than comparing a hundred pages where all is well.
+
+    Args:
+        looks: of unwanted partitions; None: all are wanted.
+    """
+
+    def __init__(self, replicas: int, looks: Sequence[LookBytes] | None) -> None:
+        self._replicas = replicas
+        self._looks = looks
+        self.alike: tuple[Alike, ...] = alike(replicas, [LookBytes()] if looks is None else looks)
+
+    @cached_property
+    def regular(self) -> re.Pattern[bytes] | None:
+        return regular(self._replicas) if self._looks is None else shape(self._replicas, self._looks)
+
+    @cached_property
+    def loose(self) -> LooseRun | None:
+        return None if self._looks is None else loose(self._replicas, self._looks)
+
+    @cached_property
+    def several(self) -> Several | None:
+        return several(self._replicas, self._looks)
 
 
 @cache
 def _skipping_none(replicas: int) -> Skipping:
-    return Skipping(any_alike(replicas), None, None, any_of(replicas))
+    return Skipping(replicas, None)
 
 
 class Skip:
@@ -131,10 +146,7 @@ class Skip:
         """The expressions for partitions with so many replicas."""
         found = self._by_replicas.get(replicas)
         if found is None:
-            looks = self._looks
-            found = self._by_replicas[replicas] = Skipping(
-                alike(replicas, looks), shape(replicas, looks), loose(replicas, looks), several(replicas, looks)
-            )
+            found = self._by_replicas[replicas] = Skipping(replicas, self._looks)
         return found
 
 
@@ -224,7 +236,7 @@ def _partitions(data: bytes, at: int, left: int, topic: TopicBytes, skip: Skip |
                 return behind
         whole = False
         if not count:
-            expression = how.regular if passes else regular(replicas)
+            expression = how.regular
             matched = None if expression is None else expression.match(data, at, at + regular_size(replicas) * left)
             count = 0 if matched is None else (matched.end() - at) // regular_size(replicas)
         if count:

@@ -11,7 +11,7 @@ import struct
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from operator import itemgetter
 
 HEAD = struct.Struct(">hiii")
@@ -26,9 +26,9 @@ _MOST_REGULAR = 62
 """Replicas up to which a list's length takes one byte, and then some."""
 _MOST_MIXED = 8
 """Replicas up to which lists of every length have a place in one expression."""
-_MOST_WHOLE = 8
-_MOST_COUNTED = 1000
-"""Expressions for whole topics: for so many numbers of partitions, up to this one."""
+_WHOLE = range(32, 1001)
+_MOST_WHOLE = 4
+"""Expressions for whole topics: for these numbers of partitions, and so many of them. Making one takes its time."""
 _RUN = (64, 32, 16, 8, 4, 2, 1)
 """Parts of a run of partitions that are not all of one size: which of them matched tells how many there were."""
 
@@ -110,12 +110,6 @@ def alike(replicas: int, looks: Sequence[LookBytes]) -> tuple[Alike, ...]:
 
 
 @cache
-def any_alike(replicas: int) -> tuple[Alike, ...]:
-    """`alike` whoever leads."""
-    return alike(replicas, [LookBytes()])
-
-
-@cache
 def regular(replicas: int) -> re.Pattern[bytes] | None:
     """Any partitions with so many replicas and as many in sync, no ELR, no LastKnownELR, nothing offline, no tags."""
     return shape(replicas, [LookBytes()])
@@ -160,19 +154,22 @@ class LooseRun:
     """Unwanted partitions with so many replicas, whatever the lengths of their other lists."""
 
     def __init__(self, one: bytes) -> None:
-        parts = b"".join(b"(?:(?:%b){%d}())?+" % (one, size) for size in _RUN)
-        self._pattern = re.compile(b"(?s:%b)" % parts)
         self._one = one
         self._whole: dict[int, re.Pattern[bytes]] = {}
 
+    @cached_property
+    def _up_to_127(self) -> re.Pattern[bytes]:
+        parts = b"".join(b"(?:(?:%b){%d}())?+" % (self._one, size) for size in _RUN)
+        return re.compile(b"(?s:%b)" % parts)
+
     def behind_all(self, data: bytes, at: int, count: int) -> int | None:
-        """The position behind so many that stand here; None where there are fewer, or nobody asks for that many often.
+        """The position behind so many that stand here; None where there are fewer, or too many numbers were asked for.
 
         Most topics of a cluster have one number of partitions.
         """
         pattern = self._whole.get(count)
         if pattern is None:
-            if len(self._whole) == _MOST_WHOLE or count > _MOST_COUNTED:
+            if len(self._whole) == _MOST_WHOLE or count not in _WHOLE:
                 return None
             pattern = self._whole[count] = re.compile(b"(?s:(?:%b){%d}+)" % (self._one, count))
         found = pattern.match(data, at)
@@ -180,7 +177,7 @@ class LooseRun:
 
     def skipped(self, data: bytes, at: int) -> tuple[int, int]:
         """How many stand here, one behind the other, up to 127 of them; and the position behind these."""
-        found = self._pattern.match(data, at)
+        found = self._up_to_127.match(data, at)
         assert found is not None
         spans = found.regs
         return sum(size for size, (start, _) in zip(_RUN, spans[1:], strict=True) if start >= 0), spans[0][1]
@@ -265,12 +262,6 @@ def several(replicas: int, looks: Sequence[LookBytes] | None) -> Several | None:
     if not _POSSESSIVE or not 0 < replicas <= _MOST_MIXED:
         return None
     return Several(replicas, None if looks is None else _well(replicas, looks), regular_size(replicas))
-
-
-@cache
-def any_of(replicas: int) -> Several | None:
-    """`several` that passes over none."""
-    return several(replicas, None)
 
 
 def _lists(replicas: int) -> bytes:
