@@ -118,7 +118,7 @@ FLEET_DEMO := build/fleet-demo
 fleet-demo: spark-java  ## Show a fleet on paper, and what kelr fleet finds in it; KEEP=1 keeps the lake
 	@rm -rf $(FLEET_DEMO); mkdir -p build; begun=$$SECONDS; \
 	say() { echo; echo "\$$ kelr fleet $$*"; $(UNSET) $(BIN)/kelr fleet "$$@"; }; \
-	say generate $(FLEET_DEMO)/fleet --clusters 6 --partitions 6000 --weeks 4 --seed 966; \
+	say generate $(FLEET_DEMO)/fleet --clusters 5 --partitions 3000 --weeks 3 --seed 966; \
 	say ingest $(FLEET_DEMO)/fleet --out $(FLEET_DEMO)/lake; \
 	say assess --lake $(FLEET_DEMO)/lake --scenarios now,each-broker,each-rack; \
 	say exposure --lake $(FLEET_DEMO)/lake; \

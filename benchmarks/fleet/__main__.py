@@ -5,7 +5,8 @@
 Two fleets. The first is generated as metadata logs with so many partition states, which are ingested and summed up
 (exposure). The second is a lake with so many partitions, one cluster having 70% of them, which is assessed under so
 many scenarios; Spark makes it, since what is measured does not depend on how it came. Each step runs as a process,
-`kelr fleet ...`, with each number of cores; beside them one process without Spark does the same work by the same engine on a
+`kelr fleet ...`, with each number of cores; beside them one process without Spark does the same work by the same engine
+on a
 part of it (--plain rows at most), for its rows per second. 0 leaves a fleet out. Memory is the most that a kind of
 process had in it: Python and JVM are the driver's, and a local Spark's JVM is the executor's too.
 """
