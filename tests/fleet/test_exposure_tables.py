@@ -158,10 +158,15 @@ def tables(exposed: tuple[Lake, Facts]) -> dict[str, list[dict[str, Any]]]:
 
 def time_of(tables: dict[str, list[dict[str, Any]]], *key: object) -> tuple[Any, ...]:
     """partitions, spells, seconds, longest, unknown, lasting of (cluster, dimension, name, week, trouble)."""
-    names = ("cluster", "dimension", "name", "week", "trouble")
-    (found,) = [one for one in tables["exposure"] if tuple(one[name] for name in names) == key]
+    found = row_of(tables, *key)
     shown = ("partitions", "spells", "seconds", "longest_seconds", "unknown_seconds", "lasting")
     return tuple(found[name] for name in shown)
+
+
+def row_of(tables: dict[str, list[dict[str, Any]]], *key: object) -> dict[str, Any]:
+    names = ("cluster", "dimension", "name", "week", "trouble")
+    (found,) = [one for one in tables["exposure"] if tuple(one[name] for name in names) == key]
+    return found
 
 
 def test_a_spell_over_a_monday_counts_in_both_weeks_and_once_in_all(tables: dict[str, Any]) -> None:
@@ -172,27 +177,21 @@ def test_a_spell_over_a_monday_counts_in_both_weeks_and_once_in_all(tables: dict
     assert time_of(tables, *topic, None, "elr-only") == (1, 1, 60.0, 60.0, 0.0, 0)
     assert time_of(tables, *topic, None, "last-replica") == (1, 2, 40.0, 30.0, 0.0, 1)
     assert time_of(tables, *topic, BEFORE, "last-replica") == (1, 1, 10.0, 10.0, 0.0, 0)
-    (spell,) = [
-        one for one in tables["exposure"] if (one["name"], one["week"], one["trouble"]) == ("a", None, "leaderless")
-    ]
-    assert spell["unsure_spells"] == 0, "what is not told lies within it"
+    assert row_of(tables, *topic, None, "leaderless")["unsure_spells"] == 0, "what is not told lies within it"
 
 
 def test_what_lasts_lasts_to_the_end_of_the_record(tables: dict[str, Any]) -> None:
     assert time_of(tables, "logged", "topic", "b", None, "under-min-isr") == (1, 1, 50.0, 50.0, 0.0, 1)
-    (found,) = [
-        one for one in tables["exposure"] if (one["name"], one["week"], one["trouble"]) == ("b", AFTER, "under-min-isr")
-    ]
+    found = row_of(tables, "logged", "topic", "b", AFTER, "under-min-isr")
     assert found["lasting"] == 1
-    assert found["lasting_since"] == when(at(70)).replace(tzinfo=None)
+    assert found["lasting_since"].timestamp() * 1000 == at(70)
     assert found["share"] == 50 / 60
 
 
 def test_a_deleted_topic_is_in_trouble_no_more_and_a_clock_behind_takes_no_time(tables: dict[str, Any]) -> None:
     assert time_of(tables, "logged", "topic", "c", None, "last-replica") == (1, 1, 10.0, 10.0, 0.0, 0)
     assert time_of(tables, "logged", "topic", "d", None, "last-replica") == (1, 1, 0.0, 0.0, 0.0, 0)
-    (found,) = [one for one in tables["exposure"] if (one["name"], one["week"]) == ("c", None)][:1]
-    assert found["partition_seconds"] == 10
+    assert row_of(tables, "logged", "topic", "c", None, "last-replica")["partition_seconds"] == 10
 
 
 def test_a_cluster_has_a_row_for_every_trouble_and_the_time_of_all_partitions(tables: dict[str, Any]) -> None:
@@ -298,7 +297,7 @@ def test_only_the_folders_of_the_cluster_and_up_to_the_end_are_read(exposed: tup
     assert "2026-11-01" in partitions
     pushed = plan.partition("PushedFilters: [")[2].partition("]")[0]
     assert "LessThan(valid_from" in pushed
-    assert "GreaterThanOrEqual(valid_to" in pushed
+    assert "Or(IsNull(valid_to)" in pushed
 
 
 def test_one_cluster_can_be_summed_up_again_and_the_others_stay(exposed: tuple[Lake, Facts]) -> None:
@@ -307,7 +306,7 @@ def test_one_cluster_can_be_summed_up_again_and_the_others_stay(exposed: tuple[L
     expose(lake, Wanted(("logged",), since_ms=at(40), until_ms=at(80)))
     rows = lake.read(EXPOSURE).where("week is null and trouble = 'leaderless' and dimension = 'cluster'").collect()
     assert {(one.cluster, one.seconds, one.lasting, one.partition_seconds) for one in rows} == {
-        ("logged", 40.0, 1, 40.0 * 3 - 0.0),
+        ("logged", 40.0, 1, 40.0 + 40 + 30),
         ("unknown", 0.0, 0, 180.0),
         ("observed", float(HOUR), 0, 4.0 * HOUR),
     }

@@ -44,7 +44,7 @@ def risky_settings(lake: Lake, wanted: Wanted, facts: Facts) -> DataFrame:
         " caution string, elr_caution string",
     )
     template = sf.when(sf.col("scope") == _TOPIC, sf.col("topic_command")).otherwise(sf.col("cluster_command"))
-    command = sf.when(sf.col("least_replicas") >= sf.col("least"), template)
+    command = sf.when((sf.col("least") == 0) | (sf.col("least_replicas") >= sf.col("least")), template)
     for placeholder, text in (
         ("{topic}", sf.col("name")),
         ("{bootstrap}", sf.coalesce("bootstrap", sf.lit("HOST:PORT"))),

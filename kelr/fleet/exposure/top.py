@@ -34,7 +34,10 @@ def longest(
         budgets: trouble to seconds that it may have lasted in all.
     """
     order = [sf.expr("array_size(over)").desc()]
-    order += [sf.coalesce(sf.col("troubles")[str(trouble)]["seconds"], sf.lit(0)).desc() for trouble in _WORST]
+    order += [
+        sf.coalesce(sf.try_element_at("troubles", sf.lit(str(trouble)))["seconds"], sf.lit(0)).desc()
+        for trouble in _WORST
+    ]
     rows = _names(lake, wanted, dimension, budgets or {}).orderBy(*order, "cluster", "name").limit(limit).collect()
     return [_exposed(lake, dimension, row.asDict(recursive=True)) for row in rows]
 
