@@ -164,8 +164,12 @@ def _settings(lake: Lake) -> tuple[RiskySetting, ...]:
         RiskySetting(
             cluster,
             setting,
-            *(rows[0][name] for name in ("places", "all_topics", "all_partitions", "why", "rule")),
-            tuple(SettingPlace(**{name: row[name] for name in names}) for row in rows),
+            places=rows[0]["places"],
+            topics=rows[0]["all_topics"],
+            partitions=rows[0]["all_partitions"],
+            why=rows[0]["why"],
+            rule=rows[0]["rule"],
+            examples=tuple(SettingPlace(**{name: row[name] for name in names}) for row in rows),
         )
         for (cluster, setting), rows in found.items()
     )
