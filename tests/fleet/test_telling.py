@@ -12,20 +12,10 @@ from kelr.fleet.cuts import states_before
 from kelr.fleet.tables import INGESTED
 from kelr.fleet.telling import Teller, Told, tell
 from kelr.fleet.told import KEPT_CONFIGS, is_tombstone
-from kelr.model import PartitionState
 from kelr.replay import records as rec
-from kelr.replay.history import (
-    BrokerEntry,
-    ClusterEntry,
-    ClusterEvent,
-    Entry,
-    History,
-    Interest,
-    PartitionEntry,
-    Window,
-)
 from kelr.replay.history.min_isr import effective_min_isr
 from kelr.replay.image import BROKER, TOPIC, MetadataImage
+from tests.fleet.as_history import as_state, check_rows_are_entries, rows
 from tests.fleet.random_logs import BEGIN, DIRECTORIES, REPLICAS, TOPICS, checkpoint_of, logs, registered
 from tests.properties import examples
 
@@ -44,10 +34,6 @@ def batches_of(*batches: Sequence[rec.MetadataRecord], begin: bool = True) -> li
     return found
 
 
-def rows(told: Iterable[Told], table: str) -> list[Mapping[str, Any]]:
-    return [one.row for one in told if one.table == table]
-
-
 def states(told: Iterable[Told], topic_id: str = ORDERS, partition: int = 0) -> list[Mapping[str, Any]]:
     """The rows of a partition."""
     found = rows(told, "partition_states")
@@ -58,55 +44,10 @@ def changed(partition: int = 0, topic_id: str = ORDERS, **told: Any) -> rec.Part
     return rec.PartitionChanged(topic_id, partition, **told)
 
 
-def entries_of(batches: Iterable[rec.RecordBatch]) -> list[Entry]:
-    history = History(Interest(), Window())
-    return [*(entry for batch in batches for entry in history.take(batch)), *history.finish()]
-
-
-def as_state(row: Mapping[str, Any]) -> PartitionState:
-    names = ("topic", "partition", "leader", "leader_epoch", "replicas", "isr", "elr", "last_known_elr", "topic_id")
-    more = ("partition_epoch", "adding", "removing", "recovering")
-    return PartitionState(**{name: row[name] for name in (*names, *more)})
-
-
 @examples(30)
 @given(logs)
 def test_rows_are_the_entries_of_a_history(batches: list[rec.RecordBatch]) -> None:
-    told, end = list(tell(batches)), Teller()
-    for batch in batches:
-        list(end.take(batch))
-    list(end.finish())
-    assert end.image.at is not None
-    last = end.image.at.offset
-    entries = [entry for entry in entries_of(batches) if entry.at.offset <= last]
-    partitions = [entry for entry in entries if isinstance(entry, PartitionEntry)]
-    extra = {"as-found", "min-isr-written", "not-told"}
-    found = [row for row in rows(told, "partition_states") if row["cause"] not in extra]
-    expected = [entry for entry in partitions if entry.cause.kind.value not in extra]
-    by_place = {(row["from_offset"], row["topic_id"], row["partition"]): row for row in found}
-    for entry in expected:
-        row = by_place.pop((entry.at.offset, entry.state.topic_id, entry.address.partition))
-        assert (row["valid_from"], row["cause"]) == (entry.at.timestamp_ms, entry.cause.kind.value)
-        assert (row["certainty"], row["cause_broker"]) == (entry.cause.certainty.value, entry.cause.broker)
-        assert row["replicas"] is None if entry.after is None else as_state(row) == entry.after
-    # What is left is of another replica count of partition 0, by which min ISR is counted for the others.
-    assert all(partition for *_, partition in by_place)
-    elections = [
-        (entry.at.offset, entry.address.topic, entry.address.partition, election.elected_as, election.last_leader)
-        for entry in partitions
-        if (election := entry.election) is not None
-    ]
-    names = ("offset", "topic", "partition", "elected_as", "from_leader")
-    assert [tuple(row[name] for name in names) for row in rows(told, "elections")] == elections
-    assert [(row["offset"], row["broker"], row["event"], row["restart"]) for row in rows(told, "broker_events")] == [
-        (entry.at.offset, entry.broker, entry.event, entry.restart)
-        for entry in entries
-        if isinstance(entry, BrokerEntry)
-    ] or any(row["event"] == "seen" for row in rows(told, "broker_events"))
-    events = [(row["offset"], row["event"]) for row in rows(told, "cluster_events") if row["event"] != "end"]
-    of_cluster = [entry for entry in entries if isinstance(entry, ClusterEntry)]
-    told_of = [(one.at.offset, one.event) for one in of_cluster if one.event is not ClusterEvent.CONFIG]
-    assert [event for event in events if event[1] != "feature"] == [event for event in told_of if event[1] != "feature"]
+    check_rows_are_entries(batches)
 
 
 @examples(30)
