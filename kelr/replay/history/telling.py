@@ -130,7 +130,7 @@ class History:
         if self._passing is None:
             return False
         begins = not self._begun and self._window.begun(At(batch.base_offset, batch.epoch, batch.timestamp_ms))
-        if begins or self._known or not self._attribution.settled or len(batch.records) >= FULL_BATCH:
+        if begins or self._known is not None or not self._attribution.settled or len(batch.records) >= FULL_BATCH:
             self._settle()
             return False
         if self._passing.passes(batch):

@@ -107,3 +107,21 @@ def test_a_topic_that_takes_over_an_id_is_asked_about_anew() -> None:
     found = told(batches, wanted, Window(), all_=False)
     assert found == told(batches, wanted, Window(), all_=True)
     assert [entry.at.offset for entry in found[0]] == [4, 5]
+
+
+def test_what_a_checkpoint_shows_is_told_before_a_batch_is_passed_over() -> None:
+    other, named = (id_text(bytes(15) + bytes((number,))) for number in (1, 2))
+
+    def made(topic_id: str) -> rec.PartitionMade:
+        return rec.PartitionMade(topic_id, 0, 1, 0, 0, (1, 2), (1, 2))
+
+    there = (rec.SnapshotBegins(3), rec.TopicMade("other", other), made(other), rec.TopicMade("orders", named))
+    batches = [
+        rec.RecordBatch(0, 1, 1, (rec.TopicMade("other", other), made(other))),
+        rec.RecordBatch(0, 1, 9, (*there, made(named), rec.SnapshotEnds()), of_checkpoint=True, checkpoint_end=50),
+        rec.RecordBatch(50, 1, 10, PackedChanges([key_of(other, 0)], [{"leader": 2}])),
+        rec.RecordBatch(51, 1, 11, PackedChanges([key_of(named, 0)], [{"leader": 2}])),
+    ]
+    history = History(Interest(frozenset({TopicPartition("orders", 0)}).__contains__, named=True), Window())
+    found = [[entry.at.offset for entry in history.take(batch)] for batch in batches]
+    assert found == [[], [49], [50], [51]]
