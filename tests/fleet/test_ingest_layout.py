@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from kelr.errors import KelrError
+from kelr.errors import BadInputError, KelrError
+from kelr.fleet import worker
 from kelr.fleet.laying import File, Layout, lay_out, spans_until
 from kelr.fleet.looking import Looked
 from kelr.fleet.worker import TASK, Given, look_at
@@ -19,6 +21,7 @@ from kelr.sources.metadata_log.pieces import FileBytes
 from tests.metadata_logs import START_MS, batch, checkpoint, node_directory, partition, shrunk, topic
 
 LENGTH = 40
+FAR = "s3a://bucket/node/__cluster_metadata-0/00000000000000000000.log"
 
 
 def log(seed: int = 0, *, older_from: int | None = None) -> list[tuple[int, int, bytes]]:
@@ -93,7 +96,7 @@ def flat(found: Any) -> Iterator[tuple[int, int, object]]:
         yield (found.checkpoint_end or 0, 0 if found.of_checkpoint else found.base_offset + place, record)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(40))
 def test_what_is_read_of_any_copies_is_what_history_reads(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     whole = log(seed)
@@ -172,3 +175,25 @@ def test_spans_say_what_was_told_up_to_an_offset() -> None:
     spans = (("segment", 1, 0, 10), ("checkpoint", 2, 10, 20), ("segment", 2, 20, 30))
     assert spans_until(spans, 25) == (*spans[:2], ("segment", 2, 20, 25))
     assert spans_until(spans, 10) == spans[:1]
+
+
+def test_files_that_only_spark_reads_come_in_chunks_and_are_read_as_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node_directory(tmp_path, {0: b"".join(data for *_, data in log(3))})
+    layout = lay_out(looked(tmp_path))
+    (piece,) = layout.pieces
+    monkeypatch.setattr(worker, "CHUNK_BYTES", 100)
+    there = pa.RecordBatch.from_pylist([{"path": FAR, "content": Path(piece.path).read_bytes()}])
+    chunks = [row for found in worker.cut_up(iter([there])) for row in found.to_pylist()]
+    assert len(chunks) > 3
+    given = [{"kind": TASK, "path": '{"parts": 1}', "place": -2, "content": None}]
+    names = ("kind", "from_offset", "to_offset", "from_byte", "to_byte")
+    of_piece = {name: getattr(piece, name) for name in names} | {"place": 0}
+    far = Given(iter([*given, *(of_piece | chunk for chunk in chunks)]))
+    far.check_whole()
+    assert [one for found in far.batches(far.pieces[0]) for one in flat(found)] == read(layout)
+    (seen,) = [row for found in worker.look(iter([there])) for row in found.to_pylist()]
+    assert Looked.read(seen["looked"]) == looked(tmp_path)[0].looked
+    with pytest.raises(BadInputError, match="a file is gone"):
+        Given(iter(given)).check_whole()
