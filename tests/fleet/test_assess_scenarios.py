@@ -135,6 +135,12 @@ def test_a_scenario_for_nobody_is_an_error(tmp_path: Path) -> None:
         spread([CONTEXT], wanted_scenarios([str(path)]), [None])
 
 
+def test_two_things_at_once_to_one_broker_are_refused(tmp_path: Path) -> None:
+    path = scenario_file(tmp_path, "- {name: x, happens: 'rack az1 fails, 2 stops', at-once: true}\n", "a.yaml")
+    with pytest.raises(BadInputError, match=r"a\.yaml:1: in cluster payments two things happen to a broker at once"):
+        spread([CONTEXT], wanted_scenarios([str(path)]), [None])
+
+
 def test_a_blow_is_one_number_and_counts_are_words() -> None:
     for happening in (Happening.FAILS, Happening.STOPS, Happening.RETURNS, Happening.RETURNS_UNCLEAN):
         blow = Assumption(happening, broker=2**31 - 1)

@@ -80,13 +80,13 @@ def contexts(lake: Lake, clusters: Collection[str], at_us: int | None) -> tuple[
         of_cluster = [row for row in features if row["cluster"] == cluster and row["source"] == source]
         if source == SNAPSHOT:
             of_cluster = [row for row in of_cluster if row["at_us"] == seen]
-        then = seen if source == SNAPSHOT else at_us or max(newest.get(cluster, seen), seen)
+        end = max(newest.get(cluster, seen), seen) if at_us is None else at_us
         found.append(
             Context(
                 id=cluster,
                 name=lake.version.clusters.get(cluster, cluster),
                 source=source,
-                at_us=then,
+                at_us=seen if source == SNAPSHOT else end,
                 cluster=_cluster(cluster, source, rows, of_cluster),
                 lost_directories=_without_directory(rows),
                 defaults=_defaults([row for row in configs if row["cluster"] == cluster]) if source == LOG else {},

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 
 from kelr.engine.outages.scenario import COMING_BACK, Outage, outage
 from kelr.engine.what_if.assumptions import Assumption, Happening, rack_named
+from kelr.errors import BadInputError
 from kelr.fleet.assess.tables import NOW
 from kelr.model import Cluster
 
@@ -85,6 +86,9 @@ class Written:
 
         Args:
             name: what the cluster is called.
+
+        Raises:
+            BadInputError: two things happen to one broker at once.
         """
         if not any(fnmatchcase(one, self.clusters) for one in (name, cluster.cluster_id or "")):
             return None
@@ -94,7 +98,13 @@ class Written:
             if not members:
                 return None
             blows += [Assumption(assumption.happening, broker=broker) for broker in members]
-        return Scenario(self.name, "file", how_of(blows), Outage(tuple(blows), at_once=self.at_once))
+        happens = Outage(tuple(blows), at_once=self.at_once)
+        if self.at_once and len(happens.brokers) < len(blows):
+            raise BadInputError(
+                f"{self.where}: in cluster {name} two things happen to a broker at once",
+                next_step="leave at-once out: then one comes after the other",
+            )
+        return Scenario(self.name, "file", how_of(blows), happens)
 
 
 def _members(assumption: Assumption, cluster: Cluster) -> tuple[int, ...]:
