@@ -155,6 +155,7 @@ class _Run:
             anew=frozenset(one.cluster for one in told if one.anew),
             going_on=frozenset(one.cluster for one in told if one.goes_on_from is not None),
             clusters=frozenset(one["cluster"] for one in good),
+            counts=_counted(good),
         )
         landing.land()
         for one in told:
@@ -224,6 +225,12 @@ def _useless(one: Input) -> bool:
     """Whether nothing in it can be read."""
     looked = one.looked
     return looked is None or (looked.damaged and not looked.readable_bytes)
+
+
+def _counted(outcomes: Sequence[Outcome]) -> dict[str, int]:
+    """Rows by table."""
+    tables = {table for one in outcomes for table in one["rows"]}
+    return {table: sum(one["rows"].get(table, 0) for one in outcomes) for table in tables}
 
 
 def _failed(outcomes: Sequence[Outcome]) -> set[int]:

@@ -200,7 +200,7 @@ class Changes:
             folders: partition column to value as text: ``{"cluster": "...", "date": "2026-11-01"}``; a folder that
                 names only the first column stands for all below it, and an empty one for the whole table.
         """
-        prefixes = tuple(_folder(table, one) for one in folders)
+        prefixes = tuple(folder_of(table, one) for one in folders)
         before = self.version.tables.get(table.name, ())
         stay = [file for file in before if not file.startswith(prefixes)]
         self._put(table, stay, self._write(table, rows))
@@ -243,7 +243,8 @@ class Changes:
         ]
 
 
-def _folder(table: Table, values: Mapping[str, str]) -> str:
+def folder_of(table: Table, values: Mapping[str, str]) -> str:
+    """Where rows with these values in the first partition columns are; see `Changes.replace`."""
     given = [f"{column}={_escaped(values[column])}/" for column in table.partitions if column in values]
     return f"{table.name}/" + "".join(given)
 

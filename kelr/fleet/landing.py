@@ -13,6 +13,7 @@ from pyspark.storagelevel import StorageLevel
 
 from kelr.fleet.closing import GONE, KNOWN, changed_folders, closed, in_folders, may_change
 from kelr.fleet.inputs import Input
+from kelr.fleet.lake import folder_of
 from kelr.fleet.looking import Looked
 from kelr.fleet.planning import Told, spans_json, told_of
 from kelr.fleet.staging import STATES, TASK
@@ -54,6 +55,8 @@ class Landing:
     """Clusters whose logs were told from where an earlier run had ended."""
     clusters: frozenset[str]
     """All clusters of which there are new rows."""
+    counts: Mapping[str, int]
+    """How many new rows there are, by table."""
 
     def land(self) -> None:
         """Put all of them into the lake."""
@@ -79,8 +82,14 @@ class Landing:
             return rows.where(~(told & (fn.col("source") == "log")))
         return rows.where(~told) if table is ELECTIONS else rows
 
+    def _stays(self, table: Table) -> bool:
+        """Whether a table stays as it is: there are no new rows of it, and none of its own are to go."""
+        return not self.counts.get(table.name) and not self.anew
+
     def _plain(self, table: Table, known: DataFrame) -> None:
         """A table whose rows never change; of a log that is told anew they go."""
+        if self._stays(table):
+            return
         anew = sorted(self.anew) if table is not LOG_INFO else []
         rows = self._new(table).select(*table.columns)
         if anew:
@@ -89,6 +98,8 @@ class Landing:
 
     def _cluster_events(self) -> None:
         """Of each log only the newest end is kept."""
+        if self._stays(CLUSTER_EVENTS):
+            return
         known, table = self._known(CLUSTER_EVENTS), CLUSTER_EVENTS
         ends = (fn.col("event") == "end") & (fn.col("source") == "log") & fn.col("cluster").isin(sorted(self.going_on))
         folders = self._anew_folders()
@@ -103,6 +114,8 @@ class Landing:
 
     def _states(self) -> None:
         table = PARTITION_STATES
+        if self._stays(table):
+            return
         new = self._new(table).drop(TASK).withColumn(GONE, fn.col("replicas").isNull())
         known = self._known(table)
         if not self._has(table):
@@ -128,9 +141,9 @@ class Landing:
     def _elections(self) -> None:
         table = ELECTIONS
         new = self._new(table).select(*table.columns)
-        written = self.changes.version.tables
-        if not written.get(LOG_INFO.name):
-            self._put(table, new, self._anew_folders())
+        if not self._has(LOG_INFO) or not (self.counts.get(table.name) or self._has(table)):
+            if not self._stays(table):
+                self._put(table, new, self._anew_folders())
             return
         logs, states = self._after(LOG_INFO), self._after(PARTITION_STATES)
         known = self._known(table)
@@ -146,6 +159,8 @@ class Landing:
             rows.unpersist()
 
     def _log_states(self) -> None:
+        if not self.counts.get(STATES.name):
+            return
         rows = self._new(STATES).select(*STATES.columns)
         clusters = [row["cluster"] for row in rows.select("cluster").distinct().collect()]
         if clusters:
@@ -159,9 +174,9 @@ class Landing:
         return [{"cluster": cluster} for cluster in sorted(self.anew)]
 
     def _has(self, table: Table) -> bool:
-        """Whether the lake has rows of a cluster at hand, or has to forget some."""
-        files = self.lake.version.tables.get(table.name, ())
-        return bool(files)
+        """Whether the lake has rows of a cluster at hand, or is going to have some."""
+        folders = tuple(folder_of(table, {"cluster": cluster}) for cluster in self.clusters)
+        return any(file.startswith(folders) for file in self.changes.version.tables.get(table.name, ()))
 
     def _put(self, table: Table, rows: DataFrame, folders: Iterable[Mapping[str, str]]) -> None:
         order = [name for name in _ORDER[table.name] if name in table.columns]
