@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 import time
@@ -9,15 +10,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from kelr.errors import KelrError
+from kelr.fleet.cuts import State, states_before
+from kelr.fleet.telling import tell
 from kelr.lab import Lab, run_incident
 from kelr.lab.story import create_topic
 from kelr.model import Cluster, PartitionState, Selection, TopicConfig, TopicPartition
 from kelr.model.cluster import ConfigSource
+from kelr.replay import records as rec
 from kelr.replay.image import MetadataImage
 from kelr.replay.snapshots import Described
 from kelr.sources.connection import ConnectionSettings
@@ -25,6 +30,14 @@ from kelr.sources.live import LiveSource
 from kelr.sources.metadata_log.log import open_metadata_log
 from kelr.sources.metadata_log.moments import Moment
 from kelr.sources.metadata_log.source import MetadataLogSource
+from kelr.sources.metadata_log.writing import (
+    checkpoint_bytes,
+    checkpoint_name,
+    checkpoint_records,
+    encode_batch,
+    segments,
+)
+from tests.fleet.as_history import check_rows_are_entries, rows
 
 TOPIC = "on-record"
 LAG_OFFSETS = 40
@@ -232,6 +245,69 @@ def test_a_checkpoint_is_the_state_at_its_end(lab_43: Lab, checkpoints: list[Pat
         assert everything(alone) == everything(replayed)
         assert alone.taken_at_ms == replayed.taken_at_ms
         check_with_shell(lab_43, path, compares_end=False)
+
+
+@pytest.mark.usefixtures("incident")
+def test_the_rows_of_a_fleet_are_the_history(lab_43: Lab, checkpoints: list[Path]) -> None:
+    batches = list(open_metadata_log([lab_43.data_directory(lab_43.controllers[0])]).batches())
+    whole = check_rows_are_entries(batches)
+    assert {"unclean", "isr"} <= {row["elected_as"] for row in rows(whole, "elections")}
+    middle = len(batches) // 2
+    pieces = batches[:middle], batches[middle:]
+    (state,) = list(states_before(pieces))[1:]
+    assert state is not None
+    assert [*tell(pieces[0], ended=False), *tell(pieces[1], State.read(state.files()))] == whole
+    assert check_rows_are_entries(list(open_metadata_log([checkpoints[0]]).batches()))
+
+
+@pytest.mark.usefixtures("incident")
+def test_kafkas_own_tools_read_what_kelr_writes(lab_43: Lab, tmp_path: Path) -> None:
+    log = open_metadata_log([lab_43.data_directory(lab_43.controllers[0])])
+    image, written, records = MetadataImage(), list[bytes](), list[rec.MetadataRecord]()
+    for batch in log.batches():
+        image.apply(batch)
+        # What kelr does not look into cannot be written again: another record of its batch stands there.
+        control = isinstance(batch.records[0], rec.LeaderChanged)
+        in_its_place = batch.records[0] if control else rec.Irrelevant("NoOpRecord")
+        again = [in_its_place if isinstance(one, rec.Irrelevant) else one for one in batch.records]
+        written.append(encode_batch(batch.base_offset, batch.epoch, batch.timestamp_ms, again))
+        records += again
+    assert image.at is not None
+    ((name, content),) = segments(written)
+    segment = tmp_path / name
+    segment.write_bytes(content)
+    checkpoint = tmp_path / checkpoint_name(image.at.offset + 1, image.at.epoch)
+    checkpoint.write_bytes(b"".join(checkpoint_bytes(image, contained_ms=image.at.timestamp_ms)))
+    check_with_shell(lab_43, checkpoint, compares_end=False)
+    files = f"{segment},{checkpoint}"
+    dumped = lab_43.stock_tool("kafka-dump-log.sh", "--cluster-metadata-decoder", "--files", files).stdout
+    of_segment, of_checkpoint = (payloads(text) for text in dumped.split("Dumping ")[1:])
+    changes = [one["data"] for one in of_segment if one["type"] == "PARTITION_CHANGE_RECORD"]
+    assert [(one["partitionId"], one["topicId"], one.get("leader"), one.get("isr")) for one in changes] == [
+        (one.partition, one.topic_id, one.leader, None if one.isr is None else list(one.isr))
+        for one in records
+        if isinstance(one, rec.PartitionChanged)
+    ]
+    assert len(of_segment) == sum(not isinstance(one, rec.LeaderChanged) for one in records)
+    made = [one["data"] for one in of_checkpoint if one["type"] == "PARTITION_RECORD"]
+    assert [(one["partitionId"], one["topicId"], one["leaderEpoch"], one["partitionEpoch"]) for one in made] == [
+        (state.partition, topic.topic_id, state.leader_epoch, state.partition_epoch)
+        for topic in image.topics.values()
+        for _, state in sorted(topic.partitions.items())
+    ]
+    assert len(of_checkpoint) == len(list(checkpoint_records(image)))
+
+
+def payloads(text: str) -> list[dict[str, Any]]:
+    """The records that kafka-dump-log prints."""
+    return [json.loads(line.split(" payload: ", 1)[1]) for line in text.splitlines() if " payload: " in line]
+
+
+@pytest.mark.longer
+def test_the_rows_of_an_older_kafka_are_the_history(lab_40: Lab) -> None:
+    lab_40.restore()
+    run_incident(lab_40, "needs-unclean-recovery")
+    assert check_rows_are_entries(list(open_metadata_log([lab_40.data_directory(lab_40.controllers[0])]).batches()))
 
 
 def everything(source: MetadataLogSource) -> tuple[object, ...]:
