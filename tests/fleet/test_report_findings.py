@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kelr.commands.app import build
 from kelr.fleet.report.figures import (
     Broker,
     BrokerRestarts,
@@ -260,6 +261,16 @@ def test_the_worst_setting_comes_first() -> None:
     figures = replace(NOTHING, clusters=(PAYMENTS,), settings=every)
     names = [one.subject for one in found(figures, Kind.SETTING)]
     assert names == [name for name in SETTINGS if not name.endswith("-unknown")]
+
+
+def test_kelrs_own_commands_are_ones_that_kelr_takes() -> None:
+    every = [line for finding in judge(FLEET) for line in lines(finding) if line.startswith("kelr ")]
+    assert len(every) > 15
+    for line in every:
+        words, command = shlex.split(line)[1:], build()
+        while words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]  # type: ignore[attr-defined]
+        assert command.make_context("kelr", words).params, line
 
 
 # The choice.
