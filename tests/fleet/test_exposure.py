@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from kelr.fleet.exposure.spells import OF_PARTITION, spells
@@ -12,7 +13,7 @@ from kelr.fleet.exposure.troubles import pieces
 from kelr.fleet.exposure.wanted import Wanted, facts
 from kelr.fleet.tables import CLUSTER_EVENTS, PARTITION_STATES
 from kelr.replay.history import PartitionSummary, Trouble
-from kelr.replay.records import RecordBatch
+from kelr.replay.records import ConfigSet, RecordBatch
 from tests.fleet.exposure_logs import summarized, told
 from tests.replay.history.observed import merged, random_cluster
 
@@ -33,11 +34,18 @@ def logs() -> dict[str, list[RecordBatch]]:
         batches = random_cluster(rules, f"exposure {number}", deeds=60).batches()
         kind = KINDS[number % 3]
         if kind == "several":
-            batches = list(merged(batches, chance))
+            batches = list(_several(batches, chance))
         if kind == "backwards":
             batches = [_shifted(batch, chance.choice((0, 0, 0, -7_000, 3_000))) for batch in batches]
         found[f"{number}-{kind}"] = batches
     return found
+
+
+def _several(batches: Sequence[RecordBatch], chance: random.Random) -> Iterator[RecordBatch]:
+    """Configs stay alone: of one within a batch, a history takes the state that the whole batch leaves."""
+    for alone, group in groupby(batches, lambda batch: any(isinstance(one, ConfigSet) for one in batch.records)):
+        found = list(group)
+        yield from found if alone else merged(found, chance)
 
 
 def _shifted(batch: RecordBatch, by_ms: int) -> RecordBatch:
