@@ -10,11 +10,6 @@ from kelr.commands.fleet_generate import generate
 from kelr.commands.fleet_ingest import ingest
 from kelr.commands.fleet_report import report
 
-app = typer.Typer(
-    help="Look at whole fleets on Spark: every cluster's snapshots and metadata logs together.", no_args_is_help=True
-)
-app.command()(assess)
-app.command()(exposure)
-app.command()(generate)
-app.command()(ingest)
-app.command()(report)
+app = typer.Typer(help="Look at whole fleets on Spark: ingest, assess, exposure, report.", no_args_is_help=True)
+for step in (generate, ingest, assess, exposure, report):
+    app.command()(step)

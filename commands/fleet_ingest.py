@@ -66,7 +66,7 @@ def ingest(
       kelr fleet ingest collected/ --out lake
       kelr fleet ingest s3a://ops/kafka-metadata --out s3a://ops/lake
       kelr fleet ingest node-1/ --out lake --cluster MkU3OEVBNTcwNTJENDM2Qk=node-1/
-      kelr fleet ingest collected/ --out lake --name MkU3OEVBNTcwNTJENDM2Qk=payments -o json
+      kelr fleet ingest collected/ --out lake --name MkU3OEVBNTcwNTJENDM2Qk=payments
     """
     given = {prefix: id_ for id_, prefix in _pairs("--cluster", cluster or (), "ID=PREFIX")}
     names = dict(_pairs("--name", name or (), "ID=NAME"))

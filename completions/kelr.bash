@@ -6,10 +6,10 @@ _kelr() {
     for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
         if [[ $skip ]]; then skip=; continue; fi
         case "$word" in
-            --accept-loss|--any|--api|--at|--batch|--bootstrap-controller|--bootstrap-server|--broker|--brokers|--clusters|--command-config|--compare-rules|--conf|--context|--controller|--controllers|--cursor|--designate|--dir|--elect|--election|--election-type|--expires-in|--export|--files|--force|--format|--from|--from-offset|--from-replica|--gone|--heap-mb|--if|--incidents|--kafka|--keep|--kill|--lake|--limit|--log-dir|--log-info|--log-info-api-key|--log-info-dialect|--logs|--master|--merge|--metadata-log|--min-isr|--minimal-replicas|--node|--out|--output|--page-limit|--page-size|--partition|--partitions|--path-to-json-file|--pause|--plan|--rack|--racks|--remote|--replication|--restart|--rules|--seed|--segment-mb|--since|--situation|--skew|--skip|--snapshot|--states|--stop|--timeout|--times|--title|--to|--to-offset|--top|--topic|--topics|--until|--wait-for|--weeks|--why|--window|--workers|--yes-clear-elr-of|-b|-c|-e|-o) skip=1 ;;
+            --accept-loss|--any|--api|--at|--batch|--bootstrap-controller|--bootstrap-server|--broker|--brokers|--budget|--by|--cluster|--clusters|--command-config|--compare-rules|--conf|--context|--controller|--controllers|--cursor|--designate|--dir|--elect|--election|--election-type|--expires-in|--export|--fail-on|--files|--force|--format|--from|--from-offset|--from-replica|--gone|--heap-mb|--if|--incidents|--kafka|--keep|--kill|--lake|--limit|--log-dir|--log-info|--log-info-api-key|--log-info-dialect|--logs|--master|--merge|--metadata-log|--min-isr|--minimal-replicas|--name|--node|--out|--output|--page-limit|--page-size|--partition|--partitions|--path-to-json-file|--pause|--plan|--rack|--racks|--remote|--replication|--restart|--rules|--scenarios|--seed|--segment-mb|--since|--situation|--skew|--skip|--snapshot|--states|--stop|--timeout|--times|--title|--to|--to-offset|--top|--topic|--topics|--until|--wait-for|--weeks|--why|--window|--workers|--yes-clear-elr-of|-b|-c|-e|-o) skip=1 ;;
             -*) ;;
             *) case "$path $word" in
-                "kelr describe"|"kelr log-info"|"kelr history"|"kelr snapshot"|"kelr explain"|"kelr whatif"|"kelr elect"|"kelr recover"|"kelr recover collect"|"kelr recover plan"|"kelr recover apply"|"kelr recover verify"|"kelr recover status"|"kelr recover resume"|"kelr recover undo"|"kelr recover hold"|"kelr recover log"|"kelr rescue"|"kelr rescue dump"|"kelr rescue show"|"kelr rescue replay"|"kelr fleet"|"kelr fleet generate"|"kelr fleet report"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab pause"|"kelr lab resume"|"kelr lab lose-cache"|"kelr lab flush"|"kelr lab expire"|"kelr lab partition"|"kelr lab heal"|"kelr lab fault"|"kelr lab deny"|"kelr lab allow"|"kelr lab advance"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr schema") path="$path $word" ;;
+                "kelr describe"|"kelr log-info"|"kelr history"|"kelr snapshot"|"kelr explain"|"kelr whatif"|"kelr elect"|"kelr recover"|"kelr recover collect"|"kelr recover plan"|"kelr recover apply"|"kelr recover verify"|"kelr recover status"|"kelr recover resume"|"kelr recover undo"|"kelr recover hold"|"kelr recover log"|"kelr rescue"|"kelr rescue dump"|"kelr rescue show"|"kelr rescue replay"|"kelr fleet"|"kelr fleet generate"|"kelr fleet ingest"|"kelr fleet assess"|"kelr fleet exposure"|"kelr fleet report"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab pause"|"kelr lab resume"|"kelr lab lose-cache"|"kelr lab flush"|"kelr lab expire"|"kelr lab partition"|"kelr lab heal"|"kelr lab fault"|"kelr lab deny"|"kelr lab allow"|"kelr lab advance"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr schema") path="$path $word" ;;
             esac ;;
         esac
     done
@@ -22,6 +22,9 @@ _kelr() {
         --bootstrap-controller) return ;;
         --broker) return ;;
         --brokers) return ;;
+        --budget) return ;;
+        --by) return ;;
+        --cluster) return ;;
         --clusters) return ;;
         --command-config) _kelr_files "$current"; return ;;
         --compare-rules) _kelr_words "all kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive" "$current"; return ;;
@@ -35,6 +38,7 @@ _kelr() {
         --election) _kelr_words "preferred unclean designation longest_log_balanced longest_log_aggressive" "$current"; return ;;
         --expires-in) return ;;
         --export) _kelr_files "$current"; return ;;
+        --fail-on) return ;;
         --files) return ;;
         --force) return ;;
         --format) return ;;
@@ -60,6 +64,7 @@ _kelr() {
         --metadata-log) _kelr_files "$current"; return ;;
         --min-isr) return ;;
         --minimal-replicas) return ;;
+        --name) return ;;
         --node) return ;;
         --out) _kelr_files "$current"; return ;;
         --page-limit) return ;;
@@ -75,6 +80,7 @@ _kelr() {
         --replication) return ;;
         --restart) return ;;
         --rules) _kelr_words "auto kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive" "$current"; return ;;
+        --scenarios) return ;;
         --seed) return ;;
         --segment-mb) return ;;
         --since) return ;;
@@ -175,10 +181,19 @@ _kelr() {
             [[ $current == -* ]] || { _kelr_files "$current"; return; }
             ;;
         "kelr fleet")
-            choices="generate report --help"
+            choices="generate ingest assess exposure report --help"
             ;;
         "kelr fleet generate")
             choices="--clusters --partitions --brokers --racks --weeks --incidents --states --skew --seed --files --segment-mb --damage --workers -o --output --verbose --debug --help"
+            ;;
+        "kelr fleet ingest")
+            choices="--out --cluster --name --master --remote --conf -o --output --verbose --debug --help"
+            ;;
+        "kelr fleet assess")
+            choices="--lake --scenarios --at --rules --cluster --topic --check --fail-on --all --master --remote --conf -o --output --verbose --debug --help"
+            ;;
+        "kelr fleet exposure")
+            choices="--lake --since --until --by --cluster --top --budget --check --master --remote --conf -o --output --verbose --debug --help"
             ;;
         "kelr fleet report")
             choices="--lake --out --format --top --title --check --master --remote --conf -o --output --verbose --debug --help"

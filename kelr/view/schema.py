@@ -176,6 +176,22 @@ def _rescue(name: str) -> Callable[[], Mapping[str, Json]]:
     return schema
 
 
+def _fleet(name: str) -> Callable[[], Mapping[str, Json]]:
+    def schema() -> Mapping[str, Json]:
+        from kelr.view import fleet_assess, fleet_exposure, fleet_generate, fleet_ingest, fleet_report  # noqa: PLC0415
+
+        views: Mapping[str, View[Any]] = {
+            "assess": fleet_assess.assess_view(),
+            "exposure": fleet_exposure.exposure_view("cluster"),
+            "generate": fleet_generate.generated_view(),
+            "ingest": fleet_ingest.ingested_view(),
+            "report": fleet_report.fix_view(),
+        }
+        return document_schema(views[name])
+
+    return schema
+
+
 _NO_CLUSTER = Cluster(None, ())
 
 SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
@@ -212,5 +228,6 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "rescue": _rescue("show"),
     "rescue-records": _rescue("records"),
     "rescue-replay": _rescue("replay"),
+    **{f"fleet-{step}": _fleet(step) for step in ("generate", "ingest", "assess", "exposure", "report")},
 }
 """Output names and their schemas, made when they are asked for."""

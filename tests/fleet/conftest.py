@@ -25,6 +25,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.default.parallelism": "4",
         "spark.local.dir": str(place),
         "spark.sql.warehouse.dir": str(place / "warehouse"),
+        # A handful of rows is not worth what compiling a plan for them costs.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
     with warnings.catch_warnings():
         # Spark leaves its end of a socket to the garbage collector.
