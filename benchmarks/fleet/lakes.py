@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import pyarrow
 from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from kelr.fleet.lake import Lake
 from kelr.fleet.session import running_session
@@ -95,7 +97,9 @@ def _partitions(spark: SparkSession, count: int) -> DataFrame:
         "cluster": cluster,
         "date": fn.lit(AT.date()),
     }
-    return spark.range(0, count, 1, 16).select(*(columns[name].alias(name) for name in PARTITION_STATES.columns))
+    return spark.range(0, count, 1, max(1, min(16, count // 50_000))).select(
+        *(columns[name].alias(name) for name in PARTITION_STATES.columns)
+    )
 
 
 def _brokers(cluster: str) -> Iterator[dict[str, Any]]:
@@ -122,7 +126,8 @@ def _configs(cluster: str) -> Iterator[dict[str, Any]]:
 
 def _frame(spark: SparkSession, table: Table, rows: list[dict[str, Any]]) -> DataFrame:
     filled = [{"source": "log", "at": AT, "date": AT.date(), **row} for row in rows]
-    return spark.createDataFrame([tuple(row.get(name) for name in table.columns) for row in filled], table.schema)
+    content = pyarrow.Table.from_pylist(filled, schema=to_arrow_schema(table.schema, timezone="UTC"))
+    return spark.createDataFrame(content, table.schema)
 
 
 if __name__ == "__main__":
