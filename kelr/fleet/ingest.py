@@ -131,7 +131,14 @@ class _Run:
         def can_be_read(paths: Iterable[str]) -> set[str]:
             return still_there(self.lake.spark, paths, there)
 
-        for cluster in sorted({one.cluster for one in new if one.of_log and one.cluster is not None}):
+        to_plan = {one.cluster for one in new if one.of_log and one.cluster is not None}
+        # Of two logs under one cluster id none was told; one of them may be gone by now.
+        to_plan |= {
+            cluster
+            for cluster, files in logs.items()
+            if all(one.status == QUARANTINED for one in files) and read_told(self.lake, cluster) is None
+        }
+        for cluster in sorted(to_plan):
             plan_log(LogFiles(cluster, logs[cluster], changed, read_told(self.lake, cluster)), can_be_read, work)
         return work
 

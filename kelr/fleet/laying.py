@@ -39,6 +39,8 @@ class Piece:
     to_byte: int
 
 
+WHICH = "nothing tells which is the cluster's: take the other one away, and run again"
+
 Span = tuple[str, int, int, int]
 """What was told, wherever it was read: kind, epoch, and the offsets of it."""
 
@@ -97,21 +99,33 @@ def lay_out(files: Sequence[File], *, seniority: Sequence[str] = ()) -> Layout:
     """One log out of these files.
 
     Args:
-        seniority: copies that were told before: where two contradict each other in one epoch, these are right.
+        seniority: copies that were told before: where two contradict each other in one epoch, these are right. Where
+            none was, nobody knows which is, and none is told.
     """
-    rank = {copy: place for place, copy in enumerate(seniority)}
     copies: dict[str, list[File]] = {}
-    for file in sorted(files, key=lambda file: (rank.get(file.copy, len(rank)), file.copy, file.path)):
+    for file in sorted(files, key=lambda file: (file.copy, file.path)):
         copies.setdefault(file.copy, []).append(file)
-    good: list[list[File]] = []
     reasons: dict[str, str] = {}
-    for copy in copies.values():
-        other = next((there for there in good if _contradict(copy, there)), None)
-        if other is None:
-            good.append(copy)
-        else:
-            why = f"another log than that of {other[0].copy}, under the same cluster id: they differ in one epoch"
-            reasons |= {file.path: why for file in copy}
+    for copy in list(copies):
+        other = next((one for one in seniority if one in copies and _contradict(copies[copy], copies[one])), None)
+        if other is not None and copy not in seniority:
+            why = f"another log than that of {other}, under the same cluster id: they differ in one epoch"
+            reasons |= {file.path: why for file in copies.pop(copy)}
+    junior = [copy for copy in copies if copy not in seniority]
+    disputed = {
+        copy: other
+        for copy in junior
+        if (other := next((one for one in junior if _contradict(copies[copy], copies[one])), None)) is not None
+    }
+    if disputed:
+        first = next(iter(disputed))
+        for copy in junior if not seniority else disputed:
+            one, other = (copy, disputed[copy]) if copy in disputed else (first, disputed[first])
+            why = f"{one} and {other} are two logs under one cluster id: they differ in one epoch, and {WHICH}"
+            reasons |= {file.path: why for file in copies.pop(copy)}
+        if not copies:
+            return Layout(reasons=reasons, why_not=f"its files are of two logs, and {WHICH}")
+    good = [copies[copy] for copy in sorted(copies, key=lambda copy: (copy not in seniority, copy))]
     return _Laying(good, reasons).laid()
 
 

@@ -109,6 +109,14 @@ def plan_log(log: LogFiles, there: Callable[[Iterable[str]], set[str]], work: Wo
     """
     cluster, files, told = log.cluster, log.files, log.told
     layout = _laid(files)
+    if told is None and not layout.pieces:
+        # Of two logs under one cluster id, the wrong one may have been taken away.
+        gone = {one.path for one in files} - there([one.path for one in files])
+        layout = _laid([one for one in files if one.path not in gone])
+        _settle(files, layout, gone, work)
+        if layout.pieces:
+            work.logs.append(LogWork(cluster, layout.pieces, layout, _looked(files)))
+        return
     if told is not None and spans_until(layout.spans, told.offset) == told.spans:
         pieces = layout.behind(told.offset)
         gone = _gone(pieces, there)

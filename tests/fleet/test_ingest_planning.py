@@ -80,6 +80,31 @@ def test_records_that_nobody_has_keep_what_comes_behind_out_until_they_come() ->
     assert work.changed[THIRD[0]].status == INGESTED
 
 
+def test_of_two_logs_under_one_cluster_id_none_is_told_until_one_is_taken_away() -> None:
+    """Which of them is named first, and which is longer, says nothing."""
+    other = segment("/a/log/a", 0, 7)
+    assert other.looked is not None
+    marks = tuple(replace(mark, crc=mark.crc + 5) for mark in other.looked.marks)
+    other = replace(other, looked=replace(other.looked, marks=marks))
+    mine, far = segment(*FIRST), segment("/n3/log/c", 20, 30)
+    work = planned([mine, other, far], [FIRST[0], other.path, far.path])
+    assert work.logs == []
+    assert {one.status for one in work.changed.values()} == {QUARANTINED}
+    assert len(work.changed) == 3
+    for one in work.changed.values():
+        assert "two logs under one cluster id" in str(one.reason)
+        assert "/n1/log" in str(one.reason)
+        assert "/a/log" in str(one.reason)
+    again = planned(work.changed.values(), [], gone=[other.path, far.path])
+    assert [piece.path for log in again.logs for piece in log.pieces] == [FIRST[0]]
+    assert again.changed[FIRST[0]].status == INGESTED
+    assert again.changed[other.path].reason == "it is gone"
+    # What was told before stays.
+    told = planned([replace(mine, status=INGESTED), other], [other.path], Told(10, ((SEGMENT, 1, 0, 10),)))
+    assert told.logs == []
+    assert "another log than that of /n1/log" in str(told.changed[other.path].reason)
+
+
 def test_another_copy_is_superseded() -> None:
     twin = replace(segment(*FIRST), path="/n2/log/a")
     work = planned([segment(*FIRST), segment(*SECOND), twin], [FIRST[0], SECOND[0], twin.path])
