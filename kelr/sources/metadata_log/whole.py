@@ -10,7 +10,7 @@ from kelr.errors import BadInputError
 from kelr.replay.records import RecordBatch, SnapshotBegins, SnapshotEnds
 from kelr.sources.metadata_log.pieces import Checkpoint, Holder
 from kelr.sources.metadata_log.reading import BatchReader
-from kelr.sources.records.batches import BatchRun, Stop, StopKind
+from kelr.sources.records.batches import BatchRun, Stop, StopKind, empty_space, read_header, torn
 
 if TYPE_CHECKING:
     from kelr.sources.metadata_log.stretches import StretchReader
@@ -62,14 +62,32 @@ class Windows:
             if len(data) < window or stop.kind not in {*_UNFINISHED, StopKind.END} or at >= size:
                 self.stop = stop
                 return
-            window = usual if read else window * 2  # a batch that is larger than the window
+            window = usual
+            if not read:
+                found = _larger(data, stop, size - at)
+                if isinstance(found, Stop):
+                    self.stop = found
+                    return
+                window = found
 
     def _reader(self, data: bytes, at: int) -> BatchReader | StretchReader:
-        if not self._in_stretches:
+        if not self._in_stretches or len(data) > WINDOW_BYTES:
             return BatchReader(data, base=at, checkpoint_end=self._checkpoint_end, merge_idle=self._merge_idle)
         from kelr.sources.metadata_log.stretches import StretchReader  # noqa: PLC0415 - numpy, and only for long logs
 
         return StretchReader(data, base=at)
+
+
+def _larger(data: bytes, stop: Stop, left: int) -> int | Stop:
+    """How many bytes have to be looked at where the first batch of these does not end in them; or why there is none,
+    where what is left cannot hold it: neither a length that was garbled nor space that was set aside is read.
+    """
+    if stop.kind is StopKind.EMPTY_SPACE:
+        return empty_space(stop.at, left)
+    header = read_header(data)
+    if header is None:
+        return 2 * len(data)
+    return header.size_bytes if header.size_bytes <= left else torn(header, stop.at, left)
 
 
 def is_whole(checkpoint: Checkpoint) -> str | None:

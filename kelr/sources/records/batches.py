@@ -216,6 +216,17 @@ def implausible(buffer: Bytes, at: int = 0) -> str | None:
     return None
 
 
+def empty_space(at: int, left: int) -> Stop:
+    """The end of a run of which so many bytes are left, and begin with zeros."""
+    return Stop(StopKind.EMPTY_SPACE, at, f"{left} bytes that begin with zeros")
+
+
+def torn(header: BatchHeader, at: int, left: int) -> Stop:
+    """The end of a run of which so many bytes are left, fewer than its last batch has."""
+    text = f"the batch at offset {header.base_offset} has {header.size_bytes} bytes, and {left} are there"
+    return Stop(StopKind.TORN, at, text)
+
+
 class BatchRun:
     """The whole batches in these bytes, one after the other: iterate for (position, header), then ask `stop`.
 
@@ -247,7 +258,7 @@ class BatchRun:
         if not left:
             return Stop(StopKind.END, at)
         if left >= _OLD_HEADER.size and not any(self._view[at : at + _OLD_HEADER.size]):
-            return Stop(StopKind.EMPTY_SPACE, at, f"{left} bytes that begin with zeros")
+            return empty_space(at, left)
         nonsense = implausible(self._view, at)
         if nonsense is not None:
             return Stop(StopKind.GARBAGE, at, nonsense)
@@ -255,8 +266,7 @@ class BatchRun:
         if header is None:
             return Stop(StopKind.TORN, at, f"{left} bytes, too few for the header of a batch")
         if header.size_bytes > left:
-            text = f"the batch at offset {header.base_offset} has {header.size_bytes} bytes, and {left} are there"
-            return Stop(StopKind.TORN, at, text)
+            return torn(header, at, left)
         if self._check_crc and not crc_matches(self._view, at, header):
             return Stop(StopKind.CRC, at, f"the batch at offset {header.base_offset} does not match its checksum")
         return header

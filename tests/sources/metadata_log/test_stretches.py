@@ -363,3 +363,37 @@ def test_others_in_a_batch_part_a_stretch() -> None:
 def test_small_files_are_read_without_numpy(patch: pytest.MonkeyPatch) -> None:
     found, _ = in_windows(_various(), len(_various()), patch)
     assert not any(isinstance(one.records, Stretch) for one in found)
+
+
+# What is not there is not read.
+
+
+class Counted(Held):
+    """Says how much of it was read at once."""
+
+    most = 0
+
+    def read(self, at: int, size: int) -> bytes:
+        found = super().read(at, size)
+        self.most = max(self.most, len(found))
+        return found
+
+
+@pytest.mark.parametrize("in_stretches", [True, False])
+@pytest.mark.parametrize("how", ["zeros", "claimed"])
+def test_neither_empty_space_nor_a_length_that_is_too_large_is_read(
+    how: str, in_stretches: bool, patch: pytest.MonkeyPatch
+) -> None:
+    """A segment with 1 GiB of space set aside, or a flipped bit in a length, is no reason for 1 GiB of memory."""
+    whole_, rubbish = _various(), bytearray(batch(101, *[LED] * 2) + b"\x7f" * 20_000)
+    struct.pack_into(">i", rubbish, 8, 1 << 24)
+    data = whole_ + (bytes(20_000) if how == "zeros" else bytes(rubbish))
+    patch.setattr(whole, "STRETCH_BYTES", 600)
+    patch.setattr(whole, "WINDOW_BYTES", 600)
+    held = Counted(data)
+    windows = Windows(held, lambda _: None, in_stretches=in_stretches)
+    found = list(windows)
+    assert found[-1].next_offset == 101
+    assert held.most < len(whole_)
+    assert windows.stop == one_by_one(data, patch)[1]
+    assert windows.stop.kind is (StopKind.EMPTY_SPACE if how == "zeros" else StopKind.TORN)
