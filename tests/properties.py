@@ -10,12 +10,13 @@ LONG = "long"
 """The profile of `make properties`: other examples each time, and many of them."""
 
 _USUAL = 100
-settings.register_profile(REPEATABLE, derandomize=True, database=None, deadline=None, max_examples=_USUAL)
+"""Whoever asks for `examples(count)` gets `count` where a profile tries so many; each profile has its share of it."""
+settings.register_profile(REPEATABLE, derandomize=True, database=None, deadline=None, max_examples=60)
 settings.register_profile(LONG, derandomize=False, deadline=None, max_examples=5_000, print_blob=True)
 
 
 def examples(count: int) -> settings:
-    """Settings for a property that tries `count` examples in `make test`."""
+    """Settings for a property that is to try more or fewer examples than others do, which try 100."""
     default = settings.default
     assert default is not None
     return settings(max_examples=max(1, count * default.max_examples // _USUAL))
