@@ -72,6 +72,11 @@ class FoldedChanges:
         self.empty = True
         """Whether there is nothing to take."""
 
+    @property
+    def partitions(self) -> int:
+        """How many ever came up."""
+        return len(self._numbers.known)
+
     def add(self, columns: Columns) -> None:
         """Add changes, in the order of the log."""
         if not len(columns):

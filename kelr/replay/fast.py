@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 MOST_PENDING = 1_000_000
 """So many changes are kept before they are folded into the image: eight bytes each."""
 
+MOST_GONE = 100_000
+"""So many partitions more than twice those that are there may be remembered in `FoldedChanges`: topics that come and go
+take no more memory than that."""
+
 
 class _Pending(dict[bytes, list[Told]]):
     """What was told of each partition since the image last had it."""
@@ -51,6 +55,8 @@ class Folding:
         self._pending = 0
         self._columns: FoldedChanges | None = None
         """Of stretches. What is pending here and in `_told` is never pending at the same time."""
+        self._most_known = MOST_GONE
+        """Of `_columns`, before it begins anew."""
 
     def apply(self, batch: rec.RecordBatch) -> None:
         """Apply a batch; batches come in the order of the log."""
@@ -91,6 +97,10 @@ class Folding:
     def _add(self, stretch: Stretch) -> None:
         if self._told:
             self._settle_all()
+        if self._columns is not None and self._columns.partitions > self._most_known:
+            self._settle_all()
+            self._columns = None
+            self._most_known = 2 * sum(len(topic.partitions) for topic in self._image.topics.values()) + MOST_GONE
         if self._columns is None:
             from kelr.replay.columns import FoldedChanges  # noqa: PLC0415 - numpy, and only for long logs
 

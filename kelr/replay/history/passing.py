@@ -50,7 +50,11 @@ class Passing:
 
     def passes(self, batch: rec.RecordBatch) -> bool:
         """Whether the batch is passed over; otherwise the image is made ready for it, and nothing is pending."""
-        if batch.of_checkpoint or self._image.in_transaction or self._is_looked_at(batch.records):
+        if batch.of_checkpoint or self._image.in_transaction:
+            self._wanted.clear()  # what is told there of topics is not looked at here
+            self.settle()
+            return False
+        if self._is_looked_at(batch.records):
             self.settle()
             return False
         self._folding.apply(batch)
@@ -62,9 +66,12 @@ class Passing:
             return any(map(self._wanted.__getitem__, records.keys))  # type: ignore[attr-defined]  # by its kind
         if kind is IdleRun or all(type(one) is rec.Irrelevant for one in records):
             return False
-        if any(type(one) is rec.TopicMade and one.topic_id in self._image.topics for one in records):
+        if any(type(one) is rec.TopicRemoved or self._takes_over(one) for one in records):
             self._wanted.clear()
         return True
+
+    def _takes_over(self, one: rec.MetadataRecord) -> bool:
+        return type(one) is rec.TopicMade and one.topic_id in self._image.topics
 
     def settle(self) -> None:
         """The image has everything that was passed over."""

@@ -94,19 +94,21 @@ def test_what_is_passed_over_changes_nothing(rules: str, seed: int, monkeypatch:
     assert passed > 10
 
 
-def test_a_topic_that_takes_over_an_id_is_asked_about_anew() -> None:
+@pytest.mark.parametrize("removed", [True, False])
+def test_a_topic_that_takes_over_an_id_is_asked_about_anew(*, removed: bool) -> None:
     id_ = id_text(bytes(15) + b"\1")
     image_of = rec.PartitionMade(id_, 0, 1, 0, 0, (1, 2), (1, 2))
     batches = [
         rec.RecordBatch(0, 1, 1, (rec.TopicMade("payments", id_), image_of)),
         rec.RecordBatch(2, 1, 2, PackedChanges([key_of(id_, 0)], [{"leader": 2}])),
-        rec.RecordBatch(3, 1, 3, (rec.TopicMade("orders", id_), image_of)),
-        rec.RecordBatch(5, 1, 4, PackedChanges([key_of(id_, 0)], [{"isr": (1,)}])),
+        rec.RecordBatch(3, 1, 3, (rec.TopicRemoved(id_) if removed else rec.Irrelevant("NoOpRecord"),)),
+        rec.RecordBatch(4, 1, 3, (rec.TopicMade("orders", id_), image_of)),
+        rec.RecordBatch(6, 1, 4, PackedChanges([key_of(id_, 0)], [{"isr": (1,)}])),
     ]
     wanted = frozenset({TopicPartition("orders", 0)})
     found = told(batches, wanted, Window(), all_=False)
     assert found == told(batches, wanted, Window(), all_=True)
-    assert [entry.at.offset for entry in found[0]] == [4, 5]
+    assert [entry.at.offset for entry in found[0]] == [5, 6]
 
 
 def test_what_a_checkpoint_shows_is_told_before_a_batch_is_passed_over() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kelr.errors import KelrError
 from kelr.messages import metadata
+from kelr.replay import fast
 from kelr.replay.fast import Folding
 from kelr.replay.image import MetadataImage
 from kelr.replay.records import Irrelevant, MetadataRecord, RecordBatch
@@ -202,9 +203,10 @@ _logs = st.builds(written, st.lists(_batch, max_size=14), st.lists(st.integers(-
 
 
 @settings(max_examples=120, deadline=None)
-@given(_logs, st.integers(100, 6000))
-def test_any_log(data: bytes, window: int) -> None:
+@given(_logs, st.integers(100, 6000), st.sampled_from([0, fast.MOST_GONE]))
+def test_any_log(data: bytes, window: int, most_gone: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fast, "MOST_GONE", most_gone)
         agree(data, window, patch)
 
 
@@ -363,6 +365,26 @@ def test_others_in_a_batch_part_a_stretch() -> None:
 def test_small_files_are_read_without_numpy(patch: pytest.MonkeyPatch) -> None:
     found, _ = in_windows(_various(), len(_various()), patch)
     assert not any(isinstance(one.records, Stretch) for one in found)
+
+
+def test_topics_that_come_and_go_are_not_remembered(patch: pytest.MonkeyPatch) -> None:
+    """Memory grows with the cluster, and not with all partitions that it ever had."""
+    patch.setattr(fast, "MOST_GONE", 20)
+    folding, offset = Folding(MetadataImage()), len(BEGIN)
+    folding.apply(next(iter(BatchReader(batch(0, *BEGIN)))))
+    most = 0
+    for number in range(1, 200):
+        topic = bytes(14) + struct.pack(">h", 1000 + number)
+        name = metadata.encode("TopicRecord", 0, {"name": f"t-{number}", "topic_id": UUID(bytes=topic)})
+        data = batch(offset, name, made(0, topic)) + batch(offset + 2, changed(0, topic, leader=2), SHRUNK)
+        for one in StretchReader(data + batch(offset + 4, _removed(topic))):
+            folding.apply(one)
+            most = max(most, 0 if folding._columns is None else folding._columns.partitions)
+        offset += 5
+    assert 20 < most <= 2 * 5 + 20 + 2  # five partitions are there while a topic is
+    image = folding.finish()
+    assert len(image.topics) == len(TOPICS)
+    assert image.misfits == 199  # the topic of the other change has no such partition
 
 
 # What is not there is not read.
