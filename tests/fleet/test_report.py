@@ -69,8 +69,10 @@ STATES = (
     state("a", "u", 2, leader=None, isr=[], valid_to=NOON + timedelta(hours=1)),
     state("a", "t", 0, source="snapshot", leader=None, isr=[]),
     state("b", "v", 0, source="snapshot", replicas=[1], isr=[1], min_isr=1),
+    state("b", "gone", 0, source="snapshot", leader=None, isr=[], valid_from=NOON - timedelta(hours=1)),
 )
-"""a has a log, and a snapshot that saw less; one row of it is no longer so. b has a snapshot alone."""
+"""a has a log, and a snapshot that saw less; one row of it is no longer so. b has snapshots alone, the newer of which
+does not show a topic that had no leader in the older one."""
 BROKERS = (
     *(
         {"cluster": "a", "broker": 1, "at": NOON - timedelta(hours=hours), "offset": offset, "status": status, **more}

@@ -35,7 +35,7 @@ def elections(cluster: Cluster, found: UncleanElections, allowed: RiskySetting |
     text.append(f"Most of them in: {listed(topics, most=_SHOWN)}." if topics else "")
     unknown = []
     if found.at_stake_unknown:
-        unknown.append(f"What {count(found.at_stake_unknown, 'election')} cost: no log was read before.")
+        unknown.append(f"What {count(found.at_stake_unknown, 'election')} cost: no log that was read shows it.")
     unknown.append("How much of what is at stake was committed: logs alone do not tell.")
     if found.not_told:
         unknown.append(f"Whether {count(found.not_told, 'election')} more were clean: the log does not tell.")
@@ -117,13 +117,15 @@ def long(cluster: Cluster, troubles: Sequence[Trouble]) -> Iterator[Finding]:
         )
     commands.append(kelr(cluster, "an order of restarts that keeps min ISR", "whatif", "--restart-order"))
     worst = max(found, key=lambda one: one.longest_seconds)
+    # A partition is in several troubles at once: their times do not add up.
+    most = max(found, key=lambda one: one.seconds)
     yield Finding(
         Kind.LONG_TROUBLE,
         cluster.id,
         cluster.name,
         "troubles",
         f"{duration(worst.longest_seconds)} {TROUBLE_TITLES[worst.trouble]} at a stretch;"
-        f" {duration(sum(one.seconds for one in found))} of trouble in all partitions together",
+        f" all partitions together {duration(most.seconds)} {TROUBLE_TITLES[most.trouble]}",
         tuple(text),
         max(one.partitions for one in found),
         (sum(one.seconds for one in found), worst.longest_seconds),

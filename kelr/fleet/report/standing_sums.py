@@ -69,13 +69,17 @@ def clusters(lake: Lake) -> tuple[Cluster, ...]:
 
 
 def newest_states(lake: Lake, logged: Collection[str]) -> DataFrame:
-    """The rows of `partition_states` that tell how partitions are where a cluster's newest input ends.
+    """The rows of `partition_states` that tell how partitions are where a cluster's newest input ends. Of snapshots
+    those of the newest: a partition that it does not show has an older row that nothing follows, and may be gone.
 
     Args:
         logged: the clusters of which there is a metadata log.
     """
     open_ = lake.read(PARTITION_STATES).where("valid_to is null")
-    return open_.where(~fn.col("cluster").isin(sorted(logged)) | (fn.col("source") == LOG))
+    told = open_.where(~fn.col("cluster").isin(sorted(logged)) | (fn.col("source") == LOG))
+    newest = told.groupBy("cluster").agg(fn.max("valid_from").alias("_newest"))
+    shown = (fn.col("source") == LOG) | (fn.col("valid_from") == fn.col("_newest"))
+    return told.join(fn.broadcast(newest), "cluster").where(shown).drop("_newest")
 
 
 def _standings(lake: Lake, logged: Collection[str]) -> dict[str, Standing]:
