@@ -118,8 +118,8 @@ FLEET_DEMO := build/fleet-demo
 fleet-demo: spark-java  ## Show a fleet on paper, and what kelr fleet finds in it; KEEP=1 keeps the lake
 	@rm -rf $(FLEET_DEMO); mkdir -p build; begun=$$SECONDS; \
 	say() { echo; echo "\$$ kelr fleet $$*"; $(UNSET) $(BIN)/kelr fleet "$$@"; }; \
-	say generate $(FLEET_DEMO)/fleet --clusters 5 --partitions 3000 --weeks 3 --seed 966; \
-	say ingest $(FLEET_DEMO)/fleet --out $(FLEET_DEMO)/lake; \
+	say generate $(FLEET_DEMO)/fleet --clusters 4 --partitions 1500 --weeks 2 --seed 966; \
+	say ingest $(FLEET_DEMO)/fleet --out $(FLEET_DEMO)/lake --names-of-folders; \
 	say assess --lake $(FLEET_DEMO)/lake --scenarios now,each-broker,each-rack; \
 	say exposure --lake $(FLEET_DEMO)/lake; \
 	say report --lake $(FLEET_DEMO)/lake --out $(FLEET_DEMO)/report --title "A fleet on paper"; \

@@ -123,7 +123,7 @@ def _show(
             reasons=lambda row: reasons[row.cluster, row.rules],
         )
     )
-    following = ["fleet", "report", "--lake", lake, "--out", "report"]
+    following = ["fleet", "exposure", "--lake", lake]
     head: dict[str, Json] = {"lake": lake}
     with output.listing(assess_view(), head) as listing:
         listing.add(shown)

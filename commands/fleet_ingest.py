@@ -36,6 +36,12 @@ Names = Annotated[
     list[str] | None,
     typer.Option("--name", metavar="ID=NAME", help="What to call a cluster in reports. Can be repeated."),
 ]
+NamesOfFolders = Annotated[
+    bool,
+    typer.Option(
+        "--names-of-folders", help="Call each cluster as the folder of an INPUT that it has for itself, if it has one."
+    ),
+]
 
 
 @with_output(
@@ -52,6 +58,7 @@ def ingest(
     out: Out,
     cluster: Clusters = None,
     name: Names = None,
+    names_of_folders: NamesOfFolders = False,
     master: Master = None,
     remote: Remote = None,
     conf: Conf = None,
@@ -63,7 +70,7 @@ def ingest(
     quarantine with the reason, and the rest goes on.
 
     Examples:
-      kelr fleet ingest collected/ --out lake
+      kelr fleet ingest collected/ --out lake --names-of-folders
       kelr fleet ingest s3a://ops/kafka-metadata --out s3a://ops/lake
       kelr fleet ingest node-1/ --out lake --cluster MkU3OEVBNTcwNTJENDM2Qk=node-1/
       kelr fleet ingest collected/ --out lake --name MkU3OEVBNTcwNTJENDM2Qk=payments
@@ -79,7 +86,15 @@ def ingest(
     with spark_session(output, master, remote, conf) as spark:
         from kelr.fleet.ingest import ingest as take  # noqa: PLC0415 - PySpark is of an extra
 
-        summary = take(spark, inputs, out, now_ms=now_ms(), clusters=given, names=names)
+        summary = take(
+            spark,
+            inputs,
+            out,
+            now_ms=now_ms(),
+            clusters=given,
+            names=names,
+            names_of_folders=names_of_folders,
+        )
     _show(output, summary, out)
     if summary.quarantined:
         raise typer.Exit(ExitCode.PARTLY_DONE)

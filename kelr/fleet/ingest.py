@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from kelr.errors import BadInputError
+from kelr.fleet.files import files_at
 from kelr.fleet.inputs import QUARANTINED, WHAT, Input, Owners, list_inputs, still_there
 from kelr.fleet.lake import Lake
 from kelr.fleet.landing import TELLING, Landing, keep_told, read_manifest, read_told, write_manifest
 from kelr.fleet.laying import spans_until
+from kelr.fleet.naming import names_by_folder
 from kelr.fleet.planning import LogFiles, Told, Work, plan_log, plan_seen
 from kelr.fleet.staging import OUTCOMES
 from kelr.fleet.tasks import Stage, clear_stage, look_at_all
@@ -36,6 +38,7 @@ def ingest(
     now_ms: int,
     clusters: Mapping[str, str] | None = None,
     names: Mapping[str, str] | None = None,
+    names_of_folders: bool = False,
     part_bytes: int = PART_BYTES,
 ) -> IngestSummary:
     """Take what is new among the inputs into a lake; all of it appears at once, or nothing.
@@ -46,6 +49,7 @@ def ingest(
         now_ms: the time of this run, in milliseconds since 1970.
         clusters: cluster ids by the beginning of paths, for files beside which nothing says it.
         names: what clusters are to be called, by their ids.
+        names_of_folders: call the others as the folder of an input that each has for itself (`names_by_folder`).
         part_bytes: a log that is longer than twice as much is told in parts, side by side.
 
     Raises:
@@ -57,7 +61,7 @@ def ingest(
     with opened.changing() as changes:
         clear_stage(opened)
         try:
-            run = _Run(opened, changes, now_ms, part_bytes)
+            run = _Run(opened, changes, now_ms, part_bytes, names_of_folders)
             summary = run.take(inputs, Owners(spark, clusters or {}), names or {})
         finally:
             clear_stage(opened)
@@ -70,6 +74,7 @@ class _Run:
     changes: Changes
     now_ms: int
     part_bytes: int
+    names_of_folders: bool
     name: str = field(default_factory=lambda: uuid.uuid4().hex)
     manifest: dict[str, Input] = field(default_factory=dict)
 
@@ -87,6 +92,10 @@ class _Run:
         if not listing.there:
             raise BadInputError(f"{', '.join(listing.empty)}: nothing in it is of use", next_step=WHAT)
         self._check_readable(new, listing.known)
+        if self.names_of_folders:
+            places = [files_at(place, self.lake.spark).place for place in inputs]
+            known = [*self.manifest.values(), *new]
+            names = {**names_by_folder(places, known), **self.lake.version.clusters, **names}
         self.changes.name(
             {cluster: name for cluster, name in names.items() if self.lake.version.clusters.get(cluster) != name}
         )
@@ -264,7 +273,7 @@ def _cluster(
         name=name,
         files=sum(one.status != QUARANTINED for one in files),
         records=sum(one["records"] for one in outcomes),
-        partitions=max((one["partitions"] for one in ends), default=0),
+        partitions=max(ends, key=lambda one: one["ended_ms"] or 0)["partitions"] if ends else 0,
         states=total("partition_states"),
         elections=total("elections"),
         log_info=total("log_info"),

@@ -111,8 +111,9 @@ CLUSTER_EVENTS = table(
     (
         "event",
         _TEXT,
-        "`controller`, `feature` or `checkpoint`; `end`: the newest record that was read; of a snapshot also `supported`"
-        " (the newest level that the answering broker's software has) and `brokers-source` (what listed the brokers)",
+        "`controller`, `feature` or `checkpoint`; `end`: the newest record that was read; of a snapshot also"
+        " `supported` (the newest level that the answering broker's software has) and `brokers-source` (what listed"
+        " the brokers)",
     ),
     ("name", _TEXT, "of the feature"),
     ("before", _TEXT, "level before; null where it is not known"),

@@ -92,7 +92,7 @@ def test_people_see_nothing_first_then_the_worst(
     assert "broker 1 killed + broker 2 killed" in rows[1]
     assert "broker 1 killed" in rows[2]
     assert "3 more scenarios" in err
-    assert err.splitlines()[-1] == "  next: kelr fleet report --lake lake --out report"
+    assert err.splitlines()[-1] == "  next: kelr fleet exposure --lake lake"
 
 
 def test_machines_get_every_scenario(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +30,7 @@ GENERATE = [
 ]
 STEPS = {
     "generate": ["fleet", "generate", "fleet", *GENERATE, "--files", "copies,cut,snapshots", "--workers", "1"],
-    "ingest": ["fleet", "ingest", "fleet", "--out", "lake"],
+    "ingest": ["fleet", "ingest", "fleet", "--out", "lake", "--names-of-folders"],
     "assess": ["fleet", "assess", "--lake", "lake", "--scenarios", "now,each-broker"],
     "exposure": ["fleet", "exposure", "--lake", "lake"],
     "report": ["fleet", "report", "--lake", "lake", "--out", "report"],
@@ -61,13 +60,13 @@ def test_each_document_is_as_its_schema_says(documents: dict[str, Any], name: st
 
 def test_every_step_names_the_next(documents: dict[str, Any]) -> None:
     names = list(STEPS)
-    for name, following in pairwise(names):
-        assert f"kelr fleet {following} " in documents[name]["next"], name
+    followed = [documents[name]["next"].split()[:3] for name in names[:-1]]
+    assert followed == [["kelr", "fleet", step] for step in names[1:]]
 
 
 def test_the_clusters_that_were_made_are_the_clusters_that_are_reported(documents: dict[str, Any]) -> None:
-    made = {item["cluster"]: item["partitions"] for item in documents["generate"]["items"]}
-    assert len(made) == 3
+    made = {item["name"]: item["partitions"] for item in documents["generate"]["items"]}
+    assert {item["name"]: item["partitions"] for item in documents["ingest"]["items"]} == made
     report = (documents["place"] / "report" / "report.md").read_text(encoding="utf-8")
     assert [name for name in made if name not in report] == []
 
