@@ -187,7 +187,7 @@ _kelr() {
             choices="--clusters --partitions --brokers --racks --weeks --incidents --states --skew --seed --files --segment-mb --damage --workers -o --output --verbose --debug --help"
             ;;
         "kelr fleet ingest")
-            choices="--out --cluster --name --master --remote --conf -o --output --verbose --debug --help"
+            choices="--out --cluster --name --names-of-folders --master --remote --conf -o --output --verbose --debug --help"
             ;;
         "kelr fleet assess")
             choices="--lake --scenarios --at --rules --cluster --topic --check --fail-on --all --master --remote --conf -o --output --verbose --debug --help"

@@ -446,6 +446,7 @@ complete -c kelr -n '__fish_seen_subcommand_from fleet; and __fish_seen_subcomma
 complete -c kelr -n '__fish_seen_subcommand_from fleet; and __fish_seen_subcommand_from ingest' -l out -x -d 'The folder or URI of the lake.'
 complete -c kelr -n '__fish_seen_subcommand_from fleet; and __fish_seen_subcommand_from ingest' -l cluster -x -d 'The cluster of files whose paths begin so and beside which nothing says it. Can be repeated.'
 complete -c kelr -n '__fish_seen_subcommand_from fleet; and __fish_seen_subcommand_from ingest' -l name -x -d 'What to call a cluster in reports. Can be repeated.'
+complete -c kelr -n '__fish_seen_subcommand_from fleet; and __fish_seen_subcommand_from ingest' -l names-of-folders -d 'Call each cluster as the folder of an INPUT that it has for itself, if it has one.'
 complete -c kelr -n '__fish_seen_subcommand_from fleet; and __fish_seen_subcommand_from ingest' -l master -x -d 'Spark'\''s master; local[*] if none is given.'
 complete -c kelr -n '__fish_seen_subcommand_from fleet; and __fish_seen_subcommand_from ingest' -l remote -x -d 'A Spark Connect server, sc://HOST:PORT.'
 complete -c kelr -n '__fish_seen_subcommand_from fleet; and __fish_seen_subcommand_from ingest' -l conf -x -d 'A setting of Spark'\''s. Can be repeated.'

@@ -44,6 +44,8 @@ class Version:
     """Other files that belong to the lake, by what they are for; such as the states from which reading goes on."""
     clusters: Mapping[str, str] = field(default_factory=dict)
     """What a cluster is called in reports, by its id."""
+    changed: Mapping[str, int] = field(default_factory=dict)
+    """The number of the version that last changed each table: what is made of others may be older than they are."""
 
     @property
     def files(self) -> frozenset[str]:
@@ -138,6 +140,7 @@ class Lake:
                 {name: tuple(files) for name, files in content["tables"].items()},
                 {name: tuple(files) for name, files in content["kept"].items()},
                 content["clusters"],
+                content["changed"],
             )
         except KelrError:
             raise
@@ -221,7 +224,11 @@ class Changes:
 
     def _put(self, table: Table, stay: Iterable[str], new: Iterable[str]) -> None:
         files = tuple(sorted({*stay, *new}))
-        self.version = replace(self.version, tables={**self.version.tables, table.name: files})
+        self.version = replace(
+            self.version,
+            tables={**self.version.tables, table.name: files},
+            changed={**self.version.changed, table.name: self._lake.version.number + 1},
+        )
 
     def _write(self, table: Table, rows: DataFrame) -> list[str]:
         """Write rows beside what is there; the files that this made."""
@@ -275,5 +282,6 @@ def _written(version: Version) -> bytes:
         "tables": {name: list(files) for name, files in sorted(version.tables.items())},
         "kept": {name: list(files) for name, files in sorted(version.kept.items())},
         "clusters": dict(sorted(version.clusters.items())),
+        "changed": dict(sorted(version.changed.items())),
     }
     return json.dumps(content, indent=1).encode()

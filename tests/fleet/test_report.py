@@ -314,6 +314,28 @@ def filled(spark: SparkSession, lake: Lake) -> Lake:
     return lake
 
 
+def test_what_is_older_than_its_ground_or_of_another_moment_is_said(spark: SparkSession, filled: Lake) -> None:
+    def told() -> list[str]:
+        return [one.what for one in figures_of(filled).missing]
+
+    with filled.changing() as changes:
+        changes.append(EXPOSURE, rows(spark, EXPOSURE, [exposed("a", "cluster", "leaderless", 7_200.0)]))
+        now = [assessed("broker 1 killed", "broker", "elr-4.3", True, may_lose=4)]
+        changes.append(ASSESSMENT_SUMS, rows(spark, ASSESSMENT_SUMS, now))
+    assert told() == []
+    with filled.changing() as changes:
+        changes.append(PARTITION_STATES, rows(spark, PARTITION_STATES, STATES[:1]))
+    assert told() == [
+        "what failures would do since they were assessed: more was ingested after it",
+        "what lasted since it was summed up: more was ingested after it",
+    ]
+    with filled.changing() as changes:
+        then = [{**one, "at": NOON} for one in now]
+        changes.replace(ASSESSMENT_SUMS, rows(spark, ASSESSMENT_SUMS, then), [{}])
+    assert told()[0] == "what failures would do now in a: assessed as of another moment"
+    assert figures_of(filled).scenarios == ()
+
+
 def test_only_what_is_asked_for_is_read(filled: Lake) -> None:
     frame = newest_states(filled, ["a"]).where("cluster = 'a'").select("topic")
     plan = frame._jdf.queryExecution().executedPlan().toString()

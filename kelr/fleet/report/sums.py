@@ -28,7 +28,7 @@ from kelr.fleet.report.figures import (
     WeekTrouble,
 )
 from kelr.fleet.report.standing_sums import FEW, at, clusters, first_few, has, in_order, micros, top_topics
-from kelr.fleet.tables import INPUTS
+from kelr.fleet.tables import BROKER_EVENTS, CLUSTER_EVENTS, CONFIGS, INPUTS, LOG_INFO, PARTITION_STATES, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -66,13 +66,17 @@ def figures_of(lake: Lake) -> Figures:
 
 def _missing(lake: Lake) -> list[Missing]:
     found = []
+    assess = ("fleet", "assess", "--lake", lake.place, "--scenarios", "now,each-broker,each-rack")
     if ASSESSMENT_SUMS.name not in lake.version.tables:
-        found.append(
-            Missing(
-                "what failures would do: kelr fleet assess was not run",
-                ("fleet", "assess", "--lake", lake.place, "--scenarios", "now,each-broker,each-rack"),
+        found.append(Missing("what failures would do: kelr fleet assess was not run", assess))
+    else:
+        if _is_older(lake, ASSESSMENT_SUMS):
+            found.append(Missing(f"what failures would do since they were assessed: {_MORE}", assess))
+        then = _assessed_then(lake)
+        if then:
+            found.append(
+                Missing(f"what failures would do now in {', '.join(then)}: assessed as of another moment", assess)
             )
-        )
     if EXPOSURE.name not in lake.version.tables:
         found.append(
             Missing(
@@ -81,7 +85,27 @@ def _missing(lake: Lake) -> list[Missing]:
                 ("fleet", "exposure", "--lake", lake.place),
             )
         )
+    elif _is_older(lake, EXPOSURE):
+        found.append(
+            Missing(f"what lasted since it was summed up: {_MORE}", ("fleet", "exposure", "--lake", lake.place))
+        )
     return found
+
+
+_MORE = "more was ingested after it"
+_INGESTED = (PARTITION_STATES, BROKER_EVENTS, CLUSTER_EVENTS, CONFIGS, LOG_INFO)
+
+
+def _is_older(lake: Lake, table: Table) -> bool:
+    """Whether a table was made before something that it is made of was ingested."""
+    changed = lake.version.changed
+    return changed.get(table.name, 0) < max(changed.get(one.name, 0) for one in _INGESTED)
+
+
+def _assessed_then(lake: Lake) -> list[str]:
+    """Clusters that were assessed as they were at an earlier moment: beside what is now, that would mislead."""
+    then = lake.read(ASSESSMENT_SUMS).where("at is not null").select("cluster").distinct()
+    return sorted(lake.version.clusters.get(row.cluster, row.cluster) for row in then.collect())
 
 
 # What they went through.
@@ -180,7 +204,7 @@ def _settings(lake: Lake) -> tuple[RiskySetting, ...]:
 
 def _assessed(lake: Lake) -> DataFrame:
     """The sums by one rule set for each cluster: what it is known to run, if that was assessed."""
-    sums = lake.read(ASSESSMENT_SUMS)
+    sums = lake.read(ASSESSMENT_SUMS).where("at is null")
     place = fn.dense_rank().over(Window.partitionBy("cluster").orderBy(fn.desc("rules_certain"), fn.desc("rules")))
     return sums.withColumn("_place", place).where("_place = 1").drop("_place")
 
