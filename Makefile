@@ -115,6 +115,8 @@ fleet-bench: spark-java  ## Measure kelr fleet; FLEET_ARGS="--states 10000000 --
 	$(UNSET) $(BIN)/python -m benchmarks.fleet $(FLEET_ARGS)
 
 FLEET_DEMO := build/fleet-demo
+# Each step is over before a JVM would gain by compiling better.
+fleet-demo: export JAVA_TOOL_OPTIONS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 fleet-demo: spark-java  ## Show a fleet on paper, and what kelr fleet finds in it; KEEP=1 keeps the lake
 	@rm -rf $(FLEET_DEMO); mkdir -p build; begun=$$SECONDS; \
 	say() { echo; echo "\$$ kelr fleet $$*"; $(UNSET) $(BIN)/kelr fleet "$$@"; }; \
