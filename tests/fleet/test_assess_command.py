@@ -32,7 +32,7 @@ NOW_ADDS = {"partitions": 10, "then.leaderless": 1, "new.leaderless": 1, "situat
 
 
 def answer(*, lost: tuple[int, ...] = (), now: dict[str, int] | None = None) -> assessing.Assessed:
-    context = Context("id-1", "payments", "log", 1_790_000_000_000_000, CLUSTER, lost_directories=lost)
+    context = Context("id-1", "payments", "log", 1_790_000_000_000_000, True, CLUSTER, lost_directories=lost)
     chosen = ChosenRules(ELR_4_3, "as asked for", certain=True)
     wanted = wanted_scenarios(["each-pair"])
     plan = Spread(

@@ -25,7 +25,7 @@ CLUSTER = Cluster(
     ),
     brokers_source="metadata log",
 )
-CONTEXT = Context("id-1", "payments", "log", 0, CLUSTER)
+CONTEXT = Context("id-1", "payments", "log", 0, True, CLUSTER)
 
 
 def scenario_file(tmp_path: Path, text: str, name: str = "failures.txt") -> Path:

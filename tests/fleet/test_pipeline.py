@@ -69,6 +69,7 @@ def test_the_clusters_that_were_made_are_the_clusters_that_are_reported(document
     assert {item["name"]: item["partitions"] for item in documents["ingest"]["items"]} == made
     report = (documents["place"] / "report" / "report.md").read_text(encoding="utf-8")
     assert [name for name in made if name not in report] == []
+    assert "Not told" not in report, "every step was run, on what is there now"
 
 
 def test_a_second_ingest_finds_nothing_new(

@@ -90,7 +90,14 @@ SUMS = dict.fromkeys(("may_lose", "unproven", "leaderless", "elr_only", "under_m
 
 def assessed(scenario: str, kind: str, rules: str, certain: bool, **counts: Any) -> dict[str, Any]:
     return {
-        **{"cluster": "a", "scenario": scenario, "kind": kind, "rules": rules, "rules_certain": certain},
+        **{
+            "cluster": "a",
+            "scenario": scenario,
+            "kind": kind,
+            "rules": rules,
+            "rules_certain": certain,
+            "newest": True,
+        },
         **{"brokers": [1], "happens": f"{scenario}!", **SUMS, "last_replica": 0, "doubtful": 0, **counts},
     }
 
@@ -330,7 +337,7 @@ def test_what_is_older_than_its_ground_or_of_another_moment_is_said(spark: Spark
         "what lasted since it was summed up: more was ingested after it",
     ]
     with filled.changing() as changes:
-        then = [{**one, "at": NOON} for one in now]
+        then = [{**one, "newest": False} for one in now]
         changes.replace(ASSESSMENT_SUMS, rows(spark, ASSESSMENT_SUMS, then), [{}])
     assert told()[0] == "what failures would do now in a: assessed as of another moment"
     assert figures_of(filled).scenarios == ()

@@ -41,6 +41,8 @@ class Context:
     at_us: int
     """The moment, in microseconds since 1970 UTC: as it was asked for, or the newest that is known. Of snapshots: when
     the newest of them was taken."""
+    newest: bool
+    """Whether that is the newest that the lake knows, as nobody asked for another moment."""
     cluster: Cluster
     defaults: Mapping[str, str] = field(default_factory=dict)
     """Cluster-wide configs by the topics' names for them, where they hold for every broker; of a metadata log only,
@@ -87,6 +89,7 @@ def contexts(lake: Lake, clusters: Collection[str], at_us: int | None) -> tuple[
                 name=lake.version.clusters.get(cluster, cluster),
                 source=source,
                 at_us=seen if source == SNAPSHOT else end,
+                newest=at_us is None,
                 cluster=_cluster(cluster, source, rows, of_cluster),
                 lost_directories=_without_directory(rows),
                 defaults=_defaults([row for row in configs if row["cluster"] == cluster]) if source == LOG else {},

@@ -103,6 +103,7 @@ class Sums:
             "nothing happens" if scenario is None else str(scenario.outage),
             self.chosen.reason,
             self.chosen.certain,
+            self.context.newest,
             counts.get("partitions", 0),
             counts.get("touched", 0),
             *(counts.get(f"new.{name}", 0) for name in STANDINGS),

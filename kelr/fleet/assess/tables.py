@@ -28,7 +28,7 @@ _SCENARIO = (
     ("scenario", _TEXT, "its name: `now`, `broker 1 killed`, `rack az1 stopped`, or the name in the scenario file"),
     ("kind", _TEXT, "`now`, `broker`, `rack`, `pair`, `rack-while-rolling`, or `file`"),
     ("rules", _TEXT, "the election rule set that was computed with"),
-    ("at", _TIME, "the moment whose states were assessed; null: the newest that the lake knows"),
+    ("at", _TIME, "the moment whose states were assessed: by the log, or when the snapshot was taken"),
 )
 
 ASSESSMENTS = table(
@@ -78,6 +78,7 @@ ASSESSMENT_SUMS = table(
     ("happens", _TEXT, "in words: `brokers 1 and 2 are killed at once`"),
     ("rules_reason", _TEXT, "what the choice of the rules rests on"),
     ("rules_certain", _FLAG, "whether the cluster is known to run them"),
+    ("newest", _FLAG, "whether `at` was the newest that the lake knew; not where another moment was asked for"),
     ("partitions", _LONG, "that were assessed"),
     ("touched", _LONG, "of which something happens to a broker"),
     *(

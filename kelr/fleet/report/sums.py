@@ -104,7 +104,7 @@ def _is_older(lake: Lake, table: Table) -> bool:
 
 def _assessed_then(lake: Lake) -> list[str]:
     """Clusters that were assessed as they were at an earlier moment: beside what is now, that would mislead."""
-    then = lake.read(ASSESSMENT_SUMS).where("at is not null").select("cluster").distinct()
+    then = lake.read(ASSESSMENT_SUMS).where("not newest").select("cluster").distinct()
     return sorted(lake.version.clusters.get(row.cluster, row.cluster) for row in then.collect())
 
 
@@ -204,7 +204,7 @@ def _settings(lake: Lake) -> tuple[RiskySetting, ...]:
 
 def _assessed(lake: Lake) -> DataFrame:
     """The sums by one rule set for each cluster: what it is known to run, if that was assessed."""
-    sums = lake.read(ASSESSMENT_SUMS).where("at is null")
+    sums = lake.read(ASSESSMENT_SUMS).where("newest")
     place = fn.dense_rank().over(Window.partitionBy("cluster").orderBy(fn.desc("rules_certain"), fn.desc("rules")))
     return sums.withColumn("_place", place).where("_place = 1").drop("_place")
 
