@@ -86,7 +86,7 @@ def assess(
     Examples:
       kelr fleet assess --lake lake
       kelr fleet assess --lake lake --scenarios each-pair,rack-while-rolling
-      kelr fleet assess --lake lake --scenarios failures.yaml --rules auto --rules kraft
+      kelr fleet assess --lake lake --scenarios failures.yaml --rules kraft
       kelr fleet assess --lake lake --at 2026-03-01T02:10:00Z --cluster payments-eu
       kelr fleet assess --lake lake --check --fail-on may_lose -o json
     """

@@ -72,7 +72,7 @@ def exposure(
     remote: Remote = None,
     conf: Conf = None,
 ) -> None:
-    """Sum up how long partitions were without a leader, under min ISR, or down to their last replica.
+    """Sum up how long partitions were in which trouble, and what settings risk.
 
     By cluster, topic, broker (that was missing), rack and ISO week; with unclean
     elections, brokers that restart uncleanly, and settings that make it worse.
@@ -82,7 +82,7 @@ def exposure(
     Examples:
       kelr fleet exposure --lake lake
       kelr fleet exposure --lake lake --since 28d --by broker --top 10
-      kelr fleet exposure --lake lake --check --budget leaderless=60s --budget under-min-isr=2h
+      kelr fleet exposure --lake lake --check --budget leaderless=60s
     """
     from kelr.view.fleet_exposure import exposure_view, notes_on, tail_of  # noqa: PLC0415 - not for --help
 

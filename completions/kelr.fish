@@ -423,7 +423,7 @@ complete -c kelr -n '__fish_seen_subcommand_from rescue; and __fish_seen_subcomm
 complete -c kelr -n '__fish_seen_subcommand_from fleet; and not __fish_seen_subcommand_from generate ingest assess exposure report' -a generate -d 'Make a fleet on paper, and the files that a collector would bring of it'
 complete -c kelr -n '__fish_seen_subcommand_from fleet; and not __fish_seen_subcommand_from generate ingest assess exposure report' -a ingest -d 'Take snapshots, collections and metadata logs of many clusters into a lake'
 complete -c kelr -n '__fish_seen_subcommand_from fleet; and not __fish_seen_subcommand_from generate ingest assess exposure report' -a assess -d 'Say what failures make of every partition of a fleet'
-complete -c kelr -n '__fish_seen_subcommand_from fleet; and not __fish_seen_subcommand_from generate ingest assess exposure report' -a exposure -d 'Sum up how long partitions were without a leader, under min ISR, or down to their last replica'
+complete -c kelr -n '__fish_seen_subcommand_from fleet; and not __fish_seen_subcommand_from generate ingest assess exposure report' -a exposure -d 'Sum up how long partitions were in which trouble, and what settings risk'
 complete -c kelr -n '__fish_seen_subcommand_from fleet; and not __fish_seen_subcommand_from generate ingest assess exposure report' -a report -d 'Say what to fix first in a fleet, with figures, plots and commands'
 complete -c kelr -n '__fish_seen_subcommand_from fleet; and not __fish_seen_subcommand_from generate ingest assess exposure report' -l help -d 'Show this message and exit.'
 complete -c kelr -n '__fish_seen_subcommand_from fleet; and __fish_seen_subcommand_from generate' -l clusters -x -d 'How many clusters; 8 unless told.'

@@ -5,11 +5,10 @@ Where a command's own function prints an output, that is what is called here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from kelr.commands.rescue_show import show_file
 from kelr.engine import KnownLogs
@@ -22,7 +21,6 @@ from kelr.sources.records.records import Record
 from kelr.sources.records.stream import Unread, UnreadKind
 from kelr.view.audit import audit_view
 from kelr.view.collection import Collected, show_collection
-from kelr.view.columns import RowT, View
 from kelr.view.disk_logs import DiskRow, ShownDirectory, ShownDisk, UnusedReplica, disk_logs_view, disks_document
 from kelr.view.hold import Loses, Price, hold_view, price_head, price_lines
 from kelr.view.output import Output
@@ -33,24 +31,12 @@ from kelr.view.verification import Verified, show_verification
 from tests.recovery.aftermath import AT, NOW_MS, PLAN, PLANNED, WELL, seen
 from tests.rescue.batches import batch, batch_bytes, log, marker, partition, raw
 from tests.rescue.files import save, tail
+from tests.view.fleet_samples import FLEET_SAMPLES
+from tests.view.printing import Printed, listed
 
 STRAY = "/srv/caf\udce9"
 """A directory whose name is not UTF-8, as Python reads it."""
 FILE_HEAD = {"file": "lost.kelr-rescue", "cluster_id": None, "taken_at_ms": NOW_MS, "plan_id": None}
-
-
-Printed = Callable[[Output], None]
-
-
-def listed(view: View[RowT], rows: Sequence[RowT], head: Mapping[str, Any], tail: Mapping[str, Any]) -> Printed:
-    """What prints a view that no function of its own prints."""
-
-    def show(output: Output) -> None:
-        with output.listing(view, head) as listing:
-            listing.add(rows)
-            listing.finish(tail)
-
-    return show
 
 
 # Verification: well, not yet, not well, and not looked at.
@@ -325,5 +311,6 @@ SAMPLES: Mapping[str, Printed] = {
     "rescue-records": shown(records=True),
     "rescue-dump": rescue_dump,
     "rescue-replay": rescue_replay,
+    **FLEET_SAMPLES,
 }
 """Prints each output that needs what no incident of `tests.incident` has."""

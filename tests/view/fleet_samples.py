@@ -1,0 +1,80 @@
+"""What prints each output of ``kelr fleet``, without a fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kelr.model.exposed import ExposedName, FleetExposure, TroubleTime
+from kelr.model.fleet import IngestedCluster, IngestSummary, QuarantinedFile
+from kelr.view.fleet_assess import ScenarioRow, assess_view
+from kelr.view.fleet_exposure import exposure_view, tail_of
+from kelr.view.fleet_generate import MadeCluster, generated_view
+from kelr.view.fleet_ingest import ingest_tail, ingested_view
+from kelr.view.fleet_report import FixRow, fix_view
+from kelr.view.whatif_words import SHAPES
+from tests.view.printing import Printed, listed
+
+AT_MS = 1_793_577_600_000
+LOST = QuarantinedFile("/in/köln/00000000000000000000.log", "Zk3", "its checksum is wrong")
+TAKEN = IngestedCluster("Zk3", "payments", 4, 120, 3, 117, 2, 9, AT_MS, AT_MS + 1, (LOST,), ("a torn tail",))
+UNNAMED = IngestedCluster("Yq1", None, 1, 0, 0, 0, 0, 0, None, None)
+SUMMARY = IngestSummary("lake", 2, True, (TAKEN, UNNAMED), (QuarantinedFile("/in/x", None, "unknown"),), 5, 1)
+EXPOSED = ExposedName(
+    "Zk3",
+    None,
+    "topic",
+    "abrechnung",
+    500.0,
+    {
+        "leaderless": TroubleTime(2, 3, 125.0, 65.5, 0.0, 0.25, 0.0, 1, AT_MS, 0),
+        "under-min-isr": TroubleTime(0, 0, 0.0, 0.0, 250.0, None, None, 0, None, 1),
+    },
+    ("leaderless",),
+)
+FOUND = FleetExposure(3, 1, 4, 2, 5, 1, 1, 7)
+STANDINGS = {shape.name.replace("-", "_"): place for place, shape in enumerate(SHAPES)}
+
+
+def scenario(name: str, kind: str, **more: object) -> ScenarioRow:
+    values: dict[str, object] = {
+        **{"cluster": "Zk3", "cluster_name": "payments", "rules": "elr-4.3", "rules_certain": True, "at_ms": AT_MS},
+        **{"scenario": name, "kind": kind, "happens": name, "brokers": (), "racks": (), "partitions": 9, "touched": 3},
+        **{"new": STANDINGS, "depends": 1, "worst_topics": ("orders",)},
+        **more,
+    }
+    return ScenarioRow(**values)  # type: ignore[arg-type]
+
+
+FLEET_SAMPLES: Mapping[str, Printed] = {
+    "fleet-generate": listed(
+        generated_view(),
+        [MadeCluster("payments", "Zk3", "4.3, ELR on", "whole", 9, 1, 90, 120, 2, 3)],
+        {},
+        {"size_bytes": 5, "damages": [{"path": "a", "what": "torn"}], "next": "kelr fleet ingest fleet --out lake"},
+    ),
+    "fleet-ingest": listed(
+        ingested_view(), SUMMARY.clusters, {}, ingest_tail(SUMMARY, "kelr fleet assess --lake lake")
+    ),
+    "fleet-assess": listed(
+        assess_view(),
+        [scenario("now", "now"), scenario("broker 1 killed", "broker", brokers=(1,), racks=("az1",))],
+        {"lake": "lake"},
+        {
+            **{"patterns": 3, "scenarios": 2, "listed": 2, "unknown_clusters": ["Yq1"], "failed": None},
+            **{"notes": ["one"], "next": "kelr fleet exposure --lake lake"},
+        },
+    ),
+    "fleet-exposure": listed(
+        exposure_view("cluster"),
+        [EXPOSED],
+        {"lake": "lake", "by": "cluster", "since_ms": None, "until_ms": AT_MS},
+        {**tail_of(FOUND, 1), "next": "kelr fleet report --lake lake --out report"},
+    ),
+    "fleet-report": listed(
+        fix_view(),
+        [FixRow(1, "leaderless", "Zk3", "payments", "2 without leader", ("more",), ("why",), 2, "recorded", ("kelr",))],
+        {"lake": "lake", "lake_version": 2},
+        {"others": 0, "written": ["report/report.html"], "notes": []},
+    ),
+}
+"""By output."""
