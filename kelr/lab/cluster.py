@@ -26,11 +26,14 @@ from kelr.lab.status import LabStatus, NodeStatus
 from kelr.lab.tail import CutTail, cut_log
 from kelr.lab.teardown import file_errors, take_down
 from kelr.model import TopicPartition
+from kelr.sources.metadata_log.log import open_metadata_log
+from kelr.sources.metadata_log.source import MetadataLogSource
 
 if TYPE_CHECKING:
     import psutil
 
 START_TIMEOUT_S = 60.0
+_TRIES_TO_REGISTER = 5
 
 
 class Lab(Observed):
@@ -191,7 +194,7 @@ class Lab(Observed):
     def pause(self, broker: int) -> None:
         """SIGSTOP: the broker neither answers nor fetches until `go_on`, or until it is killed."""
         self.check_broker(broker)
-        processes.signal_all(processes.all_of(self._state.lab_id, broker), signal.SIGSTOP)
+        processes.hold(processes.all_of(self._state.lab_id, broker))
 
     def go_on(self, broker: int) -> None:
         """Undo `pause`."""
@@ -255,18 +258,29 @@ class Lab(Observed):
             raise LabError(f"broker {broker} runs", next_step="kill it before its log is cut")
         return cut_log(self.data_directory(broker), broker, topic, partition, batches)
 
-    def obstruct(self, broker: int) -> None:
-        """Keep a broker that is down from coming back: started, it registers and then dies while it loads its logs.
+    def fail_to_start(self, broker: int) -> None:
+        """Start a broker that is down: it registers, and then dies while it loads its logs.
 
-        `restore` and `clear` take the obstacle away.
+        A broker loads its logs while its request to be registered is on its way, and can be dead before it is sent;
+        such a one is started again.
+
+        Raises:
+            LabError: it died each time before it was registered, or does not die.
         """
         self.check_broker(broker)
-        disk.put_obstacle(self.data_directory(broker))
-
-    def clear(self, broker: int) -> None:
-        """Undo `obstruct`."""
-        self.check_broker(broker)
-        disk.clear_obstacle(self.data_directory(broker))
+        data, before = self.data_directory(broker), self._broker_epoch(broker)
+        disk.put_obstacle(data)
+        try:
+            for _ in range(_TRIES_TO_REGISTER):
+                self.start(broker, wait=False)
+                ended = f"broker {broker} has ended"
+                self.wait_until(ended, lambda: not self.is_running(broker), timeout_s=START_TIMEOUT_S)
+                if self._broker_epoch(broker) != before:
+                    return
+        finally:
+            self.kill(broker)
+            disk.clear_obstacle(data)
+        raise LabError(f"broker {broker} died {_TRIES_TO_REGISTER} times before it was registered")
 
     def status(self) -> LabStatus:
         """What runs, and what the cluster says of each broker."""
@@ -368,6 +382,12 @@ class Lab(Observed):
                 self._state = load_state(self.directory)
             found = processes.find(self._state.processes.get(node), self._state.lab_id)
         return found
+
+    def _broker_epoch(self, broker: int) -> int | None:
+        """The epoch of the broker's last registration, as the controllers' disks have it."""
+        copies = [self.data_directory(node) for node in self.controllers]
+        known = MetadataLogSource(open_metadata_log(copies)).cluster().broker(broker)
+        return None if known is None else known.broker_epoch
 
     def _check_alive(self, broker: int) -> None:
         if self._process(broker) is None:

@@ -172,6 +172,18 @@ def signal_all(processes: Sequence[psutil.Process], number: signal.Signals) -> N
             process.send_signal(number)
 
 
+def hold(processes: Sequence[psutil.Process]) -> None:
+    """SIGSTOP, and wait until each process stands still: the signal reaches one thread, which passes it on to the
+    others when it is next scheduled, and until then they go on."""
+    import psutil  # noqa: PLC0415
+
+    signal_all(processes, signal.SIGSTOP)
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            while process.status() not in {psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE}:
+                time.sleep(0.005)
+
+
 def wait_gone(processes: Sequence[psutil.Process], timeout_s: float) -> list[psutil.Process]:
     """Wait until the processes have ended; those that have not are returned."""
     deadline = time.monotonic() + timeout_s

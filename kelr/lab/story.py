@@ -110,14 +110,7 @@ class Story:
 
     def fail_to_start(self, broker: int) -> None:
         """Start a broker that registers and dies while it loads its logs."""
-        self.lab.obstruct(broker)
-        try:
-            self.lab.start(broker, wait=False)
-            ended = f"broker {broker} has ended"
-            self.lab.wait_until(ended, lambda: not self.lab.is_running(broker), timeout_s=60)
-        finally:
-            self.lab.kill(broker)
-            self.lab.clear(broker)
+        self.lab.fail_to_start(broker)
         text = f"started broker {broker}: it registered, then died while loading its logs"
         self._done(StepDone(Action.FAIL_TO_START, text, (broker,)))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -200,13 +199,11 @@ def test_in_an_incident_live_replicas_answer_and_dead_ones_are_named(lab_43: Lab
 @contextmanager
 def hanging(lab: Lab, broker: int) -> Iterator[None]:
     """The broker's process stands still, as in an endless garbage collection: its port accepts and nothing answers."""
-    pid = next(node.pid for node in lab.status().nodes if node.node == broker)
-    assert pid is not None
-    os.kill(pid, signal.SIGSTOP)
+    lab.pause(broker)
     try:
         yield
     finally:
-        os.kill(pid, signal.SIGCONT)
+        lab.go_on(broker)
 
 
 def test_a_hanging_broker_costs_its_own_rows_and_little_time(healthy_43: Lab) -> None:

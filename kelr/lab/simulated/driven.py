@@ -102,11 +102,14 @@ class Driven(Observed):
         """The broker writes everything to its disk."""
         self.ask("flush", broker=broker)
 
-    def obstruct(self, broker: int) -> None:
+    def fail_to_start(self, broker: int) -> None:
         self.ask("obstruct", broker=broker)
-
-    def clear(self, broker: int) -> None:
-        self.ask("clear", broker=broker)
+        try:
+            self.start(broker, wait=False)
+            self.wait_until(f"broker {broker} has ended", lambda: not self.is_running(broker))
+        finally:
+            self.kill(broker)
+            self.ask("clear", broker=broker)
 
     # What only a simulation has.
 
