@@ -17,6 +17,10 @@ MUTATION_READY := $(MUTATION_VENV)/.ready
 LOCK := requirements-test.lock
 FLEET_LOCK := requirements-fleet.lock
 MUTATION_LOCK := requirements-mutation.lock
+DOCS_VENV := .venv-docs
+DOCS_READY := $(DOCS_VENV)/.ready
+DOCS_LOCK := requirements-docs.lock
+RUN_LOCK := requirements-run.lock
 PYTEST_ARGS ?=
 PROPERTIES := tests/controller tests/engine tests/simulation tests/fuzz
 
@@ -27,7 +31,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 # Tests are not to depend on the settings of whoever runs them.
 UNSET := env -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_BOOTSTRAP_CONTROLLER -u KELR_COMMAND_CONFIG -u KELR_CONTEXT -u KELR_OUTPUT -u KELR_TIMEOUT -u KELR_STATE_DIR
 
-.PHONY: help test lint typecheck imports spark-java pytest differential properties predictions longer mutation format demo bench scale fleet-demo fleet-bench incidents faults fuzz completions docs lock clean
+.PHONY: help test lint typecheck imports spark-java pytest differential properties predictions longer mutation format demo bench scale fleet-demo fleet-bench incidents faults fuzz completions docs site man wheel zipapp lock clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -150,6 +154,20 @@ completions: $(READY)  ## Generate the shell completions again
 docs: $(READY)  ## Generate the command line reference again
 	$(BIN)/python -m kelr.commands.generate docs .
 
+site: $(DOCS_READY)  ## Build the documents as a site in build/site, strict: no broken link, nothing fetched when read
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/python -m mkdocs build --quiet
+	$(DOCS_VENV)/bin/python packaging/check_site.py build/site
+
+man: $(READY)  ## Write the man pages of all commands into build/man
+	@mkdir -p build/man
+	$(BIN)/python -m kelr.commands.generate man build/man
+
+wheel: $(READY)  ## Build wheel and source distribution in dist, and check what is in them
+	$(BIN)/python packaging/distributions.py dist
+
+zipapp: $(READY) $(RUN_LOCK)  ## Build one file with everything in it, for machines without pip (needs a package index)
+	$(BIN)/python packaging/single_file.py dist
+
 lock:  ## Choose the newest versions for the tests again (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url \
 		--upgrade --extra lab --group dev --output-file $(LOCK) pyproject.toml
@@ -157,9 +175,13 @@ lock:  ## Choose the newest versions for the tests again (needs uv)
 		--upgrade --constraint $(LOCK) --extra fleet --output-file $(FLEET_LOCK) pyproject.toml
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url \
 		--upgrade --constraint $(LOCK) --group mutation --output-file $(MUTATION_LOCK)
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url \
+		--upgrade --constraint $(LOCK) --group docs --output-file $(DOCS_LOCK)
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url \
+		--upgrade --constraint $(LOCK) --output-file $(RUN_LOCK) pyproject.toml
 
 clean:  ## Remove everything that was made here
-	rm -rf $(VENV) $(DEMO_VENV) $(MUTATION_VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DEMO_VENV) $(MUTATION_VENV) $(DOCS_VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # The stamp is written last, so that an environment that was only half made is made again from the start.
 define make_venv
@@ -191,4 +213,9 @@ $(MUTATION_READY): $(LOCK) $(MUTATION_LOCK) pyproject.toml
 	$(call make_venv,$(MUTATION_VENV))
 	$(MUTATION_VENV)/bin/python $(PIP) install --require-hashes -r $(LOCK)
 	$(MUTATION_VENV)/bin/python $(PIP) install --require-hashes -r $(MUTATION_LOCK)
+	touch $@
+
+$(DOCS_READY): $(DOCS_LOCK)
+	$(call make_venv,$(DOCS_VENV))
+	$(DOCS_VENV)/bin/python $(PIP) install --require-hashes -r $(DOCS_LOCK)
 	touch $@
