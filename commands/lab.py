@@ -56,7 +56,7 @@ def incident(
     find_incident(name)
     lab = opened(directory)
     done = run_incident(lab, name, topic=topic, partitions=partitions, report=output.note)
-    head = {"incident": done.incident, "bootstrap_servers": lab.bootstrap_servers}
+    head = {"incident": done.incident, "bootstrap_servers": lab.client_servers}
     with output.listing(incident_view(), {**head, "topic": done.topic, "partitions": done.partitions}) as listing:
         if not output.format.for_people:
             listing.add(done.steps)
@@ -93,7 +93,10 @@ def env(output: Output, *, directory: Directory = None) -> None:
     from kelr.view.lab import environment_view  # noqa: PLC0415
 
     lab = opened(directory)
-    variables = [("KELR_BOOTSTRAP_SERVER", lab.bootstrap_servers)]
+    flags = lab.connection
+    variables = [("KELR_BOOTSTRAP_SERVER", lab.client_servers)]
+    if "--command-config" in flags:
+        variables.append(("KELR_COMMAND_CONFIG", flags[-1]))
     if lab.directory != default_directory().absolute():
         variables.append(("KELR_LAB_DIR", str(lab.directory)))
     with output.listing(environment_view()) as listing:

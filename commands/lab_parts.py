@@ -68,7 +68,13 @@ def show(output: Output, lab: Lab | SimulatedLab) -> None:
         elr = "ELR on" if status.elr else "ELR off"
         what = f"Kafka {status.kafka}" if status.rehearsal is None else f"Simulated, rules {status.rehearsal.rules}"
         output.line(f"{what}, {elr}, min ISR {status.min_isr}, in {status.directory}")
-        output.line(f"bootstrap servers: {status.bootstrap_servers}")
+        output.line(f"bootstrap servers: {status.client_servers or status.bootstrap_servers}")
+        if status.command_config is not None:
+            login = f" with {status.sasl_mechanism}" if status.sasl_mechanism else ""
+            acls = ", brokers ask for ACLs" if status.authorizer else ""
+            output.line(f"{status.security}{login}{acls}: --command-config {status.command_config}")
+            if status.client_servers != status.bootstrap_servers:
+                output.line(f"the lab's own listeners, without security: {status.bootstrap_servers}")
     with output.listing(status_view(), lab_head(status)) as listing:
         listing.add(status.nodes)
     if output.format.for_people and status.rehearsal is not None:

@@ -30,6 +30,25 @@ class LogInfo(StrEnum):
     OFF = "off"
 
 
+class SecurityChoice(StrEnum):
+    """`kelr.lab.security.kinds.Security`, which --help does without."""
+
+    PLAINTEXT = "plaintext"
+    SSL = "ssl"
+    MTLS = "mtls"
+    SASL_PLAINTEXT = "sasl_plaintext"
+    SASL_SSL = "sasl_ssl"
+
+
+class MechanismChoice(StrEnum):
+    """`kelr.lab.security.kinds.Mechanism`."""
+
+    PLAIN = "PLAIN"
+    SCRAM_256 = "SCRAM-SHA-256"
+    SCRAM_512 = "SCRAM-SHA-512"
+    OAUTHBEARER = "OAUTHBEARER"
+
+
 def _number(name: str, help_text: str) -> Any:
     return typer.Option(f"--{name}", metavar="N", help=help_text, rich_help_panel=SIMULATED)
 
@@ -68,6 +87,28 @@ def up(
         int | None,
         typer.Option("--controllers", metavar="N", help="How many; 1 unless told.", rich_help_panel=REAL),
     ] = None,
+    security: Annotated[
+        SecurityChoice | None,
+        typer.Option(
+            "--security",
+            metavar="KIND",
+            help="How clients come in: plaintext, ssl, mtls, sasl_plaintext or sasl_ssl; plaintext unless told.",
+            rich_help_panel=REAL,
+        ),
+    ] = None,
+    sasl_mechanism: Annotated[
+        MechanismChoice | None,
+        typer.Option(
+            "--sasl-mechanism",
+            metavar="NAME",
+            help="PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; SCRAM-SHA-512 unless told.",
+            rich_help_panel=REAL,
+            case_sensitive=False,
+        ),
+    ] = None,
+    authorizer: Annotated[
+        bool, typer.Option("--authorizer", help="Brokers ask for ACLs (StandardAuthorizer).", rich_help_panel=REAL)
+    ] = False,
     simulated: Annotated[
         bool,
         typer.Option(
@@ -130,11 +171,13 @@ def up(
     Examples:
       kelr lab up
       kelr lab up --kafka 4.0.0 --brokers 6 --racks 3
+      kelr lab up --security sasl_ssl --authorizer
       kelr lab up --simulated
       kelr lab up --simulated --from orders.kelr
       kelr lab up --simulated --brokers 30 --topics 10000 --partitions 100
     """
     real = {"--kafka": kafka, "--no-elr": no_elr, "--heap-mb": heap_mb, "--controllers": controllers}
+    real |= {"--security": security, "--sasl-mechanism": sasl_mechanism, "--authorizer": authorizer}
     rehearsed = {
         "--rules": rules,
         "--topics": topics,
@@ -168,7 +211,20 @@ def up(
         from kelr.lab.spec import NEWEST_KAFKA  # noqa: PLC0415
 
         heap, voters = 320 if heap_mb is None else heap_mb, 1 if controllers is None else controllers
-        layout = LabSpec(count, kafka or NEWEST_KAFKA, in_sync, zones, not no_elr, heap, voters)
+        kind = SecurityChoice.PLAINTEXT if security is None else security
+        mechanism = None if sasl_mechanism is None else sasl_mechanism.value
+        layout = LabSpec(
+            count,
+            kafka or NEWEST_KAFKA,
+            in_sync,
+            zones,
+            not no_elr,
+            heap,
+            voters,
+            security=kind.value,
+            sasl_mechanism=mechanism,
+            authorizer=authorizer,
+        )
         _up_real(output, layout, directory)
 
 
@@ -237,4 +293,11 @@ def _up_real(output: Output, spec: LabSpec, directory: Path | None) -> None:
 
     lab = Lab.up(spec, directory or default_directory(), report=output.note, progress=output.progress)
     show(output, lab)
+    if lab.access.client_file().exists():
+        users = lab.access.users[1:]
+        for user in users:
+            output.note(f"a user without any ACL: --command-config {lab.access.client_file(user)}")
+        if spec.authorizer and not users:
+            output.note("clients do not log in: everyone is User:ANONYMOUS, who may do everything in this lab")
+        output.next(["describe", *lab.connection])
     next_command(output, lab, "lab", "incident")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,9 @@ from kelr.lab.locks import load_lock
 from kelr.lab.nodes import HOST, NodePaths, new_kafka_uuid, write_nodes
 from kelr.lab.observed import Observed
 from kelr.lab.ports import free_ports
+from kelr.lab.security.access import Access
+from kelr.lab.security.certificates import require_openssl
+from kelr.lab.security.kinds import Security
 from kelr.lab.spec import LabSpec
 from kelr.lab.state import LabState, claim_directory, load_state, locked, node_name, save_state
 from kelr.lab.status import LabStatus, NodeStatus
@@ -70,11 +73,18 @@ class Lab(Observed):
         java = find_java()
         lock = load_lock(spec.kafka)
         jars = obtain_jars(lock, cache_directory(), report=report, progress=progress)
+        kind, ids = Security(spec.security), (*spec.controller_ids, *spec.broker_ids)
+        # A listener for clients is one more port of each broker; its number is the broker's with a minus.
+        more = () if kind is Security.PLAINTEXT else tuple(-broker for broker in spec.broker_ids)
+        if kind.tls:
+            require_openssl()
+        ports = free_ports((*ids, *more))
         state = LabState(
             lab_id=new_kafka_uuid(),
             cluster_id=new_kafka_uuid(),
             spec=spec,
-            ports=free_ports((*spec.controller_ids, *spec.broker_ids)),
+            ports={node: ports[node] for node in ids},
+            client_ports={-broker: ports[broker] for broker in more},
             java=str(java.executable),
             jars=tuple(map(str, jars)),
             archive=str(archive.archive_file(cache_directory(), lock, java)),
@@ -120,6 +130,23 @@ class Lab(Observed):
     def bootstrap_servers(self) -> str:
         """All brokers, comma separated, running or not."""
         return self._state.bootstrap_servers
+
+    @property
+    def client_servers(self) -> str:
+        """As `bootstrap_servers`, for clients: with security they have a listener of their own."""
+        return self._state.client_servers
+
+    @property
+    def access(self) -> Access:
+        """How clients reach the brokers, and their properties files."""
+        spec = self.spec
+        return Access(Security(spec.security), spec.mechanism, spec.authorizer, self.directory)
+
+    @property
+    def connection(self) -> tuple[str, ...]:
+        """The flags with which kelr, as the lab's own user, reaches the cluster."""
+        config = self.access.client_file()
+        return ("-b", self.client_servers, *(("--command-config", str(config)) if config.exists() else ()))
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -303,6 +330,11 @@ class Lab(Observed):
             elr=spec.elr,
             min_isr=spec.min_isr,
             ready=self._state.ready,
+            security=spec.security,
+            sasl_mechanism=spec.mechanism,
+            authorizer=spec.authorizer,
+            client_servers=self.client_servers,
+            command_config=next((file for file in (self.access.client_file(),) if file.exists()), None),
             nodes=tuple(nodes),
         )
 
@@ -336,17 +368,20 @@ class Lab(Observed):
             archive.make_archive(wanted, java, jars, home=self.directory / "preparing", marks=marks)
 
     def _come_up(self, report: Report) -> None:
-        write_nodes(self.directory, self.spec, self._state.ports, self._state.cluster_id)
-        self._format_controllers()
+        state, access = self._state, self.access
+        passwords = access.prepare(self.client_servers)
+        beside = access.node_properties(state.ports, state.client_ports, passwords)
+        write_nodes(self.directory, self.spec, state.ports, state.cluster_id, beside)
+        self._format_controllers(access.scram_arguments(passwords))
         controllers = "one controller" if len(self.controllers) == 1 else f"{len(self.controllers)} controllers"
         report(f"starting Kafka {self.spec.kafka}: {controllers} and {len(self.brokers)} brokers")
         for node in self._nodes:
             self._spawn(node)
         self.wait_unfenced(*self.brokers)
         self._change(lambda state: replace(state, ready=True))
-        report(f"up: {self.bootstrap_servers}")
+        report(f"up: {self.client_servers}")
 
-    def _format_controllers(self) -> None:
+    def _format_controllers(self, users: Sequence[str]) -> None:
         feature = f"eligible.leader.replicas.version={1 if self.spec.elr else 0}"
         alone = len(self.controllers) == 1
         voters = ",".join(f"{node}@{HOST}:{self.port(node)}:{new_kafka_uuid()}" for node in self.controllers)
@@ -354,7 +389,7 @@ class Lab(Observed):
         for node in self.controllers:
             properties = NodePaths.of(self.directory, node).properties
             arguments = ("format", "-t", self._state.cluster_id, "-c", str(properties), *quorum)
-            done = self.stock_tool("kafka-storage.sh", *arguments, "--feature", feature)
+            done = self.stock_tool("kafka-storage.sh", *arguments, "--feature", feature, *users)
             if done.returncode != 0:
                 said = (done.stderr or done.stdout).strip()[-2000:]
                 raise LabError(f"formatting the {node_name(node)} failed: {said}")

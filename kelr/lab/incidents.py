@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -118,7 +119,7 @@ def _fresh_topic(lab: AnyLab, name: str) -> str:
 
 
 def _try_next(lab: AnyLab, topic: str, awaited: Sequence[int]) -> tuple[str, ...]:
-    connection = f"-b {lab.bootstrap_servers}"
+    connection = shlex.join(lab.connection)
     directory = "" if lab.directory == default_directory().absolute() else f" --dir {lab.directory}"
     return (
         f"kelr describe {connection} {topic}",

@@ -71,14 +71,25 @@ def new_kafka_uuid() -> str:
             return text
 
 
-def write_nodes(directory: Path, spec: LabSpec, ports: Mapping[int, int], cluster_id: str) -> None:
+def write_nodes(
+    directory: Path,
+    spec: LabSpec,
+    ports: Mapping[int, int],
+    cluster_id: str,
+    beside: Mapping[int, Mapping[str, str]] | None = None,
+) -> None:
     """Write the files of every node, and format the brokers' log directories (controllers are formatted by Kafka's own
-    tool, because their directories also hold the first records of the metadata log)."""
+    tool, because their directories also hold the first records of the metadata log).
+
+    Args:
+        beside: for each node, properties that are added, or win; they may hold passwords.
+    """
     for node in (*spec.controller_ids, *spec.broker_ids):
         paths = NodePaths.of(directory, node)
         paths.data.mkdir(parents=True)
         paths.log4j.write_text(_LOG4J, encoding="utf-8")
-        paths.properties.write_text(properties_text(node_properties(spec, node, ports, paths.data)), encoding="ascii")
+        properties = {**node_properties(spec, node, ports, paths.data), **(beside or {}).get(node, {})}
+        write_private(paths.properties, properties_text(properties))
         if not is_controller(node):
             meta = f"version=1\ncluster.id={cluster_id}\nnode.id={node}\ndirectory.id={new_kafka_uuid()}\n"
             (paths.data / "meta.properties").write_text(meta, encoding="utf-8")
@@ -87,6 +98,12 @@ def write_nodes(directory: Path, spec: LabSpec, ports: Mapping[int, int], cluste
 def properties_text(properties: Mapping[str, str]) -> str:
     r"""A Java properties file: what is not ASCII becomes ``\uXXXX``, because Java reads such a file as Latin 1."""
     return "".join(f"{key}={_escaped(value)}\n" for key, value in properties.items())
+
+
+def write_private(path: Path, text: str) -> None:
+    """A file that only its owner can read."""
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8")
 
 
 def _escaped(value: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kelr.errors import UsageError
+from kelr.lab.security.kinds import DEFAULT_MECHANISM, Mechanism, Security, checked
 
 CONTROLLER_ID = 100
 """Node id of the first controller, the others follow; brokers are numbered from 1."""
@@ -32,6 +33,12 @@ class LabSpec:
     """Java heap of each broker, in MiB."""
     controllers: int = 1
     """Nodes that are controllers alone, and the voters of the quorum."""
+    security: str = Security.PLAINTEXT
+    """How clients reach the brokers (`Security`)."""
+    sasl_mechanism: str | None = None
+    """How they log in (`Mechanism`), where they do; None there takes `DEFAULT_MECHANISM`."""
+    authorizer: bool = False
+    """Whether there is a StandardAuthorizer, which asks for ACLs."""
 
     def __post_init__(self) -> None:
         _within("brokers", self.brokers, 1, MOST_BROKERS)
@@ -39,6 +46,7 @@ class LabSpec:
         _within("racks", self.racks, 1, MOST_BROKERS)
         _within("heap-mb", self.heap_mb, 128, 16384)
         _within("controllers", self.controllers, 1, MOST_CONTROLLERS)
+        checked(self.security, self.sasl_mechanism)
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
@@ -47,6 +55,11 @@ class LabSpec:
     @property
     def controller_ids(self) -> tuple[int, ...]:
         return tuple(range(CONTROLLER_ID, CONTROLLER_ID + self.controllers))
+
+    @property
+    def mechanism(self) -> Mechanism | None:
+        """How clients log in; None where they do not."""
+        return Mechanism(self.sasl_mechanism or DEFAULT_MECHANISM) if Security(self.security).sasl else None
 
     @property
     def rack_of(self) -> Mapping[int, str]:

@@ -41,6 +41,8 @@ class LabState:
     jars: tuple[str, ...]
     archive: str
     """Class archive that quickens starts; need not exist."""
+    client_ports: Mapping[int, int] = field(default_factory=dict)
+    """Broker id to the port of its listener for clients; empty where they come in at `ports`."""
     ready: bool = False
     """False until every broker was up once: a lab that is not ready was killed while starting, or is starting."""
     processes: Mapping[int, ProcessRecord] = field(default_factory=dict)
@@ -49,6 +51,12 @@ class LabState:
     @property
     def bootstrap_servers(self) -> str:
         return ",".join(f"127.0.0.1:{self.ports[broker]}" for broker in self.spec.broker_ids)
+
+    @property
+    def client_servers(self) -> str:
+        """Where clients find the brokers; what the lab does itself goes to `bootstrap_servers`."""
+        ports = self.client_ports or self.ports
+        return ",".join(f"127.0.0.1:{ports[broker]}" for broker in self.spec.broker_ids)
 
     @property
     def bootstrap_controllers(self) -> str:
@@ -196,6 +204,7 @@ def _parse(document: dict[str, Any]) -> LabState:
         java=document["java"],
         jars=tuple(document["jars"]),
         archive=document["archive"],
+        client_ports={int(node): int(port) for node, port in document.get("client_ports", {}).items()},
         ready=bool(document["ready"]),
         processes={int(node): ProcessRecord(**record) for node, record in document["processes"].items()},
     )

@@ -59,5 +59,13 @@ class LabStatus:
     ready: bool
     """False where the lab never came up whole: killed while starting, or starting now."""
     nodes: tuple[NodeStatus, ...]
+    security: str = "plaintext"
+    """How clients reach the brokers (`kelr.lab.security.kinds.Security`)."""
+    sasl_mechanism: str | None = None
+    authorizer: bool = False
+    client_servers: str | None = None
+    """Where clients find the brokers; None: at `bootstrap_servers`."""
+    command_config: Path | None = None
+    """The properties file with which they do; None where they need none."""
     rehearsal: Rehearsal | None = None
     """None for a real lab."""

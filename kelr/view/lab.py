@@ -67,6 +67,16 @@ class LabFacts(Protocol):
     @property
     def ready(self) -> bool: ...
     @property
+    def security(self) -> str: ...
+    @property
+    def sasl_mechanism(self) -> str | None: ...
+    @property
+    def authorizer(self) -> bool: ...
+    @property
+    def client_servers(self) -> str | None: ...
+    @property
+    def command_config(self) -> Any: ...
+    @property
     def rehearsal(self) -> RehearsalFacts | None: ...
 
 
@@ -139,6 +149,11 @@ def lab_head(lab: LabFacts) -> dict[str, Json]:
         "elr": lab.elr,
         "min_isr": lab.min_isr,
         "ready": lab.ready,
+        "security": lab.security,
+        "sasl_mechanism": lab.sasl_mechanism,
+        "authorizer": lab.authorizer,
+        "client_servers": lab.client_servers or lab.bootstrap_servers,
+        "command_config": None if lab.command_config is None else str(lab.command_config),
         "simulated": rehearsal is not None,
     }
     if rehearsal is None:
@@ -276,6 +291,11 @@ _LAB_HEAD = (
     Fact("elr", "boolean", "Whether the lab keeps ELR."),
     Fact("min_isr", "integer", "min.insync.replicas of the cluster."),
     Fact("ready", "boolean", "False where the lab is starting, or was killed while it did."),
+    Fact("security", "string", "How clients reach the brokers: plaintext, ssl, mtls, sasl_plaintext or sasl_ssl."),
+    Fact("sasl_mechanism", "string?", "How they log in; null where they do not."),
+    Fact("authorizer", "boolean", "Whether brokers ask for ACLs."),
+    Fact("client_servers", "string", "Where clients find the brokers; another listener where there is security."),
+    Fact("command_config", "string?", "The properties file for --command-config; null where none is needed."),
     Fact("simulated", "boolean", "Whether it is a simulated lab; what follows is null for a real one."),
     Fact("rules", "string?", "The rule set that its controller runs."),
     Fact("virtual_clock", "boolean?", "Whether time stands still until `kelr lab advance`."),
@@ -286,7 +306,8 @@ _LAB_HEAD = (
     Fact("assumptions", "string[]?", "What the snapshot that it was made from does not tell, and was assumed."),
     Fact("broken_handlers", "string[]?", "Errors of the simulation itself; clients saw UNKNOWN_SERVER_ERROR."),
 )
-_OF_REHEARSALS = tuple(fact.key for fact in _LAB_HEAD[8:])
+_REHEARSALS_FROM = 1 + next(at for at, fact in enumerate(_LAB_HEAD) if fact.key == "simulated")
+_OF_REHEARSALS = tuple(fact.key for fact in _LAB_HEAD[_REHEARSALS_FROM:])
 _INCIDENT_HEAD = (
     Fact("incident", "string", "Its name."),
     Fact("bootstrap_servers", "string", "All brokers, comma separated."),

@@ -45,6 +45,8 @@ class LabOnPaper:
     """What the commands ask of a lab."""
 
     bootstrap_servers = STATUS.bootstrap_servers
+    client_servers = STATUS.bootstrap_servers
+    connection = ("-b", STATUS.bootstrap_servers)
 
     def status(self) -> LabStatus:
         return STATUS
@@ -92,6 +94,11 @@ def test_status_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
         "elr": True,
         "min_isr": 2,
         "ready": True,
+        "security": "plaintext",
+        "sasl_mechanism": None,
+        "authorizer": False,
+        "client_servers": "127.0.0.1:20001,127.0.0.1:20002",
+        "command_config": None,
         "simulated": False,
         "rules": None,
         "virtual_clock": None,

@@ -139,6 +139,16 @@ class SimulatedLab(Driven):
         return self._state.bootstrap_servers
 
     @property
+    def client_servers(self) -> str:
+        """As `bootstrap_servers`: no client logs in here."""
+        return self.bootstrap_servers
+
+    @property
+    def connection(self) -> tuple[str, ...]:
+        """The flags with which kelr reaches the cluster."""
+        return ("-b", self.bootstrap_servers)
+
+    @property
     def controller(self) -> int:
         """The controller's node id."""
         return self._state.controller
