@@ -62,6 +62,9 @@ Why = Annotated[
         "--why", metavar="RULE", help="Print what is behind a rule, by its id or question; list names them all."
     ),
 ]
+Picture = Annotated[
+    bool, typer.Option("--picture", help="Draw the replicas' logs: where they agree and part, what would be lost.")
+]
 
 
 @with_session(
@@ -84,6 +87,7 @@ def explain(
     logs: Logs = None,
     why: Why = None,
     full: Full = None,
+    picture: Picture = False,
     topic: Topics = None,
     partition: Partitions = None,
     all_topic_partitions: AllPartitions = False,
@@ -99,6 +103,7 @@ def explain(
       kelr explain -b kafka-1:9092
       kelr explain orders:1 --election unclean -b kafka-1:9092
       kelr explain orders:1 --if "1 returns unclean" -b kafka-1:9092
+      kelr explain orders:1 --picture --election unclean -b kafka-1:9092
       kelr explain orders:1 --logs broker-1.kelr -b kafka-1:9092
       kelr explain orders:1 --compare-rules all --snapshot incident.kelr
       kelr explain --why last-known-leader
@@ -117,8 +122,16 @@ def explain(
         explain_rule(session, why)
         return
     wanted = read_options(
-        election=election, rules=rules, compare_rules=compare_rules, assume=assume or (), logs=logs or (), full=full
+        election=election,
+        rules=rules,
+        compare_rules=compare_rules,
+        assume=assume or (),
+        logs=logs or (),
+        full=full,
+        picture=picture,
     )
+    if picture and not session.output.format.for_people:
+        raise UsageError("--picture is for people", next_step="leave out -o, or --picture")
     selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
     only_unsafe = selection.is_everything and not all_topic_partitions
     show = compare_rule_sets if wanted.compare else explain_partitions

@@ -15,7 +15,16 @@ from kelr.engine.rule_docs import RULES, rule_named
 from kelr.engine.what_if.assumptions import Assumption, AssumptionError, parse_assumptions
 from kelr.engine.what_if.imagine import Happened
 from kelr.errors import UsageError
-from kelr.model import ElectionType, Selection, TopicError, parse_election_type
+from kelr.model import (
+    Decision,
+    ElectionType,
+    LogAnswer,
+    Selection,
+    Snapshot,
+    TopicError,
+    TopicPartition,
+    parse_election_type,
+)
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.side_by_side import Decided, SideBySide, decide_side_by_side
 from kelr.view.explain import Explanation
@@ -25,6 +34,7 @@ from kelr.view.explain_if import assumed_of
 from kelr.view.explain_report import DecisionReport, show_decisions
 from kelr.view.explain_why import show_rules
 from kelr.view.formats import OutputFormat
+from kelr.view.log_picture import ink_for
 
 MOST_IN_FULL = 3
 """With more partitions than this, people get one line for each unless they ask for --full."""
@@ -46,6 +56,7 @@ class Wanted:
     logs: tuple[Path, ...]
     """Collections of what dead brokers' disks hold."""
     full: bool | None
+    picture: bool
     keep: tuple[str, ...]
     """The flags that a next ``kelr explain`` has to repeat."""
 
@@ -58,6 +69,7 @@ def read_options(
     assume: Sequence[str],
     logs: Sequence[Path],
     full: bool | None,
+    picture: bool = False,
 ) -> Wanted:
     """Read the options. Raises UsageError where one says nothing that there is."""
     if compare_rules is not None and (rules.lower() != "auto" or election is not None):
@@ -70,6 +82,11 @@ def read_options(
             "--compare-rules shows each partition side by side; it goes neither with --full nor with --short",
             next_step="leave that out, or --compare-rules",
         )
+    if picture and (compare_rules is not None or full is False):
+        raise UsageError(
+            "--picture is part of whole explanations; it goes neither with --compare-rules nor with --short",
+            next_step="leave that out, or --picture",
+        )
     keep = [part for text in assume for part in ("--if", text)]
     keep += ["--rules", rules] if rules.lower() != "auto" else []
     return Wanted(
@@ -78,7 +95,8 @@ def read_options(
         compare=compare_rules is not None,
         assumptions=tuple(one for text in assume for one in _assumptions(text)),
         logs=tuple(logs),
-        full=full,
+        full=True if picture else full,
+        picture=picture,
         keep=tuple(keep),
     )
 
@@ -158,7 +176,10 @@ def _explain_as_they_are(
             only_unsafe=only_unsafe,
             progress=progress,
         ):
-            held.extend(Explained(decision, page.snapshot.taken_at_ms) for decision in page.decisions)
+            held.extend(
+                Explained(decision, page.snapshot.taken_at_ms, logs=_logs(page.snapshot, decision))
+                for decision in page.decisions
+            )
             errors.extend(page.snapshot.topic_errors)
             if report is None and len(held) <= MOST_HELD:
                 continue
@@ -206,9 +227,18 @@ def _side_by_side(session: Session, selection: Selection, wanted: Wanted, *, onl
 
 def _rows(decided: Decided) -> list[Explained]:
     return [
-        Explained(decision, decided.snapshot.taken_at_ms, assumed_of(decided.happened, decision))
+        Explained(
+            decision,
+            decided.snapshot.taken_at_ms,
+            assumed_of(decided.happened, decision),
+            _logs(decided.snapshot, decision),
+        )
         for decision in decided.decisions
     ]
+
+
+def _logs(snapshot: Snapshot, decision: Decision) -> tuple[LogAnswer, ...]:
+    return tuple(snapshot.logs.get(TopicPartition(decision.topic, decision.partition), ()))
 
 
 # Showing.
@@ -243,6 +273,7 @@ def _explanation(session: Session, wanted: Wanted) -> Explanation:
         sources=session.output.format is OutputFormat.WIDE,
         imagined=bool(wanted.assumptions),
         keep=wanted.keep,
+        ink=ink_for(session.output.stdout) if wanted.picture else None,
     )
 
 

@@ -36,6 +36,9 @@ from kelr.view.explain_columns import (
 )
 from kelr.view.explain_if import assumed_document, assumed_lines
 from kelr.view.layout import Layout
+from kelr.view.log_bars import log_bars
+from kelr.view.log_cells import Ink
+from kelr.view.log_picture import picture_texts
 from kelr.view.styled import Span, Style, Text, plain, styled
 
 NOTHING_TO_EXPLAIN = "By the cluster's own account every partition is led and has min ISR: nothing to explain."
@@ -68,6 +71,7 @@ class Explanation:
         sources: name each rule, and the KIP section or Kafka class behind it.
         imagined: whether the decisions are about an imagined state.
         keep: the flags that a next ``kelr explain`` repeats.
+        ink: what to draw the replicas' logs with; None: they are not drawn.
     """
 
     next_command: NextCommand
@@ -77,6 +81,7 @@ class Explanation:
     sources: bool = False
     imagined: bool = False
     keep: tuple[str, ...] = ()
+    ink: Ink | None = None
 
     def following(self, arguments: Sequence[str]) -> tuple[str, ...]:
         """A next command's arguments with the flags that this explanation was asked for with."""
@@ -127,6 +132,7 @@ class Explanation:
         for part in (
             self._heading(row),
             self._layout.table(CANDIDATE_COLUMNS, decision.candidates),
+            self._picture(row),
             self._by_itself(decision),
             self._forecasts(decision),
             self._elections(decision),
@@ -149,6 +155,11 @@ class Explanation:
             about += " · imagined"
         yield from self._layout.lines(styled(row.decision.summary, Style.HEADING))
         yield from self._layout.lines(styled(about, Style.QUIET))
+
+    def _picture(self, row: Explained) -> Iterator[Text]:
+        if self.ink is not None:
+            bars = log_bars(row.decision, row.logs, self.election)
+            yield from picture_texts(bars, width=self.width, ink=self.ink)
 
     def other_rules(self, row: Explained | None) -> Iterator[Text]:
         """A line that says so where the cluster does not run the rules that decided."""

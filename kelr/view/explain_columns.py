@@ -14,6 +14,7 @@ from kelr.model import (
     ElectionType,
     Forecast,
     Grade,
+    LogAnswer,
     Loss,
     Outcome,
     Situation,
@@ -33,6 +34,8 @@ class Explained:
     taken_at_ms: int
     assumed: tuple[Assumed, ...] = ()
     """What is imagined to have happened before; empty for what is."""
+    logs: tuple[LogAnswer, ...] = ()
+    """What the replicas answered; needed for pictures alone."""
 
     @property
     def supposed(self) -> bool:
