@@ -9,21 +9,8 @@ from typing import Any
 import typer
 
 from kelr.commands.app import build
+from kelr.commands.cli_values import NO_VALUES, Values, argument_values, option_values
 from kelr.commands.help import first_sentence, shown_flags
-from kelr.controller import RULE_SETS
-from kelr.engine.rule_docs import RULES
-from kelr.model import ElectionType, Situation
-from kelr.view.formats import OutputFormat
-
-_CHOICES = {
-    "--output": tuple(OutputFormat),
-    "--situation": tuple(Situation),
-    "--rules": ("auto", *RULE_SETS),
-    "--compare-rules": ("all", *RULE_SETS),
-    "--why": ("list", *RULES),
-    "--election": tuple(ElectionType),
-}
-_FILES = frozenset({"FILE", "DIR", "DIRECTORY", "PATH"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +20,9 @@ class Option:
     flags: tuple[str, ...]
     help: str
     takes_value: bool = False
-    takes_file: bool = False
-    choices: tuple[str, ...] = ()
+    values: Values = NO_VALUES
+    aliases: tuple[str, ...] = ()
+    """Further flags, which other tools' users bring along."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +37,10 @@ class Command:
     """The whole text of ``--help``."""
     options: tuple[Option, ...]
     commands: tuple[Command, ...] = ()
-    takes_file: bool = False
-    """Whether an argument is a file's name."""
+    arguments: tuple[Values, ...] = ()
+    """What each argument takes; the last one may be repeated."""
+    hidden_options: tuple[Option, ...] = ()
+    """Those that the help leaves out."""
 
 
 def command_line() -> Command:
@@ -74,25 +64,32 @@ def _command(command: Any, context: Any) -> Command:
         if not found.hidden:
             with typer.Context(found, info_name=name, parent=context) as sub_context:
                 below.append(_command(found, sub_context))
-    options = [_option(param) for param in command.params if param.param_type_name == "option" and not param.hidden]
+    path = context.command_path
+    taken = [(param, _option(path, param)) for param in command.params if param.param_type_name == "option"]
+    arguments = [param for param in command.params if param.param_type_name == "argument"]
     text = command.get_help(context)
     return Command(
         name=command.name or "kelr",
-        path=context.command_path,
+        path=path,
         sentence=first_sentence(command.help or ""),
         help="\n".join(line.rstrip() for line in text.splitlines()),
-        options=(*options, Option(("--help",), "Show this message and exit.")),
+        options=(
+            *(option for param, option in taken if not param.hidden),
+            Option(("--help",), "Show this message and exit."),
+        ),
         commands=tuple(below),
-        takes_file=any(param.metavar in _FILES for param in command.params if param.param_type_name == "argument"),
+        arguments=tuple(argument_values(path, param.metavar) for param in arguments),
+        hidden_options=tuple(option for param, option in taken if param.hidden),
     )
 
 
-def _option(param: Any) -> Option:
-    flags = shown_flags(param)
+def _option(path: str, param: Any) -> Option:
+    flags = tuple(shown_flags(param))
+    takes_value = not param.is_flag
     return Option(
-        flags=tuple(flags),
+        flags=flags,
         help=param.help or "",
-        takes_value=not param.is_flag,
-        takes_file=param.metavar in _FILES,
-        choices=tuple(str(choice) for choice in _CHOICES.get(flags[-1], ())),
+        takes_value=takes_value,
+        values=option_values(path, flags, param.metavar) if takes_value else NO_VALUES,
+        aliases=tuple(flag for flag in param.opts if flag not in flags),
     )

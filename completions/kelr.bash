@@ -38,7 +38,8 @@ _kelr_ask() {
     ((${#COMPREPLY[@]})) || return
     COMPREPLY=("${COMPREPLY[@]%%$'\t'*}")
     _kelr_fit
-    if [[ $word != [\"\']* && ${COMPREPLY[*]} == *[!A-Za-z0-9._:,/@%+=\ -]* || ${COMPREPLY[*]} == *\ *\ * ]]; then
+    local IFS=
+    if [[ $word != [\"\']* && ${COMPREPLY[*]} == *[!A-Za-z0-9._:,/@%+=-]* ]]; then
         for index in "${!COMPREPLY[@]}"; do COMPREPLY[index]=$(printf %q "${COMPREPLY[index]}"); done
     fi
 }
@@ -62,7 +63,7 @@ _kelr() {
     for word in "${line[@]:1:${#line[@]}-2}"; do
         if [[ $skip ]]; then skip=; continue; fi
         case "$word" in
-            --accept-loss|--admin.config|--any|--api|--at|--batch|--bootstrap-controller|--bootstrap-controllers|--bootstrap-server|--bootstrap-servers|--broker|--brokers|--budget|--by|--cluster|--clusters|--command-config|--command-property|--compare-rules|--conf|--context|--controller|--controllers|--cursor|--designate|--dir|--elect|--election|--election-type|--expires-in|--export|--fail-on|--files|--force|--format|--from|--from-offset|--from-replica|--gone|--heap-mb|--if|--incidents|--kafka|--keep|--kill|--lake|--limit|--log-dir|--log-info|--log-info-api-key|--log-info-dialect|--logs|--master|--merge|--metadata-log|--min-isr|--minimal-replicas|--name|--node|--out|--output|--page-limit|--page-size|--partition|--partitions|--path-to-json-file|--pause|--plan|--rack|--racks|--remote|--replication|--restart|--rules|--sasl-mechanism|--scenarios|--security|--seed|--segment-mb|--since|--situation|--skew|--skip|--snapshot|--states|--stop|--timeout|--times|--title|--to|--to-offset|--top|--topic|--topics|--until|--wait-for|--weeks|--why|--window|--workers|--yes-clear-elr-of|-b|-c|-e|-o) skip=1 ;;
+            --topic|--out|--accept-loss|--any|--api|--at|--batch|--bootstrap-controller|--bootstrap-controllers|--bootstrap-server|--bootstrap-servers|--brokers|--budget|--cluster|--clusters|--command-property|--conf|--controller|--controllers|--expires-in|--fail-on|--files|--force|--format|--from-offset|--heap-mb|--if|--incidents|--kafka|--limit|--log-info|--log-info-api-key|--master|--min-isr|--minimal-replicas|--name|--node|--page-limit|--page-size|--partitions|--pause|--racks|--remote|--replication|--sasl-mechanism|--scenarios|--security|--seed|--segment-mb|--since|--skew|--skip|--states|--timeout|--times|--title|--to-offset|--top|--topics|--until|--wait-for|--weeks|--window|--workers|-b|--gone|--kill|--restart|--stop|--broker|--designate|--elect|--from-replica|--context|-c|--partition|--rack|--cursor|--to|--yes-clear-elr-of|--metadata-log|--dir|--export|--lake|--log-dir|--path-to-json-file|--plan|--from|--logs|--merge|--snapshot|--admin.config|--command-config|--compare-rules|--rules|--by|--situation|--log-info-dialect|--why|--keep|--election|--election-type|-e|--output|-o) skip=1 ;;
             -*) ;;
             *) case "$path $word" in
                 "kelr describe"|"kelr log-info"|"kelr history"|"kelr snapshot"|"kelr explain"|"kelr whatif"|"kelr elect"|"kelr recover"|"kelr recover collect"|"kelr recover plan"|"kelr recover apply"|"kelr recover verify"|"kelr recover status"|"kelr recover resume"|"kelr recover undo"|"kelr recover hold"|"kelr recover log"|"kelr rescue"|"kelr rescue dump"|"kelr rescue show"|"kelr rescue replay"|"kelr fleet"|"kelr fleet generate"|"kelr fleet ingest"|"kelr fleet assess"|"kelr fleet exposure"|"kelr fleet report"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab pause"|"kelr lab resume"|"kelr lab lose-cache"|"kelr lab flush"|"kelr lab expire"|"kelr lab partition"|"kelr lab heal"|"kelr lab fault"|"kelr lab deny"|"kelr lab allow"|"kelr lab advance"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr schema") path="$path $word" ;;
@@ -77,117 +78,30 @@ _kelr() {
         [[ $COMP_WORDBREAKS != *:* || $word != *:* ]] || kept=${word%"${word##*[:=]}"}
     fi
     case "$path:$before" in
-        *:--accept-loss) :; return ;;
-        *:--admin.config) _kelr_files properties; return ;;
-        *:--any) :; return ;;
-        *:--api) :; return ;;
-        *:--at) :; return ;;
-        *:--batch) :; return ;;
-        *:--bootstrap-controller) :; return ;;
-        *:--bootstrap-controllers) :; return ;;
-        *:--bootstrap-server) :; return ;;
-        *:--bootstrap-servers) :; return ;;
-        *:--broker) _kelr_ask brokers; return ;;
-        *:--brokers) :; return ;;
-        *:--budget) :; return ;;
-        *:--by) _kelr_words "cluster topic broker rack"; return ;;
-        *:--cluster) :; return ;;
-        *:--clusters) :; return ;;
-        *:--command-config) _kelr_files properties; return ;;
-        *:--command-property) :; return ;;
-        *:--compare-rules) _kelr_words "all kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive"; return ;;
-        *:--conf) :; return ;;
-        *:--context) _kelr_ask contexts; return ;;
-        *:--controller) :; return ;;
-        *:--controllers) :; return ;;
-        *:--cursor) _kelr_ask targets; return ;;
-        *:--designate) _kelr_ask brokers; return ;;
-        *:--dir) _kelr_files -d; return ;;
-        *:--elect) _kelr_ask brokers; return ;;
-        *:--election) _kelr_words "preferred unclean designation longest_log_balanced longest_log_aggressive"; return ;;
-        *:--election-type) _kelr_words "preferred unclean designation longest_log_balanced longest_log_aggressive"; return ;;
-        *:--expires-in) :; return ;;
-        *:--export) _kelr_files -d; return ;;
-        *:--fail-on) :; return ;;
-        *:--files) :; return ;;
-        *:--force) :; return ;;
-        *:--format) :; return ;;
-        *:--from) _kelr_files kelr; return ;;
-        *:--from-offset) :; return ;;
-        *:--from-replica) _kelr_ask brokers; return ;;
-        *:--gone) _kelr_ask broker-lists; return ;;
-        *:--heap-mb) :; return ;;
-        *:--if) :; return ;;
-        *:--incidents) :; return ;;
-        *:--kafka) :; return ;;
-        *:--keep) _kelr_words "min-isr leader"; return ;;
-        *:--kill) _kelr_ask broker-lists; return ;;
-        *:--lake) _kelr_files -d; return ;;
-        *:--limit) :; return ;;
-        *:--log-dir) _kelr_files -d; return ;;
-        *:--log-info) :; return ;;
-        *:--log-info-api-key) :; return ;;
-        *:--log-info-dialect) _kelr_words "kip patch"; return ;;
-        *:--logs) _kelr_files kelr; return ;;
-        *:--master) :; return ;;
-        *:--merge) _kelr_files kelr; return ;;
-        *:--metadata-log) _kelr_files '*'; return ;;
-        *:--min-isr) :; return ;;
-        *:--minimal-replicas) :; return ;;
-        *:--name) :; return ;;
-        *:--node) :; return ;;
-        "kelr fleet ingest":--out) _kelr_files -d; return ;;
-        "kelr fleet report":--out) _kelr_files -d; return ;;
-        *:--out) _kelr_files '*'; return ;;
-        *:--output) _kelr_words "table wide json ndjson yaml csv"; return ;;
-        *:--page-limit) :; return ;;
-        *:--page-size) :; return ;;
+        "kelr fleet assess:--topic"|"kelr lab incident:--topic"|"kelr lab deny:--topic"|"kelr lab allow:--topic") :; return ;;
+        "kelr fleet ingest:--out"|"kelr fleet report:--out") _kelr_files -d; return ;;
+        *:--accept-loss|*:--any|*:--api|*:--at|*:--batch|*:--bootstrap-controller|*:--bootstrap-controllers|*:--bootstrap-server|*:--bootstrap-servers|*:--brokers|*:--budget|*:--cluster|*:--clusters|*:--command-property|*:--conf|*:--controller|*:--controllers|*:--expires-in|*:--fail-on|*:--files|*:--force|*:--format|*:--from-offset|*:--heap-mb|*:--if|*:--incidents|*:--kafka|*:--limit|*:--log-info|*:--log-info-api-key|*:--master|*:--min-isr|*:--minimal-replicas|*:--name|*:--node|*:--page-limit|*:--page-size|*:--partitions|*:--pause|*:--racks|*:--remote|*:--replication|*:--sasl-mechanism|*:--scenarios|*:--security|*:--seed|*:--segment-mb|*:--since|*:--skew|*:--skip|*:--states|*:--timeout|*:--times|*:--title|*:--to-offset|*:--top|*:--topics|*:--until|*:--wait-for|*:--weeks|*:--window|*:--workers|*:-b) :; return ;;
+        *:--gone|*:--kill|*:--restart|*:--stop) _kelr_ask broker-lists; return ;;
+        *:--broker|*:--designate|*:--elect|*:--from-replica) _kelr_ask brokers; return ;;
+        *:--context|*:-c) _kelr_ask contexts; return ;;
         *:--partition) _kelr_ask partitions; return ;;
-        *:--partitions) :; return ;;
-        *:--path-to-json-file) _kelr_files json; return ;;
-        *:--pause) :; return ;;
-        *:--plan) _kelr_files json; return ;;
         *:--rack) _kelr_ask racks; return ;;
-        *:--racks) :; return ;;
-        *:--remote) :; return ;;
-        *:--replication) :; return ;;
-        *:--restart) _kelr_ask broker-lists; return ;;
+        *:--cursor) _kelr_ask targets; return ;;
+        *:--to|*:--topic|*:--yes-clear-elr-of) _kelr_ask topics; return ;;
+        *:--metadata-log|*:--out) _kelr_files '*'; return ;;
+        *:--dir|*:--export|*:--lake|*:--log-dir) _kelr_files -d; return ;;
+        *:--path-to-json-file|*:--plan) _kelr_files json; return ;;
+        *:--from|*:--logs|*:--merge|*:--snapshot) _kelr_files kelr; return ;;
+        *:--admin.config|*:--command-config) _kelr_files properties; return ;;
+        *:--compare-rules) _kelr_words "all kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive"; return ;;
         *:--rules) _kelr_words "auto kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive"; return ;;
-        *:--sasl-mechanism) :; return ;;
-        *:--scenarios) :; return ;;
-        *:--security) :; return ;;
-        *:--seed) :; return ;;
-        *:--segment-mb) :; return ;;
-        *:--since) :; return ;;
+        *:--by) _kelr_words "cluster topic broker rack"; return ;;
         *:--situation) _kelr_words "healthy under-min-isr leader-not-live waiting-for-isr waiting-for-elr waiting-for-last-known-leader needs-unclean-recovery no-live-replica leader-pending unknown"; return ;;
-        *:--skew) :; return ;;
-        *:--skip) :; return ;;
-        *:--snapshot) _kelr_files kelr; return ;;
-        *:--states) :; return ;;
-        *:--stop) _kelr_ask broker-lists; return ;;
-        *:--timeout) :; return ;;
-        *:--times) :; return ;;
-        *:--title) :; return ;;
-        *:--to) _kelr_ask topics; return ;;
-        *:--to-offset) :; return ;;
-        *:--top) :; return ;;
-        "kelr fleet assess":--topic) :; return ;;
-        "kelr lab incident":--topic) :; return ;;
-        "kelr lab deny":--topic) :; return ;;
-        "kelr lab allow":--topic) :; return ;;
-        *:--topic) _kelr_ask topics; return ;;
-        *:--topics) :; return ;;
-        *:--until) :; return ;;
-        *:--wait-for) :; return ;;
-        *:--weeks) :; return ;;
+        *:--log-info-dialect) _kelr_words "kip patch"; return ;;
         *:--why) _kelr_words "list preferred-replica leader-stays live-isr-member live-elr-member last-known-leader unclean-election unclean-recovery designated-is-live recovery-quorum-live recovery-quorum-heard any-replica-heard logs-can-be-ranked best-log-is-live best-log"; return ;;
-        *:--window) :; return ;;
-        *:--workers) :; return ;;
-        *:--yes-clear-elr-of) _kelr_ask topics; return ;;
-        *:-b) :; return ;;
-        *:-c) _kelr_ask contexts; return ;;
-        *:-e) _kelr_words "preferred unclean designation longest_log_balanced longest_log_aggressive"; return ;;
-        *:-o) _kelr_words "table wide json ndjson yaml csv"; return ;;
+        *:--keep) _kelr_words "min-isr leader"; return ;;
+        *:--election|*:--election-type|*:-e) _kelr_words "preferred unclean designation longest_log_balanced longest_log_aggressive"; return ;;
+        *:--output|*:-o) _kelr_words "table wide json ndjson yaml csv"; return ;;
     esac
     case "$path" in
         "kelr")

@@ -226,7 +226,7 @@ def test_what_the_help_loads() -> None:
     assert "kelr.commands.main" in loaded
     assert loaded.isdisjoint(FORBIDDEN), sorted(loaded & set(FORBIDDEN))
     commands = {name for name in loaded if name.startswith("kelr.commands.")}
-    expected = ("app", "coercion", "help", "main", "options", "registry", "session")
+    expected = ("app", "coercion", "help", "main", "options", "registry", "running", "session")
     assert commands == {f"kelr.commands.{name}" for name in expected}
 
 

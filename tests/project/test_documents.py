@@ -92,7 +92,7 @@ BASH = shutil.which("bash")
 def test_bash_completes(words: list[str], expected: set[str]) -> None:
     script = ROOT / "completions" / "kelr.bash"
     array = " ".join(f"'{word}'" for word in words)
-    set_words = f"COMP_WORDS=({array}); COMP_CWORD={len(words) - 1}"
+    set_words = f"COMP_WORDS=({array}); COMP_CWORD={len(words) - 1}; COMP_LINE='{' '.join(words)}'; COMP_POINT=999"
     program = f'source "{script}"; {set_words}; _kelr; printf "%s\\n" "${{COMPREPLY[@]}}"'
     done = subprocess.run([BASH or "bash", "-c", program], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) == expected

@@ -1,0 +1,118 @@
+"""What completion knows of the cluster that a line names: what is remembered, or what can be read in no time."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+
+from kelr.commands.complete_cache import FRESH_S, STALE_S, Cache, Known, cache_directory
+from kelr.commands.complete_line import flags_of, last
+
+WAIT_S = 0.17
+"""How long a reading that was just begun is waited for; with what Python takes to start, less than 0.3 s."""
+_POLL_S = 0.004
+_VARIABLES = ("KELR_BOOTSTRAP_SERVER", "KELR_COMMAND_CONFIG", "KELR_CONTEXT", "KELR_CONFIG_DIR")
+_SECRET = re.compile(r"passw|secret|jaas|token|key", re.IGNORECASE)
+
+
+def known_of(words: Sequence[str], environ: Mapping[str, str]) -> Known | None:
+    """What is remembered of the cluster that the line names, or can be learnt in no time; None: nothing."""
+    flags = flags_of(words)
+    cache = Cache(cache_directory(environ), _named(flags, environ))
+    known = cache.read()
+    if known is not None and known.age_s < FRESH_S:
+        return known
+    newer = None if cache.failed_lately() else _read_now(cache, flags, environ)
+    return newer or (known if known is not None and known.age_s < STALE_S else None)
+
+
+def _read_now(cache: Cache, flags: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> Known | None:
+    until = time.monotonic() + WAIT_S
+    if not hasattr(os, "fork") or not _may_read(flags, environ):
+        return None
+    lock = cache.lock()
+    child = 0
+    if lock is not None:
+        from kelr.commands.complete_reading import read_apart  # noqa: PLC0415 - only where something has to be read
+
+        child = read_apart(cache, lock, flags, environ)
+    while time.monotonic() < until:
+        known = _fresh(cache)
+        if known is not None:
+            return known
+        if child and os.waitpid(child, os.WNOHANG)[0]:
+            return _fresh(cache)
+        time.sleep(_POLL_S)
+    return None
+
+
+def _fresh(cache: Cache) -> Known | None:
+    known = cache.read()
+    return known if known is not None and known.age_s < FRESH_S else None
+
+
+def _may_read(flags: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> bool:
+    """Whether a cluster or a snapshot is named, and no secret of it comes from a command."""
+    name = last(flags, "context") or environ.get("KELR_CONTEXT")
+    named = any(last(flags, key) for key in ("bootstrap_server", "command_config", "snapshot"))
+    tables = context_tables(environ)
+    name = name or _current(environ)
+    if name is not None and any(key.endswith("_command") for key in tables.get(name, {})):
+        return False
+    return named or name is not None or bool(environ.get("KELR_BOOTSTRAP_SERVER") or environ.get("KELR_COMMAND_CONFIG"))
+
+
+def _named(flags: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> list[object]:
+    """Everything that says which cluster is meant, without secrets: their values are of no matter for that."""
+    from kelr.commands.contexts import contexts_file  # noqa: PLC0415 - not for other kinds
+
+    properties = [
+        (key, "" if _SECRET.search(key) else value)
+        for key, _, value in (text.partition("=") for text in flags.get("command_property", ()))
+    ]
+    files = [last(flags, "command_config"), last(flags, "snapshot"), environ.get("KELR_COMMAND_CONFIG")]
+    return [
+        *(last(flags, name) for name in ("bootstrap_server", "context", "bootstrap_controller")),
+        sorted(properties),
+        [environ.get(name) for name in _VARIABLES],
+        [_state_of(path) for path in (*files, str(contexts_file(environ)))],
+    ]
+
+
+def _state_of(path: str | None) -> list[object]:
+    """Where a file is, and a sign that it is another one than before."""
+    if not path:
+        return []
+    whole = os.path.abspath(os.path.expanduser(path))
+    try:
+        status = os.stat(whole)
+    except OSError:
+        return [whole]
+    return [whole, status.st_mtime_ns, status.st_size]
+
+
+def _document(environ: Mapping[str, str]) -> Mapping[str, object]:
+    import tomllib  # noqa: PLC0415 - only where contexts are read
+
+    from kelr.commands.contexts import contexts_file  # noqa: PLC0415
+
+    try:
+        with open(contexts_file(environ), "rb") as file:
+            return tomllib.load(file)
+    except (OSError, ValueError):
+        return {}
+
+
+def context_tables(environ: Mapping[str, str]) -> dict[str, Mapping[str, object]]:
+    """The contexts by name, as the file has them; none where it cannot be read."""
+    contexts = _document(environ).get("contexts")
+    if not isinstance(contexts, dict):
+        return {}
+    return {name: values for name, values in contexts.items() if isinstance(values, dict)}
+
+
+def _current(environ: Mapping[str, str]) -> str | None:
+    current = _document(environ).get("current")
+    return current if isinstance(current, str) else None

@@ -1,0 +1,85 @@
+"""Reads what completion remembers of a cluster, in a process of its own that the shell does not wait for.
+
+It asks nobody anything: it has no terminal, and a context whose secret comes from a command is left alone, because such
+a command may open a password store, and nobody who presses Tab expects that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kelr.commands.complete_cache import Cache
+from kelr.commands.complete_line import last
+
+READING_S = 8.0
+"""How long the cluster has for each answer."""
+_ALARM_S = 15
+"""When the reading is over, whatever it waits for."""
+_OPEN_FILES = 64
+
+
+def read_apart(cache: Cache, lock: int, flags: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> int:
+    """Start to read the cluster into the cache, and return the id of the process that does."""
+    child = os.fork()
+    if child:
+        os.close(lock)
+        return child
+    try:
+        signal.alarm(_ALARM_S)
+        _leave_the_terminal(lock)
+        try:
+            brokers, topics = _read(flags, environ)
+            cache.write(topics, brokers)
+        except BaseException:
+            cache.remember_failure()
+    finally:
+        os._exit(0)
+
+
+def _leave_the_terminal(lock: int) -> None:
+    """The shell waits until nobody has its pipe any more, and a client library may ask a terminal for a pass phrase."""
+    with contextlib.suppress(OSError):
+        os.setsid()
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3):
+        os.dup2(nowhere, descriptor)
+    for descriptor in range(3, _OPEN_FILES):
+        if descriptor != lock:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+
+def _read(
+    flags: Mapping[str, Sequence[str]], environ: Mapping[str, str]
+) -> tuple[list[dict[str, Any]], list[tuple[str, int]]]:
+    from kelr.commands.session import Settings, open_source, resolve  # noqa: PLC0415 - not for what is remembered
+    from kelr.model import select  # noqa: PLC0415
+
+    config, snapshot = last(flags, "command_config"), last(flags, "snapshot")
+    given = Settings(
+        bootstrap_server=last(flags, "bootstrap_server"),
+        command_config=Path(config) if config else None,
+        context=last(flags, "context"),
+        snapshot=Path(snapshot) if snapshot else None,
+        timeout_s=READING_S,
+    )
+    counts: dict[str, int] = {}
+    with open_source(resolve(given, environ=environ)) as source:
+        brokers = [
+            {
+                "id": broker.id,
+                "status": str(broker.status),
+                "rack": broker.rack,
+                "address": f"{broker.host}:{broker.port}" if broker.host else None,
+            }
+            for broker in source.cluster().brokers
+        ]
+        for page in source.pages(select([])):
+            for state in page.partitions:
+                counts[state.topic] = max(counts.get(state.topic, 0), state.partition + 1)
+    return brokers, list(counts.items())

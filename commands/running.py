@@ -1,0 +1,158 @@
+"""Builds the app, runs it, and is the one place that prints errors and decides the exit code."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import sys
+import traceback
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import typer
+
+from kelr.commands.app import build
+from kelr.commands.main import INTERNAL_ERROR, INTERRUPTED, PIPE_CLOSED
+from kelr.commands.options import RunState
+from kelr.errors import ExitCode, KelrError
+from kelr.view.streams import prepare_streams
+
+_GC_THRESHOLD = 100_000
+"""Objects made and not freed before Python looks for cycles: more than a page of partitions has."""
+
+_CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
+
+# Typer does not export Click's base classes, and newer versions carry Click under a private name.
+_CLICK_ERROR: type[Exception] = next(cls for cls in typer.BadParameter.__mro__ if cls.__name__ == "ClickException")
+
+
+def run(words: list[str]) -> int:
+    """Run kelr and return its exit code. Errors are printed here and nowhere else."""
+    # Pages come and go without cycles; looking for garbage among all that is loaded takes a tenth of a short run.
+    gc.set_threshold(_GC_THRESHOLD)
+    prepare_streams()
+    state = [RunState()]
+    try:
+        code = _run(words, state)
+        sys.stdout.flush()
+    except KelrError as error:
+        code = _failed(error, debug=state[0].debug)
+    except _CLICK_ERROR as error:
+        code = _misused(error, words)
+    except (KeyboardInterrupt, typer.Abort) as interruption:
+        _say([f"kelr: interrupted{f': {interruption}' if str(interruption) else ''}"])
+        code = INTERRUPTED
+    except BrokenPipeError:
+        _give_up_stdout()
+        code = PIPE_CLOSED
+    except OSError as error:
+        code = _stream_failed(error) if error.errno in _CANNOT_WRITE else _defect(error, debug=state[0].debug)
+    except Exception as error:
+        code = _defect(error, debug=state[0].debug)
+    return _flushed(code)
+
+
+def _flushed(code: int) -> int:
+    """The exit code, once what a failed command had to tell is out too; Python would fail on it at exit, with 120."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _give_up_stdout()
+    except (OSError, ValueError) as error:
+        _give_up_stdout()
+        _say([_unwritten(error)])
+    return code
+
+
+def _run(arguments: list[str], state: list[RunState]) -> int:
+    group = build()
+    context: Any = None
+    try:
+        context = group.make_context("kelr", arguments, obj=state[0])
+        with context:
+            group.invoke(context)
+    except typer.Exit as exit_:
+        return exit_.exit_code
+    finally:
+        if context is not None and isinstance(context.obj, RunState):
+            state[0] = context.obj
+    return ExitCode.DONE
+
+
+def _failed(error: KelrError, *, debug: bool) -> int:
+    lines = [f"kelr: error: {error.message}"]
+    if error.next_step:
+        lines.append(f"  next: {error.next_step}")
+    _say(lines, error if debug else None)
+    return int(error.exit_code)
+
+
+def _misused(error: Any, arguments: Sequence[str]) -> int:
+    """Typer's own complaints, in kelr's words and with kelr's exit code."""
+    context = getattr(error, "ctx", None)
+    message = error.format_message().rstrip(".")
+    if type(error).__name__ == "NoArgsIsHelpError" and context is not None:
+        sys.stdout.write(context.get_help() + "\n")
+        return int(ExitCode.USAGE)
+    path = context.command_path if context is not None else _command_path(arguments)
+    _say([f"kelr: error: {message[:1].lower()}{message[1:]}", f"  next: {path} --help"])
+    return int(ExitCode.USAGE)
+
+
+def _command_path(arguments: Iterable[str]) -> str:
+    """The command that these arguments name.
+
+    An option without its value is noticed before its command has a context.
+    """
+    names, command = ["kelr"], build()
+    for word in arguments:
+        found = getattr(command, "commands", {}).get(word)
+        if found is not None:
+            names.append(word)
+            command = found
+    return " ".join(names)
+
+
+def _defect(error: Exception, *, debug: bool) -> int:
+    what = str(error).splitlines()
+    detail = f"{type(error).__name__}: {what[0]}" if what else type(error).__name__
+    line = f"kelr: internal error: {detail}"
+    _say(
+        [line] if debug else [line, "  next: run it again with --debug for the traceback, and report that"],
+        error if debug else None,
+    )
+    return INTERNAL_ERROR
+
+
+def _stream_failed(error: OSError) -> int:
+    _give_up_stdout()
+    _say([_unwritten(error)])
+    return int(ExitCode.PARTLY_DONE)
+
+
+def _unwritten(error: OSError | ValueError) -> str:
+    return f"kelr: error: the output could not be written to its end: {getattr(error, 'strerror', None) or error}"
+
+
+def _say(lines: Iterable[str], error: BaseException | None = None) -> None:
+    """Tell on stderr; where that is gone too, nobody is left to tell."""
+    from kelr.view.styled import cleaned  # noqa: PLC0415 - only where something went wrong
+
+    try:
+        if error is not None:
+            traceback.print_exception(error, file=sys.stderr)
+        sys.stderr.write("".join(f"{cleaned(line)}\n" for line in lines))
+        sys.stderr.flush()
+    except OSError:
+        pass
+
+
+def _give_up_stdout() -> None:
+    """Point stdout to nowhere, so that flushing what is left of it at exit cannot fail again."""
+    try:
+        descriptor = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(descriptor, sys.stdout.fileno())
+        os.close(descriptor)
+    except (OSError, ValueError):
+        pass
