@@ -31,6 +31,17 @@ def require_live(session: Session, *, dry_run_helps: bool = False) -> None:
             f"{saved}: a cluster is changed only on what it says just now",
             next_step=f"give --bootstrap-server or --context in place of --{_given(session)}{otherwise}",
         )
+    refuse_read_only(session)
+
+
+def refuse_read_only(session: Session) -> None:
+    """Refuse to change a cluster whose context says that it is only looked at. Raises RefusedError."""
+    settings = session.settings
+    if settings.read_only is not None:
+        raise RefusedError(
+            f"nothing was changed: context {settings.context!r} is read_only ({settings.read_only})",
+            next_step=f"look with --dry-run, or take read_only out of [contexts.{settings.context}] in that file",
+        )
 
 
 def _given(session: Session) -> str:
@@ -41,15 +52,13 @@ def hand_of(session: Session) -> Hand:
     """The hand that changes the session's cluster."""
     from kelr.sources.live.changes import LiveHand  # noqa: PLC0415 - brings the client libraries along
 
+    refuse_read_only(session)
     return LiveHand.of(session.source())
 
 
 def who_changes(session: Session) -> Who:
     """The person, for journal and audit log."""
-    from kelr.sources.connection import ConnectionSettings  # noqa: PLC0415 - only for a live cluster
-
-    settings = session.settings
-    connection = ConnectionSettings.read(settings.bootstrap_server, command_config=settings.command_config)
+    connection = session.settings.connection()
     return whoever_runs_this(None if connection.credentials is None else connection.credentials.username)
 
 

@@ -61,6 +61,4 @@ def counted(log: MetadataLogReader) -> str:
 
 
 def _connection(settings: Resolved, servers: str | None) -> ConnectionSettings:
-    from kelr.sources.connection import ConnectionSettings  # noqa: PLC0415 - only where it is asked for
-
-    return ConnectionSettings.read(servers, command_config=settings.command_config, timeout_s=settings.timeout_s)
+    return settings.connection(servers)

@@ -102,6 +102,18 @@ _SHARED: Mapping[str, tuple[Any, Any]] = {
         ],
         None,
     ),
+    "command_property": (
+        Annotated[
+            list[str] | None,
+            typer.Option(
+                "--command-property",
+                metavar="KEY=VALUE",
+                help="A client property, which wins over the file's and the context's; can be repeated.",
+                rich_help_panel=CONNECTION,
+            ),
+        ],
+        None,
+    ),
     "context": (
         Annotated[
             str | None,
@@ -109,7 +121,8 @@ _SHARED: Mapping[str, tuple[Any, Any]] = {
                 "--context",
                 "-c",
                 metavar="NAME",
-                help="A cluster named in contexts.toml [env: KELR_CONTEXT].",
+                help="A cluster named with `kelr context add`; the current one where nothing names a cluster"
+                " [env: KELR_CONTEXT].",
                 rich_help_panel=CONNECTION,
             ),
         ],

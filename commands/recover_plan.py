@@ -264,9 +264,7 @@ def _kafka_python_connection(session: Session) -> str:
     settings = session.settings
     if settings.snapshot is not None or not (settings.bootstrap_server or settings.command_config):
         return "-b HOST:PORT"
-    from kelr.sources.connection import ConnectionSettings  # noqa: PLC0415 - not for a snapshot
-
-    connection = ConnectionSettings.read(settings.bootstrap_server, command_config=settings.command_config)
+    connection = settings.connection()
     flags = ["-b", connection.servers_text]
     if connection.security_protocol != "PLAINTEXT":
         flags += ["-S", connection.security_protocol]

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from kelr.commands.changing import who_changes
+from kelr.commands.changing import refuse_read_only, who_changes
 from kelr.commands.interrupts import nothing_changed_yet
 from kelr.commands.rescue_show import file_head, selected, some_names
 from kelr.commands.session import Session, now_ms
@@ -22,7 +22,6 @@ from kelr.rescue.judge import Verdict
 from kelr.rescue.preparing import Preparing
 from kelr.rescue.producing import Produced, Replay
 from kelr.rescue.replay_plan import PartitionReplay, ReplayOptions, ReplayPlan
-from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
 from kelr.sources.live.producer import LiveProducer
 from kelr.sources.quorum_source import without_log
@@ -63,6 +62,7 @@ def replay_records(
             plan = _prepare(session, dump, source, options).prepare(tails, session.progress)
             _show_plan(session.output, dump, plan, dry_run=True, targets=targets)
             return
+        refuse_read_only(session)
         about = {"dump": dump.sha256, "file": file.name, "cluster_id": cluster_id, **options.as_record()}
         with ReplayJournal(where, about) as journal:
             preparing = _prepare(session, dump, source, options, journal)
@@ -103,10 +103,7 @@ def _go_on(
         _warn(output, plan)
     _ask(output, plan, yes=yes)
     _audit(session, dump, [Produced(one, 0) for one in plan.partitions if one.to_replay], journal, begun=True)
-    settings = session.settings
-    connection = ConnectionSettings.read(
-        settings.bootstrap_server, command_config=settings.command_config, timeout_s=settings.timeout_s
-    )
+    connection = session.settings.connection()
     with session.progress("records produced") as progress:
         replay = Replay(
             plan,

@@ -12,10 +12,10 @@ def stock_connection(session: Session) -> str:
     settings = session.settings
     if settings.snapshot is not None or not (settings.bootstrap_server or settings.command_config):
         return "--bootstrap-server HOST:PORT"
-    from kelr.sources.connection import ConnectionSettings  # noqa: PLC0415 - not for a snapshot
-
-    connection = ConnectionSettings.read(settings.bootstrap_server, command_config=settings.command_config)
-    stock = ["--bootstrap-server", connection.servers_text]
-    if settings.command_config is not None:
+    stock = ["--bootstrap-server", settings.connection().servers_text]
+    if settings.login is not None and set(settings.login.keys) - {"bootstrap.servers"}:
+        # Kafka's tools know no contexts: their properties have to be put into a file.
+        stock += ["--command-config", "FILE"]
+    elif settings.command_config is not None:
         stock += ["--command-config", str(settings.command_config)]
     return shlex.join(stock)

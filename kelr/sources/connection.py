@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from kelr import __version__
 from kelr.errors import UsageError
+from kelr.sources.config_providers import resolved
 from kelr.sources.properties import Property, PropertyReader, read_properties
 
 if TYPE_CHECKING:
@@ -110,7 +111,9 @@ class ConnectionSettings:
         """
         properties = dict(read_properties(command_config)) if command_config is not None else {}
         properties.update({key: Property(value, 0) for key, value in (overrides or {}).items()})
-        reader = PropertyReader(properties, origin=str(command_config) if command_config is not None else None)
+        origin = str(command_config) if command_config is not None else None
+        properties = dict(resolved(properties, origin=origin))
+        reader = PropertyReader(properties, origin=origin)
         servers = bootstrap_servers or reader.text("bootstrap.servers")
         if not servers:
             raise UsageError(

@@ -1,0 +1,141 @@
+"""A value that may be a secret: written down, or named by an environment variable, a file or a command."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from kelr.config.secret_command import MAX_BYTES, run_secret_command
+from kelr.errors import BadInputError, KelrError
+
+
+class Kind(StrEnum):
+    """Where a value is found."""
+
+    HERE = "here"
+    """In contexts.toml itself."""
+    ENV = "env"
+    FILE = "file"
+    COMMAND = "command"
+
+
+REFERENCES = (Kind.ENV, Kind.FILE, Kind.COMMAND)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value, or the way to it. What is written down may be a secret, so it is in no repr.
+
+    Args:
+        text: the value itself, the name of a variable, the path of a file, or a command line.
+        base: where a relative path begins.
+    """
+
+    kind: Kind
+    text: str = field(repr=False)
+    base: Path | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def reference(self) -> str | None:
+        """Where it is found, in words; None where it is written down itself."""
+        if self.kind is Kind.HERE:
+            return None
+        words = {Kind.ENV: "environment variable", Kind.FILE: "file", Kind.COMMAND: "command"}
+        return f"{words[self.kind]} {self.text}"
+
+    @property
+    def path(self) -> Path:
+        """The file of a `Kind.FILE`."""
+        named = Path(self.text).expanduser()
+        return named if self.base is None else self.base / named
+
+    def found(self, what: str, environ: Mapping[str, str]) -> str:
+        """The value itself, without one line end at its end; a command is run.
+
+        Args:
+            what: what it is and whose, for the words of an error: ``the password of context 'prod'``.
+
+        Raises:
+            BadInputError: there is none where it should be; never quotes a value.
+        """
+        if self.kind is Kind.HERE:
+            return self.text
+        text = self._fetched(what, environ)
+        text = text.removesuffix("\n").removesuffix("\r")
+        if not text:
+            raise BadInputError(
+                f"{what}: {self.reference} {_NOTHING[self.kind]}", next_step="put the secret there, or name another"
+            )
+        return text
+
+    def _fetched(self, what: str, environ: Mapping[str, str]) -> str:
+        if self.kind is Kind.ENV:
+            if self.text not in environ:
+                raise BadInputError(
+                    f"{what}: {self.reference} is not set", next_step=f"export {self.text}, or name another variable"
+                )
+            return environ[self.text]
+        if self.kind is Kind.FILE:
+            return _read(self.path, what)
+        return run_secret_command(self.words(what), what, environ)
+
+    def words(self, what: str) -> list[str]:
+        """The words of a `Kind.COMMAND`, split as a shell would. Raises BadInputError where quotes do not close."""
+        try:
+            words = shlex.split(self.text)
+        except ValueError as error:
+            raise BadInputError(
+                f"{what}: the command cannot be split into words: {error}", next_step="close its quotes"
+            ) from error
+        if not words:
+            raise BadInputError(f"{what}: the command is empty", next_step="name a program that prints the secret")
+        return words
+
+
+def readable_by_others(path: Path) -> bool:
+    """Whether others than its owner may read a file; False where that cannot be told, and on systems without modes."""
+    return _mode(path) & 0o044 != 0
+
+
+def writable_by_others(path: Path) -> bool:
+    """Whether others than its owner may write a file; as `readable_by_others`."""
+    return _mode(path) & 0o022 != 0
+
+
+def _mode(path: Path) -> int:
+    if os.name != "posix":
+        return 0
+    try:
+        return path.stat().st_mode
+    except OSError:
+        return 0
+
+
+_NOTHING = {Kind.ENV: "is empty", Kind.FILE: "is empty", Kind.COMMAND: "printed nothing"}
+
+
+def _read(path: Path, what: str) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise BadInputError(
+                f"{what}: {path} holds more than {MAX_BYTES} bytes, which is no secret",
+                next_step="name a file that holds the secret and nothing else",
+            )
+        return content.decode()
+    except OSError as error:
+        raise BadInputError(
+            f"{what}: cannot read {path}: {error.strerror or error}", next_step="check the path and its permissions"
+        ) from error
+    except UnicodeDecodeError as error:
+        # Not chained: the error holds the bytes.
+        raise _not_text(f"{what}: {path}", error) from None
+
+
+def _not_text(what: str, error: UnicodeDecodeError) -> KelrError:
+    return BadInputError(f"{what} is not text (byte {error.start} is not UTF-8)", next_step="store the secret as UTF-8")
