@@ -26,7 +26,7 @@ from kelr.fleet.report.findings import KINDS, OF_A_KIND, Certainty, Finding, Kin
 from kelr.fleet.report.happened import LONG_S
 from kelr.fleet.report.judging import AGAIN_AND_AGAIN, SETTINGS, judge
 from kelr.fleet.report.lines import NOWHERE, servers
-from kelr.fleet.report.words import duration, listed, number, sentence, share
+from kelr.page.words import duration, listed, number, sentence, share
 from tests.fleet.report_figures import BEGINS, ENDS, FLEET, PAYMENTS, SEARCH, scenario, trouble
 from tests.properties import examples
 

@@ -87,7 +87,7 @@ def test_every_module_and_data_file_is_in_the_wheel(wheel: Path) -> None:
     sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "kelr").rglob("*.py")}
     sources |= {f"kelr/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "commands").rglob("*.py")}
     sources |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "kelr" / "lab" / "locks").glob("*.json")}
-    templates = (ROOT / "kelr" / "fleet" / "report" / "templates").iterdir()
+    templates = (ROOT / "kelr").rglob("templates/*")
     sources |= {path.relative_to(ROOT).as_posix() for path in templates}
     assert sources - packed == set()
     assert "kelr/py.typed" in packed

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from kelr.fleet.report.figures import Cluster, Failures, Figures, Scenario
 from kelr.fleet.report.findings import Certainty, Command, Evidence, Finding, Kind
 from kelr.fleet.report.lines import kelr, spread
-from kelr.fleet.report.words import count, listed, number
+from kelr.page.words import count, listed, number
 
 SINGLE = ("broker", "rack")
 """Kinds of scenarios that are one failure; what takes two is in the figures, and no finding."""

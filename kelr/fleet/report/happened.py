@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from kelr.fleet.report.figures import BrokerRestarts, Cluster, RiskySetting, Trouble, UncleanElections
 from kelr.fleet.report.findings import Certainty, Command, Evidence, Finding, Kind, known_by
 from kelr.fleet.report.lines import connected, kelr, stock, topic_configs
-from kelr.fleet.report.words import TROUBLE_TITLES, TROUBLES, count, duration, listed, moment, number, sentence, share
+from kelr.fleet.report.words import TROUBLE_TITLES, TROUBLES
+from kelr.page.words import count, duration, listed, moment, number, sentence, share
 
 LONG_S = 600.0
 """A spell is long from here on: restarts are over sooner."""

@@ -13,7 +13,8 @@ from kelr.fleet.report.figures import Cluster, Figures, RiskySetting
 from kelr.fleet.report.findings import Command, Evidence, Finding, Kind, known_by
 from kelr.fleet.report.happened import elections, long, restarts
 from kelr.fleet.report.lines import connected, kelr
-from kelr.fleet.report.words import TROUBLE_TITLES, count, full, listed, moment, number, sentence, share
+from kelr.fleet.report.words import TROUBLE_TITLES
+from kelr.page.words import count, full, listed, moment, number, sentence, share
 
 AGAIN_AND_AGAIN = 2
 """So many unclean restarts of one broker are no accident."""

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
-
 from kelr.fleet.report.figures import Cluster, Figures
-from kelr.fleet.report.findings import MEANINGS, OF_A_KIND, Chosen, Command, Finding, Kind, choose, ranked
+from kelr.fleet.report.findings import MEANINGS, OF_A_KIND, Chosen, Finding, Kind, choose, ranked
 from kelr.fleet.report.glossary import WORDS
 from kelr.fleet.report.judging import judge
 from kelr.fleet.report.plots import plots
-from kelr.fleet.report.words import count, duration, moment, number
+from kelr.page.rendered import html_page, markdown_page
+from kelr.page.words import count, duration, moment, number
 
 TITLE = "Kafka fleet report"
+_PACKAGE = "kelr.fleet.report"
 _MOST_CLUSTERS = 100
 _CLUSTER_HEADER = (
     *("cluster", "partitions", "without leader", "under min ISR", "last replica", "brokers", "not live"),
@@ -33,7 +30,6 @@ _GRADES = {
     Kind.NOT_KNOWN: "least",
 }
 """How findings look; the order tells the same."""
-_MARKDOWN = re.compile(r"([\\`*_\[\]<>|#])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,25 +72,12 @@ def report_of(figures: Figures, *, top: int = 10, title: str = TITLE) -> Report:
 
 def html(report: Report) -> str:
     """The report as one file for a browser."""
-    return _rendered("report.html", report, {"style": Markup(_template("report.css"))}, autoescape=True)
+    return html_page(_PACKAGE, "report.html", _context(report), style="report.css")
 
 
 def markdown(report: Report) -> str:
     """The report for an incident channel or a repository."""
-    return _rendered("report.md", report, {}, autoescape=False)
-
-
-def _rendered(name: str, report: Report, more: dict[str, Any], *, autoescape: bool) -> str:
-    environment = Environment(
-        loader=FunctionLoader(_template), autoescape=autoescape, undefined=StrictUndefined, keep_trailing_newline=True
-    )
-    environment.filters.update({"md": _in_markdown, "code": _as_code, "fenced": _fenced})
-    text = environment.get_template(name).render(**_context(report), **more)
-    return re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE) if not autoescape else text
-
-
-def _template(name: str) -> str:
-    return files("kelr.fleet.report").joinpath("templates", name).read_text(encoding="utf-8")
+    return markdown_page(_PACKAGE, "report.md", _context(report))
 
 
 def _context(report: Report) -> dict[str, Any]:
@@ -224,30 +207,3 @@ def _cluster_row(one: Cluster) -> tuple[str, ...]:
 
 def _clusters_left_out(more: int) -> str:
     return f"{count(more, 'more cluster')}, which stand no worse: clusters.csv has all." if more > 0 else ""
-
-
-# Markdown.
-
-
-def _in_markdown(value: object) -> str:
-    """Text that means itself, on one line."""
-    return _MARKDOWN.sub(r"\\\1", " ".join(str(value).split()))
-
-
-def _as_code(value: object) -> str:
-    text = " ".join(str(value).split())
-    ticks = "`" * (_longest_run(text) + 1)
-    gap = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{ticks}{gap}{text}{gap}{ticks}"
-
-
-def _fenced(commands: Iterable[Command]) -> str:
-    lines: list[str] = []
-    for command in commands:
-        lines += (f"# {command.why}", command.line)
-    fence = "`" * max(3, _longest_run("\n".join(lines)) + 1)
-    return "\n".join([f"{fence}sh", *lines, fence])
-
-
-def _longest_run(text: str) -> int:
-    return max((len(run) for run in re.findall(r"`+", text)), default=0)

@@ -10,14 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from html import escape
 from itertools import chain
 
 from kelr.fleet.report.figures import BrokerRestarts, Figures, Scenario, UncleanDay, WeekTrouble
-from kelr.fleet.report.words import TROUBLE_TITLES, TROUBLES, count, number
+from kelr.fleet.report.words import TROUBLE_TITLES, TROUBLES
+from kelr.page.svg import WIDTH, circle, drawing, line, rect, text
+from kelr.page.words import count, number
 
-WIDTH = 520
-"""Of every drawing: at this width its letters have the size of the page's, on a phone three quarters of that."""
 _HOUR = 3_600
 _MOST_ROWS = 10
 _LEFT, _RIGHT = 12, 12
@@ -77,7 +76,7 @@ def weekly(weeks: Sequence[WeekTrouble]) -> Plot | None:
         "trouble-by-week",
         title,
         about,
-        _svg("trouble-by-week", title, about, bottom + 24, parts),
+        drawing("trouble-by-week", title, about, bottom + 24, parts),
         ("week of", *(TROUBLE_TITLES[trouble] for trouble in troubles)),
         tuple((f"{week}", *(number(round(hours.get((t, week), 0), 2)) for t in troubles)) for week in every),
     )
@@ -95,22 +94,22 @@ def _mondays(weeks: Iterable[WeekTrouble]) -> Iterator[date]:
 def _bars_of_trouble(trouble: str, values: Sequence[float], top: float) -> Iterator[str]:
     high, base = 52, top + 82
     most = max(values)
-    yield _text(_LEFT, top + 20, TROUBLE_TITLES[trouble], "label")
-    yield _text(WIDTH - _RIGHT, top + 20, f"at most {number(round(most, 1))} h a week", "tick", anchor="end")
+    yield text(_LEFT, top + 20, TROUBLE_TITLES[trouble], "label")
+    yield text(WIDTH - _RIGHT, top + 20, f"at most {number(round(most, 1))} h a week", "tick", anchor="end")
     step = (WIDTH - _LEFT - _RIGHT) / len(values)
     wide = max(1.0, min(48.0, step * 0.72))
     for index, value in enumerate(values):
         if value:
             tall = max(1.5, value / most * high)
-            yield _rect(_LEFT + index * step + (step - wide) / 2, base - tall, wide, tall, trouble)
-    yield _line(_LEFT, base, WIDTH - _RIGHT, base)
+            yield rect(_LEFT + index * step + (step - wide) / 2, base - tall, wide, tall, trouble)
+    yield line(_LEFT, base, WIDTH - _RIGHT, base)
 
 
 def _week_labels(weeks: Sequence[date], top: float) -> Iterator[str]:
     step = (WIDTH - _LEFT - _RIGHT) / len(weeks)
     every = math.ceil(64 / step)
     for index in range(0, len(weeks), every):
-        yield _text(_LEFT + (index + 0.5) * step, top + 12, f"{weeks[index]:%-d %b}", "tick", anchor="middle")
+        yield text(_LEFT + (index + 0.5) * step, top + 12, f"{weeks[index]:%-d %b}", "tick", anchor="middle")
 
 
 def worst(scenarios: Sequence[Scenario], names: Mapping[str, str]) -> Plot | None:
@@ -129,15 +128,15 @@ def worst(scenarios: Sequence[Scenario], names: Mapping[str, str]) -> Plot | Non
         34.0,
     )
     for one in shown:
-        parts.append(_text(_LEFT, top + 14, f"{names.get(one.cluster, one.cluster)} · {one.name}", "label"))
+        parts.append(text(_LEFT, top + 14, f"{names.get(one.cluster, one.cluster)} · {one.name}", "label"))
         top += 22
         for attribute, kind in kinds:
             value = getattr(one, attribute)
             if value:
                 wide = max(1.5, value / most * (WIDTH - 90))
                 parts += (
-                    _rect(_LEFT, top, wide, 11, "may-lose" if attribute == "may_lose" else kind),
-                    _text(_LEFT + wide + 6, top + 10, number(value), "tick"),
+                    rect(_LEFT, top, wide, 11, "may-lose" if attribute == "may_lose" else kind),
+                    text(_LEFT + wide + 6, top + 10, number(value), "tick"),
                 )
                 top += 16
         top += 8
@@ -149,7 +148,7 @@ def worst(scenarios: Sequence[Scenario], names: Mapping[str, str]) -> Plot | Non
         "worst-failures",
         title,
         about,
-        _svg("worst-failures", title, about, top, parts),
+        drawing("worst-failures", title, about, top, parts),
         ("cluster", "failure", "rules", "may lose records", "without leader", "under min ISR"),
         tuple(
             (
@@ -183,23 +182,23 @@ def timeline(days: Sequence[UncleanDay], names: Mapping[str, str]) -> Plot | Non
     for index, cluster in enumerate(shown):
         top = index * row
         total = sum(by_cluster[cluster].values())
-        parts.append(_text(_LEFT, top + 16, f"{names.get(cluster, cluster)} · {count(total, 'election')}", "label"))
-        parts.append(_line(_LEFT, top + 36, WIDTH - _RIGHT, top + 36))
+        parts.append(text(_LEFT, top + 16, f"{names.get(cluster, cluster)} · {count(total, 'election')}", "label"))
+        parts.append(line(_LEFT, top + 36, WIDTH - _RIGHT, top + 36))
         for day, elections in sorted(by_cluster[cluster].items()):
             x = inner[0] + (day - first).days / span * (inner[1] - inner[0])
             radius = 3.5 + 9 * math.sqrt(elections / most)
-            parts.append(_circle(x, top + 36, radius, "unclean", f"{day}: {count(elections, 'election')}"))
+            parts.append(circle(x, top + 36, radius, "unclean", f"{day}: {count(elections, 'election')}"))
     bottom = len(shown) * row
-    parts.append(_text(inner[0], bottom + 14, f"{first:%-d %b %Y}", "tick", anchor="start"))
+    parts.append(text(inner[0], bottom + 14, f"{first:%-d %b %Y}", "tick", anchor="start"))
     if last != first:
-        parts.append(_text(inner[1], bottom + 14, f"{last:%-d %b %Y}", "tick", anchor="end"))
+        parts.append(text(inner[1], bottom + 14, f"{last:%-d %b %Y}", "tick", anchor="end"))
     title = "Unclean elections"
     about = "Elections of replicas that nothing proves to be complete; a dot is a day, its area their number."
     return Plot(
         "unclean-elections",
         title,
         about,
-        _svg("unclean-elections", title, about, bottom + 26, parts),
+        drawing("unclean-elections", title, about, bottom + 26, parts),
         ("cluster", "day", "elections"),
         tuple(
             (names.get(cluster, cluster), f"{day}", number(elections))
@@ -221,22 +220,22 @@ def restarts(brokers: Sequence[BrokerRestarts], names: Mapping[str, str]) -> Plo
     top = 34.0
     for one in shown:
         words = f"{names.get(one.cluster, one.cluster)} · broker {one.broker}"
-        parts.append(_text(_LEFT, top + 14, words if one.rack is None else f"{words} ({one.rack})", "label"))
+        parts.append(text(_LEFT, top + 14, words if one.rack is None else f"{words} ({one.rack})", "label"))
         x = float(_LEFT)
         for value, kind in ((one.unclean, "unclean"), (one.not_shown, "not-shown"), (one.clean, "clean")):
             wide = value / most * (WIDTH - 130)
             if value:
-                parts.append(_rect(x, top + 20, wide, 13, kind))
+                parts.append(rect(x, top + 20, wide, 13, kind))
             x += wide
         total = one.unclean + one.not_shown + one.clean
-        parts.append(_text(x + 6, top + 31, f"{one.unclean} of {total}", "tick"))
+        parts.append(text(x + 6, top + 31, f"{one.unclean} of {total}", "tick"))
         top += 46
     title, about = "Unclean restarts", "How brokers came back; unclean ones leave every ELR and ISR."
     return Plot(
         "unclean-restarts",
         title,
         about,
-        _svg("unclean-restarts", title, about, top, parts),
+        drawing("unclean-restarts", title, about, top, parts),
         ("cluster", "broker", "rack", "unclean", "not shown", "clean"),
         tuple(
             (
@@ -264,30 +263,6 @@ def _left_out(more: int, noun: str) -> str:
 def _legend(kinds: Iterable[tuple[str, str]]) -> Iterator[str]:
     x = float(_LEFT)
     for kind, words in kinds:
-        yield _rect(x, 6, 13, 13, kind)
-        yield _text(x + 19, 17, words, "tick")
+        yield rect(x, 6, 13, 13, kind)
+        yield text(x + 19, 17, words, "tick")
         x += 19 + 7.4 * len(words) + 22
-
-
-def _svg(id: str, title: str, about: str, height: float, parts: Iterable[str]) -> str:
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-labelledby="{id}-title {id}-about"'
-        f' xmlns="http://www.w3.org/2000/svg"><title id="{id}-title">{escape(title)}</title>'
-        f'<desc id="{id}-about">{escape(about)}</desc>{"".join(parts)}</svg>'
-    )
-
-
-def _text(x: float, y: float, words: str, kind: str, *, anchor: str = "start") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">{escape(words)}</text>'
-
-
-def _rect(x: float, y: float, wide: float, tall: float, kind: str) -> str:
-    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{tall:.1f}" class="{kind}"/>'
-
-
-def _line(x: float, y: float, x2: float, y2: float) -> str:
-    return f'<line x1="{x:.1f}" y1="{y:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="axis"/>'
-
-
-def _circle(x: float, y: float, radius: float, kind: str, words: str) -> str:
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" class="{kind}"><title>{escape(words)}</title></circle>'
