@@ -51,6 +51,7 @@ def _classes() -> Mapping[str, Any]:
         "ApiVersions": ApiVersionsRequest,
         "DescribeCluster": cluster.DescribeClusterRequest,
         "DescribeConfigs": configs.DescribeConfigsRequest,
+        "DescribeLogDirs": cluster.DescribeLogDirsRequest,
         "DescribeQuorum": cluster.DescribeQuorumRequest,
         "DescribeTopicPartitions": topics.DescribeTopicPartitionsRequest,
         "Fetch": FetchRequest,

@@ -23,7 +23,7 @@ CLEANUP = "cleanup.policy"
 STRATEGY = "unclean.recovery.strategy"
 """KIP-966's; asked for only where the whole of the KIP is there."""
 TOPICS_A_REQUEST = 500
-_SOURCES = {
+CONFIG_SOURCES = {
     1: ConfigSource.TOPIC,
     2: ConfigSource.BROKER,
     3: ConfigSource.CLUSTER_DEFAULT,
@@ -96,4 +96,4 @@ def _policies(value: str | None) -> tuple[str, ...] | None:
 
 
 def _source(config: Any) -> ConfigSource:
-    return ConfigSource.UNKNOWN if config is None else _SOURCES.get(config.config_source, ConfigSource.UNKNOWN)
+    return ConfigSource.UNKNOWN if config is None else CONFIG_SOURCES.get(config.config_source, ConfigSource.UNKNOWN)

@@ -1,0 +1,157 @@
+"""What ``kelr doctor`` asks a live cluster beside partitions: each broker about itself, and the controllers.
+
+A broker that does not answer, or does not tell this principal, is a value (`NotRead`) and ends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kelr.errors import ConnectError
+from kelr.model import Broker, BrokerStatus
+from kelr.model.checkup import BrokerFacts, NotChecked, NotRead, Quorum
+from kelr.sources.live import requests
+from kelr.sources.live.any_broker import AnyBroker
+from kelr.sources.live.checkup_answers import (
+    announced_by,
+    configs_of,
+    defaults_of,
+    directories_of,
+    quorum_of,
+    throttled_topics,
+    unanswered,
+)
+from kelr.sources.live.logs import FENCED_PATIENCE_S
+from kelr.sources.live.questions import Question
+from kelr.sources.live.source import LiveSource
+from kelr.sources.live.topic_configs import TOPICS_A_REQUEST
+from kelr.sources.live.transport import Ask, Dialogue, Failure, Message, NodeId
+from kelr.sources.log_info_key import LogInfoKey
+
+BROKER_CONFIGS = (
+    "min.insync.replicas",
+    "unclean.leader.election.enable",
+    "auto.leader.rebalance.enable",
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+)
+THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+_BROKER_RESOURCE = 4
+_TOPIC_RESOURCE = 2
+_ID_OF_ALL = ""
+"""The name under which the dynamic defaults of all brokers are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFacts:
+    """What a live cluster told."""
+
+    brokers: tuple[BrokerFacts, ...]
+    defaults: Mapping[str, str] | NotRead
+    quorum: Quorum | NotRead
+    log_info: str | None
+    """GetReplicaLogInfo, where a broker announces it."""
+
+
+def read_live_facts(source: LiveSource, *, clock_ms: Callable[[], int]) -> LiveFacts:
+    """Ask every broker, and the controllers.
+
+    Args:
+        clock_ms: this machine's clock, milliseconds since 1970 UTC.
+
+    Raises:
+        ConnectError, AuthenticationError: the cluster cannot be reached at all.
+    """
+    cluster = source.cluster()
+    settings, transport, brokers = source.reached()
+    dialogues: dict[NodeId, Callable[[], Dialogue[_Told]]] = {
+        broker.id: _Dialogue(broker, settings.timeout_s).hold for broker in cluster.brokers if broker.host is not None
+    }
+    told = transport.run(dialogues)
+    asked_ms = clock_ms()
+    (quorum,) = brokers.ask_controller(requests.describe_quorum())
+    return LiveFacts(
+        brokers=tuple(_facts(broker, told.get(broker.id)) for broker in cluster.brokers),
+        defaults=defaults_of(_any(brokers, _describe_broker(_ID_OF_ALL, None))),
+        quorum=quorum_of(quorum, asked_ms=asked_ms, answered_ms=clock_ms()),
+        log_info=next((one.log_info for one in told.values() if one.log_info is not None), None),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    versions: Message | Failure
+    configs: Message | Failure
+    directories: Message | Failure
+
+    @property
+    def log_info(self) -> str | None:
+        key = None if isinstance(self.versions, Failure) else LogInfoKey.announced(self.versions)
+        return None if key is None else str(key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Dialogue:
+    """Three questions to one broker; one that does not answer the first is not asked the others."""
+
+    broker: Broker
+    timeout_s: float
+
+    def hold(self) -> Dialogue[_Told]:
+        patience_s = self.timeout_s
+        if self.broker.status is not BrokerStatus.LIVE:
+            patience_s = min(FENCED_PATIENCE_S, self.timeout_s)
+        versions = yield Ask(requests.api_versions(), patience_s)
+        if isinstance(versions, Failure):
+            return _Told(versions, versions, versions)
+        configs = yield Ask(_describe_broker(str(self.broker.id), BROKER_CONFIGS), patience_s)
+        # No topic is named, so that a broker of many partitions gives a short answer.
+        directories = yield Ask(Question("DescribeLogDirs", {"topics": []}, min_version=1), patience_s)
+        return _Told(versions, configs, directories)
+
+
+def _facts(broker: Broker, told: _Told | None) -> BrokerFacts:
+    if told is None:
+        unknown = NotRead("the cluster does not tell where it is")
+        return BrokerFacts(broker.id, unknown, unknown, unknown)
+    return BrokerFacts(
+        broker.id, announced_by(told.versions), configs_of(told.configs), directories_of(told.directories)
+    )
+
+
+def _describe_broker(name: str, configs: Sequence[str] | None) -> Question:
+    """Configs of a broker, which only that one answers; without a name the defaults of all, which any does."""
+    resource = {"resource_type": _BROKER_RESOURCE, "resource_name": name, "configuration_keys": configs}
+    fields = {"resources": [resource], "include_synonyms": True, "include_documentation": False}
+    return Question("DescribeConfigs", fields, min_version=1)
+
+
+def _any(brokers: AnyBroker, question: Question) -> Message | Failure:
+    return brokers.ask(lambda: question)
+
+
+def read_throttled_topics(
+    source: LiveSource, topics: Collection[str]
+) -> Iterator[tuple[Mapping[str, Sequence[str]], tuple[NotChecked, ...]]]:
+    """The topics that name throttled replicas, and by which configs; and those that could not be looked at. A piece
+    for each request.
+
+    Raises:
+        AuthenticationError: the brokers refuse the credentials.
+    """
+    _, _, brokers = source.reached()
+    wanted = sorted(set(topics))
+    for at in range(0, len(wanted), TOPICS_A_REQUEST):
+        names = wanted[at : at + TOPICS_A_REQUEST]
+        resources = [
+            {"resource_type": _TOPIC_RESOURCE, "resource_name": name, "configuration_keys": THROTTLED} for name in names
+        ]
+        fields = {"resources": resources, "include_synonyms": False, "include_documentation": False}
+        try:
+            answer = _any(brokers, Question("DescribeConfigs", fields, min_version=1))
+        except ConnectError as error:
+            yield {}, (unanswered(str(error), names),)
+            continue
+        yield throttled_topics(answer, names)
+

@@ -1,0 +1,161 @@
+"""From the answers that ``kelr doctor`` gets to facts; what is missing in them is `NotRead`, with the ACL it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kelr.model import ConfigSource
+from kelr.model.checkup import Announced, ConfigRead, LogDirectory, NotChecked, NotRead, Quorum, QuorumNode
+from kelr.sources.live.describe import features_of
+from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED, NONE, TOPIC_UNAUTHORIZED, error_name
+from kelr.sources.live.topic_configs import CONFIG_SOURCES
+from kelr.sources.live.transport import Failure, Message
+
+_NEEDS = {
+    CLUSTER_UNAUTHORIZED: "{operation} on the cluster",
+    TOPIC_UNAUTHORIZED: "DESCRIBE_CONFIGS on the topic",
+}
+_STATIC = 4
+"""DescribeConfigsResponse ConfigSource: in the broker's own file."""
+_ERRORS_TOLD = 3
+"""The version of DescribeLogDirs that tells an error; before it the answer is empty."""
+_THROTTLE = "throttle-left"
+
+
+def refused(error: str, operation: str) -> NotRead:
+    """An error of an answer, with the ACL that was missing."""
+    needs = _NEEDS.get(error)
+    return NotRead(error if needs is None else f"{error}: it needs {needs.format(operation=operation)}")
+
+
+def announced_by(answer: Message | Failure) -> Announced | NotRead:
+    """From ApiVersions."""
+    if isinstance(answer, Failure):
+        return NotRead(answer.detail)
+    features = features_of(answer)
+    requests = {int(api.api_key): int(api.max_version) for api in answer.api_keys}
+    return Announced(features.finalized, features.supported, requests)
+
+
+def configs_of(answer: Message | Failure) -> Mapping[str, ConfigRead] | NotRead:
+    """From DescribeConfigs of one broker, with synonyms."""
+    result = _only_result(answer)
+    if isinstance(result, NotRead):
+        return result
+    return {config.name: _config(config) for config in result.configs}
+
+
+def defaults_of(answer: Message | Failure) -> Mapping[str, str] | NotRead:
+    """From DescribeConfigs of no broker: what is set for all. A secret's value is not told."""
+    result = _only_result(answer)
+    if isinstance(result, NotRead):
+        return result
+    return {config.name: config.value for config in result.configs if config.value is not None}
+
+
+def _only_result(answer: Message | Failure) -> Any:
+    if isinstance(answer, Failure):
+        return NotRead(answer.detail)
+    for result in answer.results:
+        error = error_name(result.error_code)
+        return result if error == NONE else refused(error, "DESCRIBE_CONFIGS")
+    return NotRead("the answer is empty")
+
+
+def _config(config: Any) -> ConfigRead:
+    static = next((one.value for one in config.synonyms or () if one.source == _STATIC), None)
+    source = CONFIG_SOURCES.get(config.config_source, ConfigSource.UNKNOWN)
+    if source is ConfigSource.STATIC and static is None:
+        static = config.value
+    return ConfigRead(config.value, source, static)
+
+
+def directories_of(answer: Message | Failure) -> tuple[LogDirectory, ...] | NotRead:
+    """From DescribeLogDirs."""
+    if isinstance(answer, Failure):
+        return NotRead(answer.detail)
+    error = error_name(answer.error_code) if answer.API_VERSION >= _ERRORS_TOLD else NONE
+    if error != NONE:
+        return refused(error, "DESCRIBE")
+    if not answer.results:
+        return NotRead("the answer is empty, as it is without DESCRIBE on the cluster")
+    return tuple(
+        LogDirectory(one.log_dir, None if one.error_code == 0 else error_name(one.error_code)) for one in answer.results
+    )
+
+
+def quorum_of(answer: Message | Failure, *, asked_ms: int, answered_ms: int) -> Quorum | NotRead:
+    """From DescribeQuorum; the times are this machine's, before and after the question."""
+    if isinstance(answer, Failure):
+        return NotRead(f"the controller: {answer.detail}")
+    error = error_name(answer.error_code)
+    if error != NONE:
+        return refused(error, "DESCRIBE")
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            error = error_name(partition.error_code)
+            if error != NONE:
+                return refused(error, "DESCRIBE")
+            if partition.leader_id >= 0:
+                timed = answer.API_VERSION >= 1
+                return Quorum(
+                    leader=int(partition.leader_id),
+                    leader_epoch=int(partition.leader_epoch),
+                    voters=_nodes(partition.current_voters, timed=timed),
+                    observers=_nodes(partition.observers, timed=timed),
+                    listeners=_listeners(answer, int(partition.leader_id)),
+                    asked_ms=asked_ms,
+                    answered_ms=answered_ms,
+                )
+    return NotRead("no controller is active")
+
+
+def _nodes(states: Iterable[Any], *, timed: bool) -> tuple[QuorumNode, ...]:
+    return tuple(
+        QuorumNode(
+            node=int(one.replica_id),
+            log_end=_told(one.log_end_offset),
+            last_fetch_ms=_told(one.last_fetch_timestamp) if timed else None,
+            last_caught_up_ms=_told(one.last_caught_up_timestamp) if timed else None,
+        )
+        for one in states
+    )
+
+
+def _told(value: int) -> int | None:
+    """-1 on the wire is nothing that is known."""
+    return int(value) if value >= 0 else None
+
+
+def _listeners(answer: Message, leader: int) -> tuple[str, ...]:
+    """Where the voters are; v2 tells."""
+    if answer.API_VERSION < 2:
+        return ()
+    nodes = sorted(answer.nodes or (), key=lambda node: (node.node_id != leader, node.node_id))
+    found = [f"{one.host}:{one.port}" for node in nodes for one in node.listeners]
+    return tuple(dict.fromkeys(found))
+
+
+def throttled_topics(
+    answer: Message | Failure, topics: Sequence[str]
+) -> tuple[Mapping[str, Sequence[str]], tuple[NotChecked, ...]]:
+    """The topics that name throttled replicas, with the names of those configs; and why others are not known."""
+    if isinstance(answer, Failure):
+        return {}, (unanswered(answer.detail, topics),)
+    found: dict[str, Sequence[str]] = {}
+    unknown: list[NotChecked] = []
+    for result in answer.results:
+        error = error_name(result.error_code)
+        if error != NONE:
+            unknown.append(unanswered(refused(error, "DESCRIBE_CONFIGS").why, [result.resource_name]))
+            continue
+        names = [config.name for config in result.configs if config.value]
+        if names:
+            found[result.resource_name] = names
+    return found, tuple(unknown)
+
+
+def unanswered(why: str, topics: Sequence[str]) -> NotChecked:
+    """Topics whose throttles are not known."""
+    return NotChecked(_THROTTLE, why, tuple(topics))
