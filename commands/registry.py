@@ -32,6 +32,12 @@ COMMANDS: tuple[Registered, ...] = (
         "kelr.commands.describe:describe",
     ),
     Registered(
+        "watch",
+        "Look",
+        "Watch what is leaderless or unsafe, what it waits for, and what changes",
+        "kelr.commands.watch:watch",
+    ),
+    Registered(
         "log-info",
         "Look",
         "Show what the log of every replica holds, and how far each is behind the best",
@@ -48,6 +54,12 @@ COMMANDS: tuple[Registered, ...] = (
         "Look",
         "Save everything that kelr knows of a cluster in one file",
         "kelr.commands.snapshot:snapshot",
+    ),
+    Registered(
+        "metrics",
+        "Look",
+        "Set Kafka's own gauges against kelr's figures, and serve kelr's as gauges",
+        "kelr.commands.metrics:app",
     ),
     Registered(
         "explain",
@@ -104,6 +116,9 @@ COMMANDS: tuple[Registered, ...] = (
         "kelr.commands.demo:demo",
     ),
     Registered("schema", "Scripts", "Print the JSON Schema of an output", "kelr.commands.schema:schema"),
+    Registered(
+        "completion", "Scripts", "Print the completion script of a shell", "kelr.commands.completion:completion"
+    ),
 )
 
 
@@ -150,7 +165,8 @@ def _command(function: Any, name: str) -> Any:
 
 
 def _group(app: typer.Typer) -> Any:
-    app.info.cls = KelrGroup
+    chosen = app.info.cls
+    app.info.cls = chosen if isinstance(chosen, type) and issubclass(chosen, KelrGroup) else KelrGroup
     app.rich_markup_mode = None
     for info in app.registered_commands:
         info.cls = KelrCommand
