@@ -57,7 +57,7 @@ class ContextsFile:
             RefusedError: others may read the secrets in the file, or change the commands that it has kelr run.
         """
         if name not in self.tables:
-            raise self._no_context(name)
+            raise self.no_context(name)
         context = self._checked(name)
         self._check_mode(context)
         return context
@@ -109,7 +109,8 @@ class ContextsFile:
                 next_step=f"chmod 600 {self.path}",
             )
 
-    def _no_context(self, name: str) -> UsageError:
+    def no_context(self, name: str) -> UsageError:
+        """The error for a name that no context has."""
         if not self.exists:
             return UsageError(
                 f"there is no file {self.path}, so there are no contexts",
