@@ -28,8 +28,18 @@ def node_command(state: LabState, paths: NodePaths, node: int) -> tuple[str, ...
         f"-XX:ErrorFile={paths.home}/crash-%p.log",
         f"-Dlog4j2.configurationFile={paths.log4j.as_uri()}",
         processes.node_property(node),
+        *_own_options(paths),
     )
     return (*_java(state), *options, *_class_path(state), "kafka.Kafka", str(paths.properties))
+
+
+def _own_options(paths: NodePaths) -> tuple[str, ...]:
+    """What a file ``jvm.options`` in the node's directory adds, one option a line, such as a Java agent."""
+    try:
+        lines = (paths.home / "jvm.options").read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return ()
+    return tuple(line.strip() for line in lines if line.strip())
 
 
 def run_tool(

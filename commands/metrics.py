@@ -1,0 +1,171 @@
+"""``kelr metrics``: read, export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kelr.commands.help import KelrGroup
+from kelr.commands.options import with_session
+from kelr.commands.session import Session
+from kelr.errors import ExitCode
+
+ENDPOINTS = "Endpoints"
+
+
+class ReadsByDefault(KelrGroup):
+    """``kelr metrics --endpoint ...`` is ``kelr metrics read --endpoint ...``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if "--help" not in args[:1] and (not args or args[0] not in self.commands):
+            args = ["read", *args]
+        return list(super().parse_args(ctx, args))
+
+
+app = typer.Typer(
+    help="Set Kafka's own gauges against kelr's figures, and serve kelr's as gauges.\n\n"
+    "Without COMMAND it reads: `kelr metrics --endpoint kafka-1:9404`.",
+    cls=ReadsByDefault,
+)
+
+Endpoints = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--endpoint",
+        metavar="URL",
+        help="A Prometheus text endpoint beside a Kafka process, as HOST:PORT or URL; repeat it for more.",
+        rich_help_panel=ENDPOINTS,
+    ),
+]
+Servers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--prometheus", metavar="URL", help="A Prometheus server, asked by its query API.", rich_help_panel=ENDPOINTS
+    ),
+]
+QueryMatch = Annotated[
+    str | None,
+    typer.Option(
+        "--query-match",
+        metavar="MATCHERS",
+        help="Labels that its series must have, such as 'cluster=\"payments\"'.",
+        rich_help_panel=ENDPOINTS,
+    ),
+]
+Agents = Annotated[
+    list[str] | None,
+    typer.Option("--jolokia", metavar="URL", help="A Jolokia agent in a Kafka process.", rich_help_panel=ENDPOINTS),
+]
+User = Annotated[
+    str | None,
+    typer.Option(
+        "--user",
+        metavar="NAME",
+        help="User at the endpoints; the password comes from KELR_METRICS_PASSWORD.",
+        rich_help_panel=ENDPOINTS,
+    ),
+]
+PasswordFile = Annotated[
+    Path | None,
+    typer.Option("--password-file", metavar="FILE", help="Its password.", rich_help_panel=ENDPOINTS),
+]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--token-file",
+        metavar="FILE",
+        help="Bearer token for the endpoints [env: KELR_METRICS_TOKEN holds it].",
+        rich_help_panel=ENDPOINTS,
+    ),
+]
+CaFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--ca",
+        metavar="FILE",
+        help="Authorities to trust for https, as PEM, instead of the system's.",
+        rich_help_panel=ENDPOINTS,
+    ),
+]
+CertFile = Annotated[
+    Path | None,
+    typer.Option("--cert", metavar="FILE", help="Client certificate for https, as PEM.", rich_help_panel=ENDPOINTS),
+]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option("--key", metavar="FILE", help="Its key, where it is in another file.", rich_help_panel=ENDPOINTS),
+]
+EndpointTimeout = Annotated[
+    float,
+    typer.Option(
+        "--endpoint-timeout",
+        metavar="SECONDS",
+        min=0.1,
+        max=600,
+        help="How long to wait for each endpoint; 10 unless told otherwise.",
+        rich_help_panel=ENDPOINTS,
+    ),
+]
+Check = Annotated[bool, typer.Option("--check", help="For scripts: exit with 1 if there is something to be woken for.")]
+
+
+@app.command()
+@with_session(
+    exits={
+        ExitCode.FOUND: "--check found something to be woken for",
+        ExitCode.CONNECT: "neither an endpoint nor the cluster could be reached",
+        ExitCode.PARTLY_DONE: "some endpoints, or the cluster, could not be reached",
+    }
+)
+def read(
+    session: Session,
+    *,
+    endpoint: Endpoints = None,
+    prometheus: Servers = None,
+    query_match: QueryMatch = None,
+    jolokia: Agents = None,
+    user: User = None,
+    password_file: PasswordFile = None,
+    token_file: TokenFile = None,
+    ca: CaFile = None,
+    cert: CertFile = None,
+    key: KeyFile = None,
+    endpoint_timeout: EndpointTimeout = 10.0,
+    check: Check = False,
+) -> None:
+    """Set Kafka's own election gauges against what kelr counts.
+
+    Reads the gauges of KIP-966, of elections and of min ISR from Prometheus text
+    endpoints (jmx_exporter with or without rules, Kafka's reporters), a Prometheus
+    server, or Jolokia, several at once, and counts the same on the cluster. Where
+    the two differ it says why, if that is known. An endpoint that is down is a row.
+
+    Controllers all publish the figures of the whole cluster: the highest counts.
+    Brokers publish those of the partitions that they lead: they are added up, and a
+    partition without a leader is in none of them.
+
+    Examples:
+      kelr metrics --endpoint kafka-1:9404 --endpoint kafka-2:9404 -b kafka-1:9092
+      kelr metrics --prometheus http://prom:9090 --query-match 'cluster="pay"'
+      kelr metrics --jolokia http://kafka-1:8778/jolokia/ -b kafka-1:9092 --check
+    """
+    from kelr.commands.metrics_reading import Asked, read_metrics  # noqa: PLC0415 - not for --help
+    from kelr.metrics.access import read_access  # noqa: PLC0415
+    from kelr.metrics.asked import Kind, endpoint_of  # noqa: PLC0415
+    from kelr.metrics.prometheus_server import checked_match  # noqa: PLC0415
+
+    match = None if query_match is None else checked_match(query_match)
+    asked = Asked(
+        endpoints=(
+            *(endpoint_of(Kind.TEXT, one) for one in endpoint or ()),
+            *(endpoint_of(Kind.SERVER, one, match) for one in prometheus or ()),
+            *(endpoint_of(Kind.JOLOKIA, one) for one in jolokia or ()),
+        ),
+        access=read_access(
+            user=user, password_file=password_file, token_file=token_file, ca=ca, certificate=cert, key=key
+        ),
+        timeout_s=endpoint_timeout,
+    )
+    read_metrics(session, asked, check=check)

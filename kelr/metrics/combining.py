@@ -1,0 +1,135 @@
+"""Makes one figure of what several processes say: the highest of the controllers', the sum of the brokers'."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kelr.metrics.asked import Kind, Value
+from kelr.metrics.catalog import Attribute, Metric
+from kelr.metrics.reading import Heard
+from kelr.model.measured import MetricScope, Reading
+
+_NO_PROCESS = frozenset({"__name__", "name", "type", "topic", "partition", "dir", "quantile", "le"})
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """All readings of one metric, and what they come to."""
+
+    metric: Metric
+    readings: tuple[Reading, ...]
+    value: float | None
+    processes: Mapping[str, frozenset[str]]
+    """Those whose readings were counted, by the way to them."""
+    of_active: float | None = None
+    """What the active controller says, where one is known."""
+    attribute_said: bool = True
+    ways_differ: bool = False
+    """Whether a Prometheus server comes to another figure than the processes themselves."""
+
+    @property
+    def counted(self) -> tuple[Reading, ...]:
+        return tuple(one for one in self.readings if not one.old)
+
+    @property
+    def disagree(self) -> bool:
+        """Whether controllers say different things."""
+        return len({one.value for one in self.counted}) > 1
+
+    @property
+    def increase(self) -> float | None:
+        """How far a counter rose, over all processes. Controllers count the same elections: the highest."""
+        known = [one.increase for one in self.readings if one.increase is not None]
+        return max(known, default=None)
+
+
+def combine(heard: Sequence[Heard], metrics: Iterable[Metric]) -> Mapping[str, Combined]:
+    """What all endpoints say of each metric that any of them has."""
+    found: dict[str, list[tuple[Heard, str, Value]]] = {}
+    for one in heard:
+        for value in one.found.values:
+            found.setdefault(value.metric.key, []).append((one, process_of(one, value), value))
+    active = _active(found.get("active_controllers", ()))
+    return {metric.key: _combined(metric, found[metric.key], active) for metric in metrics if metric.key in found}
+
+
+def process_of(heard: Heard, value: Value) -> str:
+    """The Kafka process that a value is about: the endpoint itself, or what a Prometheus server scraped."""
+    if heard.endpoint.kind is not Kind.SERVER:
+        return heard.asked.endpoint
+    instance = value.labels.get("instance")
+    if instance:
+        return instance
+    rest = {name: one for name, one in value.labels.items() if name not in _NO_PROCESS}
+    return ",".join(f"{name}={one}" for name, one in sorted(rest.items())) or heard.asked.endpoint
+
+
+def _active(values: Iterable[tuple[Heard, str, Value]]) -> frozenset[tuple[str, str]]:
+    """The processes that say that they are the active controller."""
+    return frozenset((one.asked.endpoint, process) for one, process, value in values if value.value >= 1)
+
+
+def _combined(
+    metric: Metric, found: Sequence[tuple[Heard, str, Value]], active: frozenset[tuple[str, str]]
+) -> Combined:
+    readings = _readings(metric, found)
+    ways = {one.asked.endpoint: _way(one) for one, _, _ in found}
+    counted = [one for one in readings if not one.old]
+    adds = metric.scope is MetricScope.BROKER or metric.key == "active_controllers"
+    by_way: dict[str, list[Reading]] = {}
+    for one in counted:
+        by_way.setdefault(ways[one.endpoint], []).append(one)
+    # A process and the server that scrapes it tell the same: what comes in over one way is added up, never over two.
+    totals = [(sum if adds else max)(one.value for one in those) for those in by_way.values()]
+    of_active = [one.value for one in counted if (one.endpoint, one.process) in active]
+    return Combined(
+        metric,
+        readings,
+        max(totals, default=None),
+        {way: frozenset(one.process for one in those) for way, those in by_way.items()},
+        of_active[0] if len(set(of_active)) == 1 else None,
+        all(value.attribute_said for _, _, value in found),
+        len(set(totals)) > 1,
+    )
+
+
+def _way(heard: Heard) -> str:
+    """Over what a value came in: a Prometheus server, or from the process itself."""
+    return heard.asked.endpoint if heard.endpoint.kind is Kind.SERVER else "direct"
+
+
+def _readings(metric: Metric, found: Sequence[tuple[Heard, str, Value]]) -> tuple[Reading, ...]:
+    """One reading for each process. Series of partitions are counted, those of directories added up."""
+    by_process: dict[tuple[str, str], list[Value]] = {}
+    for heard, process, value in found:
+        by_process.setdefault((heard.asked.endpoint, process), []).append(value)
+    readings = []
+    for (endpoint, process), values in by_process.items():
+        fresh = [one for one in values if not one.old] or values
+        if metric.of_each_partition:
+            total = float(sum(one.value != 0 for one in fresh))
+        elif metric.attribute is Attribute.VALUE and metric.scope is MetricScope.BROKER:
+            total = sum(one.value for one in fresh)
+        else:
+            total = max(one.value for one in fresh)
+        stamps = [one.at_ms for one in fresh if one.at_ms is not None]
+        rises = [one.increase for one in fresh if one.increase is not None]
+        readings.append(
+            Reading(
+                endpoint,
+                process,
+                _said_as(fresh[0]),
+                total,
+                min(stamps, default=None),
+                all(one.old for one in values),
+                max(rises, default=None),
+            )
+        )
+    return tuple(sorted(readings, key=lambda one: (one.endpoint, one.process)))
+
+
+def _said_as(value: Value) -> str:
+    """The series' name as it was found; where the metric is named by a label, with that."""
+    of_label = value.labels.get("name") if ":" not in value.name else None
+    return value.name if of_label is None else f'{value.name}{{name="{of_label}"}}'

@@ -1,0 +1,264 @@
+"""Sets what endpoints say against what kelr counts, and says why the two differ where that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kelr.engine.words import agree, plural
+from kelr.metrics.catalog import METRICS, Attribute, Metric
+from kelr.metrics.combining import Combined, combine
+from kelr.metrics.computed import Computed
+from kelr.metrics.known_bugs import bug_of
+from kelr.metrics.reading import Heard
+from kelr.model.measured import Comparison, MetricFigure, MetricScope
+
+SAME_MOMENT_S = 60.0
+"""A snapshot that is older than that says nothing about what gauges say now."""
+
+_ABOUT: Mapping[str, str] = {
+    "unclean_elections": "counts since each process started, and never goes back: alert on its increase; elections of"
+    " the last known leader are among them, whatever unclean.leader.election.enable says",
+    "unclean_elections_rate": "elections of the last known leader are among them",
+    "elr_elections": "counts since each process started; these elections are clean",
+    "metadata_errors": "counts since each process started",
+    "logs_to_recover": "brokers that still recover their logs after an unclean stop: wait, and do not restart them",
+    "offline_replicas": "replicas in failed log directories only: those on brokers that are down are not among them",
+}
+_UNSHIPPED = "no release of Apache Kafka has this metric of KIP-966; kelr computes it"
+_NO_MANAGER = "no release of Apache Kafka has the recovery that this metric of KIP-966 counts"
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What the comparison of every metric may hang on."""
+
+    computed: Computed | None
+    not_computed: str
+    """Why there is nothing computed."""
+    combined: Mapping[str, Combined]
+    brokers_heard: int
+    """Processes that have a broker's metrics."""
+    now_ms: int
+
+    @property
+    def several_clusters(self) -> bool:
+        """Whether more than one controller says that it is the active one."""
+        active = self.combined.get("active_controllers")
+        return active is not None and active.value is not None and active.value > 1
+
+    @property
+    def snapshot_age_s(self) -> float | None:
+        """How old a saved source is that is too old to compare; None where it is not."""
+        taken = None if self.computed is None else self.computed.taken_at_ms
+        age_s = 0.0 if taken is None else abs(self.now_ms - taken) / 1000
+        return age_s if age_s > SAME_MOMENT_S else None
+
+    @property
+    def not_seen(self) -> int:
+        """How many partitions the controllers have and kelr may not see."""
+        said = self.combined.get("partitions")
+        if self.computed is None or said is None or said.value is None:
+            return 0
+        return max(0, int(said.value) - self.computed.partitions)
+
+
+def figures(
+    heard: Sequence[Heard], computed: Computed | None, *, now_ms: int, not_computed: str = "no cluster was named"
+) -> tuple[MetricFigure, ...]:
+    """Every metric that an endpoint has or kelr computes, and those that both lack with the reason.
+
+    Args:
+        computed: kelr's figures; None where there are none.
+        now_ms: the time of the readings, in milliseconds since 1970 UTC.
+    """
+    combined = combine(heard, METRICS)
+    around = Circumstances(computed, not_computed, combined, _brokers_heard(combined.values()), now_ms)
+    return tuple(_figure(metric, combined.get(metric.key), around) for metric in METRICS)
+
+
+def _brokers_heard(combined: Iterable[Combined]) -> int:
+    """How many processes have a broker's metrics, over the way that reaches most of them."""
+    by_way: dict[str, set[str]] = {}
+    for one in combined:
+        if one.metric.scope is MetricScope.BROKER:
+            for way, processes in one.processes.items():
+                by_way.setdefault(way, set()).update(processes)
+    return max(map(len, by_way.values()), default=0)
+
+
+def _figure(metric: Metric, found: Combined | None, around: Circumstances) -> MetricFigure:
+    value = None if found is None else found.value
+    own = None if around.computed is None else around.computed.figures.get(metric.key)
+    comparison, why = _compared(metric, found, value, own, around)
+    stamps = [] if found is None else [one.at_ms for one in found.counted if one.at_ms is not None]
+    return MetricFigure(
+        metric=metric.key,
+        title=metric.title,
+        mbean=metric.mbean,
+        scope=metric.scope,
+        value=value,
+        computed=own,
+        comparison=comparison,
+        why="; ".join(text for text in why if text),
+        readings=() if found is None else found.readings,
+        age_s=max(0.0, (around.now_ms - min(stamps)) / 1000) if stamps else None,
+        increase=None if found is None else found.increase,
+    )
+
+
+def _compared(
+    metric: Metric, found: Combined | None, value: float | None, own: int | None, around: Circumstances
+) -> tuple[Comparison, list[str]]:
+    notes = _notes(metric, found, around)
+    if found is None or value is None:
+        return _unread(metric, found, own, around, notes)
+    if own is None:
+        return Comparison.NOT_COMPARABLE, [*notes, _why_not_computed(metric, around)]
+    if around.several_clusters:
+        return Comparison.NOT_COMPARABLE, [
+            "more than one controller says that it is active: these are several clusters (narrow them down with"
+            " --query-match), or an election of the controller is under way"
+        ]
+    if (age_s := around.snapshot_age_s) is not None:
+        return Comparison.NOT_COMPARABLE, [f"kelr's figure is of a snapshot, {_age(age_s)} away from the reading"]
+    unknown = 0 if around.computed is None else around.computed.unknown.get(metric.key, 0)
+    if value == own and not unknown:
+        return Comparison.SAME, [*_unheard_brokers(metric, around), *notes]
+    if unknown:
+        text = f"of {plural(unknown, 'partition')} kelr cannot tell: it may be up to {own + unknown:,}"
+        return (Comparison.EXPLAINED if own <= value <= own + unknown else Comparison.DIFFERENT), [text, *notes]
+    reasons = list(_reasons(metric, found, value, own, around))
+    if reasons:
+        return Comparison.EXPLAINED, [*reasons, *notes]
+    return Comparison.DIFFERENT, ["nothing that kelr knows of explains it", *notes]
+
+
+def _unread(
+    metric: Metric, found: Combined | None, own: int | None, around: Circumstances, notes: list[str]
+) -> tuple[Comparison, list[str]]:
+    if found is not None:
+        return Comparison.NOT_COMPARABLE, ["all that was read of it is too old to count"]
+    features = None if around.computed is None else around.computed.cluster.features
+    bug = None if features is None else bug_of(metric.key, features)
+    missing = f"{bug.text} ({bug.issue})" if bug is not None and bug.missing else "no endpoint has it"
+    if not metric.shipped:
+        missing = _UNSHIPPED if own is not None or around.computed is None else _NO_MANAGER
+        if own is None and around.computed is not None and metric.key in {"global_under_min_isr", "electable_replicas"}:
+            missing = _UNSHIPPED
+    if own is None:
+        return Comparison.NOT_READ, [missing, *(notes if metric.shipped else [])]
+    unknown = around.computed.unknown.get(metric.key, 0) if around.computed is not None else 0
+    doubt = f"of {plural(unknown, 'partition')} kelr cannot tell" if unknown else ""
+    return Comparison.KELR_ALONE, [missing, doubt, *notes]
+
+
+def _why_not_computed(metric: Metric, around: Circumstances) -> str:
+    if around.computed is None:
+        return f"kelr has no figure of its own: {around.not_computed}"
+    if metric.key in _ABOUT:
+        return ""
+    if metric.key == "electable_replicas":
+        return "the ELR is not known here"
+    if metric.key == "fenced_brokers":
+        return "fenced brokers are not listed by this cluster"
+    if metric.key == "active_controllers":
+        return ""
+    if metric.key == "brokers_shutting_down":
+        return "brokers do not say of each other that they are shutting down"
+    return "kelr does not compute it"
+
+
+def _notes(metric: Metric, found: Combined | None, around: Circumstances) -> list[str]:
+    """What to know about the metric, whatever it says."""
+    notes = []
+    if found is not None:
+        notes += _told_by(metric, found)
+    computed = around.computed
+    if computed is not None:
+        bug = bug_of(metric.key, computed.cluster.features)
+        if bug is not None and not bug.missing:
+            notes.append(f"{bug.text} ({bug.issue})")
+        if metric.key == "offline_partitions" and computed.dead_leader:
+            have = agree(computed.dead_leader, "has", "have")
+            notes.append(
+                f"{plural(computed.dead_leader, 'partition')} more {have} a leader on record whose broker is not live:"
+                " the metric does not count that"
+            )
+        if metric.key in {"under_min_isr", "partitions_under_min_isr"} and computed.under_min_isr_without_leader:
+            count = computed.under_min_isr_without_leader
+            have, are = agree(count, "has", "have"), agree(count, "is", "are")
+            notes.append(f"{count:,} more under min ISR {have} no live leader, and so {are} in no broker's count")
+    if metric.key in _ABOUT and (found is not None or metric.key in {"unclean_elections"}):
+        notes.append(_ABOUT[metric.key])
+    if metric.key == "active_controllers" and found is not None and found.value == 0:
+        notes.append("no controller that was heard is the active one")
+    return notes
+
+
+def _told_by(metric: Metric, found: Combined) -> list[str]:
+    notes = []
+    old = sum(one.old for one in found.readings)
+    if old:
+        was, is_ = agree(old, "process was", "processes were"), agree(old, "is", "are")
+        notes.append(f"{old} {was} not heard lately, and {is_} left out")
+    if metric.scope is MetricScope.CONTROLLER and metric.key != "active_controllers" and len(found.counted) > 1:
+        if found.disagree and metric.attribute is Attribute.VALUE:
+            said = ", ".join(f"{one.process} {one.value:g}" for one in found.counted)
+            notes.append(f"the controllers disagree ({said}): one lags behind, or cannot keep up")
+        elif metric.attribute is Attribute.VALUE and found.value:
+            notes.append(f"{len(found.counted)} controllers say so each; their sum would be no figure of the cluster")
+    if found.ways_differ:
+        notes.append("the Prometheus server has another figure than the processes themselves; the higher one is taken")
+    if not found.attribute_said:
+        notes.append("its name does not say which attribute it is; taken for the count")
+    return notes
+
+
+def _reasons(metric: Metric, found: Combined, value: float, own: int, around: Circumstances) -> list[str]:
+    """What is known to make the two differ."""
+    reasons = []
+    if metric.scope is MetricScope.CONTROLLER and found.disagree and own in {one.value for one in found.counted}:
+        active = " the active one" if found.of_active == own else " one of them"
+        reasons.append(f"the controllers disagree, and{active} says what kelr counts: the others lag behind")
+    if metric.scope is MetricScope.BROKER:
+        reasons += _unheard_brokers(metric, around, matters=value < own)
+        reasons += _too_many_brokers(around, matters=value > own)
+    if around.not_seen and metric.key not in {"active_brokers", "fenced_brokers"} and value > own:
+        reasons.append(
+            f"the controllers have {plural(around.not_seen, 'partition')} that kelr is not shown: its principal lacks"
+            " DESCRIBE on those topics"
+        )
+    if metric.key == "active_brokers" and around.computed is not None and value < own:
+        shutting = around.combined.get("brokers_shutting_down")
+        if shutting is not None and shutting.value and value + shutting.value == own:
+            reasons.append(f"{shutting.value:g} in controlled shutdown, which the metric counts apart")
+    return reasons
+
+
+def _live(around: Circumstances) -> int:
+    return 0 if around.computed is None else len(around.computed.cluster.live)
+
+
+def _unheard_brokers(metric: Metric, around: Circumstances, *, matters: bool = True) -> list[str]:
+    live = _live(around)
+    if metric.scope is not MetricScope.BROKER or not matters or around.brokers_heard >= live:
+        return []
+    return [f"only {around.brokers_heard} of {live} live brokers were heard, and each counts what it leads"]
+
+
+def _too_many_brokers(around: Circumstances, *, matters: bool) -> list[str]:
+    live = _live(around)
+    if not matters or around.brokers_heard <= live:
+        return []
+    return [
+        f"{around.brokers_heard} brokers were heard where {live} are live: a fenced one may still count what it led,"
+        " or one is read in two ways"
+    ]
+
+
+def _age(seconds: float) -> str:
+    for size, unit in ((86_400, "days"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

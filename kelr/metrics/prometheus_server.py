@@ -1,0 +1,179 @@
+"""A Prometheus server's query API, or that of something that speaks it (Thanos, Mimir, VictoriaMetrics).
+
+A range selector in an instant query answers with the samples themselves and the times at which they were scraped, so
+that old ones are seen to be old; a plain selector would answer with the time of the question.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+from urllib.parse import urlsplit
+
+from kelr.errors import UsageError
+from kelr.metrics.access import Access
+from kelr.metrics.asked import Endpoint, Found, Value
+from kelr.metrics.catalog import METRICS, Recognized, recognize
+from kelr.metrics.http import Answer, NotHeardError, Question, Trouble, ask
+from kelr.metrics.json_bodies import read_json, shortened
+
+WINDOW_S = 300
+_OLD_WITHOUT_A_GAP_S = 90.0
+_MATCHER = r'[a-zA-Z_][a-zA-Z0-9_]*\s*(?:=~|!~|!=|=)\s*"(?:[^"\\\n]|\\.)*"'
+_MATCHERS = re.compile(rf"\s*{_MATCHER}\s*(?:,\s*{_MATCHER}\s*)*,?\s*")
+_ERROR_STATUSES = frozenset({400, 404, 405, 422, 503})
+
+
+def checked_match(text: str) -> str:
+    """Label matchers as they stand in a selector.
+
+    Raises:
+        UsageError: the text is something else.
+    """
+    if _MATCHERS.fullmatch(text) is None:
+        raise UsageError(
+            f"--query-match {text} is no list of label matchers",
+            next_step="""give something like 'cluster="payments"'""",
+        )
+    return text.strip().rstrip(",")
+
+
+def selectors(match: str | None) -> tuple[str, str]:
+    """The two queries: one for all that is a figure of a process, one for the series of single partitions."""
+    rest = "" if match is None else f",{match}"
+    names = sorted({name for one in METRICS if not one.of_each_partition for name in _names(one.base, one.also)})
+    labelled = sorted({f"{one.domain}_{one.type}".replace(".", "_").lower() for one in METRICS})
+    pattern = "|".join(
+        [*names, *(f"{name}_(value|count|oneminuterate)" for name in labelled if "partition" not in name)]
+    )
+    each = "|".join(
+        f"{one.base}(_value)?|{one.base.rsplit('_', 1)[0]}_value" for one in METRICS if one.of_each_partition
+    )
+    return (
+        f'{{__name__=~"(?i)({pattern})"{rest}}}[{WINDOW_S}s]',
+        f'{{__name__=~"(?i)({each})"{rest}}} > 0',
+    )
+
+
+def _names(base: str, also: tuple[str, ...]) -> Iterator[str]:
+    stem = base.removesuffix("persec")
+    per_second = "(persec)?" if stem != base else ""
+    yield f"{stem}{per_second}(_value|_count|_total|_count_total|_oneminuterate|_1minuterate|_one_minute_rate)?"
+    yield from also
+
+
+def query_server(endpoint: Endpoint, access: Access, tls: ssl.SSLContext, *, timeout_s: float) -> Found:
+    """The known metrics that the server has, with the times at which they were scraped.
+
+    Raises:
+        NotHeardError: it gives no usable answer.
+    """
+    deadline = time.monotonic() + timeout_s
+    notes: list[str] = []
+    values: list[Value] = []
+    partial = False
+    for query in selectors(endpoint.query_match):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise NotHeardError(Trouble.TIMEOUT, f"no answer within {timeout_s:g} s")
+        document = _query(endpoint.url, query, access, tls, timeout_s=left)
+        warnings = [f"it warns: {shortened(one)}" for one in _texts(document.get("warnings"))]
+        partial = partial or bool(warnings)
+        notes += [note for note in warnings if note not in notes]
+        values += _values(document.get("data"))
+    if not values:
+        narrowed = " among those that --query-match leaves" if endpoint.query_match else ""
+        notes.append(f"it has none of the metrics that are looked for{narrowed}")
+    return Found(tuple(values), tuple(notes), partial)
+
+
+def _query(url: str, query: str, access: Access, tls: ssl.SSLContext, *, timeout_s: float) -> Mapping[str, Any]:
+    parts = urlsplit(url)
+    where = parts._replace(path=f"{parts.path.rstrip('/')}/api/v1/query").geturl()
+    form = {"query": query, "timeout": f"{max(1, int(timeout_s))}s"}
+    headers = {"Accept": "application/json"}
+    answer = ask(
+        Question("POST", where, headers, form=form), access, tls, timeout_s=timeout_s, accepted=_ERROR_STATUSES
+    )
+    if answer.status == 404 and not answer.content.lstrip().startswith(b"{"):
+        raise NotHeardError(Trouble.STATUS, "it has no query API under this address (HTTP 404)")
+    document = _document(answer)
+    if document.get("status") != "success" or answer.status != 200:
+        kind, text = shortened(document.get("errorType", "error")), shortened(document.get("error", "no reason given"))
+        raise NotHeardError(Trouble.STATUS, f"it cannot answer the query: {kind}: {text}")
+    return document
+
+
+def _document(answer: Answer) -> Mapping[str, Any]:
+    try:
+        document = read_json(answer.content, "that of Prometheus' query API")
+    except NotHeardError:
+        if answer.status == 200:
+            raise
+        raise NotHeardError(Trouble.STATUS, f"it answers HTTP {answer.status}") from None
+    if not isinstance(document, dict) or "status" not in document:
+        raise NotHeardError(Trouble.NOT_UNDERSTOOD, "its answer is not that of Prometheus' query API")
+    return document
+
+
+def _texts(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else []
+
+
+def _values(data: Any) -> Iterator[Value]:
+    result = data.get("result") if isinstance(data, dict) else None
+    if not isinstance(result, list) or data.get("resultType") not in {"matrix", "vector"}:
+        raise NotHeardError(Trouble.NOT_UNDERSTOOD, "its answer holds no series")
+    now_s = time.time()
+    for series in result:
+        labels = series.get("metric") if isinstance(series, dict) else None
+        if not isinstance(labels, dict):
+            raise NotHeardError(Trouble.NOT_UNDERSTOOD, "a series of its answer has no labels")
+        known = recognize(str(labels.get("__name__", "")), {str(k): str(v) for k, v in labels.items()})
+        points = _points(series)
+        if known is None or not points:
+            continue
+        if data["resultType"] == "vector":  # carries the time of the question, and not that of the scrape
+            said = {str(key): str(one) for key, one in labels.items()}
+            yield Value(
+                known.metric, points[-1][1], said.get("__name__", ""), said, attribute_said=known.attribute_said
+            )
+        else:
+            yield _value(known, labels, points, now_s)
+
+
+def _points(series: Mapping[str, Any]) -> list[tuple[float, float]]:
+    """Time in seconds and value, oldest first; what is no number is left out."""
+    raw = series.get("values") if "values" in series else [series.get("value")]
+    points = []
+    for one in raw if isinstance(raw, list) else []:
+        try:
+            at, value = float(one[0]), float(one[1])
+        except (TypeError, ValueError, IndexError, KeyError):
+            continue
+        if abs(at) < float("inf") and abs(value) < float("inf"):
+            points.append((at, value))
+    return sorted(points)
+
+
+def _value(known: Recognized, labels: Mapping[str, Any], points: list[tuple[float, float]], now_s: float) -> Value:
+    at, value = points[-1]
+    gaps = [later[0] - earlier[0] for earlier, later in pairwise(points)]
+    # A scrape that failed once is no reason to give a process up.
+    patience_s = 2.5 * max(gaps) + 5 if gaps else _OLD_WITHOUT_A_GAP_S
+    # A counter that fell began anew with its process.
+    rises = [max(0.0, b[1] - a[1]) if b[1] >= a[1] else b[1] for a, b in pairwise(points)]
+    return Value(
+        known.metric,
+        value,
+        str(labels.get("__name__", "")),
+        {str(key): str(one) for key, one in labels.items()},
+        int(at * 1000),
+        old=now_s - at > patience_s,
+        attribute_said=known.attribute_said,
+        increase=sum(rises) if gaps else None,
+    )
