@@ -1,0 +1,100 @@
+"""A shell in a pseudo terminal, at which somebody presses Tab.
+
+``kelr`` is a function in it: asked for candidates it is kelr itself, and otherwise it shows each argument in angle
+brackets, so that a test sees what a command would be given.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import sys
+import termios
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 30.0
+"""How long something is waited for that has to come."""
+
+_BASH = (
+    'kelr() { if [[ $1 == __complete ]]; then "$PYTHON" -m kelr "$@"; else printf "<%s>" "$@"; echo; fi; }',
+    "bind 'set bell-style none'; bind 'set completion-query-items 0'; bind 'set page-completions off'",
+    "bind 'set enable-bracketed-paste off'",
+)
+_ZSH = (
+    "unsetopt prompt_cr prompt_sp zle_bracketed_paste 2>/dev/null; LISTMAX=9999; unset zle_bracketed_paste",
+    f"fpath=({ROOT / 'completions'} $fpath); autoload -Uz compinit; compinit -u -D",
+    'kelr() { if [[ $1 == __complete ]]; then "$PYTHON" -m kelr "$@"; else printf "<%s>" "$@"; echo; fi; }',
+)
+
+
+class Shell:
+    """bash or zsh, started without anybody's settings; to be closed."""
+
+    def __init__(self, program: str, environ: Mapping[str, str], directory: Path) -> None:
+        zsh = program.endswith("zsh")
+        words = [program, "-f", "-i"] if zsh else [program, "--norc", "--noprofile", "-i"]
+        self._typed = 0
+        child, self._terminal = pty.fork()
+        if child == 0:
+            os.chdir(directory)
+            os.execve(program, words, {**environ, "TERM": "dumb", "PYTHON": sys.executable})
+        self._child = child
+        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 200, 0, 0))
+        self._heard = ""
+        lines = _ZSH if zsh else (*_BASH, f"source {ROOT / 'completions' / 'kelr.bash'}")
+        for line in (*lines, "PS1='$ '"):
+            self._run(line)
+
+    def close(self) -> None:
+        """End it."""
+        os.close(self._terminal)
+        os.waitpid(self._child, 0)
+
+    def completed(self, line: str) -> str:
+        """What kelr is given when this is typed, Tab pressed, and the line sent off."""
+        self._heard = ""
+        self._type(f"{line}\t\n")
+        return self._until(r"((?:<[^\n]*>)+)\r?\n").group(1)
+
+    def offered(self, line: str, count: int) -> list[str]:
+        """The words that are shown when Tab is pressed again and again; then the line is given up."""
+        self._heard = ""
+        self._type(f"{line}\t\t")
+        found = self._until(rf"\n((?:[^\s]+[ \r\n]+){{{count}}})").group(1).split()
+        self._type("\x03")
+        self._run(":")
+        return found
+
+    def silent(self, line: str) -> str:
+        """All that is to be seen from the line until the shell takes the next one, where Tab offers nothing."""
+        self._heard = ""
+        self._type(f"{line}\t\n")
+        self._until(r"((?:<[^\n]*>)+)\r?\n\$ ")
+        return self._heard
+
+    def _run(self, line: str) -> None:
+        self._typed += 1
+        # The echo of the line has the sum, its output the result.
+        self._type(f"{line}; echo ready$(({self._typed} + 1000))\n")
+        self._until(f"ready{self._typed + 1000}\r?\n")
+
+    def _type(self, text: str) -> None:
+        os.write(self._terminal, text.encode())
+
+    def _until(self, pattern: str) -> re.Match[str]:
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            found = re.search(pattern, self._heard)
+            if found is not None:
+                return found
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._terminal], [], [], left)[0]:
+                raise AssertionError(f"{pattern} did not come; this did: {self._heard!r}")
+            self._heard += os.read(self._terminal, 65536).decode(errors="replace")

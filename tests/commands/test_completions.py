@@ -1,0 +1,450 @@
+"""What shells are told when Tab is pressed, and that they tell a person the same."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kelr.commands.complete import KINDS, complete
+from kelr.commands.complete_cache import FAILED_S, FRESH_S, MOST_BYTES, MOST_FILES, STALE_S, Cache
+from kelr.commands.complete_line import flags_of, unquoted
+from kelr.commands.main import main
+from kelr.model import Broker, BrokerStatus, PartitionState
+from kelr.recovery.journal import JOURNAL_DIRECTORY
+from kelr.sources.snapshot_file import write_snapshot
+from tests.commands.shells import PATIENCE_S, Shell
+from tests.incident import INCIDENT
+
+BASH, ZSH, FISH = (shutil.which(name) for name in ("bash", "zsh", "fish"))
+HOSTILE_RACK = "az 4; touch 'hostile' $(touch hostile) `touch hostile` \\ \"x\""
+
+
+def _environ(tmp_path: Path) -> dict[str, str]:
+    """Directories of its own, and nobody's connection."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("KELR_")}
+    places = {name: str(tmp_path / name) for name in ("KELR_CACHE_DIR", "KELR_CONFIG_DIR", "KELR_STATE_DIR")}
+    return {**kept, **places, "LC_ALL": "C.UTF-8"}
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return _environ(tmp_path)
+
+
+def _saved(tmp_path: Path) -> str:
+    """The incident in a file, with a rack of the worst kind."""
+    brokers = (*INCIDENT.cluster.brokers, Broker(14, BrokerStatus.LIVE, "kafka-14", 9092, HOSTILE_RACK))
+    states = (
+        *(PartitionState("orders", number, 2, 1, (2,), (2,), (), ()) for number in range(12)),
+        PartitionState("payments", 0, 2, 1, (2,), (2,), (), ()),
+        PartitionState("__consumer_offsets", 0, 2, 1, (2,), (2,), (), ()),
+    )
+    path = tmp_path / "incident.kelr"
+    snapshot = replace(
+        INCIDENT, cluster=replace(INCIDENT.cluster, brokers=brokers), partitions=tuple(sorted(states, key=_address))
+    )
+    write_snapshot(snapshot, path)
+    return str(path)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> str:
+    return _saved(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], str]:
+    """Directories in which the incident, and the file that it is in, are remembered: never changed by a test."""
+    directory = tmp_path_factory.mktemp("known")
+    environ, saved = _environ(directory), _saved(directory)
+    remembered(environ, "--snapshot", saved)
+    return environ, saved
+
+
+def _address(state: PartitionState) -> tuple[str, int]:
+    return state.topic, state.partition
+
+
+def ask(environ: dict[str, str], kind: str, current: str, *words: str) -> list[str]:
+    """What one press of Tab is told, as a process of its own; it says nothing else and ends well."""
+    command = [sys.executable, "-m", "kelr", "__complete", kind, current, "kelr", *words]
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=PATIENCE_S, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+def remembered(environ: dict[str, str], *words: str) -> None:
+    """Press Tab until the cluster, or the file, has been read."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not ask(environ, "brokers", "", *words):
+        assert time.monotonic() < deadline, "nothing was ever remembered"
+
+
+def names(offers: list[str]) -> list[str]:
+    return [offer.split("\t")[0] for offer in offers]
+
+
+@pytest.mark.parametrize(
+    ("kind", "current", "expected"),
+    [
+        ("targets", "", ["orders", "payments"]),
+        ("targets", "o", ["orders"]),
+        ("targets", "__c", ["__consumer_offsets"]),
+        ("targets", "orders:1", ["orders:1", "orders:10", "orders:11"]),
+        ("targets", "orders:0,8-", ["orders:0,8-9", "orders:0,8-10", "orders:0,8-11"]),
+        ("targets", "orders:0-9,", ["orders:0-9,10", "orders:0-9,11"]),
+        ("targets", "'orders:10", ["orders:10"]),
+        ("targets", "unknown:", []),
+        ("targets", "--cursor=pay", ["payments"]),
+        ("topics", "p", ["payments"]),
+        ("brokers", "1", ["1", "14"]),
+        ("broker-lists", "2,1", ["2,1", "2,14"]),
+        ("broker-lists", "1,2,3,", ["1,2,3,14"]),
+        ("racks", "az", ["az 4; touch 'hostile' $(touch hostile) `touch hostile` \\ \"x\"", "az1", "az2", "az3"]),
+        ("partitions", "1", ["1", "10", "11"]),
+    ],
+)
+def test_what_is_offered(
+    known: tuple[dict[str, str], str],
+    capsys: pytest.CaptureFixture[str],
+    *,
+    kind: str,
+    current: str,
+    expected: list[str],
+) -> None:
+    environ, saved = known
+    assert complete([kind, current, "kelr", "--snapshot", saved, "--topic", "orders"], environ) == 0
+    assert names(capsys.readouterr().out.splitlines()) == expected
+
+
+def test_remarks_tell_what_a_broker_and_a_topic_are(known: tuple[dict[str, str], str]) -> None:
+    environ, saved = known
+    assert ask(environ, "brokers", "2", "--snapshot", saved) == ["2\tlive, kafka-2:9092, rack az2"]
+    assert ask(environ, "topics", "o", "--snapshot", saved) == ["orders\t12 partitions"]
+
+
+def test_what_a_topic_cannot_be_called_is_not_offered(environ: dict[str, str], saved: str) -> None:
+    remembered(environ, "--snapshot", saved)
+    (path,) = Path(environ["KELR_CACHE_DIR"]).rglob("*.topics")
+    head, _, rest = path.read_text(encoding="utf-8").partition("\n")
+    bad = ["$(touch hostile)\t1", ";reboot\t1", "a b\t1", "a\x1b[2J\t1", "a\t-1", "a" * 250 + "\t1", "\t1", "good\t1"]
+    path.write_text("\n".join([head, *bad, rest]), encoding="utf-8")
+    assert names(ask(environ, "topics", "", "--snapshot", saved)) == ["good", "orders", "payments"]
+    assert ask(environ, "topics", "$", "--snapshot", saved) == []
+
+
+def test_contexts_and_journals_are_read_from_their_files(environ: dict[str, str]) -> None:
+    config = Path(environ["KELR_CONFIG_DIR"])
+    config.mkdir()
+    text = '[contexts.prod]\nbootstrap_server = "kafka-1:9092"\n[contexts.test]\n[contexts."\\u001b[2Jbad"]\n'
+    (config / "contexts.toml").write_text(text, encoding="utf-8")
+    assert ask(environ, "contexts", "") == ["prod\tkafka-1:9092", "test"]
+    journals = Path(environ["KELR_STATE_DIR"]) / "clusters" / "abc" / JOURNAL_DIRECTORY
+    journals.mkdir(parents=True)
+    for name, second in (("old-1", 0), ("new-2", 86_400)):
+        (journals / f"{name}.jsonl").touch()
+        os.utime(journals / f"{name}.jsonl", (second, second))
+    assert ask(environ, "recoveries", "") == ["new-2\t1970-01-02 00:00:00Z", "old-1\t1970-01-01 00:00:00Z"]
+    assert names(ask(environ, "recoveries", "o")) == ["old-1"]
+
+
+@pytest.mark.parametrize("words", [(), ("-b",), ("-b", "nobody.invalid:1"), ("--snapshot", "/nowhere"), ("-c", "none")])
+@pytest.mark.parametrize("kind", [*KINDS, "nonsense", ""])
+def test_silent_where_there_is_nothing(
+    environ: dict[str, str],
+    words: tuple[str, ...],
+    kind: str,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kelr.commands.complete_known.Cache.lock", lambda _: None)
+    monkeypatch.setattr("kelr.commands.complete_known.WAIT_S", 0.0)
+    config = Path(environ["KELR_CONFIG_DIR"])
+    config.mkdir()
+    (config / "contexts.toml").write_text("[[[", encoding="utf-8")
+    assert complete([kind, "", "kelr", *words], environ) == 0
+    assert capfd.readouterr() == ("", "")
+
+
+def test_silent_without_arguments(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["__complete"]) == 0
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.fixture
+def deaf() -> Iterator[str]:
+    """The address of a server that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_a_cluster_that_does_not_answer_is_not_waited_for(environ: dict[str, str], deaf: str) -> None:
+    started = time.monotonic()
+    assert ask(environ, "targets", "", "-b", deaf) == []  # and nobody holds the pipe any more
+    assert time.monotonic() - started < 4, "half of what the reading itself may take"
+
+
+def test_a_cluster_that_failed_is_left_alone_for_a_moment(environ: dict[str, str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    deadline = time.monotonic() + PATIENCE_S
+    directory = Path(environ["KELR_CACHE_DIR"]) / "completion"
+    while not list(directory.glob("*.failed")):
+        assert ask(environ, "targets", "", "-b", f"127.0.0.1:{port}") == []
+        assert time.monotonic() < deadline
+    with socket.create_server(("127.0.0.1", port)) as server:
+        server.settimeout(0.0)
+        assert ask(environ, "targets", "", "-b", f"127.0.0.1:{port}") == []
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+def test_no_password_command_is_run(environ: dict[str, str], tmp_path: Path, deaf: str) -> None:
+    config = Path(environ["KELR_CONFIG_DIR"])
+    config.mkdir()
+    marker = tmp_path / "was-run"
+    text = f'current = "prod"\n[contexts.prod]\nbootstrap_server = "{deaf}"\npassword_command = "touch {marker}"\n'
+    (config / "contexts.toml").write_text(text, encoding="utf-8")
+    for words in (("-c", "prod"), ()):
+        assert ask(environ, "targets", "", *words) == []
+    assert not marker.exists()
+    assert not list(Path(environ["KELR_CACHE_DIR"]).rglob("*.lock")), "no reading was begun"
+
+
+def test_what_is_remembered_loads_no_command_and_no_client(known: tuple[dict[str, str], str]) -> None:
+    environ, saved = known
+    program = (
+        "import sys; from kelr.commands.main import main; "
+        f"main(['__complete', 'targets', 'pay', 'kelr', '--snapshot', {saved!r}]); "
+        "print(*sorted(sys.modules), sep='\\n')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environ, check=True)
+    offered, *loaded = done.stdout.splitlines()
+    assert offered == "payments\t1 partition"
+    heavy = ("typer", "rich", "kafka", "confluent_kafka", "pydantic", "kelr.sources", "kelr.model", "kelr.commands.app")
+    assert set(heavy).isdisjoint(loaded)
+
+
+def test_no_secret_is_kept(environ: dict[str, str], deaf: str, tmp_path: Path) -> None:
+    planted = "pl4nted-s3cret"
+    properties = f"sasl.jaas.config=x required password={planted};"
+    ask(environ, "topics", "", "-b", deaf, "--command-property", properties)
+    first = {path.name for path in Path(environ["KELR_CACHE_DIR"]).rglob("*.lock")}
+    ask(environ, "topics", "", "-b", deaf, "--command-property", properties.replace(planted, "another"))
+    assert {path.name for path in Path(environ["KELR_CACHE_DIR"]).rglob("*.lock")} == first, "the name depends on it"
+    for path in tmp_path.rglob("*"):
+        assert planted not in path.name
+        assert not path.is_file() or planted.encode() not in path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("orders", "orders"), ("'a b", "a b"), ('"a"', "a"), ("a\\ b", "a b"), ('""', ""), ("\\\\", "\\")],
+)
+def test_quotes_of_a_shell_are_taken_off(word: str, meant: str) -> None:
+    assert unquoted(word) == meant
+
+
+def test_connection_flags_are_found_however_they_are_written() -> None:
+    words = ["describe", "-b", "a:1", "--context=prod", "-cother", "--bootstrap-servers", "b:2", "-o", "json", "-c"]
+    assert flags_of(words) == {"bootstrap_server": ["a:1", "b:2"], "context": ["prod", "other"]}
+
+
+class TestCache:
+    @pytest.fixture
+    def cache(self, tmp_path: Path) -> Cache:
+        cache = Cache(str(tmp_path / "cache"), ["a cluster"])
+        descriptor = cache.lock()
+        assert descriptor is not None
+        os.close(descriptor)
+        return cache
+
+    def test_what_is_written_is_read(self, cache: Cache) -> None:
+        cache.write([("b", 2), ("a.b", 3), ("a", 1), ("ab", 4)], [{"id": 1}])
+        known = cache.read()
+        assert known is not None
+        assert list(known.topics_with("")) == [("a", 1), ("a.b", 3), ("ab", 4), ("b", 2)]
+        assert list(known.topics_with("a")) == [("a", 1), ("a.b", 3), ("ab", 4)]
+        assert list(known.topics_with("c")) == []
+        assert known.brokers() == [{"id": 1}]
+        assert 0 <= known.age_s < FRESH_S
+
+    def test_only_its_owner_reads_it(self, cache: Cache) -> None:
+        cache.write([("a", 1)], [])
+        assert stat.S_IMODE(os.stat(cache.path).st_mode) == 0o600
+        assert stat.S_IMODE(os.stat(cache.directory).st_mode) == 0o700
+
+    def test_nothing_is_left_of_a_write_that_failed(self, cache: Cache) -> None:
+        with pytest.raises(OSError, match="too many"):
+            cache.write([("a" * MOST_BYTES, 1)], [])
+        assert cache.read() is None
+        assert [name for name in os.listdir(cache.directory) if not name.endswith(".lock")] == []
+
+    @pytest.mark.parametrize(
+        "text", [b"", b"{", b"{}\n", b"[]\n", b'{"format":1}\na\t1', b'{"format":2}\na\t1\n', b"\xff\n"]
+    )
+    def test_a_garbled_file_is_nothing(self, cache: Cache, text: bytes) -> None:
+        Path(cache.path).write_bytes(text)
+        assert cache.read() is None
+
+    def test_a_file_that_others_may_write_is_not_believed(self, cache: Cache) -> None:
+        cache.write([("a", 1)], [])
+        os.chmod(cache.path, 0o622)
+        assert cache.read() is None
+
+    def test_a_link_is_not_followed(self, cache: Cache, tmp_path: Path) -> None:
+        cache.write([("a", 1)], [])
+        os.rename(cache.path, tmp_path / "elsewhere")
+        os.symlink(tmp_path / "elsewhere", cache.path)
+        assert cache.read() is None
+
+    def test_one_process_reads_at_a_time(self, cache: Cache) -> None:
+        first = cache.lock()
+        assert first is not None
+        assert cache.lock() is None
+        os.close(first)
+        again = cache.lock()
+        assert again is not None
+        os.close(again)
+
+    def test_a_failure_is_remembered_for_a_moment(self, cache: Cache) -> None:
+        assert not cache.failed_lately()
+        cache.remember_failure()
+        assert cache.failed_lately()
+        early = time.time() - FAILED_S - 1
+        os.utime(cache.path + ".failed", (early, early))
+        assert not cache.failed_lately()
+
+    def test_the_directory_stays_small(self, cache: Cache) -> None:
+        for number in range(MOST_FILES + 10):
+            (Path(cache.directory) / f"{number}.topics").touch()
+        cache.write([("a", 1)], [])
+        assert len(os.listdir(cache.directory)) == MOST_FILES
+        assert cache.read() is not None
+
+
+@pytest.mark.parametrize(
+    ("age_s", "offered"), [(0, True), (FRESH_S + 5, True), (STALE_S - 5, True), (STALE_S + 5, False)]
+)
+def test_old_names_are_better_than_none_for_a_while(
+    environ: dict[str, str],
+    saved: str,
+    *,
+    age_s: float,
+    offered: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    remembered(environ, "--snapshot", saved)
+    (path,) = Path(environ["KELR_CACHE_DIR"]).rglob("*.topics")
+    then = time.time() - age_s
+    os.utime(path, (then, then))
+    monkeypatch.setattr("kelr.commands.complete_known.Cache.lock", lambda _: None)  # nobody reads it again
+    monkeypatch.setattr("kelr.commands.complete_known.WAIT_S", 0.0)
+    complete(["topics", "pay", "kelr", "--snapshot", saved], environ)
+    assert bool(capsys.readouterr().out) is offered
+
+
+ShellAt = Callable[[str | None], Shell]
+
+
+@pytest.fixture
+def shell(known: tuple[dict[str, str], str], tmp_path: Path) -> Iterator[ShellAt]:
+    """Starts a shell in an empty directory, in which kelr knows the incident."""
+    opened: list[Shell] = []
+
+    def start(program: str | None) -> Shell:
+        assert program is not None, "a shell that CI has"
+        opened.append(Shell(program, known[0], tmp_path))
+        return opened[-1]
+
+    yield start
+    for one in opened:
+        one.close()
+    assert not (tmp_path / "hostile").exists(), "a name was run as a command"
+
+
+SHELLS = [
+    pytest.param(BASH, id="bash"),
+    pytest.param(ZSH, id="zsh", marks=pytest.mark.skipif(ZSH is None, reason="zsh is not installed")),
+]
+
+
+@pytest.mark.parametrize("program", SHELLS)
+def test_a_shell_completes_a_line(shell: ShellAt, program: str | None, known: tuple[dict[str, str], str]) -> None:
+    here, saved = shell(program), known[1]
+    before = f"kelr --snapshot {saved} describe"
+    given = f"<--snapshot><{saved}><describe>"
+    assert here.completed("kelr desc") == "<describe>"
+    assert here.completed("kelr lab inc") == "<lab><incident>"
+    assert here.completed("kelr describe --output=ya") == "<describe><--output=yaml>"
+    assert here.completed(f"{before} pay") == f"{given}<payments>"
+    assert here.completed(f"{before} payments:") == f"{given}<payments:0>"
+    assert here.completed(f"{before} orders:0,8-1") == f"{given}<orders:0,8-1>"
+    assert here.completed(f"{before} orders:0-10,") == f"{given}<orders:0-10,11>"
+    assert here.completed(f"{before} --broker 14") == f"{given}<--broker><14>"
+    assert here.completed(f"{before} --topic payments --partition ") == f"{given}<--topic><payments><--partition><0>"
+    assert sorted(here.offered(f"{before} orders:1", 3))[:1] in (["1"], ["orders:1"])
+
+
+@pytest.mark.parametrize("program", SHELLS)
+def test_a_hostile_name_is_quoted(shell: ShellAt, program: str | None, known: tuple[dict[str, str], str]) -> None:
+    here, saved = shell(program), known[1]
+    line = here.completed(f"kelr --snapshot {saved} describe --rack az\\ 4")
+    assert line == f"<--snapshot><{saved}><describe><--rack><{HOSTILE_RACK}>"
+
+
+@pytest.mark.parametrize("program", SHELLS)
+def test_a_shell_shows_nothing_where_nothing_is_known(shell: ShellAt, program: str | None) -> None:
+    heard = shell(program).silent("kelr -b 127.0.0.1:1 describe ord")
+    others = [line for line in heard.splitlines() if line.strip() and "ord" not in line]
+    assert others == ["$ "], "nothing but the line, what comes of it, and the next prompt"
+
+
+@pytest.mark.parametrize("program", SHELLS)
+def test_files_are_offered_by_what_they_are_for(shell: ShellAt, program: str | None, tmp_path: Path) -> None:
+    here = shell(program)
+    (tmp_path / "an incident.kelr").touch()
+    (tmp_path / "plan.json").touch()
+    (tmp_path / "notes.txt").touch()
+    assert here.completed("kelr describe --snapshot ") == "<describe><--snapshot><an incident.kelr>"
+    assert here.completed("kelr recover apply ") == "<recover><apply><plan.json>"
+    assert here.completed("kelr describe --snapshot no") == "<describe><--snapshot><notes.txt>", "no other file fits"
+
+
+@pytest.mark.skipif(FISH is None, reason="fish is not installed")
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("kelr desc", ["describe"]),
+        ("kelr {} describe pay", ["payments"]),
+        ("kelr {} describe orders:1", ["orders:1", "orders:10", "orders:11"]),
+        ("kelr {} describe --broker ", ["1", "2", "3", "14"]),
+        ("kelr {} describe --broker=1", ["--broker=1", "--broker=14"]),
+        ("kelr {} describe --rack=az1", ["--rack=az1"]),
+        ("kelr lab inc", ["incident"]),
+        ("kelr describe --output y", ["yaml"]),
+        ("kelr -b 127.0.0.1:1 describe ord", []),
+    ],
+)
+def test_fish_completes_a_line(known: tuple[dict[str, str], str], line: str, expected: list[str]) -> None:
+    environ, saved = known
+    script = Path(__file__).resolve().parents[2] / "completions" / "kelr.fish"
+    program = (
+        f"function kelr; {sys.executable} -m kelr $argv; end; source {script};"
+        f" complete -C '{line.format(f'--snapshot {saved}')}'"
+    )
+    command = [str(FISH), "--no-config", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=PATIENCE_S, check=True)
+    assert names(done.stdout.splitlines()) == expected
+    assert done.stderr == ""
