@@ -36,6 +36,8 @@ class Filters:
     brokers: frozenset[int] = frozenset()
     racks: frozenset[str] = frozenset()
     exclude_internal: bool = False
+    unsettled: bool = False
+    """Not healthy, or under-replicated: what is watched."""
 
     @property
     def any_set(self) -> bool:
@@ -45,7 +47,7 @@ class Filters:
     @property
     def needs_configs(self) -> bool:
         """Whether a topic's configs have a say in what is kept."""
-        return self.under_min_isr or self.at_min_isr or bool(self.situations)
+        return self.under_min_isr or self.at_min_isr or self.unsettled or bool(self.situations)
 
     def unwanted(self, cluster: Cluster) -> Unwanted | None:
         """What partitions look like that certainly do not pass; None where nothing is certain beforehand."""
@@ -378,6 +380,10 @@ def _situation(described: Described, _: Cluster, filters: Filters) -> bool | Non
     return described.situation in filters.situations
 
 
+def _unsettled(described: Described, cluster: Cluster, filters: Filters) -> bool | None:
+    return described.situation is not Situation.HEALTHY or _under_replicated(described, cluster, filters)
+
+
 def _on_broker(described: Described, _: Cluster, filters: Filters) -> bool | None:
     return not filters.brokers.isdisjoint(described.state.replicas)
 
@@ -421,6 +427,10 @@ def _led_where_healthy_is_not_wanted(cluster: Cluster, filters: Filters) -> Look
     return None if Situation.HEALTHY in filters.situations else Look(leader_in=cluster.live)
 
 
+def _led(cluster: Cluster, _: Filters) -> Look:
+    return Look(leader_in=cluster.live)
+
+
 def _on_other_brokers(cluster: Cluster, filters: Filters) -> Look:
     return Look(replicas_in=frozenset(broker.id for broker in cluster.brokers) - filters.brokers, well=False)
 
@@ -440,6 +450,7 @@ _LOOKS: Mapping[str, tuple[_LookOf, bool]] = {
     "situations": (_led_where_healthy_is_not_wanted, True),
     "brokers": (_on_other_brokers, False),
     "racks": (_in_other_racks, False),
+    "unsettled": (_led, True),
 }
 """How a partition certainly fails each filter, and whether that holds only where it has as many replicas as partition
 0."""
@@ -458,4 +469,5 @@ _VERDICTS = {
     "brokers": _on_broker,
     "racks": _in_rack,
     "exclude_internal": _not_internal,
+    "unsettled": _unsettled,
 }

@@ -1,0 +1,157 @@
+"""What ``kelr watch`` does once its options are read: chooses screen or lines, and keeps the story of both."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kelr.commands.session import Session, now_ms
+from kelr.commands.topic_errors import topics_failed
+from kelr.commands.watch_reader import Looked, LookJob, Reader, Recoveries, Worker
+from kelr.engine.watching import Change, Sight, Story
+from kelr.errors import ConnectError, KelrError, UsageError
+from kelr.model import Selection
+from kelr.sources.watched import Looker
+from kelr.view.watch.model import Trouble
+
+_TIME = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)\s*(ms|s|m|h|)", re.ASCII)
+_UNITS_S = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
+_SHORTEST_S = 0.1
+NOTHING_LEFT = "nothing is leaderless or unsafe"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """The options of ``kelr watch``, read."""
+
+    selection: Selection
+    interval_s: float
+    for_s: float | None = None
+    until_healthy: bool = False
+    exclude_internal: bool = False
+
+
+def read_time_s(text: str, flag: str) -> float:
+    """``500ms``, ``2s`` or ``2``, ``1m``, ``1h`` in seconds. Raises UsageError."""
+    match = _TIME.fullmatch(text.strip().lower())
+    seconds = 0.0 if match is None else float(match[1]) * _UNITS_S[match[2]]
+    if seconds < _SHORTEST_S:
+        raise UsageError(
+            f"{flag} is {text!r}, not a length of time of {_SHORTEST_S:g} s or more", next_step="write 500ms, 2s or 5m"
+        )
+    return seconds
+
+
+def watch_cluster(session: Session, options: WatchOptions) -> bool:
+    """Watch until somebody ends it; whether it ran out of time before everything was healthy.
+
+    Raises:
+        KelrError: the first look failed in a way that waiting does not mend.
+    """
+    if session.output.format.for_people and has_screen():
+        from kelr.commands.watch_screen import watch_on_screen  # noqa: PLC0415 - only on a terminal
+
+        return watch_on_screen(session, options)
+    from kelr.commands.watch_lines import watch_in_lines  # noqa: PLC0415
+
+    return watch_in_lines(session, options)
+
+
+def has_screen() -> bool:
+    """Whether there is a terminal that a screen can be shown on, and keys be read from."""
+    try:
+        import termios  # noqa: PLC0415, F401 - not on Windows
+    except ImportError:
+        return False
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") not in {None, "", "dumb"}
+
+
+class Watching:
+    """The looks of one watch: when the next one is due, what they saw, and whether the cluster can be read.
+
+    Args:
+        wake: called, in another thread, when a look has ended.
+        patient: whether a cluster that cannot be reached at the first look is waited for.
+    """
+
+    def __init__(self, session: Session, options: WatchOptions, *, wake: Callable[[], None], patient: bool) -> None:
+        self.begun_ms = now_ms()
+        self.options = options
+        self.story: Story | None = None
+        self.trouble: Trouble | None = None
+        self.looked: Looked | None = None
+        self.looking_since_ms: int | None = None
+        self._patient = patient
+        looker = Looker(options.selection, now_ms, options.exclude_internal)
+        self._worker = Worker("look", LookJob(Reader(session.settings), looker, Recoveries(self.begun_ms)), wake)
+        self._due_ms = self.begun_ms
+
+    @property
+    def ends_ms(self) -> int | None:
+        """When the time is up."""
+        return None if self.options.for_s is None else self.begun_ms + round(1000 * self.options.for_s)
+
+    @property
+    def due_ms(self) -> int:
+        """When the next look is to begin."""
+        return self._due_ms
+
+    def look_when_due(self, *, at_once: bool = False) -> None:
+        """Begin a look if it is time, and none is under way."""
+        if self.looking_since_ms is None and (at_once or now_ms() >= self._due_ms):
+            self.looking_since_ms = now_ms()
+            self._worker.begin(None if self.story is None else self.story.sight)
+
+    def take(self, timeout_s: float = 0.0) -> tuple[Sight, Sequence[Change]] | None:
+        """A look that has come through, and what it saw change; None where there is none, or it failed (`trouble`).
+
+        Raises:
+            KelrError: the first look failed for good, or none of the named topics exists.
+        """
+        found = self._worker.take(timeout_s)
+        if found is None:
+            return None
+        begun_ms, ended_ms = self.looking_since_ms or now_ms(), now_ms()
+        interval_ms = round(1000 * self.options.interval_s)
+        # One that took longer than the interval leaves the cluster alone for as long before the next.
+        self._due_ms = begun_ms + interval_ms if ended_ms - begun_ms < interval_ms else ended_ms + interval_ms
+        self.looking_since_ms = None
+        if isinstance(found, BaseException):
+            self._failed(found, begun_ms)
+            return None
+        return self._seen(found)
+
+    def _failed(self, error: BaseException, begun_ms: int) -> None:
+        if not isinstance(error, KelrError):
+            raise error
+        if self.story is None and (type(error) is not ConnectError or not self._patient):
+            raise error
+        since_ms = begun_ms if self.trouble is None else self.trouble.since_ms
+        self.trouble = Trouble(since_ms, error.message, error.next_step or "")
+
+    def _seen(self, looked: Looked) -> tuple[Sight, Sequence[Change]]:
+        sight, self.trouble, self.looked = looked.sight, None, looked
+        if self.story is None:
+            if sight.topic_errors and not sight.counts.read:
+                raise topics_failed(sight.topic_errors, some_worked=False)
+            self.story = Story.beginning(sight)
+            return sight, ()
+        self.story, changes = self.story.after(sight)
+        return sight, changes
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the newest look came through and saw nothing that is leaderless or unsafe."""
+        return self.story is not None and self.trouble is None and self.story.sight.healthy
+
+    @property
+    def ends_now(self) -> bool | None:
+        """Whether it is to end, and how: False: well; True: the time is up before that; None: it goes on."""
+        if self.options.until_healthy and self.healthy:
+            return False
+        if self.ends_ms is not None and now_ms() >= self.ends_ms:
+            return self.options.until_healthy
+        return None

@@ -1,0 +1,30 @@
+"""Watching a cluster: two looks at it in, what changed between them out. Pure: looks come from elsewhere."""
+
+from kelr.engine.watching.changes import (
+    BrokerChange,
+    Change,
+    PartitionChange,
+    applied,
+    changes_between,
+)
+from kelr.engine.watching.elected import Elected, elected_between
+from kelr.engine.watching.pace import Pace, Readings
+from kelr.engine.watching.sight import Counts, Sight, Watched
+from kelr.engine.watching.story import Since, Story
+
+__all__ = [
+    "BrokerChange",
+    "Change",
+    "Counts",
+    "Elected",
+    "Pace",
+    "PartitionChange",
+    "Readings",
+    "Sight",
+    "Since",
+    "Story",
+    "Watched",
+    "applied",
+    "changes_between",
+    "elected_between",
+]

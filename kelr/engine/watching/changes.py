@@ -1,0 +1,74 @@
+"""What changed between two looks, and the second look made of the first one and the changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from kelr.engine.watching.sight import Sight, Watched
+from kelr.model import BrokerStatus, TopicPartition
+
+KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerChange:
+    """A broker's status; None before: it was not listed so far."""
+
+    broker: int
+    before: BrokerStatus | None
+    after: BrokerStatus | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChange:
+    """A partition's state; None before: it was in no trouble. None after: it is not there any more, or, where it was
+    settled, it is not followed any more."""
+
+    address: TopicPartition
+    before: Watched | None
+    after: Watched | None
+
+    @property
+    def worth_telling(self) -> bool:
+        """Whether somebody who watches should hear of it."""
+        return not (self.after is None and self.before is not None and self.before.settled)
+
+
+Change = BrokerChange | PartitionChange
+
+
+def changes_between(before: Sight, after: Sight) -> tuple[Change, ...]:
+    """The brokers' changes and then the partitions', in order of id and address."""
+    brokers = (
+        BrokerChange(broker, before.brokers.get(broker), after.brokers.get(broker))
+        for broker in sorted({*before.brokers, *after.brokers})
+        if before.brokers.get(broker) != after.brokers.get(broker)
+    )
+    old, new = before.partitions, after.partitions
+    changed = [at for at, one in new.items() if old.get(at) != one]
+    changed += [at for at in old if at not in new]
+    partitions = (PartitionChange(at, old.get(at), new.get(at)) for at in sorted(changed))
+    return (*brokers, *partitions)
+
+
+def applied(
+    before: Sight, changes: Iterable[Change]
+) -> tuple[Mapping[int, BrokerStatus], Mapping[TopicPartition, Watched]]:
+    """The brokers and partitions of the second look, from the first one and what changed."""
+    brokers, partitions = dict(before.brokers), dict(before.partitions)
+    for change in changes:
+        if isinstance(change, BrokerChange):
+            _put(brokers, change.broker, change.after)
+        else:
+            _put(partitions, change.address, change.after)
+    return brokers, partitions
+
+
+def _put(into: dict[KeyT, ValueT], key: KeyT, value: ValueT | None) -> None:
+    if value is None:
+        into.pop(key, None)
+    else:
+        into[key] = value

@@ -1,0 +1,56 @@
+"""How a leader was elected between two looks, as far as their states can tell.
+
+A record that carries a leader raises the leader epoch by one (PartitionRegistration.merge), also one that says that
+there is none. So one step of the epoch is one election, or none; more steps hide what happened in between.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from kelr.model import PartitionState
+
+
+class Elected(StrEnum):
+    """Out of what a new leader was elected."""
+
+    FROM_ISR = "from-isr"
+    """It was in the ISR at the look before: clean, unless it left the ISR in between."""
+    FROM_ELR = "from-elr"
+    """It was in the ELR at the look before: clean, unless it left the ELR in between (by an unclean restart)."""
+    LAST_KNOWN_LEADER = "last-known-leader"
+    """In neither, and the last known leader: not clean."""
+    UNCLEAN = "unclean"
+    """In neither: an unclean election, by config or by an operator."""
+    NOT_KNOWN = "not-known"
+    """More happened between the looks than they tell."""
+
+    @property
+    def clean(self) -> bool | None:
+        """False: certainly not. None: not known. True: as far as the look before could tell."""
+        if self is Elected.NOT_KNOWN:
+            return None
+        return self in {Elected.FROM_ISR, Elected.FROM_ELR}
+
+
+def elected_between(before: PartitionState, after: PartitionState, *, elr_enabled: bool | None) -> Elected | None:
+    """How the leader of the second state was elected; None where no election shows.
+
+    Args:
+        elr_enabled: `Features.elr_enabled`; with False an ELR that is not told is empty.
+    """
+    if after.leader is None or after.topic_id != before.topic_id:
+        return None
+    steps = after.leader_epoch - before.leader_epoch
+    if after.leader == before.leader and steps <= 1:
+        return None  # a reassignment raises the epoch of a leader that stays
+    if steps != 1:
+        return Elected.NOT_KNOWN
+    elr = () if before.elr is None and elr_enabled is False else before.elr
+    if after.leader in before.isr:
+        return Elected.FROM_ISR
+    if after.leader in (elr or ()):
+        return Elected.FROM_ELR
+    if before.leader is not None or elr is None:
+        return Elected.NOT_KNOWN  # only a leader adds to the ISR, and it may have done so in between
+    return Elected.LAST_KNOWN_LEADER if after.leader in (before.last_known_elr or ()) else Elected.UNCLEAN

@@ -1,0 +1,77 @@
+"""One look at a cluster that is watched: its brokers, its counts, and the partitions that are in trouble or were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kelr.model import BrokerStatus, Cluster, PartitionState, Situation, TopicError, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One partition in one look."""
+
+    state: PartitionState
+    situation: Situation
+    min_isr: int | None = None
+    """The effective min ISR; None where it is not known."""
+    waits_for: tuple[int, ...] = ()
+    """`Decision.waits_for`, of a partition without a leader."""
+    awaits: str = ""
+    """Those in the engine's words, such as ``any of brokers 1 and 3``."""
+    elected: int | None = None
+    """Whom Kafka is about to elect by itself, of a partition without a leader."""
+
+    @property
+    def in_trouble(self) -> bool:
+        """Leaderless or unsafe: one that an engineer on call has to look at."""
+        return self.situation is not Situation.HEALTHY
+
+    @property
+    def settled(self) -> bool:
+        """Healthy, with all its replicas in sync: nothing more is expected of it."""
+        return not self.in_trouble and set(self.state.replicas) <= set(self.state.isr)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many partitions stand how, of all that were looked at."""
+
+    read: int = 0
+    leaderless: int = 0
+    """No leader, or one that is not live."""
+    unsafe: int = 0
+    """Led, and under min ISR."""
+    under_min_isr: int = 0
+    """Fewer in sync than the effective min ISR, leaderless or not."""
+    not_known: int = 0
+    """In a situation that the cluster does not tell."""
+    catching_up: int = 0
+    """Healthy, and not all replicas in sync."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What one look saw.
+
+    Partitions are those in trouble, and those that were in trouble in the look before or since, until they are settled.
+    """
+
+    taken_at_ms: int
+    """When the reading began, in milliseconds since 1970 UTC."""
+    cluster: Cluster
+    brokers: Mapping[int, BrokerStatus]
+    """Of every broker that was listed in this look or an earlier one."""
+    partitions: Mapping[TopicPartition, Watched]
+    counts: Counts = field(default_factory=Counts)
+    topic_errors: tuple[TopicError, ...] = ()
+    not_renewed: frozenset[TopicPartition] = frozenset()
+    """Partitions of topics that could not be read this time: they are as an earlier look saw them."""
+    took_ms: int = 0
+    """How long the reading took."""
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing is leaderless or unsafe, and everything could be read."""
+        return not self.topic_errors and not any(one.in_trouble for one in self.partitions.values())

@@ -1,0 +1,48 @@
+"""What a watch has seen so far: where it began, the newest look, and since when each partition stands as it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kelr.engine.watching.changes import Change, changes_between
+from kelr.engine.watching.sight import Counts, Sight, Watched
+from kelr.model import Situation, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """Since when a partition is in its situation."""
+
+    situation: Situation
+    at_ms: int
+    """The look that saw it first."""
+    before_the_watch: bool
+    """It was so at the first look already: since when is not known, `at_ms` is the latest that it can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A watch up to its newest look."""
+
+    begun: Counts
+    begun_ms: int
+    sight: Sight
+    since: Mapping[TopicPartition, Since]
+
+    @classmethod
+    def beginning(cls, sight: Sight) -> Story:
+        """After the first look."""
+        since = {at: Since(one.situation, sight.taken_at_ms, True) for at, one in sight.partitions.items()}
+        return cls(sight.counts, sight.taken_at_ms, sight, since)
+
+    def after(self, sight: Sight) -> tuple[Story, tuple[Change, ...]]:
+        """The story with one more look, and what that look saw change."""
+        since = {at: self._since(at, one, sight) for at, one in sight.partitions.items()}
+        return Story(self.begun, self.begun_ms, sight, since), changes_between(self.sight, sight)
+
+    def _since(self, at: TopicPartition, one: Watched, sight: Sight) -> Since:
+        known = self.since.get(at)
+        if known is not None and known.situation is one.situation:
+            return known
+        return Since(one.situation, sight.taken_at_ms, False)

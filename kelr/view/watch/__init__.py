@@ -1,0 +1,1 @@
+"""The live screen of ``kelr watch``: pure text and keys, and the one module that touches the terminal."""

@@ -1,0 +1,120 @@
+"""The lines at the top: which cluster, when it was read, how it stands, and what is wrong with the watch itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kelr.engine.watching import Counts, Story
+from kelr.model import BrokerStatus
+from kelr.view.styled import Span, Style, Text, styled
+from kelr.view.table import wrap
+from kelr.view.watch.model import RecoveryProgress, Shown
+from kelr.view.watch.state import WatchState
+from kelr.view.watch.words import clock
+
+_MOST_LINES = 3
+"""Of one message."""
+
+
+def head_lines(shown: Shown, state: WatchState, width: int) -> list[Text]:
+    """Two lines always; more where there is more to say."""
+    lines: list[Text] = [_first(shown, state)]
+    if shown.story is not None:
+        lines += wrap(_counts(shown.story), width)
+    lines += [line for text in _troubles(shown) for line in wrap(text, width)[:_MOST_LINES]]
+    return lines
+
+
+def duration(seconds: float) -> str:
+    """``7 s``, ``3 m 07 s``, ``2 h 05 m``, ``3 d 04 h``."""
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} m {whole % 60:02} s"
+    if whole < 86_400:
+        return f"{whole // 3600} h {whole % 3600 // 60:02} m"
+    return f"{whole // 86_400} d {whole % 86_400 // 3600:02} h"
+
+
+def _first(shown: Shown, state: WatchState) -> Text:
+    parts = [Span("kelr watch", Style.HEADING), Span(f"  {shown.title}")]
+    if shown.story is None:
+        read = Span(f"  nothing read yet, for {duration((shown.now_ms - shown.begun_ms) / 1000)}", Style.NOTICE)
+    else:
+        at_ms = shown.story.sight.taken_at_ms
+        style = Style.BAD if shown.trouble is not None else Style.PLAIN
+        read = Span(f"  {clock(at_ms)} UTC, {duration((shown.now_ms - at_ms) / 1000)} ago", style)
+    parts.append(read)
+    if state.paused:
+        parts.append(Span("  PAUSED", Style.NOTICE))
+    elif shown.looking_since_ms is not None and shown.now_ms - shown.looking_since_ms >= 2000:
+        parts.append(Span(f"  looking for {duration((shown.now_ms - shown.looking_since_ms) / 1000)}", Style.NOTICE))
+    return parts
+
+
+def _counts(story: Story) -> Text:
+    sight, begun = story.sight, story.begun
+    live = sum(status is BrokerStatus.LIVE for status in sight.brokers.values())
+    spans = [Span(f"brokers {live} live", Style.GOOD if live == len(sight.brokers) else Style.PLAIN)]
+    for status in BrokerStatus:
+        named = [broker for broker, one in sight.brokers.items() if one is status]
+        if named and status is not BrokerStatus.LIVE:
+            ids = ",".join(map(str, named[:5])) + ("..." if len(named) > 5 else "")
+            spans.append(Span(f", {len(named)} {str(status).replace('-', ' ')} ({ids})", Style.BAD))
+    spans.append(Span(" |"))
+    for name, value, before, bad in _figures(sight.counts, begun):
+        style = Style.PLAIN if not value else Style.BAD if bad else Style.NOTICE
+        change = f" ({value - before:+,})" if value != before else ""
+        spans += [Span(" "), *_unbroken(f"{name} {value:,}{change}", style)]
+    return [*spans, Span(f" of {sight.counts.read:,}")]
+
+
+def _unbroken(text: str, style: Style) -> Text:
+    return [Span(text + " ", style)]
+
+
+def _figures(counts: Counts, begun: Counts) -> Iterator[tuple[str, int, int, bool]]:
+    yield "leaderless", counts.leaderless, begun.leaderless, True
+    yield "unsafe", counts.unsafe, begun.unsafe, True
+    yield "under min ISR", counts.under_min_isr, begun.under_min_isr, True
+    if counts.not_known or begun.not_known:
+        yield "not known", counts.not_known, begun.not_known, False
+    if counts.catching_up or begun.catching_up:
+        yield "healthy, not all in sync", counts.catching_up, begun.catching_up, False
+
+
+def _troubles(shown: Shown) -> Iterator[Text]:
+    trouble = shown.trouble
+    if trouble is not None:
+        step = f"; {trouble.next_step}" if trouble.next_step else ""
+        yield styled(f"NOT RENEWED since {clock(trouble.since_ms)}: {trouble.message}{step}", Style.BAD)
+    if shown.detail_trouble:
+        yield styled(f"logs not asked: {shown.detail_trouble}", Style.NOTICE)
+    if shown.recovery is not None:
+        yield recovery_text(shown.recovery, shown.now_ms)
+    if shown.story is not None and shown.story.sight.topic_errors:
+        errors = shown.story.sight.topic_errors
+        first = ", ".join(f"{error.topic} ({error.error})" for error in errors[:3])
+        more = f" and {len(errors) - 3:,} more topics" if len(errors) > 3 else ""
+        yield styled(f"not read: {first}{more}", Style.NOTICE)
+    for note in shown.notes:
+        yield styled(note, Style.NOTICE)
+
+
+def recovery_text(recovery: RecoveryProgress, now_ms: int) -> Text:
+    """How far a recovery has come, and how long ago it last did something."""
+    last = (
+        "" if recovery.ending is not None else f"; its last step was {duration((now_ms - recovery.last_ms) / 1000)} ago"
+    )
+    others = f"; {recovery.others} more journals are open" if recovery.others else ""
+    return styled(f"{recovery_words(recovery)}{last}{others}", Style.BAD if recovery.bad else Style.HEADING)
+
+
+def recovery_words(recovery: RecoveryProgress) -> str:
+    """How far a recovery has come."""
+    done = recovery.good + recovery.bad
+    what = f"{done:,} of {recovery.total:,} elections have a result" if recovery.total else "a hold"
+    bad = f", {recovery.bad:,} of them not as planned" if recovery.bad else ""
+    ended = f"; ended ({recovery.ending})" if recovery.ending is not None else ""
+    return f"{recovery.command} by {recovery.who}: {what}{bad}{ended}"

@@ -1,0 +1,165 @@
+"""A watch without a screen: one line for each change, for people and for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from kelr.engine.watching import Change, Counts, Elected, PartitionChange, Sight, Watched
+from kelr.model import PartitionState
+from kelr.view.columns import Fact, Json, View, datum
+from kelr.view.styled import Span, Style, Text
+from kelr.view.watch.words import change_name, change_text, clock, election_of, plain_words
+
+KIND = "kelr/watch"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchLine:
+    """One thing that happened, with what was known then."""
+
+    at_ms: int
+    what: str
+    """``begin``, ``partition``, ``broker``, ``recovery``, ``not-read``, ``read-again``, ``healthy`` or ``end``."""
+    name: str
+    words: Text
+    change: Change | None = None
+    election: Elected | None = None
+    counts: Counts | None = None
+    """Of the look; None where there was none."""
+
+    @property
+    def topic(self) -> str | None:
+        return self.change.address.topic if isinstance(self.change, PartitionChange) else None
+
+    @property
+    def partition(self) -> int | None:
+        return self.change.address.partition if isinstance(self.change, PartitionChange) else None
+
+    @property
+    def broker(self) -> int | None:
+        return None if self.change is None or isinstance(self.change, PartitionChange) else self.change.broker
+
+    @property
+    def before(self) -> Json:
+        """How it stood before: a partition as an object, a broker's status as a string."""
+        return _side(self.change, after=False)
+
+    @property
+    def after(self) -> Json:
+        return _side(self.change, after=True)
+
+    @property
+    def text(self) -> str:
+        return plain_words(self.words)
+
+
+def watch_view() -> View[WatchLine]:
+    """A line for each change; an item for machines."""
+    return View(
+        KIND,
+        (
+            datum("at_ms", "integer", "When the look that saw it began, in milliseconds since 1970 UTC."),
+            datum(
+                "what",
+                "string",
+                "begin, partition, broker, recovery, not-read, read-again, healthy (nothing is leaderless or unsafe)"
+                " or end.",
+            ),
+            datum("topic", "string?", "Topic name; null: it is not about a partition."),
+            datum("partition", "integer?", "Partition number; null: it is not about one."),
+            datum("broker", "integer?", "Broker id; null: it is not about a broker."),
+            datum(
+                "before",
+                "object?",
+                "The partition before: {situation, leader, leader_epoch, replicas, isr, elr, last_known_elr, min_isr,"
+                " waits_for}, or the broker: {status}; null: it was in no trouble, or not listed.",
+            ),
+            datum("after", "object?", "The same after the change; null: it is not there any more."),
+            datum(
+                "election",
+                "string?",
+                f"How a new leader was elected, by what two looks tell: {', '.join(Elected)}; null: none was elected.",
+            ),
+            datum("leaderless", "integer?", "Partitions without a live leader in this look.", _count("leaderless")),
+            datum("unsafe", "integer?", "Partitions that are led and under min ISR.", _count("unsafe")),
+            datum("under_min_isr", "integer?", "Partitions under min ISR.", _count("under_min_isr")),
+            datum("read", "integer?", "Partitions that were looked at.", _count("read")),
+            datum("text", "string", "What happened, in words."),
+        ),
+        block=_block,
+        head=(
+            Fact("cluster_id", "string?", "The cluster's id."),
+            Fact("targets", "string[]", "What is watched; empty: everything."),
+            Fact("interval_s", "number", "Seconds between two looks."),
+        ),
+    )
+
+
+def begin_lines(sight: Sight) -> Iterator[WatchLine]:
+    """What the first look saw."""
+    counts = sight.counts
+    day = datetime.fromtimestamp(sight.taken_at_ms / 1000, UTC).strftime("%Y-%m-%d")
+    live = sum(status == "live" for status in sight.brokers.values())
+    words = (
+        f"{day}, times are UTC: cluster {sight.cluster.cluster_id or '?'}, {live} of {len(sight.brokers)} brokers live;"
+        f" {counts.leaderless:,} leaderless, {counts.unsafe:,} unsafe, {counts.under_min_isr:,} under min ISR"
+        f" of {counts.read:,} partitions"
+    )
+    yield WatchLine(sight.taken_at_ms, "begin", "", [Span(words)], counts=counts)
+    elr_enabled = sight.cluster.features.elr_enabled
+    found = [PartitionChange(at, None, one) for at, one in sorted(sight.partitions.items()) if one.in_trouble]
+    yield from change_lines(sight, found, elr_enabled=elr_enabled)
+
+
+def change_lines(sight: Sight, changes: Sequence[Change], *, elr_enabled: bool | None) -> Iterator[WatchLine]:
+    """The changes that a look saw."""
+    for change in changes:
+        if isinstance(change, PartitionChange) and not change.worth_telling:
+            continue
+        yield WatchLine(
+            at_ms=sight.taken_at_ms,
+            what="partition" if isinstance(change, PartitionChange) else "broker",
+            name=change_name(change),
+            words=change_text(change, elr_enabled=elr_enabled),
+            change=change,
+            election=election_of(change, elr_enabled=elr_enabled),
+            counts=sight.counts,
+        )
+
+
+def _block(line: WatchLine) -> Iterator[Text]:
+    name = [Span(f"{line.name}: ", Style.HEADING)] if line.name else []
+    yield [Span(f"{clock(line.at_ms)} "), *name, *line.words]
+
+
+def _count(name: str) -> Callable[[WatchLine], Json]:
+    def value(line: WatchLine) -> Json:
+        return None if line.counts is None else int(getattr(line.counts, name))
+
+    return value
+
+
+def _side(change: Change | None, *, after: bool) -> Json:
+    if change is None:
+        return None
+    side = change.after if after else change.before
+    if side is None:
+        return None
+    return _watched(side) if isinstance(side, Watched) else {"status": str(side)}
+
+
+def _watched(watched: Watched) -> Json:
+    state: PartitionState = watched.state
+    return {
+        "situation": str(watched.situation),
+        "leader": state.leader,
+        "leader_epoch": state.leader_epoch,
+        "replicas": list(state.replicas),
+        "isr": list(state.isr),
+        "elr": None if state.elr is None else list(state.elr),
+        "last_known_elr": None if state.last_known_elr is None else list(state.last_known_elr),
+        "min_isr": watched.min_isr,
+        "waits_for": list(watched.waits_for),
+    }

@@ -1,0 +1,176 @@
+"""What the screen shows: values that somebody else brings, and the list made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kelr.engine.watching import Change, PartitionChange, Readings, Story, Watched
+from kelr.model import Decision, Situation, TopicPartition
+from kelr.view.explain import Explanation
+from kelr.view.plan_words import named, partitions_in_words
+from kelr.view.replicas import ReplicaMarks
+from kelr.view.styled import Span, Text, width_of
+from kelr.view.watch.state import Sort
+from kelr.view.watch.words import change_name, change_text, members, plain_words, waits_in_words
+
+_SEVERITY = {situation: -rank for rank, situation in enumerate(Situation)}
+"""The worst first; what is not known is at the top."""
+_MOST_NAMED = 3
+_LONGEST_NAMES = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """What a partition's replicas told, and what the engine makes of it."""
+
+    decision: Decision
+    taken_at_ms: int
+    """When its reading began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why the cluster cannot be read."""
+
+    since_ms: int
+    """The first look that failed."""
+    message: str
+    next_step: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryProgress:
+    """How far a recovery has come that this machine's state directory knows of."""
+
+    journal: str
+    command: str
+    who: str
+    total: int
+    """Elections of its plan; 0 for a hold."""
+    good: int
+    bad: int
+    last_ms: int
+    """When its last line was written."""
+    ending: str | None = None
+    """How it ended; None: it is open."""
+    others: int = 0
+    """Further journals that are open."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """Changes of one look that are told in the same words."""
+
+    at_ms: int
+    name: str
+    text: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Everything that the screen is made of, but for the keys that were pressed."""
+
+    title: str
+    """What is watched, such as the bootstrap servers and targets."""
+    interval_s: float
+    now_ms: int
+    explanation: Explanation
+    """How explanations are shown, but for their width."""
+    story: Story | None = None
+    """None: no look has come through so far."""
+    log: Sequence[LogLine] = ()
+    """Oldest first."""
+    forgotten: int = 0
+    """Lines that the log had no more room for."""
+    details: Mapping[TopicPartition, Detail] = field(default_factory=dict)
+    readings: Readings = field(default_factory=Readings)
+    trouble: Trouble | None = None
+    """Why the newest look failed; None: it did not."""
+    detail_trouble: str = ""
+    """Why the logs could not be asked for the last time."""
+    recovery: RecoveryProgress | None = None
+    looking_since_ms: int | None = None
+    """A look is under way since then."""
+    begun_ms: int = 0
+    notes: Sequence[str] = ()
+    """What is odd about the cluster's answers: topics that could not be read, a metadata log that is torn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The partitions of one look, filtered and sorted, with the widths of their cells."""
+
+    rows: Sequence[TopicPartition]
+    widths: Mapping[str, int]
+    of: int
+    """How many there are without the filter."""
+
+
+def listed(story: Story | None, sort: Sort, wanted: str) -> Listed:
+    """The list of what is in trouble or coming back; sorted by a column, and then by name."""
+    partitions: Mapping[TopicPartition, Watched] = {} if story is None else story.sight.partitions
+    unsettled = {at: one for at, one in partitions.items() if not one.settled}
+    kept = {at: one for at, one in unsettled.items() if wanted in at.topic} if wanted else unsettled
+    rows = sorted(kept, key=_order(story, kept, sort))
+    widths = {
+        "PARTITION": max((len(at.topic) + len(str(at.partition)) + 1 for at in rows), default=0),
+        "ISR": max((len(members(one.state.isr)) for one in kept.values()), default=0),
+        "ELR": max((len(members(one.state.elr)) for one in kept.values()), default=0),
+        "SITUATION": max((len(one) for one in {one.situation for one in kept.values()}), default=0),
+        "WAITS FOR": max((width_of(text) for text in {waits_in_words(one) for one in kept.values()}), default=0),
+    }
+    return Listed(rows, widths, len(unsettled))
+
+
+def _order(
+    story: Story | None, kept: Mapping[TopicPartition, Watched], sort: Sort
+) -> Callable[[TopicPartition], tuple[object, str, int]]:
+    since = {} if story is None else story.since
+    keys: Mapping[Sort, Callable[[TopicPartition], object]] = {
+        Sort.PARTITION: lambda _: 0,
+        Sort.SITUATION: lambda at: _SEVERITY[kept[at].situation],
+        Sort.SINCE: lambda at: since[at].at_ms,
+        Sort.WAITS_FOR: lambda at: (not kept[at].waits_for, kept[at].waits_for),
+    }
+    key = keys[sort]
+    return lambda at: (key(at), at.topic, at.partition)
+
+
+def log_lines(at_ms: int, changes: Sequence[Change], *, elr_enabled: bool | None) -> list[LogLine]:
+    """The changes of one look as lines: those that are told in the same words are one."""
+    grouped: dict[str, tuple[Text, list[Change]]] = {}
+    for change in changes:
+        if isinstance(change, PartitionChange) and not change.worth_telling:
+            continue
+        text = change_text(change, elr_enabled=elr_enabled)
+        grouped.setdefault(plain_words(text), (text, []))[1].append(change)
+    return [LogLine(at_ms, _names(same), text) for text, same in grouped.values()]
+
+
+def _names(changes: Sequence[Change]) -> str:
+    partitions = [change.address for change in changes if isinstance(change, PartitionChange)]
+    if not partitions:
+        return ", ".join(map(change_name, changes))
+    names = named(partitions, most=_MOST_NAMED)
+    if len(names) <= _LONGEST_NAMES:
+        return names
+    topics = sorted({at.topic for at in partitions})
+    of = topics[0] if len(topics) == 1 else f"{len(topics):,} topics"
+    return f"{partitions_in_words(len(partitions))} of {of}"
+
+
+def replica_cells(marks: ReplicaMarks, detail: Detail, at: TopicPartition, readings: Readings) -> Text:
+    """What each replica's log holds, in few words: for a wide list."""
+    spans: list[Span] = []
+    for candidate in detail.decision.candidates:
+        spans += [Span("  ")] if spans else []
+        spans.append(marks.one(candidate.replica))
+        if not candidate.heard:
+            spans.append(Span(" ?"))
+            continue
+        behind = "" if candidate.best else " ?" if candidate.behind_best is None else f" -{candidate.behind_best}"
+        pace = readings.pace(at, candidate.replica)
+        grows = "" if pace is None or not pace.per_s else f" +{pace.per_s:.0f}/s"
+        spans.append(Span(f" {candidate.log_end}{behind}{grows}"))
+    return spans

@@ -1,0 +1,157 @@
+"""The screen as lines of text: what is shown, the keys' state and the terminal's size in, lines out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kelr.view.styled import Span, Style, Text, plain, styled
+from kelr.view.table import wrap
+from kelr.view.watch.head import head_lines
+from kelr.view.watch.model import Listed, Shown
+from kelr.view.watch.partition import detail_lines, explanation_lines, rule
+from kelr.view.watch.rows import row_lines, title_line
+from kelr.view.watch.state import Around, Mode, WatchState, place_of
+from kelr.view.watch.words import clock
+
+NARROWEST, LOWEST = 40, 10
+_MOST_DETAIL = 9
+HELP = (
+    "up, down, PgUp, PgDn, Home, End   select a partition (j, k, g, G and the space bar too)",
+    "Enter                             the explanation of the selected partition; Esc goes back",
+    "s                                 sort by the next column",
+    "/                                 show topics whose names hold what you type; Enter keeps it, Esc ends it",
+    "p                                 pause, and go on",
+    "r                                 look now",
+    "?                                 this help, and back",
+    "Ctrl-L                            draw the screen anew",
+    "q, Ctrl-C                         end",
+    "",
+    "The list has partitions that are leaderless or under min ISR, and those that were so while you watched, until",
+    "all their replicas are in sync. A * stands before what the last look could not renew. SINCE begins with > where",
+    "it was so when the watch began: it may be much longer. Times are UTC.",
+    "",
+    "After a partition's ISR: the logs of its replicas, as far as they answered: the log end, how many offsets of the",
+    "best log are missing (? where that is not known), and how fast it grows. 2~ is fenced or shutting down, 3! is",
+    "offline or not registered.",
+    "",
+    "An election is told by what the look before it saw. A leader that was in the ISR or ELR is clean unless it left",
+    "them between the two looks; one that was in neither is not clean; where more happened than two looks tell, it",
+    "is not known.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One frame, and what keys need to know of it."""
+
+    lines: Sequence[Text]
+    around: Around
+    visible: Sequence[int]
+    """Places of the list that are on the screen."""
+
+
+def draw(shown: Shown, state: WatchState, rows: Listed, width: int, height: int) -> Drawn:
+    """The whole screen."""
+    if width < NARROWEST or height < LOWEST:
+        text = f"{width}x{height} is too small; {NARROWEST}x{LOWEST} is enough (q ends)"
+        return Drawn(list(wrap(plain(text), max(1, width)))[:height], Around(rows.rows, 1), ())
+    head = head_lines(shown, state, width)[: height - 4]
+    foot = _foot(shown, state, rows)
+    room = height - len(head) - 1
+    if state.mode is not Mode.LIST:
+        told = _help(width) if state.mode is Mode.HELP else explanation_lines(shown, state.selected, width)
+        first = max(0, min(state.scroll, len(told) - room))
+        around = Around(rows.rows, room, len(told))
+        part = _filled(told[first : first + room], room)
+        return Drawn([*head, *part, _below(foot, first, room, len(told))], around, ())
+    body, around, visible = _with_list(shown, state, rows, width=width, room=room)
+    return Drawn([*head, *body, foot], around, visible)
+
+
+def _with_list(
+    shown: Shown, state: WatchState, rows: Listed, *, width: int, room: int
+) -> tuple[list[Text], Around, Sequence[int]]:
+    """The list, what the selected partition's replicas told, and the newest changes."""
+    place = place_of(state, rows.rows)
+    selected = rows.rows[place] if rows.rows else None
+    detail = [] if selected is None or room < 12 else detail_lines(shown, selected, width)[:_MOST_DETAIL]
+    detail = detail[: max(0, room // 3)]
+    left = room - len(detail)
+    log_room = max(2, left // 3) if left >= 6 else 0
+    list_room = min(left - log_room, 1 + max(1, len(rows.rows)))
+    log_room = left - list_room
+    page = max(1, list_room - 1)
+    first = max(0, min(place - page // 2, len(rows.rows) - page))
+    visible = range(first, min(first + page, len(rows.rows)))
+    body: list[Text] = [title_line(state, rows, width)]
+    if rows.rows:
+        body += row_lines(shown, [rows.rows[at] for at in visible], rows, width, selected=selected)
+    else:
+        body.append(_nothing(shown, state, rows))
+    lines = [*_filled(body, list_room), *detail, *_log(shown, log_room, width)]
+    return lines, Around(rows.rows, page), visible
+
+
+def _nothing(shown: Shown, state: WatchState, rows: Listed) -> Text:
+    if shown.story is None:
+        return styled("  nothing was read so far", Style.NOTICE)
+    if rows.of:
+        return styled(f"  no topic of the {rows.of:,} partitions here holds {state.wanted!r}", Style.NOTICE)
+    if shown.story.sight.topic_errors:
+        return styled("  nothing is leaderless or unsafe of what could be read", Style.NOTICE)
+    return styled("  nothing is leaderless or unsafe", Style.GOOD)
+
+
+def _log(shown: Shown, room: int, width: int) -> list[Text]:
+    """The newest changes, the last one lowest, each with a hanging indent."""
+    if room <= 0:
+        return []
+    since = "" if shown.story is None else f" since {clock(shown.story.begun_ms)}"
+    begin = f"changes{since}"
+    lines: list[Text] = []
+    for entry in reversed(shown.log):
+        wrapped = wrap([Span(f"{entry.name}: ", Style.HEADING), *entry.text], width - 9)
+        told = [
+            [Span(f"{clock(entry.at_ms)} " if not at else " " * 9, Style.QUIET), *one] for at, one in enumerate(wrapped)
+        ]
+        if len(lines) + len(told) > room - 1:
+            break
+        lines = [*told, *lines]
+    hidden = shown.forgotten + len(shown.log) - sum(1 for line in lines if line[0].text.strip())
+    more = f" ({hidden:,} earlier)" if hidden else ""
+    if not shown.log:
+        lines = [styled("none so far", Style.QUIET)]
+    return [rule(begin + more, width), *_filled(lines, room - 1)]
+
+
+def _foot(shown: Shown, state: WatchState, rows: Listed) -> Text:
+    if state.typing is not None:
+        return [
+            *styled("topics that hold: ", Style.HEADING),
+            Span(f"{state.typing}_"),
+            Span("  (Enter, Esc)", Style.QUIET),
+        ]
+    if state.mode is not Mode.LIST:
+        return styled("up, down, PgUp, PgDn  Esc back  q quit", Style.QUIET)
+    filtered = f"  [{state.filter}: {len(rows.rows):,} of {rows.of:,}]" if state.filter else ""
+    keys = "q quit  s sort  / filter  Enter explain  p pause  r now  ? help"
+    marked = shown.story is not None and (shown.trouble is not None or shown.story.sight.not_renewed)
+    star = "  * not renewed" if marked else ""
+    return [Span(keys, Style.QUIET), Span(filtered, Style.NOTICE), Span(star, Style.NOTICE)]
+
+
+def _below(foot: Text, first: int, room: int, lines: int) -> Text:
+    if lines <= room:
+        return foot
+    return [*foot, Span(f"  lines {first + 1} to {min(first + room, lines)} of {lines}", Style.QUIET)]
+
+
+def _help(width: int) -> list[Text]:
+    return [line for text in HELP for line in (wrap(plain(text), width) if text else [plain("")])]
+
+
+def _filled(lines: Iterable[Text], room: int) -> list[Text]:
+    """Exactly so many lines."""
+    kept = list(lines)[:room]
+    return [*kept, *([plain("")] * (room - len(kept)))]

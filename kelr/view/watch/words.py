@@ -1,0 +1,138 @@
+"""What changed between two looks, as a line each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from kelr.engine.watching import BrokerChange, Change, Elected, PartitionChange, Watched, elected_between
+from kelr.model import PartitionState, Situation
+from kelr.view.describe import STYLES
+from kelr.view.styled import Span, Style, Text
+
+_HOW = {
+    Elected.FROM_ISR: "it was in the ISR",
+    Elected.FROM_ELR: "it was in the ELR",
+    Elected.LAST_KNOWN_LEADER: "not clean: the last known leader, and in neither ISR nor ELR",
+    Elected.UNCLEAN: "not clean: it was in neither ISR nor ELR",
+    Elected.NOT_KNOWN: "clean or not is not known",
+}
+_JOINED = ": it may have joined the ISR in between"
+_ALONE = {
+    Situation.NO_LIVE_REPLICA: "no replica is live",
+    Situation.NEEDS_UNCLEAN_RECOVERY: "nobody: only an unclean election brings it back",
+    Situation.UNKNOWN: "not known",
+}
+
+
+def clock(at_ms: int) -> str:
+    """``14:03:10``, UTC."""
+    second = at_ms // 1000 % 86_400
+    return f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
+
+
+def members(replicas: Iterable[int] | None) -> str:
+    """``1,2``; ``-`` for none, ``?`` where it is not known."""
+    return "?" if replicas is None else ",".join(map(str, replicas)) or "-"
+
+
+def leader_word(leader: int | None) -> str:
+    return "none" if leader is None else str(leader)
+
+
+def waits_in_words(watched: Watched) -> str:
+    """Whom a partition waits for, or why it is unsafe; empty for a healthy one."""
+    state = watched.state
+    if watched.elected is not None and state.leader is None:
+        return f"broker {watched.elected} is about to be elected"
+    if watched.awaits:
+        return watched.awaits
+    if watched.situation is Situation.UNDER_MIN_ISR:
+        return f"{len(state.isr)} in sync of {watched.min_isr} needed"
+    if watched.situation is Situation.LEADER_NOT_LIVE:
+        return f"leader {state.leader} is not live"
+    if watched.situation in {Situation.WAITING_FOR_ISR, Situation.WAITING_FOR_ELR}:
+        return f"its {'ISR' if state.isr else 'ELR'}, {members(state.isr or state.elr)}"
+    return _ALONE.get(watched.situation, "")
+
+
+def standing_in_words(watched: Watched) -> str:
+    """How a partition stands, for the end of a line."""
+    waits = waits_in_words(watched)
+    if watched.awaits and watched.elected is None:
+        return f"waits for {waits}"
+    return waits or str(watched.situation)
+
+
+def election_of(change: Change, *, elr_enabled: bool | None) -> Elected | None:
+    """How the leader that the change shows was elected; None where it shows none."""
+    if not isinstance(change, PartitionChange) or change.before is None or change.after is None:
+        return None
+    return elected_between(change.before.state, change.after.state, elr_enabled=elr_enabled)
+
+
+def change_text(change: Change, *, elr_enabled: bool | None) -> Text:
+    """The change without its time and its partition's name."""
+    if isinstance(change, BrokerChange):
+        was = "not listed" if change.before is None else str(change.before)
+        now = "not listed" if change.after is None else str(change.after)
+        return [Span(f"{was} -> "), Span(now, Style.GOOD if now == "live" else Style.BAD)]
+    if change.after is None:
+        return [Span("is not there any more", Style.NOTICE)]
+    after = change.after
+    if change.before is None or _made_anew(change.before.state, after.state):
+        anew = "" if change.before is None else "was deleted and made anew; "
+        return [Span(f"{anew}leader {leader_word(after.state.leader)}, ISR {members(after.state.isr)}"), *_end(after)]
+    parts = list(_parts(change.before, after, election_of(change, elr_enabled=elr_enabled)))
+    return [Span("; ".join(parts)), *_end(after)] if parts else list(_end(after))[1:]
+
+
+def change_name(change: Change) -> str:
+    """``broker 3``, or the partition."""
+    return f"broker {change.broker}" if isinstance(change, BrokerChange) else str(change.address)
+
+
+def plain_words(text: Text) -> str:
+    return "".join(span.text for span in text)
+
+
+def _made_anew(before: PartitionState, after: PartitionState) -> bool:
+    return None not in {before.topic_id, after.topic_id} and before.topic_id != after.topic_id
+
+
+def _end(after: Watched) -> Sequence[Span]:
+    style = STYLES.get(after.situation, Style.BAD)
+    return [Span(" "), Span(f"({standing_in_words(after)})", style)]
+
+
+def _parts(before: Watched, after: Watched, how: Elected | None) -> Iterator[str]:
+    old, new = before.state, after.state
+    if old.leader != new.leader:
+        yield f"leader {leader_word(old.leader)} -> {leader_word(new.leader)}{_elected(how, old, new)}"
+    elif how is not None:
+        yield f"leader {leader_word(new.leader)} again{_elected(how, old, new)}"
+    elif old.leader_epoch != new.leader_epoch:
+        yield f"leader epoch {old.leader_epoch} -> {new.leader_epoch}"
+    for name, was, now in (
+        ("ISR", old.isr, new.isr),
+        ("ELR", old.elr, new.elr),
+        ("last known leader", old.last_known_elr, new.last_known_elr),
+        ("replicas", old.replicas, new.replicas),
+        ("adding", old.adding, new.adding),
+        ("removing", old.removing, new.removing),
+    ):
+        if was != now:
+            yield f"{name} {members(was)} -> {members(now)}"
+    if before.min_isr != after.min_isr:
+        yield f"min ISR {_number(before.min_isr)} -> {_number(after.min_isr)}"
+
+
+def _elected(how: Elected | None, old: PartitionState, new: PartitionState) -> str:
+    if how is None:
+        return ""
+    steps = new.leader_epoch - old.leader_epoch
+    why = "" if how is not Elected.NOT_KNOWN else f": {steps} leader epochs passed" if steps > 1 else _JOINED
+    return f", {_HOW[how]}{why}"
+
+
+def _number(value: int | None) -> str:
+    return "?" if value is None else str(value)
