@@ -46,9 +46,9 @@ def watch(
     """Watch what is leaderless or unsafe, what it waits for, and what changes.
 
     On a terminal a screen is kept up to date: the partitions in trouble, their
-    replicas' logs, what has changed since the start, and a recovery under way; ? shows
-    its keys. In a pipe, or with -o ndjson, it prints a line for each change. It changes
-    nothing, and goes on when brokers, or all of them, cannot be reached.
+    replicas' logs, what has changed since the start, and a recovery under way;
+    ? shows its keys. In a pipe, or with -o ndjson, it prints a line for each
+    change. It changes nothing, and goes on when brokers cannot be reached.
 
     Examples:
       kelr watch -b kafka-1:9092

@@ -63,10 +63,10 @@ _kelr() {
     for word in "${line[@]:1:${#line[@]}-2}"; do
         if [[ $skip ]]; then skip=; continue; fi
         case "$word" in
-            --topic|--out|--accept-loss|--any|--api|--at|--batch|--bootstrap-controller|--bootstrap-controllers|--bootstrap-server|--bootstrap-servers|--brokers|--budget|--cluster|--clusters|--command-property|--conf|--controller|--controllers|--expires-in|--fail-on|--files|--for|--force|--format|--from-offset|--heap-mb|--if|--incidents|--interval|--kafka|--limit|--log-info|--log-info-api-key|--master|--min-isr|--minimal-replicas|--name|--node|--page-limit|--page-size|--partitions|--pause|--racks|--remote|--replication|--sasl-mechanism|--scenarios|--security|--seed|--segment-mb|--since|--skew|--skip|--states|--timeout|--times|--title|--to-offset|--top|--topics|--until|--wait-for|--weeks|--window|--workers|-b|--gone|--kill|--restart|--stop|--broker|--designate|--elect|--from-replica|--context|-c|--partition|--rack|--cursor|--to|--yes-clear-elr-of|--metadata-log|--dir|--export|--lake|--log-dir|--path-to-json-file|--plan|--from|--logs|--merge|--snapshot|--admin.config|--command-config|--compare-rules|--rules|--by|--situation|--log-info-dialect|--why|--keep|--election|--election-type|-e|--output|-o) skip=1 ;;
+            --topic|--out|--accept-loss|--any|--api|--at|--batch|--bootstrap-controller|--bootstrap-controllers|--bootstrap-server|--bootstrap-servers|--brokers|--budget|--cluster|--clusters|--command-property|--conf|--controller|--controllers|--endpoint|--endpoint-timeout|--expires-in|--fail-on|--files|--for|--force|--format|--from-offset|--heap-mb|--if|--incidents|--interval|--jolokia|--kafka|--limit|--log-info|--log-info-api-key|--master|--min-isr|--minimal-replicas|--name|--node|--page-limit|--page-size|--partitions|--pause|--prometheus|--query-match|--racks|--remote|--replication|--sasl-mechanism|--scenarios|--security|--seed|--segment-mb|--since|--skew|--skip|--states|--timeout|--times|--title|--to-offset|--top|--topics|--until|--user|--wait-for|--weeks|--window|--workers|-b|--gone|--kill|--restart|--stop|--broker|--designate|--elect|--from-replica|--context|-c|--partition|--rack|--cursor|--to|--yes-clear-elr-of|--ca|--cert|--key|--metadata-log|--password-file|--token-file|--dir|--export|--lake|--log-dir|--path-to-json-file|--plan|--from|--logs|--merge|--snapshot|--admin.config|--command-config|--compare-rules|--rules|--by|--situation|--log-info-dialect|--why|--keep|--election|--election-type|-e|--output|-o) skip=1 ;;
             -*) ;;
             *) case "$path $word" in
-                "kelr describe"|"kelr watch"|"kelr log-info"|"kelr history"|"kelr snapshot"|"kelr explain"|"kelr whatif"|"kelr elect"|"kelr recover"|"kelr recover collect"|"kelr recover plan"|"kelr recover apply"|"kelr recover verify"|"kelr recover status"|"kelr recover resume"|"kelr recover undo"|"kelr recover hold"|"kelr recover log"|"kelr rescue"|"kelr rescue dump"|"kelr rescue show"|"kelr rescue replay"|"kelr fleet"|"kelr fleet generate"|"kelr fleet ingest"|"kelr fleet assess"|"kelr fleet exposure"|"kelr fleet report"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab pause"|"kelr lab resume"|"kelr lab lose-cache"|"kelr lab flush"|"kelr lab expire"|"kelr lab partition"|"kelr lab heal"|"kelr lab fault"|"kelr lab deny"|"kelr lab allow"|"kelr lab advance"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr schema"|"kelr completion") path="$path $word" ;;
+                "kelr describe"|"kelr watch"|"kelr log-info"|"kelr history"|"kelr snapshot"|"kelr metrics"|"kelr metrics read"|"kelr explain"|"kelr whatif"|"kelr elect"|"kelr recover"|"kelr recover collect"|"kelr recover plan"|"kelr recover apply"|"kelr recover verify"|"kelr recover status"|"kelr recover resume"|"kelr recover undo"|"kelr recover hold"|"kelr recover log"|"kelr rescue"|"kelr rescue dump"|"kelr rescue show"|"kelr rescue replay"|"kelr fleet"|"kelr fleet generate"|"kelr fleet ingest"|"kelr fleet assess"|"kelr fleet exposure"|"kelr fleet report"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab pause"|"kelr lab resume"|"kelr lab lose-cache"|"kelr lab flush"|"kelr lab expire"|"kelr lab partition"|"kelr lab heal"|"kelr lab fault"|"kelr lab deny"|"kelr lab allow"|"kelr lab advance"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr schema"|"kelr completion") path="$path $word" ;;
                 *) count=$((count + 1)) ;;
             esac ;;
         esac
@@ -80,7 +80,7 @@ _kelr() {
     case "$path:$before" in
         "kelr fleet assess:--topic"|"kelr lab incident:--topic"|"kelr lab deny:--topic"|"kelr lab allow:--topic") :; return ;;
         "kelr fleet ingest:--out"|"kelr fleet report:--out") _kelr_files -d; return ;;
-        *:--accept-loss|*:--any|*:--api|*:--at|*:--batch|*:--bootstrap-controller|*:--bootstrap-controllers|*:--bootstrap-server|*:--bootstrap-servers|*:--brokers|*:--budget|*:--cluster|*:--clusters|*:--command-property|*:--conf|*:--controller|*:--controllers|*:--expires-in|*:--fail-on|*:--files|*:--for|*:--force|*:--format|*:--from-offset|*:--heap-mb|*:--if|*:--incidents|*:--interval|*:--kafka|*:--limit|*:--log-info|*:--log-info-api-key|*:--master|*:--min-isr|*:--minimal-replicas|*:--name|*:--node|*:--page-limit|*:--page-size|*:--partitions|*:--pause|*:--racks|*:--remote|*:--replication|*:--sasl-mechanism|*:--scenarios|*:--security|*:--seed|*:--segment-mb|*:--since|*:--skew|*:--skip|*:--states|*:--timeout|*:--times|*:--title|*:--to-offset|*:--top|*:--topics|*:--until|*:--wait-for|*:--weeks|*:--window|*:--workers|*:-b) :; return ;;
+        *:--accept-loss|*:--any|*:--api|*:--at|*:--batch|*:--bootstrap-controller|*:--bootstrap-controllers|*:--bootstrap-server|*:--bootstrap-servers|*:--brokers|*:--budget|*:--cluster|*:--clusters|*:--command-property|*:--conf|*:--controller|*:--controllers|*:--endpoint|*:--endpoint-timeout|*:--expires-in|*:--fail-on|*:--files|*:--for|*:--force|*:--format|*:--from-offset|*:--heap-mb|*:--if|*:--incidents|*:--interval|*:--jolokia|*:--kafka|*:--limit|*:--log-info|*:--log-info-api-key|*:--master|*:--min-isr|*:--minimal-replicas|*:--name|*:--node|*:--page-limit|*:--page-size|*:--partitions|*:--pause|*:--prometheus|*:--query-match|*:--racks|*:--remote|*:--replication|*:--sasl-mechanism|*:--scenarios|*:--security|*:--seed|*:--segment-mb|*:--since|*:--skew|*:--skip|*:--states|*:--timeout|*:--times|*:--title|*:--to-offset|*:--top|*:--topics|*:--until|*:--user|*:--wait-for|*:--weeks|*:--window|*:--workers|*:-b) :; return ;;
         *:--gone|*:--kill|*:--restart|*:--stop) _kelr_ask broker-lists; return ;;
         *:--broker|*:--designate|*:--elect|*:--from-replica) _kelr_ask brokers; return ;;
         *:--context|*:-c) _kelr_ask contexts; return ;;
@@ -88,7 +88,7 @@ _kelr() {
         *:--rack) _kelr_ask racks; return ;;
         *:--cursor) _kelr_ask targets; return ;;
         *:--to|*:--topic|*:--yes-clear-elr-of) _kelr_ask topics; return ;;
-        *:--metadata-log|*:--out) _kelr_files '*'; return ;;
+        *:--ca|*:--cert|*:--key|*:--metadata-log|*:--out|*:--password-file|*:--token-file) _kelr_files '*'; return ;;
         *:--dir|*:--export|*:--lake|*:--log-dir) _kelr_files -d; return ;;
         *:--path-to-json-file|*:--plan) _kelr_files json; return ;;
         *:--from|*:--logs|*:--merge|*:--snapshot) _kelr_files kelr; return ;;
@@ -105,7 +105,7 @@ _kelr() {
     esac
     case "$path" in
         "kelr")
-            choices="describe watch log-info history snapshot explain whatif elect recover rescue fleet simulate lab demo schema completion -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --version --help"
+            choices="describe watch log-info history snapshot metrics explain whatif elect recover rescue fleet simulate lab demo schema completion -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --version --help"
             ;;
         "kelr describe")
             choices="--leaderless --under-min-isr --at-min-isr --under-replicated --has-elr --has-last-known --offline --situation --broker --rack --exclude-internal --summary --check --limit --cursor --page-size -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
@@ -137,6 +137,12 @@ _kelr() {
                 0) _kelr_files kelr; return ;;
                 *) _kelr_ask targets; return ;;
             esac
+            ;;
+        "kelr metrics")
+            choices="read --help"
+            ;;
+        "kelr metrics read")
+            choices="--endpoint --prometheus --query-match --jolokia --user --password-file --token-file --ca --cert --key --endpoint-timeout --check -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr explain")
             choices="--if --election --rules --compare-rules --logs --why --full --picture -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
