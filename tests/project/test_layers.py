@@ -42,7 +42,7 @@ def test_the_rules_hold(tree: Path) -> None:
         ("sources/base.py", "import kelr.view.output"),
         ("controller/rules.py", "import kelr.engine"),
         ("lab/spec.py", "import kelr.commands.main"),
-        ("errors.py", "import kelr.model"),
+        ("errors/catalogue.py", "import kelr.model"),
         ("rescue/dump.py", "import confluent_kafka"),
         ("recovery/apply.py", "import kafka"),
     ],

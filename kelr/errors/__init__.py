@@ -12,6 +12,9 @@
     └── PartlyDoneError            7   some of it was done; the rest is named
         └── NotRecordedError       7   it was done, and the record of it could not be written
 
+Each error has a `code` that does not change: that of its class, or, where a person would want to look it up, one of its
+own. `kelr.errors.catalogue` tells what each means and what to do; ``kelr errors CODE`` shows it.
+
 Exit code 1 is not an error: ``--check`` found something, or a verification failed (see `ExitCode`).
 """
 
@@ -40,14 +43,23 @@ class KelrError(Exception):
     Args:
         message: what happened, naming the topic, partition, file and line, or broker that it happened to.
         next_step: what the reader can do about it; one sentence or a command.
+        code: the situation in the catalogue, where it has an entry of its own; None: that of the class.
     """
 
     exit_code: ExitCode = ExitCode.USAGE
+    class_code: str = "error"
+    """The code of errors of this class that have none of their own."""
 
-    def __init__(self, message: str, *, next_step: str | None = None) -> None:
+    def __init__(self, message: str, *, next_step: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.next_step = next_step
+        self.code = code or self.class_code
+
+    @property
+    def is_specific(self) -> bool:
+        """Whether the catalogue tells more of it than its class does."""
+        return self.code != self.class_code
 
     def __str__(self) -> str:
         return self.message
@@ -56,47 +68,60 @@ class KelrError(Exception):
 class UsageError(KelrError):
     """The command line, or an argument of a library function, is wrong."""
 
+    class_code = "usage"
+
 
 class BadInputError(KelrError):
     """A file is garbled, truncated, of another kind, or of a newer version."""
+
+    class_code = "bad-input"
 
 
 class ConnectError(KelrError):
     """No broker could be reached within the timeout, or the connection could not be made secure."""
 
     exit_code = ExitCode.CONNECT
+    class_code = "connect"
 
 
 class AuthenticationError(ConnectError):
     """A broker was reached and did not accept who we say we are."""
+
+    class_code = "authentication"
 
 
 class NotAuthorizedError(KelrError):
     """The principal lacks an ACL that the command needs."""
 
     exit_code = ExitCode.NOT_AUTHORIZED
+    class_code = "not-authorized"
 
 
 class UnsupportedError(KelrError):
     """This cluster or this machine cannot do what was asked."""
 
     exit_code = ExitCode.UNSUPPORTED
+    class_code = "unsupported"
 
 
 class LabError(UnsupportedError):
     """The lab's own cluster could not be set up, started, or driven."""
+
+    class_code = "lab"
 
 
 class RefusedError(KelrError):
     """kelr will not do this, because data would be at risk."""
 
     exit_code = ExitCode.REFUSED
+    class_code = "refused"
 
 
 class PartlyDoneError(KelrError):
     """Some of what was asked was done; the message names what was not."""
 
     exit_code = ExitCode.PARTLY_DONE
+    class_code = "partly-done"
 
 
 class NotRecordedError(PartlyDoneError):
@@ -105,6 +130,8 @@ class NotRecordedError(PartlyDoneError):
     Args:
         results: what became of all that was asked for, to be told all the same.
     """
+
+    class_code = "not-recorded"
 
     def __init__(self, message: str, *, results: tuple[Any, ...], next_step: str | None = None) -> None:
         super().__init__(message, next_step=next_step)
