@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kelr.engine.watching import Counts, Story
 from kelr.model import BrokerStatus
@@ -12,15 +12,17 @@ from kelr.view.watch.model import RecoveryProgress, Shown
 from kelr.view.watch.state import WatchState
 from kelr.view.watch.words import clock
 
+_GAP = "  "
 _MOST_LINES = 3
 """Of one message."""
+_MOST_BROKERS = 5
 
 
 def head_lines(shown: Shown, state: WatchState, width: int) -> list[Text]:
     """Two lines always; more where there is more to say."""
     lines: list[Text] = [_first(shown, state)]
     if shown.story is not None:
-        lines += wrap(_counts(shown.story), width)
+        lines += _packed(_counts(shown.story), width)
     lines += [line for text in _troubles(shown) for line in wrap(text, width)[:_MOST_LINES]]
     return lines
 
@@ -53,25 +55,35 @@ def _first(shown: Shown, state: WatchState) -> Text:
     return parts
 
 
-def _counts(story: Story) -> Text:
+def _counts(story: Story) -> Iterator[Span]:
+    """Pieces that are not broken."""
     sight, begun = story.sight, story.begun
     live = sum(status is BrokerStatus.LIVE for status in sight.brokers.values())
-    spans = [Span(f"brokers {live} live", Style.GOOD if live == len(sight.brokers) else Style.PLAIN)]
+    yield Span(f"{live} of {len(sight.brokers)} brokers live", Style.GOOD if live == len(sight.brokers) else Style.BAD)
     for status in BrokerStatus:
         named = [broker for broker, one in sight.brokers.items() if one is status]
         if named and status is not BrokerStatus.LIVE:
-            ids = ",".join(map(str, named[:5])) + ("..." if len(named) > 5 else "")
-            spans.append(Span(f", {len(named)} {str(status).replace('-', ' ')} ({ids})", Style.BAD))
-    spans.append(Span(" |"))
+            ids = ",".join(map(str, named[:_MOST_BROKERS])) + (",..." if len(named) > _MOST_BROKERS else "")
+            yield Span(f"{ids} {str(status).replace('-', ' ')}", Style.BAD)
+    yield Span(f"{sight.counts.read:,} partitions:")
     for name, value, before, bad in _figures(sight.counts, begun):
         style = Style.PLAIN if not value else Style.BAD if bad else Style.NOTICE
         change = f" ({value - before:+,})" if value != before else ""
-        spans += [Span(" "), *_unbroken(f"{name} {value:,}{change}", style)]
-    return [*spans, Span(f" of {sight.counts.read:,}")]
+        yield Span(f"{value:,} {name}{change}", style)
 
 
-def _unbroken(text: str, style: Style) -> Text:
-    return [Span(text + " ", style)]
+def _packed(pieces: Iterable[Span], width: int) -> list[Text]:
+    """The pieces in lines that fit, none of them broken."""
+    lines: list[list[Span]] = [[]]
+    used = 0
+    for piece in pieces:
+        size = len(piece.text)
+        if used and used + len(_GAP) + size > width:
+            lines.append([])
+            used = 0
+        lines[-1] += [Span(_GAP), piece] if used else [piece]
+        used += size + (len(_GAP) if used else 0)
+    return list(lines)
 
 
 def _figures(counts: Counts, begun: Counts) -> Iterator[tuple[str, int, int, bool]]:

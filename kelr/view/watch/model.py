@@ -115,12 +115,17 @@ def listed(story: Story | None, sort: Sort, wanted: str) -> Listed:
     rows = sorted(kept, key=_order(story, kept, sort))
     widths = {
         "PARTITION": max((len(at.topic) + len(str(at.partition)) + 1 for at in rows), default=0),
-        "ISR": max((len(members(one.state.isr)) for one in kept.values()), default=0),
-        "ELR": max((len(members(one.state.elr)) for one in kept.values()), default=0),
+        "ISR": max((_marked(one) for one in {one.state.isr for one in kept.values()}), default=0),
+        "ELR": max((_marked(one) for one in {one.state.elr for one in kept.values()}), default=0),
         "SITUATION": max((len(one) for one in {one.situation for one in kept.values()}), default=0),
         "WAITS FOR": max((width_of(text) for text in {waits_in_words(one) for one in kept.values()}), default=0),
     }
     return Listed(rows, widths, len(unsettled))
+
+
+def _marked(replicas: tuple[int, ...] | None) -> int:
+    """How wide a list of replicas is if each has its mark."""
+    return len(members(replicas)) + len(replicas or ())
 
 
 def _order(

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from kelr.view.styled import Span, Style, Text, cleaned, width_of, written
 
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """Synchronized output: terminals that know it show the frame in one piece, others ignore it."""
 _CLEAR = "\x1b[0m\x1b[2J"
+_CLEAR_REST = "\x1b[K"
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    written: str
+    full: bool
+    """Whether it reaches the screen's edge."""
 
 
 class Painter:
@@ -20,7 +29,7 @@ class Painter:
 
     def __init__(self, *, color: bool) -> None:
         self._color = color
-        self._shown: list[str] | None = None
+        self._shown: list[_Line] | None = None
         self._size = (0, 0)
 
     def forget(self) -> None:
@@ -33,10 +42,11 @@ class Painter:
         Args:
             lines: as many as the screen has, or fewer; each is cut at the screen's width.
         """
-        wanted = [written(cut(line, width), color=self._color) for line in lines[:height]]
-        wanted += [""] * (height - len(wanted))
+        fitted = [cut(line, width) for line in lines[:height]]
+        wanted = [_Line(written(line, color=self._color), _width(line) == width) for line in fitted]
+        wanted += [_Line("", False)] * (height - len(wanted))
         whole = self._shown is None or self._size != (width, height)
-        old = [""] * height if whole else self._shown or []
+        old = [_Line("", False)] * height if whole else self._shown or []
         parts = [_replaced(row, before, line) for row, (before, line) in enumerate(zip(old, wanted, strict=True), 1)]
         self._shown, self._size = wanted, (width, height)
         text = "".join(parts)
@@ -45,16 +55,21 @@ class Painter:
         return f"{_BEGIN}{text}{_END}" if text else ""
 
 
-def _replaced(row: int, before: str, line: str) -> str:
+def _replaced(row: int, before: _Line, line: _Line) -> str:
     """What turns one line into another; the part that both begin with is left alone, where no colour hangs on it."""
     if before == line:
         return ""
-    same = 0
-    if "\x1b" not in before and "\x1b" not in line and before.isascii() and line.isascii():
-        same = next((at for at, (one, other) in enumerate(zip(before, line, strict=False)) if one != other), -1)
-        same = min(len(before), len(line)) if same < 0 else same
-    clear = "\x1b[K" if len(before) > len(line) or "\x1b" in before or not before.isascii() else ""
-    return f"\x1b[{row};{same + 1}H{line[same:]}{clear}"
+    old, new = before.written, line.written
+    same: int | None = 0
+    if "\x1b" not in old + new and (old + new).isascii():
+        same = next((at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), None)
+        same = min(len(old), len(new)) if same is None else same
+    # At the edge the cursor stands on the last character: clearing from there would take that away.
+    return f"\x1b[{row};{same + 1}H{new[same:]}{'' if line.full else _CLEAR_REST}"
+
+
+def _width(text: Text) -> int:
+    return sum(width_of(span.text) for span in text)
 
 
 def cut(text: Text, width: int) -> list[Span]:

@@ -51,11 +51,10 @@ def title_line(state: WatchState, rows: Listed, width: int) -> Text:
     """The columns' titles; the one that the list is sorted by is marked."""
     columns = columns_of(rows, width)
     spans = [Span(" " * _MARKS)]
+    last = list(columns)[-1]
     for name, size in columns.items():
         shown = f"{name}^" if _TITLES[state.sort] == name and len(name) < size + len(_GAP) else name
-        spans.append(Span(shown.ljust(size) + _GAP[: len(_GAP) - max(0, len(shown) - size)], Style.HEADING))
-    if _TITLES[state.sort] not in columns:
-        spans.append(Span(f"(by {state.sort.value})", Style.QUIET))
+        spans.append(Span(shown.ljust(size + len(_GAP)) if name != last else shown, Style.HEADING))
     return spans
 
 
@@ -78,7 +77,7 @@ def row_lines(
             fitted = cut(cell, size)
             used = sum(width_of(span.text) for span in fitted)
             spans += [*fitted, Span(" " * (size - used) + _GAP)]
-        lines.append(spans)
+        lines.append(spans[:-1])
     return lines
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from kelr.view.layout import Layout
 from kelr.view.styled import Span, Style, Text, plain, styled
 from kelr.view.table import wrap
 from kelr.view.watch.head import head_lines
@@ -16,28 +17,28 @@ from kelr.view.watch.words import clock
 
 NARROWEST, LOWEST = 40, 10
 _MOST_DETAIL = 9
-HELP = (
-    "up, down, PgUp, PgDn, Home, End   select a partition (j, k, g, G and the space bar too)",
-    "Enter                             the explanation of the selected partition; Esc goes back",
-    "s                                 sort by the next column",
-    "/                                 show topics whose names hold what you type; Enter keeps it, Esc ends it",
-    "p                                 pause, and go on",
-    "r                                 look now",
-    "?                                 this help, and back",
-    "Ctrl-L                            draw the screen anew",
-    "q, Ctrl-C                         end",
-    "",
-    "The list has partitions that are leaderless or under min ISR, and those that were so while you watched, until",
-    "all their replicas are in sync. A * stands before what the last look could not renew. SINCE begins with > where",
-    "it was so when the watch began: it may be much longer. Times are UTC.",
-    "",
-    "After a partition's ISR: the logs of its replicas, as far as they answered: the log end, how many offsets of the",
-    "best log are missing (? where that is not known), and how fast it grows. 2~ is fenced or shutting down, 3! is",
-    "offline or not registered.",
-    "",
-    "An election is told by what the look before it saw. A leader that was in the ISR or ELR is clean unless it left",
-    "them between the two looks; one that was in neither is not clean; where more happened than two looks tell, it",
-    "is not known.",
+_KEYS = (
+    ("up, down, k, j", "select a partition"),
+    ("PgUp, PgDn, space", "a page up or down; Home, End, g, G go to the ends"),
+    ("Enter", "the explanation of the selected partition; Esc goes back"),
+    ("s", "sort by the next column"),
+    ("/", "show topics whose names hold what you type; Enter keeps that, Esc gives it up, and in the list ends it"),
+    ("p", "pause: the cluster is left alone, and the screen stays as it is; p goes on"),
+    ("r", "look now"),
+    ("?", "this help, and back"),
+    ("Ctrl-L", "draw the screen anew"),
+    ("q, Ctrl-C", "end"),
+)
+_ABOUT = (
+    "The list has partitions that are leaderless or under min ISR, and those that were so while you watched, until"
+    " all their replicas are in sync. * stands before what the last look did not renew. SINCE begins with > where it was so"
+    " already when the watch began. Times are UTC. Changes are counted since the start, in brackets.",
+    "LOGS, and what is below the list: the log ends of the replicas that answered, how many offsets of the best log"
+    " each lacks (? where that is not known), and how fast it grows. 2~ is fenced or shutting down, 3! is offline or"
+    " not registered.",
+    "An election is told by what the look before it saw. A leader that was in ISR or ELR is clean unless it left them"
+    " between the two looks. One that was in neither is not clean. Where more happened than two looks tell, clean or not"
+    " is not known.",
 )
 
 
@@ -134,11 +135,15 @@ def _foot(shown: Shown, state: WatchState, rows: Listed) -> Text:
         ]
     if state.mode is not Mode.LIST:
         return styled("up, down, PgUp, PgDn  Esc back  q quit", Style.QUIET)
-    filtered = f"  [{state.filter}: {len(rows.rows):,} of {rows.of:,}]" if state.filter else ""
-    keys = "q quit  s sort  / filter  Enter explain  p pause  r now  ? help"
-    marked = shown.story is not None and (shown.trouble is not None or shown.story.sight.not_renewed)
-    star = "  * not renewed" if marked else ""
-    return [Span(keys, Style.QUIET), Span(filtered, Style.NOTICE), Span(star, Style.NOTICE)]
+    spans: list[Span] = []
+    if shown.story is not None and (shown.trouble is not None or shown.story.sight.not_renewed):
+        spans.append(Span("* not renewed  ", Style.NOTICE))
+    if state.filter:
+        spans.append(Span(f"{state.filter!r}: {len(rows.rows):,} of {rows.of:,}  ", Style.NOTICE))
+    return [
+        *spans,
+        Span(f"q quit  s sort ({state.sort.value})  / filter  Enter explain  p pause  r now  ? help", Style.QUIET),
+    ]
 
 
 def _below(foot: Text, first: int, room: int, lines: int) -> Text:
@@ -148,7 +153,11 @@ def _below(foot: Text, first: int, room: int, lines: int) -> Text:
 
 
 def _help(width: int) -> list[Text]:
-    return [line for text in HELP for line in (wrap(plain(text), width) if text else [plain("")])]
+    layout = Layout(width)
+    lines = [line for keys, text in _KEYS for line in layout.paragraph(f"{keys:<19}", text, Style.HEADING)]
+    for text in _ABOUT:
+        lines += [plain(""), *layout.lines(plain(text))]
+    return lines
 
 
 def _filled(lines: Iterable[Text], room: int) -> list[Text]:
