@@ -20,6 +20,7 @@ from kelr.sources.properties import Property, PropertyReader, read_properties
 if TYPE_CHECKING:
     from kelr.sources.jaas import Credentials
     from kelr.sources.log_info_key import LogInfoKey
+    from kelr.sources.security.tokens import TokenHolder
     from kelr.sources.tls import TlsFiles
 
 DEFAULT_TIMEOUT_S = 30.0
@@ -27,6 +28,7 @@ DEFAULT_PORT = 9092
 CLIENT_ID = f"kelr/{__version__}"
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS = (*PASSWORD_MECHANISMS, "OAUTHBEARER", "GSSAPI")
 
 _KNOWN = frozenset(
     {
@@ -35,8 +37,21 @@ _KNOWN = frozenset(
         "security.protocol",
         "sasl.mechanism",
         "sasl.jaas.config",
+        "sasl.client.callback.handler.class",
+        "sasl.kerberos.service.name",
+        "sasl.login.callback.handler.class",
+        "sasl.login.class",
+        "sasl.login.connect.timeout.ms",
+        "sasl.login.read.timeout.ms",
+        "sasl.oauthbearer.client.credentials.client.id",
+        "sasl.oauthbearer.client.credentials.client.secret",
+        "sasl.oauthbearer.header.urlencode",
+        "sasl.oauthbearer.jwt.retriever.class",
+        "sasl.oauthbearer.scope",
+        "sasl.oauthbearer.token.endpoint.url",
         "ssl.ca.location",
         "ssl.endpoint.identification.algorithm",
+        "ssl.engine.factory.class",
         "ssl.key.password",
         "ssl.keystore.certificate.chain",
         "ssl.keystore.key",
@@ -58,10 +73,40 @@ def _tls_of(reader: PropertyReader | None = None) -> TlsFiles:
     return TlsFiles() if reader is None else tls_files(reader)
 
 
-def _credentials(reader: PropertyReader, mechanism: str) -> Credentials:
+def _mechanism(reader: PropertyReader) -> str:
+    """`sasl.mechanism`. Raises BadInputError where it is left out and `sasl.jaas.config` is for another than Kafka's
+    default, GSSAPI."""
+    if reader.text("sasl.mechanism") is None and "Krb5LoginModule" not in (reader.secret("sasl.jaas.config") or ""):
+        raise reader.error(
+            "sasl.mechanism",
+            "sasl.mechanism is not set, which means GSSAPI; sasl.jaas.config is not for that",
+            next_step=f"write sasl.mechanism, one of {', '.join(MECHANISMS)}",
+        )
+    return reader.one_of("sasl.mechanism", MECHANISMS, default="GSSAPI")
+
+
+def _login(reader: PropertyReader, mechanism: str | None, timeout_s: float) -> dict[str, Any]:
+    """The fields of `ConnectionSettings` that a login needs."""
+    if mechanism is None:
+        return {}
+    if mechanism == "OAUTHBEARER":
+        from kelr.sources.security.oauth import token_holder  # noqa: PLC0415 - only for this login
+
+        return {"tokens": token_holder(reader, timeout_s=timeout_s)}
+    if mechanism == "GSSAPI":
+        from kelr.sources.security.kerberos import kerberos_service  # noqa: PLC0415 - only for this login
+
+        return {"kerberos_service": kerberos_service(reader)}
     from kelr.sources.jaas import credentials  # noqa: PLC0415 - only for SASL
 
-    return credentials(reader, mechanism)
+    return {"credentials": credentials(reader, mechanism)}
+
+
+def _check_classes(reader: PropertyReader, *, sasl: bool, tls: bool) -> None:
+    if sasl or tls:
+        from kelr.sources.security.java_classes import check_classes  # noqa: PLC0415 - not for plain connections
+
+        check_classes(reader, sasl=sasl, tls=tls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +124,11 @@ class ConnectionSettings:
     security_protocol: str = "PLAINTEXT"
     sasl_mechanism: str | None = None
     credentials: Credentials | None = None
+    """User and password, for the mechanisms that have them."""
+    tokens: TokenHolder | None = field(default=None, repr=False, compare=False)
+    """What gives access tokens, for OAUTHBEARER."""
+    kerberos_service: str | None = None
+    """The service's name in the brokers' principals, for GSSAPI."""
     tls: TlsFiles = field(default_factory=_tls_of)
     ignored: tuple[str, ...] = ()
     """Property keys that were given and that kelr does not use, sorted."""
@@ -126,14 +176,15 @@ class ConnectionSettings:
             )
         protocol = reader.one_of("security.protocol", PROTOCOLS, default="PLAINTEXT")
         uses_sasl = protocol.startswith("SASL_")
-        mechanism = reader.one_of("sasl.mechanism", PASSWORD_MECHANISMS, default="GSSAPI") if uses_sasl else None
+        _check_classes(reader, sasl=uses_sasl, tls=protocol.endswith("SSL"))
+        mechanism = _mechanism(reader) if uses_sasl else None
         return cls(
             bootstrap_servers=parse_servers(servers),
             timeout_s=timeout_s,
             client_id=CLIENT_ID,
             security_protocol=protocol,
             sasl_mechanism=mechanism,
-            credentials=_credentials(reader, mechanism) if mechanism is not None else None,
+            **_login(reader, mechanism, timeout_s),
             tls=_tls_of(reader if protocol.endswith("SSL") else None),
             ignored=tuple(sorted(key for key in properties if key not in _KNOWN)),
             log_info=log_info,
@@ -157,7 +208,14 @@ class ConnectionSettings:
         return ",".join(address_text(host, port) for host, port in self.bootstrap_servers)
 
     def kafka_python(self) -> dict[str, Any]:
-        """The arguments of kafka-python's KafkaConnectionManager (holds secrets: not for printing)."""
+        """The arguments of kafka-python's KafkaConnectionManager (holds secrets: not for printing).
+
+        With OAUTHBEARER the first token is fetched here, so that what is wrong with it is said before anything else.
+
+        Raises:
+            ConnectError, AuthenticationError: there is no token to be had.
+            BadInputError: keys or certificates do not load.
+        """
         config: dict[str, Any] = {
             "bootstrap_servers": [address_text(host, port) for host, port in self.bootstrap_servers],
             "client_id": self.client_id,
@@ -172,10 +230,21 @@ class ConnectionSettings:
         if self.uses_sasl and self.credentials is not None:
             config["sasl_plain_username"] = self.credentials.username
             config["sasl_plain_password"] = self.credentials.password
+        if self.tokens is not None:
+            from kelr.sources.security.oauth import for_kafka_python  # noqa: PLC0415 - only for this login
+
+            self.tokens.token()
+            config["sasl_oauth_token_provider"] = for_kafka_python(self.tokens)
+        if self.kerberos_service is not None:
+            config["sasl_kerberos_service_name"] = self.kerberos_service
         return config
 
     def confluent(self) -> dict[str, Any]:
-        """The configuration of a confluent-kafka client (holds secrets: not for printing)."""
+        """The configuration of a confluent-kafka client (holds secrets: not for printing).
+
+        Raises:
+            UnsupportedError: this librdkafka does not know GSSAPI.
+        """
         config: dict[str, Any] = {
             "bootstrap.servers": self.servers_text,
             "client.id": self.client_id,
@@ -190,6 +259,15 @@ class ConnectionSettings:
         if self.uses_sasl and self.credentials is not None:
             config["sasl.username"] = self.credentials.username
             config["sasl.password"] = self.credentials.password
+        if self.tokens is not None:
+            from kelr.sources.security.oauth import for_librdkafka  # noqa: PLC0415 - only for this login
+
+            config["oauth_cb"] = for_librdkafka(self.tokens)
+        if self.kerberos_service is not None:
+            from kelr.sources.security.kerberos import require_librdkafka  # noqa: PLC0415 - only for this login
+
+            config["sasl.kerberos.service.name"] = self.kerberos_service
+            require_librdkafka(config)
         return config
 
 

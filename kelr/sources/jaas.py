@@ -1,14 +1,22 @@
-"""The user name and password in `sasl.jaas.config`."""
+"""What `sasl.jaas.config` holds: a login module and its options."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kelr.sources.properties import PropertyReader
+from kelr.sources.properties import Property, PropertyReader
 
-_KEY = "sasl.jaas.config"
-_MODULES = {"PLAIN": "PlainLoginModule", "SCRAM-SHA-256": "ScramLoginModule", "SCRAM-SHA-512": "ScramLoginModule"}
+KEY = "sasl.jaas.config"
+MODULES = {
+    "PLAIN": "PlainLoginModule",
+    "SCRAM-SHA-256": "ScramLoginModule",
+    "SCRAM-SHA-512": "ScramLoginModule",
+    "OAUTHBEARER": "OAuthBearerLoginModule",
+    "GSSAPI": "Krb5LoginModule",
+}
+"""Mechanism to the login module that is for it, without its package."""
 _OPTION = re.compile(
     r"""(?P<name>[A-Za-z0-9_.]+)\s*=\s*(?:"(?P<double>(?:\\.|[^"\\])*)"|'(?P<single>[^']*)'|(?P<bare>[^\s;"']+))"""
 )
@@ -23,24 +31,54 @@ class Credentials:
 
 
 def credentials(reader: PropertyReader, mechanism: str) -> Credentials:
-    """What `sasl.jaas.config` holds for this mechanism.
+    """What `sasl.jaas.config` holds for a mechanism with passwords.
 
     Raises:
         BadInputError: it is missing, is for another login module, or lacks one of the two; never quotes the value.
     """
-    text = reader.secret(_KEY)
-    module = _MODULES[mechanism]
-    example = f'{_KEY}=org.apache.kafka.common.security...{module} required username="..." password="...";'
-    if text is None:
-        raise reader.error(_KEY, f"{_KEY} is missing, and {mechanism} needs it", next_step=f"write {example}")
-    name = text.split(maxsplit=1)[0].rsplit(".", 1)[-1]
-    if name != module:
-        raise reader.error(_KEY, f"{_KEY} is not for {module}, which {mechanism} uses", next_step=f"write {example}")
-    options = {match["name"]: _value(match) for match in _OPTION.finditer(text)}
+    options = jaas_options(reader, mechanism)
+    if options.get("tokenauth", "false").lower() == "true":
+        raise reader.error(
+            KEY,
+            f"{KEY} has tokenauth=true: a delegation token, which neither Kafka client of kelr can log in with",
+            next_step="log in as the user, with the password",
+        )
     missing = [key for key in ("username", "password") if not options.get(key)]
     if missing:
-        raise reader.error(_KEY, f"{_KEY} has no {' and no '.join(missing)}", next_step=f"write {example}")
+        raise reader.error(KEY, f"{KEY} has no {' and no '.join(missing)}", next_step=f"write {_example(mechanism)}")
     return Credentials(options["username"], options["password"])
+
+
+def jaas_options(reader: PropertyReader, mechanism: str) -> Mapping[str, str]:
+    """The options of the login module, which may be secrets.
+
+    Raises:
+        BadInputError: `sasl.jaas.config` is missing, or is for another login module; never quotes the value.
+    """
+    text, module = reader.secret(KEY), MODULES[mechanism]
+    if text is None or not text.strip():
+        raise reader.error(KEY, f"{KEY} is missing, and {mechanism} needs it", next_step=f"write {_example(mechanism)}")
+    name = text.split(maxsplit=1)[0].rsplit(".", 1)[-1].removesuffix(";")
+    if name != module:
+        raise reader.error(
+            KEY, f"{KEY} is not for {module}, which {mechanism} uses", next_step=f"write {_example(mechanism)}"
+        )
+    return {match["name"]: _value(match) for match in _OPTION.finditer(text)}
+
+
+def as_reader(options: Mapping[str, str], reader: PropertyReader) -> PropertyReader:
+    """Options read as properties, such as the `ssl.*` ones of a token endpoint; errors name the file."""
+    return PropertyReader({key: Property(value, 0) for key, value in options.items()}, origin=reader.origin)
+
+
+def _example(mechanism: str) -> str:
+    module = MODULES[mechanism]
+    options = {
+        "OAUTHBEARER": 'clientId="..." clientSecret="..."',
+        "GSSAPI": 'useTicketCache=true serviceName="kafka"',
+    }.get(mechanism, 'username="..." password="..."')
+    package = "com.sun.security.auth.module" if mechanism == "GSSAPI" else "org.apache.kafka.common.security..."
+    return f"{KEY}={package}{'.' if mechanism == 'GSSAPI' else ''}{module} required {options};"
 
 
 def _value(match: re.Match[str]) -> str:

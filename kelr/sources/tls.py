@@ -13,6 +13,8 @@ from kelr.sources.properties import PropertyReader
 if TYPE_CHECKING:
     import ssl
 
+    from kelr.sources.security.stores import OpenedStore
+
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
@@ -84,11 +86,20 @@ def tls_files(reader: PropertyReader) -> TlsFiles:
     """TLS material as the properties name it.
 
     Raises:
-        BadInputError: a file is missing, or a store is in a Java form (JKS, PKCS12) that Python cannot read.
+        BadInputError: a file is missing, or a store is in a Java form (JKS, PKCS12) that is not read here.
     """
-    trust_path = reader.path("ssl.ca.location") or _pem_store(reader, "ssl.truststore")
-    key_path = _pem_store(reader, "ssl.keystore")
+    ca_path = reader.path("ssl.ca.location")
+    trust_path, trusted = (ca_path, None) if ca_path is not None else _store(reader, "ssl.truststore")
+    key_path, own = _store(reader, "ssl.keystore")
     chain, key = reader.secret("ssl.keystore.certificate.chain"), reader.secret("ssl.keystore.key")
+    if own is not None:
+        return TlsFiles(
+            ca_path=trust_path,
+            ca_pem=reader.text("ssl.truststore.certificates") if trusted is None else trusted.certificates,
+            certificate_pem=own.certificates,
+            key_pem=own.key,
+            check_hostname=_checks_hostname(reader),
+        )
     if (chain is None) != (key is None):
         raise reader.error(
             "ssl.keystore.key",
@@ -97,7 +108,7 @@ def tls_files(reader: PropertyReader) -> TlsFiles:
         )
     return TlsFiles(
         ca_path=trust_path,
-        ca_pem=reader.text("ssl.truststore.certificates"),
+        ca_pem=reader.text("ssl.truststore.certificates") if trusted is None else trusted.certificates,
         key_store_path=key_path,
         certificate_pem=chain,
         key_pem=key,
@@ -112,33 +123,17 @@ def _checks_hostname(reader: PropertyReader) -> bool:
     return reader.text(key) is not None or not reader.has(key)
 
 
-def _pem_store(reader: PropertyReader, prefix: str) -> Path | None:
+def _store(reader: PropertyReader, prefix: str) -> tuple[Path | None, OpenedStore | None]:
+    """A store in PEM form by its path, one in another form by what it holds; (None, None) where there is none."""
     path = reader.path(f"{prefix}.location")
     if path is None:
-        return None
+        return None, None
     kind = (reader.text(f"{prefix}.type") or "JKS").upper()
-    if kind != "PEM":
-        raise reader.error(
-            f"{prefix}.location",
-            f"{prefix}.location is a store of type {kind}, which only Java reads",
-            next_step=_conversion(prefix, path, kind),
-        )
-    return path
+    if kind == "PEM":
+        return path, None
+    from kelr.sources.security.stores import open_store  # noqa: PLC0415 - PEM stores are read by the TLS library
 
-
-def _conversion(prefix: str, path: Path, kind: str) -> str:
-    target = path.with_suffix(".pem")
-    if prefix == "ssl.truststore":
-        words = f"keytool -list -rfc -keystore {path} > {target}"
-    else:
-        words = f"openssl pkcs12 -in {path} -out {target}"
-        if kind != "PKCS12":
-            p12 = path.with_suffix(".p12")
-            words = (
-                f"keytool -importkeystore -srckeystore {path} -destkeystore {p12} -deststoretype PKCS12,"
-                f" then: openssl pkcs12 -in {p12} -out {target}"
-            )
-    return f"convert it once: {words}; then set {prefix}.type=PEM and {prefix}.location={target}"
+    return None, open_store(reader, prefix, path, kind)
 
 
 def _load_chain_from_text(context: ssl.SSLContext, pem: str, password: str) -> None:

@@ -91,7 +91,9 @@ class LiveHand:
         cluster = live.cluster()  # so that all brokers are known, and not the bootstrap servers alone
         settings, transport, brokers = live.reached()
         known = [(broker.host, broker.port) for broker in cluster.brokers if broker.host and broker.port]
-        return cls(settings.with_servers(known), transport, brokers)
+        settings = settings.with_servers(known)
+        settings.confluent()  # where librdkafka cannot log in, this says so before anything is changed
+        return cls(settings, transport, brokers)
 
     def reorder(self, orders: Mapping[TopicPartition, tuple[int, ...]]) -> Mapping[TopicPartition, str]:
         """AlterPartitionReassignments at one broker, which passes it on to the controller.
