@@ -169,3 +169,52 @@ def read(
         timeout_s=endpoint_timeout,
     )
     read_metrics(session, asked, check=check)
+
+
+@app.command()
+@with_session(exits={ExitCode.DONE: "ended by SIGTERM"})
+def export(
+    session: Session,
+    *,
+    listen: Annotated[
+        str,
+        typer.Option("--listen", metavar="HOST:PORT", help="Where to serve; 127.0.0.1:9966 unless told otherwise."),
+    ] = "127.0.0.1:9966",
+    interval: Annotated[
+        float,
+        typer.Option(
+            "--interval",
+            metavar="SECONDS",
+            min=1,
+            max=3600,
+            help="From one look to the next; 15 unless told otherwise.",
+        ),
+    ] = 15.0,
+    most_series: Annotated[
+        int,
+        typer.Option(
+            "--most-series",
+            metavar="N",
+            min=0,
+            max=100_000,
+            help="Series of topics, and of partitions, in trouble to serve at most; 200 unless told otherwise.",
+        ),
+    ] = 200,
+) -> None:
+    """Serve kelr's figures as gauges for Prometheus, until SIGTERM.
+
+    Looks at the cluster every few seconds, in pages that leave healthy partitions
+    out, and serves what it saw: leaderless and unsafe partitions by situation, the
+    brokers that they wait for, and series of the topics and partitions in trouble
+    alone. A scrape never waits for the cluster. Figures that are too old are not
+    served any more; kelr_up and kelr_look_age_seconds tell.
+
+    Rules for alerts and a dashboard are in docs/alerts.
+
+    Examples:
+      kelr metrics export -b kafka-1:9092
+      kelr metrics export --listen 0.0.0.0:9966 --interval 30 --context prod
+    """
+    from kelr.commands.metrics_export import run_exporter  # noqa: PLC0415 - not for --help
+
+    run_exporter(session, listen=listen, interval_s=interval, most=most_series)

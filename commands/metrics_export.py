@@ -1,0 +1,80 @@
+"""``kelr metrics export``: a watcher and a server, until somebody ends them."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from kelr.commands.session import Session
+from kelr.errors import ConnectError, UsageError
+from kelr.metrics.exporter import serve
+from kelr.metrics.watching import Watcher
+from kelr.sources.base import Source
+
+
+def run_exporter(session: Session, *, listen: str, interval_s: float, most: int) -> None:
+    """Look and serve until SIGTERM.
+
+    Raises:
+        UsageError: the address is none, or nothing says which cluster to watch.
+        BadInputError, RefusedError: the cluster's settings are wrong. One that is only not reached is waited for.
+    """
+    host, port = listen_address(listen)
+    if session.settings.saved is not None:
+        raise UsageError(
+            f"{session.settings.saved}, and nothing in it will change", next_step="give --bootstrap-server HOST:PORT"
+        )
+    output = session.output
+    try:
+        session.source()
+    except ConnectError as error:
+        output.note(f"the cluster is not reached yet: {error.message}")
+
+    @contextmanager
+    def opened() -> Iterator[Source]:
+        # A session of its own for each attempt: the thread's connections are nobody else's.
+        with Session(session.settings, output=output) as one:
+            yield one.source()
+
+    watcher = Watcher(opened, interval_s=interval_s, most=most, told=output.note)
+    exporter = serve(host, port, lambda: watcher.board)
+    try:
+        with _until_terminated() as ended:
+            watcher.start()
+            shown = f"[{host}]" if ":" in host else host
+            output.note(f"serving http://{shown}:{exporter.port}/metrics, looking every {interval_s:g} s")
+            ended.wait()
+    finally:
+        exporter.close()
+        watcher.stop()
+
+
+def listen_address(text: str) -> tuple[str, int]:
+    """Host and port; ``[::1]:9966`` is an IPv6 address, ``:9966`` is every IPv4 one.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    host, colon, port = text.rpartition(":")
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65_535 or (":" in bare and bare == host):
+        raise UsageError(f"--listen {text} is no address", next_step="give something like 127.0.0.1:9966")
+    return bare or "0.0.0.0", int(port)
+
+
+@contextmanager
+def _until_terminated() -> Iterator[threading.Event]:
+    """An event that SIGTERM sets; the handler from before is put back."""
+    ended = threading.Event()
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        ended.set()
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield ended
+    finally:
+        signal.signal(signal.SIGTERM, before)

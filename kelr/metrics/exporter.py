@@ -1,0 +1,220 @@
+"""Serves what a `Watcher` saw, in Prometheus' format. A scrape reads what is there and never asks the cluster."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from socketserver import ThreadingMixIn
+from threading import Thread
+from typing import Any, ClassVar
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from kelr import __version__
+from kelr.errors import UsageError
+from kelr.metrics.watching import Board, Seen
+from kelr.model import BrokerStatus
+
+STALE_AFTER = 3
+"""Figures that are older than so many intervals are served no more."""
+_SLOWEST_CLIENT_S = 10
+
+
+def gauge(name: str, text: str, labels: tuple[str, ...] = ()) -> GaugeMetricFamily:
+    """A gauge that values are added to."""
+    return GaugeMetricFamily(name, text, labels=labels)
+
+
+def one(name: str, text: str, value: float) -> GaugeMetricFamily:
+    """A gauge of one value."""
+    return GaugeMetricFamily(name, text, value=value)
+
+
+class BoardCollector(Collector):
+    """The metrics of a board: those of the exporter always, those of the cluster while they are fresh."""
+
+    def __init__(self, board: Callable[[], Board], clock: Callable[[], float] = time.monotonic) -> None:
+        self._board = board
+        self._clock = clock
+
+    def collect(self) -> Iterator[Metric]:
+        """What a scrape gets."""
+        board = self._board()
+        age_s = None if board.seen_at is None else max(0.0, self._clock() - board.seen_at)
+        yield from _about_itself(board, age_s)
+        if (
+            board.seen is not None
+            and age_s is not None
+            and age_s <= STALE_AFTER * board.interval_s + (board.took_s or 0)
+        ):
+            yield from _cluster(board.seen)
+            yield from _troubles(board.seen)
+            yield from _of_the_kip(board.seen)
+
+
+def _about_itself(board: Board, age_s: float | None) -> Iterator[Metric]:
+    build = gauge("kelr_build_info", "The version of kelr that serves this; always 1.", ("version",))
+    build.add_metric([__version__], 1)
+    yield build
+    yield one("kelr_up", "1 if the newest look saw the cluster, 0 if it failed or none has ended yet.", board.up)
+    yield one("kelr_look_interval_seconds", "Seconds from the beginning of a look to the next.", board.interval_s)
+    looks = CounterMetricFamily("kelr_looks", "Looks at the cluster, failed ones too.", value=board.looks)
+    yield looks
+    errors = CounterMetricFamily("kelr_look_errors", "Looks that failed, by kind of error.", labels=("kind",))
+    for kind, count in board.errors.items():
+        errors.add_metric([kind], count)
+    yield errors
+    if age_s is None or board.seen_at_s is None or board.took_s is None:
+        return
+    yield one(
+        "kelr_look_age_seconds", "Seconds since the newest look that succeeded began: the age of every figure.", age_s
+    )
+    yield one("kelr_look_timestamp_seconds", "When that was, in seconds since 1970 UTC.", board.seen_at_s)
+    yield one("kelr_look_duration_seconds", "How long that look took, in seconds.", board.took_s)
+
+
+def _cluster(seen: Seen) -> Iterator[Metric]:
+    elr = seen.cluster.features.elr_enabled
+    info = gauge(
+        "kelr_cluster_info",
+        "The cluster, the election rules that it runs, and whether it keeps ELR; always 1.",
+        ("cluster_id", "rules", "elr"),
+    )
+    info.add_metric(
+        [seen.cluster.cluster_id or "", seen.rules, "unknown" if elr is None else "on" if elr else "off"], 1
+    )
+    yield info
+    brokers = gauge("kelr_brokers", "Brokers by status, as far as the cluster lists them.", ("status",))
+    for status in BrokerStatus:
+        brokers.add_metric([status], seen.brokers.get(status, 0))
+    yield brokers
+    yield one("kelr_partitions", "Partitions that this principal may describe.", seen.partitions)
+    yield one(
+        "kelr_leaderless_partitions",
+        "Partitions without a leader, or whose recorded leader is not live.",
+        seen.leaderless,
+    )
+    situations = gauge(
+        "kelr_situation_partitions", "Partitions in each situation; every partition is in exactly one.", ("situation",)
+    )
+    for situation, count in seen.situations.items():
+        situations.add_metric([situation], count)
+    yield situations
+    unknown = gauge(
+        "kelr_unknown_partitions", "Partitions of which it is not known whether a figure counts them.", ("figure",)
+    )
+    for figure, count in seen.unknown.items():
+        unknown.add_metric([figure], count)
+    yield unknown
+    yield one("kelr_undescribed_topics", "Topics that could not be described.", seen.topic_errors)
+
+
+def _troubles(seen: Seen) -> Iterator[Metric]:
+    waits = gauge(
+        "kelr_broker_awaited_partitions",
+        "Partitions without a leader that wait for this broker to return.",
+        ("broker",),
+    )
+    for broker, count in sorted(seen.awaited.items()):
+        waits.add_metric([str(broker)], count)
+    yield waits
+    topics = gauge(
+        "kelr_topic_trouble_partitions",
+        "Partitions of a topic that are not healthy, by situation; healthy topics have no series.",
+        ("topic", "situation"),
+    )
+    for topic, situation, count in seen.topics:
+        topics.add_metric([topic, situation], count)
+    yield topics
+    partitions = gauge(
+        "kelr_partition_trouble",
+        "1 for each partition that is not healthy, with its situation; healthy ones have no series.",
+        ("topic", "partition", "situation"),
+    )
+    for topic, partition, situation in seen.listed:
+        partitions.add_metric([topic, str(partition), situation], 1)
+    yield partitions
+    left_out = gauge(
+        "kelr_series_left_out",
+        "Series of topics and of partitions that are not served because there would be too many.",
+        ("kind",),
+    )
+    left_out.add_metric(["topic"], seen.topics_left_out)
+    left_out.add_metric(["partition"], seen.listed_left_out)
+    yield left_out
+
+
+def _of_the_kip(seen: Seen) -> Iterator[Metric]:
+    """KIP-966's names, which no release of Kafka serves. Its recovery manager's have no value here."""
+    yield one(
+        "kafka_controller_global_under_min_isr_partition_count",
+        "KIP-966, computed by kelr: partitions with fewer in sync than min ISR, with or without a leader.",
+        seen.under_min_isr,
+    )
+    yield one(
+        "kafka_controller_manual_leader_election_required_partition_count",
+        "KIP-966, computed by kelr: partitions that get no leader until an operator elects one.",
+        seen.needs_operator,
+    )
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+    block_on_close = False
+    allow_reuse_address = True
+
+
+class _ServerV6(_Server):
+    address_family = socket.AF_INET6
+
+
+class _Handler(WSGIRequestHandler):
+    timeout: ClassVar[int] = _SLOWEST_CLIENT_S
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: a scrape every few seconds is no news."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exporter:
+    """A server that runs; `close` ends it."""
+
+    server: WSGIServer
+    thread: Thread
+
+    @property
+    def port(self) -> int:
+        return int(self.server.server_port)
+
+    def close(self) -> None:
+        """Take no more scrapes."""
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join(2.0)
+
+
+def serve(host: str, port: int, board: Callable[[], Board]) -> Exporter:
+    """Serve the board's metrics under every path; port 0 takes a free one.
+
+    Raises:
+        UsageError: it cannot listen there.
+    """
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(BoardCollector(board))
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+        server_class = _ServerV6 if family == socket.AF_INET6 else _Server
+        server = make_server(host, port, make_wsgi_app(registry), server_class, handler_class=_Handler)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(
+            f"cannot listen on {host}:{port}: {reason}", next_step="choose another address with --listen HOST:PORT"
+        ) from error
+    thread = Thread(target=server.serve_forever, name="kelr-exporter", daemon=True)
+    thread.start()
+    return Exporter(server, thread)

@@ -1,0 +1,265 @@
+"""Looks at a cluster again and again, cheaply: healthy partitions are counted, and only the others are read."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from kelr.controller import choose_rules
+from kelr.errors import AuthenticationError, ConnectError, KelrError, NotAuthorizedError, RefusedError, UnsupportedError
+from kelr.metrics.computed import needs_operator, under_min_isr
+from kelr.model import BrokerStatus, Cluster, Selection, Situation
+from kelr.model.described import Described
+from kelr.model.rows import Rows
+from kelr.sources.base import Source
+from kelr.sources.survey import Filters, survey
+
+IN_TROUBLE = tuple(situation for situation in Situation if situation is not Situation.HEALTHY)
+WORST_FIRST = (
+    Situation.NO_LIVE_REPLICA,
+    Situation.NEEDS_UNCLEAN_RECOVERY,
+    Situation.WAITING_FOR_LAST_KNOWN_LEADER,
+    Situation.WAITING_FOR_ELR,
+    Situation.WAITING_FOR_ISR,
+    Situation.LEADER_NOT_LIVE,
+    Situation.LEADER_PENDING,
+    Situation.UNDER_MIN_ISR,
+    Situation.UNKNOWN,
+)
+assert set(WORST_FIRST) == set(IN_TROUBLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one look saw."""
+
+    cluster: Cluster
+    rules: str
+    partitions: int
+    leaderless: int
+    """Without a leader, or with one on record that is not live."""
+    situations: Mapping[Situation, int]
+    brokers: Mapping[BrokerStatus, int]
+    awaited: Mapping[int, int]
+    """By broker: partitions without leader of which its return would elect one."""
+    under_min_isr: int
+    needs_operator: int
+    unknown: Mapping[str, int]
+    """By figure: partitions of which nobody can tell whether they belong to it."""
+    topics: tuple[tuple[str, Situation, int], ...]
+    """Topics with partitions in trouble, the worst first, as many as are wanted at most."""
+    topics_left_out: int
+    listed: tuple[tuple[str, int, Situation], ...]
+    """Partitions in trouble, the worst first, as many as are wanted at most."""
+    listed_left_out: int
+    topic_errors: int
+
+
+@dataclass
+class _Counting:
+    cluster: Cluster
+    most: int
+    partitions: int = 0
+    leaderless: int = 0
+    under_min_isr: int = 0
+    needs_operator: int = 0
+    situations: Counter[Situation] = field(default_factory=Counter)
+    awaited: Counter[int] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
+    topics: Counter[tuple[str, Situation]] = field(default_factory=Counter)
+    listed: dict[Situation, list[tuple[str, int]]] = field(default_factory=dict)
+    topic_errors: int = 0
+
+    def count(self, row: Described, count: int) -> None:
+        """Count partitions that are alike."""
+        self.situations[row.situation] += count
+        self.leaderless += count * (row.state.leader is None or row.state.leader not in self.cluster.live)
+        for broker in awaited(row):
+            self.awaited[broker] += count
+        under, manual = under_min_isr(row), needs_operator(row, self.cluster)
+        self.under_min_isr += count * (under is True)
+        self.needs_operator += count * (manual is True)
+        self.unknown["global_under_min_isr"] += count * (under is None)
+        self.unknown["manual_leader_election_required"] += count * (manual is None)
+
+    def name(self, topic: str, partition: int, situation: Situation) -> None:
+        """Keep a partition's name, while there is room for more of its kind."""
+        self.topics[topic, situation] += 1
+        kept = self.listed.setdefault(situation, [])
+        if len(kept) < self.most:
+            kept.append((topic, partition))
+
+    def seen(self) -> Seen:
+        trouble = sum(self.situations[one] for one in IN_TROUBLE)
+        rank = {situation: place for place, situation in enumerate(WORST_FIRST)}
+        topics = sorted(self.topics.items(), key=lambda one: (rank[one[0][1]], -one[1], one[0][0]))
+        listed = [(*at, situation) for situation in WORST_FIRST for at in self.listed.get(situation, ())]
+        by_status = Counter(broker.status for broker in self.cluster.brokers)
+        return Seen(
+            cluster=self.cluster,
+            rules=choose_rules(self.cluster.features).rules.name,
+            partitions=self.partitions,
+            leaderless=self.leaderless,
+            situations={
+                Situation.HEALTHY: self.partitions - trouble,
+                **{one: self.situations[one] for one in IN_TROUBLE},
+            },
+            brokers=by_status,
+            awaited=dict(self.awaited),
+            under_min_isr=self.under_min_isr,
+            needs_operator=self.needs_operator,
+            unknown=dict(self.unknown),
+            topics=tuple((topic, situation, count) for (topic, situation), count in topics[: self.most]),
+            topics_left_out=max(0, len(topics) - self.most),
+            listed=tuple(listed[: self.most]),
+            listed_left_out=trouble - min(len(listed), self.most),
+            topic_errors=self.topic_errors,
+        )
+
+
+def awaited(row: Described) -> Sequence[int]:
+    """The brokers that a partition without a leader waits for."""
+    if row.situation is Situation.WAITING_FOR_ISR:
+        return row.state.isr
+    if row.situation is Situation.WAITING_FOR_ELR:
+        return row.state.elr or ()
+    if row.situation is Situation.WAITING_FOR_LAST_KNOWN_LEADER:
+        return row.state.last_known_elr or ()
+    return ()
+
+
+def look(source: Source, *, most: int) -> Seen:
+    """Read what is not healthy, once.
+
+    Args:
+        most: how many topics, and how many partitions, are named at most.
+
+    Raises:
+        KelrError: the cluster cannot be reached.
+    """
+    counting = _Counting(source.cluster(), most)
+    filters = Filters(situations=frozenset(IN_TROUBLE))
+    for page in survey(source, Selection(), filters=filters, shows_configs=False):
+        counting.partitions += page.read
+        counting.topic_errors += len(page.topic_errors)
+        rows = page.partitions
+        if isinstance(rows, Rows):
+            kinds: Counter[object] = Counter()
+            for run in rows.runs:
+                for number, kind in zip(run.numbers, run.kinds, strict=True):
+                    counting.name(run.topic, number, kind.example.situation)
+            rows.count_into(kinds)  # type: ignore[arg-type]
+            for kind, count in kinds.items():
+                counting.count(kind.example, count)  # type: ignore[attr-defined]
+        else:
+            for row in rows:
+                counting.name(row.state.topic, row.state.partition, row.situation)
+                counting.count(row, 1)
+    return counting.seen()
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """All that a scrape needs; replaced as a whole by each look, and never changed."""
+
+    interval_s: float
+    looks: int = 0
+    errors: Mapping[str, int] = field(default_factory=dict)
+    up: bool = False
+    """Whether the newest look saw the cluster."""
+    seen: Seen | None = None
+    """What the newest look that succeeded saw."""
+    seen_at_s: float | None = None
+    """When that began, in seconds since 1970 UTC."""
+    seen_at: float | None = None
+    """The same on the clock that never jumps."""
+    took_s: float | None = None
+
+
+ERROR_KINDS = ("connect", "authentication", "authorization", "unsupported", "refused", "other", "defect")
+
+
+def kind_of(error: Exception) -> str:
+    """The label of an error: `ERROR_KINDS`."""
+    kinds: tuple[tuple[type[Exception], str], ...] = (
+        (AuthenticationError, "authentication"),
+        (ConnectError, "connect"),
+        (NotAuthorizedError, "authorization"),
+        (UnsupportedError, "unsupported"),
+        (RefusedError, "refused"),
+        (KelrError, "other"),
+    )
+    return next((kind for cls, kind in kinds if isinstance(error, cls)), "defect")
+
+
+Opened = Callable[[], AbstractContextManager[Source]]
+"""Opens the source; called again after each look that failed."""
+
+
+class Watcher:
+    """Looks at the cluster in a thread of its own; `board` is what it knows."""
+
+    def __init__(
+        self,
+        opened: Opened,
+        *,
+        interval_s: float,
+        most: int,
+        told: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.board = Board(interval_s, errors=dict.fromkeys(ERROR_KINDS, 0))
+        self._opened = opened
+        self._most = most
+        self._told = told
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="kelr-watcher", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self, *, patience_s: float = 2.0) -> None:
+        """Look no more; a look under way has so long to end, and is left to itself then."""
+        self._stop.set()
+        self._thread.join(patience_s)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                with self._opened() as source:
+                    for _ in self._beats():
+                        source.forget()
+                        self._look(source)
+            except Exception as error:  # whatever it is, the next look may do better, and the counter tells
+                self._failed(error)
+                self._stop.wait(self.board.interval_s)
+
+    def _beats(self) -> Iterator[None]:
+        """One for each look, at equal distances from the beginning of one to that of the next."""
+        while not self._stop.is_set():
+            began = time.monotonic()
+            yield
+            self._stop.wait(max(0.0, began + self.board.interval_s - time.monotonic()))
+
+    def _look(self, source: Source) -> None:
+        at_s, began = time.time(), time.monotonic()
+        seen = look(source, most=self._most)
+        now = self.board
+        if not now.up and now.looks:
+            self._told("the cluster is seen again")
+        took_s = time.monotonic() - began
+        self.board = Board(now.interval_s, now.looks + 1, now.errors, True, seen, at_s, began, took_s)
+
+    def _failed(self, error: Exception) -> None:
+        now = self.board
+        kind = kind_of(error)
+        if now.up or not now.looks:
+            self._told(f"the cluster is not seen: {error if isinstance(error, KelrError) else type(error).__name__}")
+        errors = {**now.errors, kind: now.errors.get(kind, 0) + 1}
+        self.board = Board(
+            now.interval_s, now.looks + 1, errors, False, now.seen, now.seen_at_s, now.seen_at, now.took_s
+        )
