@@ -1,4 +1,4 @@
-"""``python packaging/check_site.py DIR``: fails where a page of the site fetches anything from elsewhere when it is read.
+"""``python packaging/check_site.py DIR``: fails where a page of the site fetches anything from elsewhere when read.
 
 Links that a reader follows may lead anywhere. What a browser loads by itself (scripts, styles, fonts, pictures, frames)
 has to be a file of the site: it is read on bastion hosts and in the middle of outages.

@@ -1,7 +1,11 @@
 """What mkdocs does for kelr's pages beyond what it does by itself; mkdocs.yml names this file.
 
-Pages are written to be read in the repository, too, where one names another in backquotes: `docs/plans.md`. On the site
-that is a link, and a name of a page that is not there fails the build, like any broken link. CHANGELOG.md becomes a page.
+Pages are written to be read in the repository, too, where one names another in backquotes: `docs/plans.md`. On the
+site that is a link, and a name of a page that is not there fails the build, like any broken link. CHANGELOG.md becomes
+a page. Transcripts go without the comments that say how a test checks them.
+
+The search of a page that is read from a disk needs what stands in for a worker there. The theme has browsers fetch that
+from elsewhere; the site brings its own (`assets/frame-worker.js`).
 """
 
 from __future__ import annotations
@@ -17,6 +21,9 @@ from mkdocs.structure.files import File
 _LOG = logging.getLogger("mkdocs.kelr")
 _FENCE = re.compile(r"^(```|~~~).*?^\1[ ]*$", re.DOTALL | re.MULTILINE)
 _NAMED = re.compile(r"(?<!\[)`(?:docs/)?([a-z0-9-]+(?:/[a-z0-9-]+)*\.md)`(?!\])")
+_FETCHED_WORKER = re.compile(r"<script src=[\"']?https://unpkg\.com/iframe-worker/shim[\"']?></script>")
+_OWN_WORKER = "assets/frame-worker.js"
+_CHECKED_BY = re.compile(r"^<!-- (?:shown|run|told): [^\n]* -->\n(?=```)", re.MULTILINE)
 _NOT_PAGES = frozenset({"report.md"})
 """Names of files that kelr itself writes."""
 
@@ -31,12 +38,29 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
     """The page with links where it names other pages, its transcripts and drawings left alone."""
     del config
+    markdown = _CHECKED_BY.sub("", markdown)
     parts = []
     end = 0
     for fence in _FENCE.finditer(markdown):
         parts += [_linked(markdown[end : fence.start()], page, files), fence.group()]
         end = fence.end()
     return "".join([*parts, _linked(markdown[end:], page, files)])
+
+
+def on_post_page(output: str, *, page: Any, config: Any) -> str:
+    """The page with the site's own stand-in for workers."""
+    del config
+    return _own_worker(output, relpath(_OWN_WORKER, page.file.dest_uri.rpartition("/")[0] or "."))
+
+
+def on_post_template(output: str, *, template_name: str, config: Any) -> str:
+    """The same for the page that says that there is no such page: it is only ever served."""
+    del template_name, config
+    return _own_worker(output, f"/{_OWN_WORKER}")
+
+
+def _own_worker(output: str, address: str) -> str:
+    return _FETCHED_WORKER.sub(f'<script src="{address}"></script>', output)
 
 
 def _linked(text: str, page: Any, files: Any) -> str:
