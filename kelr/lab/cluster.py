@@ -74,8 +74,8 @@ class Lab(Observed):
         lock = load_lock(spec.kafka)
         jars = obtain_jars(lock, cache_directory(), report=report, progress=progress)
         kind, ids = Security(spec.security), (*spec.controller_ids, *spec.broker_ids)
-        # A listener for clients is one more port of each broker; its number is the broker's with a minus.
-        more = () if kind is Security.PLAINTEXT else tuple(-broker for broker in spec.broker_ids)
+        # A listener for clients is one more port of each node; its number here is the node's with a minus.
+        more = () if kind is Security.PLAINTEXT else tuple(-node for node in ids)
         if kind.tls:
             require_openssl()
         ports = free_ports((*ids, *more))
@@ -84,7 +84,7 @@ class Lab(Observed):
             cluster_id=new_kafka_uuid(),
             spec=spec,
             ports={node: ports[node] for node in ids},
-            client_ports={-broker: ports[broker] for broker in more},
+            client_ports={-node: ports[node] for node in more},
             java=str(java.executable),
             jars=tuple(map(str, jars)),
             archive=str(archive.archive_file(cache_directory(), lock, java)),

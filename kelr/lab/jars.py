@@ -120,6 +120,7 @@ class _JarCache:
             raise LabError(
                 f"the download of {jar.coordinates} {fault}; the file was deleted",
                 next_step="run the same command again; if it happens again, a proxy or mirror alters downloads",
+                code="jar-not-as-locked",
             )
         place = self.place(jar)
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -236,6 +237,7 @@ def _explain(error: BaseException, cache: Path) -> KelrError:
         f"Kafka's jars could not be downloaded ({_shortened(error)})",
         next_step="check the network and proxy settings (HTTPS_PROXY), then run the same command again: "
         "what was fetched is kept",
+        code="jars-unreachable",
     )
 
 

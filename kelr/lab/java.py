@@ -42,6 +42,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
     raise LabError(
         f"the lab needs Java {OLDEST_JAVA} or newer ({found})",
         next_step="pip install 'kelr[lab]' (it brings a Java), or set JAVA_HOME",
+        code="java-missing",
     )
 
 

@@ -35,6 +35,7 @@ def open_simulated(directory: Path, what: str) -> SimulatedLab:
         raise LabError(
             f"{what} is for simulated labs, and the lab in {directory} runs real Kafka",
             next_step="start a simulated one beside it with 'kelr lab up --simulated --dir DIR'",
+            code="not-simulated",
         )
     return _simulated(directory)
 

@@ -42,7 +42,7 @@ class LabState:
     archive: str
     """Class archive that quickens starts; need not exist."""
     client_ports: Mapping[int, int] = field(default_factory=dict)
-    """Broker id to the port of its listener for clients; empty where they come in at `ports`."""
+    """Node id to the port of its listener for clients; empty where they come in at `ports`."""
     ready: bool = False
     """False until every broker was up once: a lab that is not ready was killed while starting, or is starting."""
     processes: Mapping[int, ProcessRecord] = field(default_factory=dict)
@@ -166,11 +166,14 @@ def of_file(directory: Path, parse: Callable[[dict[str, Any]], T]) -> T:
             raise LabError(f"{file} has format {document['format']}, this kelr reads {STATE_FORMAT}")
         return parse(document)
     except (FileNotFoundError, NotADirectoryError):
-        raise LabError(f"there is no lab in {directory}", next_step="start one with 'kelr lab up'") from None
+        raise LabError(
+            f"there is no lab in {directory}", next_step="start one with 'kelr lab up'", code="no-lab"
+        ) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise LabError(
             f"{file} is damaged ({type(error).__name__}: {error})",
             next_step="'kelr lab down --force' ends the processes that run from this directory and deletes it",
+            code="lab-damaged",
         ) from error
 
 
@@ -186,6 +189,7 @@ def _taken(directory: Path) -> LabError:
     return LabError(
         f"a lab is in {directory} already",
         next_step="use it ('kelr lab status'), end it ('kelr lab down'), or give another --dir",
+        code="lab-exists",
     )
 
 

@@ -64,7 +64,9 @@ def load_lock(kafka: str) -> Lock:
     versions = locked_versions()
     if kafka not in versions:
         raise LabError(
-            f"the lab has no locked jars for Kafka {kafka}", next_step=f"choose one of {', '.join(versions)}"
+            f"the lab has no locked jars for Kafka {kafka}",
+            next_step=f"choose one of {', '.join(versions)}",
+            code="kafka-not-locked",
         )
     return parse_lock(files(__package__) / f"kafka-{kafka}.json")
 

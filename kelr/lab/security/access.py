@@ -71,48 +71,33 @@ class Access:
         """What a user gives as --command-config."""
         return self.directory / ("client.properties" if user == CLIENT else f"{user}.properties")
 
-    def controller_properties(self) -> dict[str, str]:
-        """What a controller's properties file has besides."""
-        if not self.authorizer:
-            return {}
-        # The brokers and the lab itself speak in the clear, as ANONYMOUS.
-        return {"authorizer.class.name": _AUTHORIZER, "super.users": f"User:ANONYMOUS;User:{CLIENT}"}
-
     def node_properties(
         self, own: Mapping[int, int], ports: Mapping[int, int], passwords: Mapping[str, str]
     ) -> dict[int, dict[str, str]]:
-        """What the properties files of all nodes have besides.
+        """What the properties files of all nodes have besides; nothing changes what is there without.
 
         Args:
             own: each node's port for the lab itself.
-            ports: each broker's port for clients; empty where there is no such listener.
+            ports: each node's port for clients; empty where there is no such listener.
         """
-        return {
-            node: self.controller_properties()
-            if is_controller(node)
-            else self.broker_properties(f"PLAINTEXT://{HOST}:{port}", ports.get(node, port), passwords)
-            for node, port in own.items()
-        }
+        asks = {"authorizer.class.name": _AUTHORIZER, "super.users": f"User:ANONYMOUS;User:{CLIENT}"}
+        # The brokers and the lab itself speak in the clear, as ANONYMOUS.
+        found = {node: dict(asks) if self.authorizer else {} for node in own}
+        for node, port in ports.items():
+            found[node] |= self._listeners(node, own[node], port)
+            known = passwords if self.mechanism else {}
+            found[node] |= listener_properties(
+                LISTENER, self.security, self.mechanism, self.directory / DIRECTORY, known
+            )
+        return found
 
-    def broker_properties(self, listeners: str, port: int, passwords: Mapping[str, str]) -> dict[str, str]:
-        """What a broker's properties file has besides.
-
-        Args:
-            listeners: the lab's own, to which the clients' is added.
-            port: of the clients' listener.
-        """
-        common = self.controller_properties()
-        if self.open_to_all:
-            return common
-        return {
-            **common,
-            "listeners": f"{listeners},{LISTENER}://{HOST}:{port}",
-            "listener.security.protocol.map": f"CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,{LISTENER}:"
-            f"{self.security.protocol}",
-            **listener_properties(
-                LISTENER, self.security, self.mechanism, self.directory / DIRECTORY, passwords if self.mechanism else {}
-            ),
-        }
+    def _listeners(self, node: int, own: int, port: int) -> dict[str, str]:
+        """Controllers have a listener for clients too: kelr reads the metadata log from it."""
+        name = "CONTROLLER" if is_controller(node) else "PLAINTEXT"
+        both = f"{name}://{HOST}:{own},{LISTENER}://{HOST}:{port}"
+        kinds = f"CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,{LISTENER}:{self.security.protocol}"
+        found = {"listeners": both, "listener.security.protocol.map": kinds}
+        return {**found, "controller.listener.names": f"CONTROLLER,{LISTENER}"} if is_controller(node) else found
 
     def scram_arguments(self, passwords: Mapping[str, str]) -> tuple[str, ...]:
         """What formatting a controller is told, so that the users are there from the start."""
