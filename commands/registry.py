@@ -115,6 +115,24 @@ COMMANDS: tuple[Registered, ...] = (
         "Show an incident from start to end on a cluster of its own",
         "kelr.commands.demo:demo",
     ),
+    Registered(
+        "doctor",
+        "Look",
+        "Check a cluster before an incident: what it supports, and what will hurt",
+        "kelr.commands.doctor:doctor",
+    ),
+    Registered(
+        "context",
+        "Set up",
+        "Name clusters, choose one, and keep its secrets out of files",
+        "kelr.commands.context:app",
+    ),
+    Registered(
+        "config",
+        "Set up",
+        "Show the settings of kelr, and who says so",
+        "kelr.commands.config:app",
+    ),
     Registered("schema", "Scripts", "Print the JSON Schema of an output", "kelr.commands.schema:schema"),
     Registered(
         "completion", "Scripts", "Print the completion script of a shell", "kelr.commands.completion:completion"

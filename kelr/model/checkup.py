@@ -151,10 +151,12 @@ class CheckupFacts:
     quorum: Quorum | NotRead
     restarts: RestartHistory | NotRead
     left_behind: tuple[LeftBehind, ...] | NotRead
+    moving: bool | None = None
+    """Whether a reassignment is under way anywhere; None: not known."""
 
 
 Command: TypeAlias = str | tuple[str, ...]
-"""A shell line, ``{stock}`` standing where the connection flags of Kafka's tools go; or the arguments after ``kelr``."""
+"""A shell line, ``{stock}`` standing where the connection flags of Kafka's tools go; or arguments after ``kelr``."""
 
 
 @dataclass(frozen=True, slots=True)

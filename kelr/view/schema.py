@@ -83,6 +83,18 @@ def _whatif_restart() -> Mapping[str, Json]:
     return document_schema(restart_view())
 
 
+def _doctor() -> Mapping[str, Json]:
+    from kelr.view.doctor import bare_doctor_view  # noqa: PLC0415
+
+    return document_schema(bare_doctor_view())
+
+
+def _doctor_acls() -> Mapping[str, Json]:
+    from kelr.view.doctor_acls import acls_view  # noqa: PLC0415
+
+    return document_schema(acls_view())
+
+
 def _plan(kind: str) -> Callable[[], Mapping[str, Json]]:
     def schema() -> Mapping[str, Json]:
         from kelr.view.plan_document import bare_plan_view  # noqa: PLC0415
@@ -176,6 +188,22 @@ def _rescue(name: str) -> Callable[[], Mapping[str, Json]]:
     return schema
 
 
+def _contexts(name: str) -> Callable[[], Mapping[str, Json]]:
+    def schema() -> Mapping[str, Json]:
+        from kelr.view import contexts  # noqa: PLC0415
+
+        views: Mapping[str, View[Any]] = {
+            "contexts": contexts.contexts_view(),
+            "context": contexts.settings_view("context"),
+            "config": contexts.settings_view("config"),
+            "context-test": contexts.tested_view(),
+            "context-import": contexts.imported_view(),
+        }
+        return document_schema(views[name])
+
+    return schema
+
+
 def _fleet(name: str) -> Callable[[], Mapping[str, Json]]:
     def schema() -> Mapping[str, Json]:
         from kelr.view import fleet_assess, fleet_exposure, fleet_generate, fleet_ingest, fleet_report  # noqa: PLC0415
@@ -207,6 +235,8 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "whatif": _whatif,
     "whatif-any": _whatif_any,
     "whatif-restart": _whatif_restart,
+    "doctor": _doctor,
+    "doctor-acls": _doctor_acls,
     "plan": _plan("kelr/plan"),
     "applied": _plan("kelr/applied"),
     "snapshot": _snapshot,
@@ -228,6 +258,7 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "rescue": _rescue("show"),
     "rescue-records": _rescue("records"),
     "rescue-replay": _rescue("replay"),
+    **{name: _contexts(name) for name in ("contexts", "context", "config", "context-test", "context-import")},
     **{f"fleet-{step}": _fleet(step) for step in ("generate", "ingest", "assess", "exposure", "report")},
 }
 """Output names and their schemas, made when they are asked for."""

@@ -23,6 +23,8 @@ COMMANDS = {
     "explain-compare": ["explain", "orders:1", "--compare-rules", "elr-4.1,kraft"],
     "rules": ["explain", "--why", "list"],
     "simulate": ["simulate", "kip-966-motivation"],
+    "doctor": ["doctor"],
+    "doctor-acls": ["doctor", "--acls"],
     "whatif": ["whatif", "--kill", "2,3"],
     "whatif-any": ["whatif", "--any", "2"],
     "whatif-restart": ["whatif", "--restart-order"],

@@ -207,7 +207,7 @@ UNCLEAN_ELECTION = Check(
     "unclean-election",
     _WARNING,
     "unclean.leader.election.enable",
-    "when the last replica in sync goes, any live one is elected at once, however little it holds; what it lacks is lost",
+    "when the last replica in sync goes, any live one is elected at once, however little it holds; the rest is lost",
     Looks.PARTITIONS,
 )
 MIN_ISR_ONE = Check(

@@ -75,8 +75,8 @@ def _elr_off(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
 
 
 _PINS = (
-    "switching it on writes min.insync.replicas as the cluster's default where none is set, with the value of the active"
-    " controller's own file (Kafka's default of 1 where that has none), and takes those of single brokers away"
+    "switching it on writes min.insync.replicas as the cluster's default where none is set, with the value of the"
+    " active controller's own file (Kafka's default of 1 where that has none), and takes those of single brokers away"
 )
 
 
@@ -223,7 +223,7 @@ def static_min_isr_checks(facts: CheckupFacts) -> Iterator[Finding | NotChecked]
             f"min.insync.replicas is {shown}",
             brokers=sorted(told),
             commands=commands,
-            caution="the cluster's default goes before the brokers' files; kelr takes the highest value for what is meant",
+            caution="the cluster's default goes before the brokers' files; kelr takes the highest value as meant",
         )
 
 
@@ -239,7 +239,7 @@ def _ignored(ignored: Mapping[int, tuple[str, str]]) -> Finding:
         f"min.insync.replicas is {'; '.join(parts)}, and {holds} holds for the cluster",
         brokers=sorted(ignored),
         commands=commands,
-        caution="where the cluster's value is the one that is meant, take the line out of the files instead; with ELR on"
-        " the write empties ELR and LastKnownElr of all partitions of topics without a value of their own: do it while all"
-        " are led and in sync",
+        caution="where the cluster's value is the one that is meant, take the line out of the files instead; with ELR"
+        " on the write empties ELR and LastKnownElr of all topics without a value of their own: do it while all are led"
+        " and in sync",
     )

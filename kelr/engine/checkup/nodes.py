@@ -54,7 +54,7 @@ def _fenced(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
             f"{broker_words(away)} {is_} {statuses}",
             brokers=away,
             commands=[("whatif", "--if", ", then ".join(f"{broker} returns" for broker in away))],
-            caution=f"look at {its} server logs before you start anything: kelr explain says whose return helps, and whose harms",
+            caution=f"look at {its} server logs before you start anything: kelr explain says whose return harms",
         )
     if not cluster.lists_fenced_brokers:
         yield of.BROKER_FENCED.not_checked(f"{cluster.brokers_source} lists live brokers alone")
@@ -72,8 +72,8 @@ def _quorum(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
         yield of.CONTROLLERS_FEW.finding(
             f"the metadata log has {plural(count, 'voter')}: {_ids(quorum.voters)}",
             brokers=[voter.node for voter in quorum.voters],
-            caution="add controllers until there are three (KIP-853: kafka-metadata-quorum.sh add-controller, run on the new"
-            " node)",
+            caution="add controllers until there are three (KIP-853: kafka-metadata-quorum.sh add-controller, on the"
+            " new node)",
         )
     now_ms = quorum.now_ms
     if now_ms is None:
@@ -162,8 +162,8 @@ def _directories(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
                 f"broker {one.broker}: {shown}",
                 brokers=[one.broker],
                 commands=[("describe", "--offline", "--broker", str(one.broker))],
-                caution="replace the disk, and restart the broker: it copies the replicas anew from their leaders; before"
-                " that, kelr explain says whether a partition has nobody else",
+                caution="replace the disk and restart the broker: it copies the replicas anew from their leaders; kelr"
+                " explain says first whether a partition has nobody else",
             )
     if silent:
         yield of.LOG_DIR_OFFLINE.not_checked(silent_words([one for one, _ in silent], [why for _, why in silent]))
@@ -176,8 +176,8 @@ def _rebalance(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
         yield of.AUTO_REBALANCE.finding(
             f"{_REBALANCE} is true on {broker_words(sorted(on))}",
             brokers=sorted(on),
-            caution="the controllers go by their own files, which nobody tells; the default is true. kelr restores the order"
-            " of replicas after a designation, so that this moves the leader back once that replica is in sync",
+            caution="the controllers go by their own files, which nobody tells; the default is true. kelr restores the"
+            " order of replicas after a designation, so that this moves the leader back once that one is in sync",
         )
     if silent is not None:
         yield of.AUTO_REBALANCE.not_checked(silent)
@@ -234,12 +234,12 @@ def throttle_checks(
             brokers=[broker],
             commands=[fixes.broker_configs_gone(broker, *names)],
         )
-    for topic, names in topics.items():
+    for topic, keys in topics.items():
         yield of.THROTTLE_LEFT.finding(
-            f"topic {topic} has {joined(names)}, and no reassignment is under way",
+            f"topic {topic} has {joined(keys)}, and no reassignment is under way",
             severity=of.THROTTLE_LEFT.severity if rates or shared else Severity.NOTE,
             topic=topic,
-            commands=[fixes.topic_configs_gone(topic, *names)],
+            commands=[fixes.topic_configs_gone(topic, *keys)],
         )
 
 
@@ -265,11 +265,12 @@ def _restarts(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
                 if one.not_shown
                 else ""
             )
+            times = plural(len(one.unclean_ms), "unclean shutdown")
             yield of.UNCLEAN_RESTARTS.finding(
-                f"broker {one.broker} came back from {plural(len(one.unclean_ms), 'unclean shutdown')} {window}{unsure}",
+                f"broker {one.broker} came back from {times} {window}{unsure}",
                 brokers=[one.broker],
                 commands=[("history", "--broker", str(one.broker))],
-                caution="look for the out-of-memory killer, a stop timeout that is too short for a clean shutdown, and disks",
+                caution="look for the out-of-memory killer, a stop timeout too short for a clean shutdown, and disks",
             )
 
 

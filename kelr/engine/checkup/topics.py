@@ -219,7 +219,11 @@ class TopicChecks:
             for number in numbers
         }
         enough = all(len(replicas) >= WANTED_REPLICAS for replicas in wanted.values())
-        return self._moved(check, what, topic, numbers, wanted if enough else None, "there are not enough live brokers")
+        if not enough:
+            return check.finding(
+                what, topic=topic.name, partitions=numbers, caution="there are not enough live brokers for three"
+            )
+        return _moved(check, what, topic.name, wanted)
 
     def rack(self, topic: _Topic, numbers: tuple[int, ...]) -> Finding:
         racks = sorted({str(fixes.rack_of(self._cluster, topic.replicas[number][0])) for number in numbers})
@@ -229,32 +233,26 @@ class TopicChecks:
             for number in numbers
             if (found := fixes.spread(self._cluster, topic.name, number, topic.replicas[number])) is not None
         }
-        whole = wanted if len(wanted) == len(numbers) else None
-        return self._moved(of.ONE_RACK, what, topic, numbers, whole, "no broker of another rack is live")
-
-    def _moved(
-        self,
-        check: of.Check,
-        what: str,
-        topic: _Topic,
-        numbers: tuple[int, ...],
-        wanted: Mapping[int, tuple[int, ...]] | None,
-        why_not: str,
-    ) -> Finding:
-        command = None if wanted is None else fixes.reassign(topic.name, wanted)
-        if command is not None:
-            caution = "this copies data; the brokers are kelr's suggestion, by rack alone and not by load"
-        elif wanted is None:
-            caution = why_not
-        else:
-            caution = f"{plural(len(numbers), 'partition')} are too many for a line: kafka-reassign-partitions.sh"
-        return check.finding(
-            what, topic=topic.name, partitions=numbers, commands=[command] if command else [], caution=caution
-        )
+        if len(wanted) < len(numbers):
+            return of.ONE_RACK.finding(
+                what, topic=topic.name, partitions=numbers, caution="no broker of another rack is live"
+            )
+        return _moved(of.ONE_RACK, what, topic.name, wanted)
 
     def reassignment(self, topic: _Topic, numbers: tuple[int, ...]) -> Finding:
         what = f"{_partitions(numbers)} of {topic.name} {_are(numbers)} being reassigned"
         return of.REASSIGNMENT.finding(what, topic=topic.name, partitions=numbers)
+
+
+def _moved(check: of.Check, what: str, topic: str, wanted: Mapping[int, tuple[int, ...]]) -> Finding:
+    """A finding that a reassignment puts right."""
+    command = fixes.reassign(topic, wanted)
+    if command is None:
+        count = plural(len(wanted), "partition")
+        caution = f"{count} are too many for a line: write the assignment with kafka-reassign-partitions.sh"
+        return check.finding(what, topic=topic, partitions=wanted, caution=caution)
+    caution = "this copies data; the brokers are kelr's suggestion, by rack alone and not by load"
+    return check.finding(what, topic=topic, partitions=wanted, commands=[command], caution=caution)
 
 
 _MOVES = frozenset({of.RF_ONE, of.RF_TWO, of.ONE_RACK})

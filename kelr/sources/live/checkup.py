@@ -12,7 +12,7 @@ from kelr.errors import ConnectError
 from kelr.model import Broker, BrokerStatus
 from kelr.model.checkup import BrokerFacts, NotChecked, NotRead, Quorum
 from kelr.sources.live import requests
-from kelr.sources.live.any_broker import AnyBroker
+from kelr.sources.live.any_broker import CONTROLLER_TIMEOUT_S, AnyBroker
 from kelr.sources.live.checkup_answers import (
     announced_by,
     configs_of,
@@ -24,6 +24,7 @@ from kelr.sources.live.checkup_answers import (
 )
 from kelr.sources.live.logs import FENCED_PATIENCE_S
 from kelr.sources.live.questions import Question
+from kelr.sources.live.reassignments import reassignments_of
 from kelr.sources.live.source import LiveSource
 from kelr.sources.live.topic_configs import TOPICS_A_REQUEST
 from kelr.sources.live.transport import Ask, Dialogue, Failure, Message, NodeId
@@ -50,6 +51,8 @@ class LiveFacts:
     brokers: tuple[BrokerFacts, ...]
     defaults: Mapping[str, str] | NotRead
     quorum: Quorum | NotRead
+    moving: bool | None
+    """Whether a reassignment is under way anywhere; None: not known."""
     log_info: str | None
     """GetReplicaLogInfo, where a broker announces it."""
 
@@ -70,11 +73,16 @@ def read_live_facts(source: LiveSource, *, clock_ms: Callable[[], int]) -> LiveF
     }
     told = transport.run(dialogues)
     asked_ms = clock_ms()
-    (quorum,) = brokers.ask_controller(requests.describe_quorum())
+    quorum, moves = brokers.ask_controller(
+        requests.describe_quorum(), requests.list_reassignments(timeout_s=CONTROLLER_TIMEOUT_S)
+    )
+    answered_ms = clock_ms()
+    reassignments = reassignments_of(moves)
     return LiveFacts(
         brokers=tuple(_facts(broker, told.get(broker.id)) for broker in cluster.brokers),
         defaults=defaults_of(_any(brokers, _describe_broker(_ID_OF_ALL, None))),
-        quorum=quorum_of(quorum, asked_ms=asked_ms, answered_ms=clock_ms()),
+        quorum=quorum_of(quorum, asked_ms=asked_ms, answered_ms=answered_ms),
+        moving=None if reassignments.error is not None else bool(reassignments.under_way),
         log_info=next((one.log_info for one in told.values() if one.log_info is not None), None),
     )
 
@@ -154,4 +162,3 @@ def read_throttled_topics(
             yield {}, (unanswered(str(error), names),)
             continue
         yield throttled_topics(answer, names)
-

@@ -1,0 +1,128 @@
+"""What ``kelr doctor`` does once its options are read; loaded only when it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kelr.commands.checkup_reading import Examination, admit, read_rights, some_topics
+from kelr.commands.doctor_surroundings import surroundings
+from kelr.commands.session import Session
+from kelr.commands.stock_tools import stock_connection
+from kelr.commands.topic_errors import topics_failed
+from kelr.engine.checkup.abilities import abilities
+from kelr.engine.checkup.catalogue import LEADERLESS, UNDER_MIN_ISR, chosen
+from kelr.engine.checkup.rights import Allowed, CommandRights, all_rights, rights_of
+from kelr.engine.checkup.tally import Tallies
+from kelr.errors import UsageError
+from kelr.model import Selection
+from kelr.model.acls import COMMAND_ACLS
+from kelr.sources.base import Source
+from kelr.view.doctor import DoctorReport, Shell
+from kelr.view.doctor_acls import AclsReport, show_acls_report
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which partitions, and which checks."""
+
+    selection: Selection
+    only: tuple[str, ...]
+    skip: tuple[str, ...]
+
+
+def check_up(session: Session, asked: Asked) -> bool:
+    """Look at everything and show it; whether something of severity warning or worse was found.
+
+    Raises:
+        UsageError: there is no such check.
+        ConnectError, AuthenticationError: the cluster cannot be reached at all.
+        NotAuthorizedError, PartlyDoneError: topics could not be described.
+    """
+    wanted = _wanted(asked)
+    patient = admit(session, wanted)
+    tallies = Tallies(wanted)
+    examined = Examination(session, patient, asked.selection, wanted)
+    shell = Shell(session.output, stock_connection(session))
+    report = DoctorReport(
+        shell,
+        patient.facts.cluster,
+        source=patient.source.name,
+        abilities=abilities(patient.facts, patient.log_info),
+        surroundings=surroundings(session, live=patient.live is not None),
+    )
+    with report:
+        for found in examined.findings():
+            report.add(tallies.take(found))
+        report.finish(
+            tallies,
+            partitions=examined.partitions,
+            topics=examined.topics,
+            rights=_rights(patient.source, examined.some_topics),
+            errors=examined.errors,
+            following=_following(tallies),
+        )
+    if examined.errors:
+        raise topics_failed(examined.errors, some_worked=examined.partitions > 0)
+    return tallies.worth_an_exit
+
+
+def _wanted(asked: Asked) -> frozenset[str]:
+    try:
+        return chosen(_names(asked.only), _names(asked.skip))
+    except ValueError as error:
+        raise UsageError(str(error), next_step="kelr doctor without --only and --skip makes all checks") from None
+
+
+def _names(given: Iterable[str]) -> list[str]:
+    return [name.strip() for text in given for name in text.split(",") if name.strip()]
+
+
+def _rights(source: Source, topics: Sequence[str]) -> tuple[CommandRights, ...] | None:
+    allowed = read_rights(source, topics)
+    return None if allowed is None else all_rights(allowed)
+
+
+def _following(tallies: Tallies) -> tuple[str, ...] | None:
+    """Partitions in trouble come before everything else."""
+    found = {tally.id for tally in tallies.found}
+    return ("explain",) if found & {LEADERLESS.id, UNDER_MIN_ISR.id} else None
+
+
+def show_acls(session: Session, words: Sequence[str], principal: str | None) -> None:
+    """Show what commands need and, where a cluster is named, which of it this principal has.
+
+    Raises:
+        UsageError: there is no such command, or none that needs an ACL.
+    """
+    command = " ".join(words)
+    allowed = _allowed(session)
+    try:
+        rights = all_rights(allowed or Allowed()) if not command else (rights_of(command, allowed or Allowed()),)
+    except KeyError:
+        raise UsageError(
+            f"no command {command!r} asks a cluster for anything", next_step=f"choose one of {', '.join(COMMAND_ACLS)}"
+        ) from None
+    settings = session.settings
+    servers = settings.connection().servers_text if settings.bootstrap_server and settings.saved is None else None
+    report = AclsReport(rights, principal or _principal(session), servers, asked=allowed is not None)
+    show_acls_report(session.output, report)
+
+
+def _allowed(session: Session) -> Allowed | None:
+    """What brokers tell; None where no cluster was named."""
+    settings = session.settings
+    if settings.saved is not None or not (settings.bootstrap_server or settings.command_config):
+        return None
+    source = session.source()
+    return read_rights(source, some_topics(source, session.selection(())))
+
+
+def _principal(session: Session) -> str:
+    """Who we are, where the login tells: a certificate's name is the broker's own business."""
+    settings = session.settings
+    if settings.saved is not None or not settings.bootstrap_server:
+        return "User:NAME"
+    credentials = settings.connection().credentials
+    name = getattr(credentials, "username", None)
+    return f"User:{name}" if name else "User:NAME"

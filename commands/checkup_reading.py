@@ -1,0 +1,247 @@
+"""How ``kelr doctor`` learns what it checks: from the cluster, a metadata log, and this machine's journals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kelr.commands.metadata_logs import counted, opened_log
+from kelr.commands.session import Session, now_ms
+from kelr.engine.checkup import cluster_checks
+from kelr.engine.checkup.abilities import LogInfo
+from kelr.engine.checkup.catalogue import CHECKS, REORDERED, THROTTLE_LEFT, UNCLEAN_RESTARTS, Looks
+from kelr.engine.checkup.nodes import throttle_checks
+from kelr.engine.checkup.rights import Allowed
+from kelr.engine.checkup.topics import TopicChecks
+from kelr.errors import AuthenticationError, KelrError
+from kelr.model import Selection, TopicError
+from kelr.model.checkup import CheckupFacts, Finding, LeftBehind, NotChecked, NotRead, RestartHistory, Restarts
+from kelr.model.rows import example_of_topics, topics_of
+from kelr.sources.base import Source
+from kelr.sources.live import LiveSource
+from kelr.sources.quorum_source import without_log
+from kelr.sources.survey import survey
+
+TOPICS_ASKED = 100
+"""Topics whose ACLs are asked for: the answer lists all of their partitions."""
+_NO_LOG = "no metadata log was named (--metadata-log or --bootstrap-controller)"
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """A cluster, or what was saved of it, and what it told before any partition was read."""
+
+    source: Source
+    facts: CheckupFacts
+    log_info: LogInfo
+
+    @property
+    def live(self) -> LiveSource | None:
+        """The live cluster; None where something saved answers."""
+        found = without_log(self.source)
+        return found if isinstance(found, LiveSource) else None
+
+
+def admit(session: Session, wanted: frozenset[str]) -> Patient:
+    """Ask everything that is not about partitions.
+
+    Raises:
+        ConnectError, AuthenticationError: the cluster cannot be reached at all.
+    """
+    source = session.source()
+    cluster = source.cluster()
+    live = without_log(source)
+    configured = session.settings.log_info
+    if not isinstance(live, LiveSource):
+        unknown = NotRead(f"{source.name} does not tell")
+        restarts = _restarts(session) if UNCLEAN_RESTARTS.id in wanted else unknown
+        facts = CheckupFacts(cluster, unknown, unknown, unknown, restarts, unknown)
+        return Patient(source, facts, LogInfo(None if configured is None else str(configured)))
+    from kelr.sources.live.checkup import read_live_facts  # noqa: PLC0415 - only a live cluster is asked
+
+    told = read_live_facts(live, clock_ms=now_ms)
+    facts = CheckupFacts(
+        cluster,
+        told.brokers,
+        told.defaults,
+        told.quorum,
+        _restarts(session) if UNCLEAN_RESTARTS.id in wanted else NotRead("not asked for"),
+        _left_behind(source) if REORDERED.id in wanted else NotRead("not asked for"),
+        told.moving,
+    )
+    return Patient(source, facts, LogInfo(None if configured is None else str(configured), told.log_info))
+
+
+_OF_PARTITIONS = frozenset(check.id for check in CHECKS if check.looks is Looks.PARTITIONS)
+
+
+class Examination:
+    """All checks, as they are made: of the cluster first, then topic by topic.
+
+    Args:
+        wanted: ids of the checks to make.
+    """
+
+    def __init__(self, session: Session, patient: Patient, selection: Selection, wanted: frozenset[str]) -> None:
+        self._session, self._patient, self._selection, self._wanted = session, patient, selection, wanted
+        self._looks_at_throttles = THROTTLE_LEFT.id in wanted
+        self._throttled: dict[str, Sequence[str]] = {}
+        self._unread: list[NotChecked] = []
+        self.partitions = 0
+        self.topics = 0
+        self.errors: list[TopicError] = []
+        self.some_topics: list[str] = []
+        """The first that were seen."""
+
+    def findings(self) -> Iterator[list[Finding | NotChecked]]:
+        """All that is found, as it is found.
+
+        Raises:
+            ConnectError, AuthenticationError: the cluster went away for good.
+        """
+        yield list(cluster_checks(self._patient.facts))
+        if self._wanted & _OF_PARTITIONS or self._looks_at_throttles:
+            yield from self._of_topics()
+        if self._looks_at_throttles:
+            yield list(self._of_throttles())
+
+    def _of_throttles(self) -> Iterator[Finding | NotChecked]:
+        facts, source = self._patient.facts, self._patient.source
+        if self._patient.live is None:
+            yield THROTTLE_LEFT.not_checked(f"{source.name} does not tell")
+            return
+        yield from throttle_checks(facts, self._throttled, moving=facts.moving, not_read=self._unread)
+
+    def _of_topics(self) -> Iterator[list[Finding | NotChecked]]:
+        checks = TopicChecks(self._patient.facts.cluster, wanted=self._wanted)
+        last: str | None = None
+        with self._session.progress("partitions looked at") as progress:
+            for page in survey(self._patient.source, self._selection):
+                found = list(checks.add(page.partitions))
+                self.errors.extend(page.topic_errors)
+                names = dict.fromkeys(topic for topic, _ in example_of_topics(page.partitions))
+                seen = [name for name in names if name != last]
+                last = next(reversed(names), last)
+                self._have_seen(seen)
+                if progress is not None:
+                    progress(checks.partitions, checks.partitions + 1)
+                if found:
+                    yield found
+        yield list(checks.finish())
+        self.partitions, self.topics = checks.partitions, checks.topics
+        yield self._unseen()
+
+    def _have_seen(self, topics: list[str]) -> None:
+        self.some_topics.extend(topics[: max(0, TOPICS_ASKED - len(self.some_topics))])
+        live = self._patient.live
+        if live is None or not topics or not self._looks_at_throttles:
+            return
+        from kelr.sources.live.checkup import read_throttled_topics  # noqa: PLC0415 - only a live cluster is asked
+
+        for found, unknown in read_throttled_topics(live, topics):
+            self._throttled.update(found)
+            self._unread.extend(unknown)
+
+    def _unseen(self) -> list[Finding | NotChecked]:
+        """What nobody could look at: a cluster that shows nothing is not one that is well."""
+        ids = sorted(self._wanted & _OF_PARTITIONS)
+        if not self.partitions:
+            why = "no partition was seen; brokers leave out topics that this principal may not DESCRIBE"
+            return [NotChecked(check, why) for check in ids]
+        hidden: dict[str, list[str]] = {}
+        for error in self.errors:
+            if not error.absent:
+                hidden.setdefault(error.error, []).append(error.topic)
+        return [NotChecked(check, why, tuple(topics)) for why, topics in hidden.items() for check in ids]
+
+
+def _restarts(session: Session) -> RestartHistory | NotRead:
+    """Registrations in the metadata log that was named, and what they tell of the shutdowns before."""
+    from kelr.replay.history import BrokerEntry, BrokerEvent, History, Interest, Restart, Window  # noqa: PLC0415
+
+    settings = session.settings
+    if not settings.metadata_log and settings.bootstrap_controller is None:
+        return NotRead(_NO_LOG)
+    history = History(Interest(), Window(), summaries=False)
+    unclean: dict[int, list[int]] = {}
+    counts: dict[int, dict[Restart, int]] = {}
+    first_ms: int | None = None
+    try:
+        with opened_log(settings) as log, session.progress("metadata log read") as progress:
+            if log is None:
+                return NotRead(_NO_LOG)
+            session.say(counted(log))
+            for batch in log.batches(progress):
+                first_ms = batch.timestamp_ms if first_ms is None else first_ms
+                for entry in history.take(batch):
+                    if isinstance(entry, BrokerEntry) and entry.event is BrokerEvent.REGISTERED and entry.restart:
+                        of_broker = counts.setdefault(entry.broker, {})
+                        of_broker[entry.restart] = of_broker.get(entry.restart, 0) + 1
+                        if entry.restart is Restart.UNCLEAN:
+                            unclean.setdefault(entry.broker, []).append(entry.at.timestamp_ms)
+            for _ in history.finish():
+                pass
+    except AuthenticationError:
+        raise
+    except KelrError as error:
+        return NotRead(f"the metadata log: {error.message}")
+    as_of = history.as_of
+    if first_ms is None or as_of is None:
+        return NotRead("the metadata log holds nothing")
+    brokers = tuple(
+        Restarts(
+            broker,
+            tuple(unclean.get(broker, ())),
+            of_broker.get(Restart.CLEAN, 0),
+            of_broker.get(Restart.NOT_SHOWN, 0),
+        )
+        for broker, of_broker in sorted(counts.items())
+    )
+    return RestartHistory(first_ms, as_of.timestamp_ms, brokers)
+
+
+def _left_behind(source: Source) -> tuple[LeftBehind, ...] | NotRead:
+    """Journals of this machine that are open for the cluster."""
+    from kelr.recovery.places import state_directory  # noqa: PLC0415 - only where it is checked
+    from kelr.recovery.status import status  # noqa: PLC0415
+
+    try:
+        found = status(source, state_directory())
+    except OSError as error:
+        return NotRead(f"the state directory: {error.strerror or error}")
+    journals = [
+        LeftBehind(
+            one.name,
+            f"{one.command}, {one.text}" + (" (another kelr is at work)" if found.at_work else ""),
+            tuple(at.address for at in one.partitions if at.reordered),
+            ("recover", "status") if found.at_work else tuple(one.next_step.split()),
+        )
+        for one in found.journals
+    ]
+    journals += [LeftBehind("?", f"a journal cannot be read: {why}", (), ()) for why in found.garbled]
+    return tuple(journals)
+
+
+def some_topics(source: Source, selection: Selection) -> list[str]:
+    """The first topics of a selection that can be seen: no more than `TOPICS_ASKED`."""
+    found: list[str] = []
+    for page in source.pages(selection):
+        found.extend(topic for topic in topics_of(page.partitions) if topic not in found)
+        if len(found) >= TOPICS_ASKED:
+            break
+    return found[:TOPICS_ASKED]
+
+
+def read_rights(source: Source, topics: Sequence[str]) -> Allowed | None:
+    """What the principal may do on the cluster and on these topics; None where no cluster is asked.
+
+    Raises:
+        ConnectError, AuthenticationError: the cluster cannot be reached.
+    """
+    live = without_log(source)
+    if not isinstance(live, LiveSource):
+        return None
+    from kelr.sources.live.changes import LiveHand  # noqa: PLC0415 - only a live cluster is asked
+
+    told = LiveHand.of(live).permissions(tuple(topics))
+    return Allowed(told.cluster, dict(told.topics))

@@ -1,0 +1,79 @@
+"""``kelr doctor``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kelr.commands.options import AllPartitions, Partitions, Topics, with_session
+from kelr.commands.session import Session
+from kelr.errors import ExitCode
+
+Arguments = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[TARGET]...",
+        help="TOPIC, TOPIC:3, TOPIC:0,4-7, a pattern; with --acls the words of a command. Everything unless told.",
+        show_default=False,
+    ),
+]
+Check = Annotated[
+    bool, typer.Option("--check", help="For scripts: exit with 1 if something of severity warning or worse was found.")
+]
+Only = Annotated[
+    list[str] | None, typer.Option("--only", metavar="ID,...", help="Make these checks alone, such as elr-off.")
+]
+Skip = Annotated[list[str] | None, typer.Option("--skip", metavar="ID,...", help="Leave these checks out.")]
+Acls = Annotated[
+    bool,
+    typer.Option("--acls", help="Show which ACLs commands need, which of them are there, and what grants the rest."),
+]
+Principal = Annotated[
+    str | None,
+    typer.Option("--principal", metavar="User:NAME", help="With --acls: whom the kafka-acls.sh lines are for."),
+]
+
+
+@with_session(
+    exits={
+        ExitCode.FOUND: "--check: something of severity warning or worse was found",
+        ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
+        ExitCode.NOT_AUTHORIZED: "not authorized for the cluster, or for any of the named topics",
+        ExitCode.PARTLY_DONE: "some of the topics could not be described",
+    }
+)
+def doctor(
+    session: Session,
+    targets: Arguments = None,
+    *,
+    check: Check = False,
+    only: Only = None,
+    skip: Skip = None,
+    acls: Acls = False,
+    principal: Principal = None,
+    topic: Topics = None,
+    partition: Partitions = None,
+    all_topic_partitions: AllPartitions = False,
+) -> None:
+    """Check a cluster before an incident: what it supports, and what will hurt.
+
+    It shows features, versions and rights, and which requests kelr will use;
+    then what was found, the worst first, with the commands that put it right.
+    It changes nothing. What could not be looked at is said.
+
+    Examples:
+      kelr doctor -b kafka-1:9092
+      kelr doctor 'payments-*' --only min-isr-one,rf-one
+      kelr doctor --check --skip auto-rebalance && echo fine
+      kelr doctor --bootstrap-controller controller-1:9093 -b kafka-1:9092
+      kelr doctor --acls recover plan --principal User:engineer
+    """
+    from kelr.commands.checkup import Asked, check_up, show_acls  # noqa: PLC0415 - not for --help
+
+    if acls:
+        show_acls(session, targets or (), principal)
+        return
+    selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
+    if check_up(session, Asked(selection, tuple(only or ()), tuple(skip or ()))) and check:
+        raise typer.Exit(ExitCode.FOUND)
