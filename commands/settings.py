@@ -71,6 +71,8 @@ class Resolved:
     """GetReplicaLogInfo as it was configured; None: it is used where brokers announce it."""
     login: Login | None = None
     """Client properties of the context and of the command line, which win over the file."""
+    given: Settings = Settings()
+    """What came as flags."""
     read_only: str | None = None
     """Where it is said that commands which change a cluster are refused; None: they are not."""
 
@@ -158,6 +160,7 @@ def resolve(given: Settings, *, environ: Mapping[str, str] | None = None, local:
         connection_flags=_connection_flags(given, variables, context),
         log_info=_log_info(given, variables, context),
         login=login,
+        given=given,
         read_only=str(context.file) if context is not None and context.read_only else None,
     )
 

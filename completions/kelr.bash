@@ -63,10 +63,10 @@ _kelr() {
     for word in "${line[@]:1:${#line[@]}-2}"; do
         if [[ $skip ]]; then skip=; continue; fi
         case "$word" in
-            --topic|--out|--accept-loss|--any|--api|--at|--batch|--bootstrap-controller|--bootstrap-controllers|--bootstrap-server|--bootstrap-servers|--brokers|--budget|--cluster|--clusters|--command-property|--conf|--controller|--controllers|--endpoint|--endpoint-timeout|--expires-in|--fail-on|--files|--for|--force|--format|--from-offset|--heap-mb|--if|--incidents|--interval|--jolokia|--kafka|--limit|--log-info|--log-info-api-key|--master|--min-isr|--minimal-replicas|--name|--node|--page-limit|--page-size|--partitions|--pause|--prometheus|--query-match|--racks|--remote|--replication|--sasl-mechanism|--scenarios|--security|--seed|--segment-mb|--since|--skew|--skip|--states|--timeout|--times|--title|--to-offset|--top|--topics|--until|--user|--wait-for|--weeks|--window|--workers|-b|--gone|--kill|--restart|--stop|--broker|--designate|--elect|--from-replica|--context|-c|--partition|--rack|--cursor|--to|--yes-clear-elr-of|--ca|--cert|--key|--metadata-log|--password-file|--token-file|--dir|--export|--lake|--log-dir|--path-to-json-file|--plan|--from|--logs|--merge|--snapshot|--admin.config|--command-config|--compare-rules|--rules|--by|--situation|--log-info-dialect|--why|--keep|--election|--election-type|-e|--output|-o) skip=1 ;;
+            --from|--topic|--out|--accept-loss|--any|--api|--at|--batch|--bootstrap-controller|--bootstrap-controllers|--bootstrap-server|--bootstrap-servers|--brokers|--budget|--cluster|--cluster-id|--clusters|--command-property|--conf|--controller|--controllers|--endpoint|--endpoint-timeout|--expires-in|--fail-on|--files|--for|--force|--format|--from-offset|--heap-mb|--if|--incidents|--interval|--jolokia|--kafka|--limit|--listen|--log-info|--log-info-api-key|--master|--min-isr|--minimal-replicas|--most-series|--name|--node|--only|--page-limit|--page-size|--partitions|--password-command|--password-env|--pause|--principal|--prometheus|--property|--property-command|--property-env|--property-file|--query-match|--racks|--remote|--replication|--sasl-mechanism|--scenarios|--security|--seed|--segment-mb|--since|--skew|--skip|--states|--timeout|--times|--title|--to-offset|--top|--topics|--until|--user|--username|--wait-for|--weeks|--window|--workers|-b|--gone|--kill|--restart|--stop|--broker|--designate|--elect|--from-replica|--context|-c|--partition|--rack|--cursor|--to|--yes-clear-elr-of|--ca|--cert|--key|--metadata-log|--password-file|--token-file|--dir|--export|--lake|--log-dir|--path-to-json-file|--plan|--logs|--merge|--snapshot|--admin.config|--command-config|--compare-rules|--rules|--by|--situation|--log-info-dialect|--why|--keep|--election|--election-type|-e|--output|-o) skip=1 ;;
             -*) ;;
             *) case "$path $word" in
-                "kelr describe"|"kelr watch"|"kelr log-info"|"kelr history"|"kelr snapshot"|"kelr metrics"|"kelr metrics read"|"kelr explain"|"kelr whatif"|"kelr elect"|"kelr recover"|"kelr recover collect"|"kelr recover plan"|"kelr recover apply"|"kelr recover verify"|"kelr recover status"|"kelr recover resume"|"kelr recover undo"|"kelr recover hold"|"kelr recover log"|"kelr rescue"|"kelr rescue dump"|"kelr rescue show"|"kelr rescue replay"|"kelr fleet"|"kelr fleet generate"|"kelr fleet ingest"|"kelr fleet assess"|"kelr fleet exposure"|"kelr fleet report"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab pause"|"kelr lab resume"|"kelr lab lose-cache"|"kelr lab flush"|"kelr lab expire"|"kelr lab partition"|"kelr lab heal"|"kelr lab fault"|"kelr lab deny"|"kelr lab allow"|"kelr lab advance"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr schema"|"kelr completion") path="$path $word" ;;
+                "kelr describe"|"kelr watch"|"kelr log-info"|"kelr history"|"kelr snapshot"|"kelr metrics"|"kelr metrics read"|"kelr metrics export"|"kelr explain"|"kelr whatif"|"kelr elect"|"kelr recover"|"kelr recover collect"|"kelr recover plan"|"kelr recover apply"|"kelr recover verify"|"kelr recover status"|"kelr recover resume"|"kelr recover undo"|"kelr recover hold"|"kelr recover log"|"kelr rescue"|"kelr rescue dump"|"kelr rescue show"|"kelr rescue replay"|"kelr fleet"|"kelr fleet generate"|"kelr fleet ingest"|"kelr fleet assess"|"kelr fleet exposure"|"kelr fleet report"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab pause"|"kelr lab resume"|"kelr lab lose-cache"|"kelr lab flush"|"kelr lab expire"|"kelr lab partition"|"kelr lab heal"|"kelr lab fault"|"kelr lab deny"|"kelr lab allow"|"kelr lab advance"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr doctor"|"kelr context"|"kelr context add"|"kelr context list"|"kelr context use"|"kelr context show"|"kelr context test"|"kelr context remove"|"kelr context import"|"kelr config"|"kelr config show"|"kelr schema"|"kelr completion") path="$path $word" ;;
                 *) count=$((count + 1)) ;;
             esac ;;
         esac
@@ -78,9 +78,9 @@ _kelr() {
         [[ $COMP_WORDBREAKS != *:* || $word != *:* ]] || kept=${word%"${word##*[:=]}"}
     fi
     case "$path:$before" in
-        "kelr fleet assess:--topic"|"kelr lab incident:--topic"|"kelr lab deny:--topic"|"kelr lab allow:--topic") :; return ;;
+        "kelr context import:--from"|"kelr fleet assess:--topic"|"kelr lab incident:--topic"|"kelr lab deny:--topic"|"kelr lab allow:--topic") :; return ;;
         "kelr fleet ingest:--out"|"kelr fleet report:--out") _kelr_files -d; return ;;
-        *:--accept-loss|*:--any|*:--api|*:--at|*:--batch|*:--bootstrap-controller|*:--bootstrap-controllers|*:--bootstrap-server|*:--bootstrap-servers|*:--brokers|*:--budget|*:--cluster|*:--clusters|*:--command-property|*:--conf|*:--controller|*:--controllers|*:--endpoint|*:--endpoint-timeout|*:--expires-in|*:--fail-on|*:--files|*:--for|*:--force|*:--format|*:--from-offset|*:--heap-mb|*:--if|*:--incidents|*:--interval|*:--jolokia|*:--kafka|*:--limit|*:--log-info|*:--log-info-api-key|*:--master|*:--min-isr|*:--minimal-replicas|*:--name|*:--node|*:--page-limit|*:--page-size|*:--partitions|*:--pause|*:--prometheus|*:--query-match|*:--racks|*:--remote|*:--replication|*:--sasl-mechanism|*:--scenarios|*:--security|*:--seed|*:--segment-mb|*:--since|*:--skew|*:--skip|*:--states|*:--timeout|*:--times|*:--title|*:--to-offset|*:--top|*:--topics|*:--until|*:--user|*:--wait-for|*:--weeks|*:--window|*:--workers|*:-b) :; return ;;
+        *:--accept-loss|*:--any|*:--api|*:--at|*:--batch|*:--bootstrap-controller|*:--bootstrap-controllers|*:--bootstrap-server|*:--bootstrap-servers|*:--brokers|*:--budget|*:--cluster|*:--cluster-id|*:--clusters|*:--command-property|*:--conf|*:--controller|*:--controllers|*:--endpoint|*:--endpoint-timeout|*:--expires-in|*:--fail-on|*:--files|*:--for|*:--force|*:--format|*:--from-offset|*:--heap-mb|*:--if|*:--incidents|*:--interval|*:--jolokia|*:--kafka|*:--limit|*:--listen|*:--log-info|*:--log-info-api-key|*:--master|*:--min-isr|*:--minimal-replicas|*:--most-series|*:--name|*:--node|*:--only|*:--page-limit|*:--page-size|*:--partitions|*:--password-command|*:--password-env|*:--pause|*:--principal|*:--prometheus|*:--property|*:--property-command|*:--property-env|*:--property-file|*:--query-match|*:--racks|*:--remote|*:--replication|*:--sasl-mechanism|*:--scenarios|*:--security|*:--seed|*:--segment-mb|*:--since|*:--skew|*:--skip|*:--states|*:--timeout|*:--times|*:--title|*:--to-offset|*:--top|*:--topics|*:--until|*:--user|*:--username|*:--wait-for|*:--weeks|*:--window|*:--workers|*:-b) :; return ;;
         *:--gone|*:--kill|*:--restart|*:--stop) _kelr_ask broker-lists; return ;;
         *:--broker|*:--designate|*:--elect|*:--from-replica) _kelr_ask brokers; return ;;
         *:--context|*:-c) _kelr_ask contexts; return ;;
@@ -105,7 +105,7 @@ _kelr() {
     esac
     case "$path" in
         "kelr")
-            choices="describe watch log-info history snapshot metrics explain whatif elect recover rescue fleet simulate lab demo schema completion -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --version --help"
+            choices="describe watch log-info history snapshot metrics explain whatif elect recover rescue fleet simulate lab demo doctor context config schema completion -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --version --help"
             ;;
         "kelr describe")
             choices="--leaderless --under-min-isr --at-min-isr --under-replicated --has-elr --has-last-known --offline --situation --broker --rack --exclude-internal --summary --check --limit --cursor --page-size -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
@@ -139,10 +139,13 @@ _kelr() {
             esac
             ;;
         "kelr metrics")
-            choices="read --help"
+            choices="read export --help"
             ;;
         "kelr metrics read")
             choices="--endpoint --prometheus --query-match --jolokia --user --password-file --token-file --ca --cert --key --endpoint-timeout --check -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            ;;
+        "kelr metrics export")
+            choices="--listen --interval --most-series -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr explain")
             choices="--if --election --rules --compare-rules --logs --why --full --picture -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
@@ -334,6 +337,60 @@ _kelr() {
             ;;
         "kelr demo")
             choices="--simulated --keep --kafka --dir -o --output --verbose --debug --help"
+            ;;
+        "kelr doctor")
+            choices="--check --only --skip --acls --principal -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            [[ $current == -* ]] || case "$count" in
+                *) _kelr_ask targets; return ;;
+            esac
+            ;;
+        "kelr context")
+            choices="add list use show test remove import --help"
+            ;;
+        "kelr context add")
+            choices="-b --bootstrap-server --bootstrap-controller --cluster-id --pin --timeout --read-only --use --force --command-config --username --password-env --password-file --password-command --property --property-env --property-file --property-command -o --output --verbose --debug --help"
+            [[ $current == -* ]] || case "$count" in
+                *) _kelr_ask contexts; return ;;
+            esac
+            ;;
+        "kelr context list")
+            choices="-o --output --verbose --debug --help"
+            ;;
+        "kelr context use")
+            choices="--none -o --output --verbose --debug --help"
+            [[ $current == -* ]] || case "$count" in
+                *) _kelr_ask contexts; return ;;
+            esac
+            ;;
+        "kelr context show")
+            choices="-o --output --verbose --debug --help"
+            [[ $current == -* ]] || case "$count" in
+                *) _kelr_ask contexts; return ;;
+            esac
+            ;;
+        "kelr context test")
+            choices="--pin --timeout -o --output --verbose --debug --help"
+            [[ $current == -* ]] || case "$count" in
+                *) _kelr_ask contexts; return ;;
+            esac
+            ;;
+        "kelr context remove")
+            choices="-y --yes -o --output --verbose --debug --help"
+            [[ $current == -* ]] || case "$count" in
+                *) _kelr_ask contexts; return ;;
+            esac
+            ;;
+        "kelr context import")
+            choices="--from --only --name -b --bootstrap-server --use --force --dry-run -o --output --verbose --debug --help"
+            [[ $current == -* ]] || case "$count" in
+                *) _kelr_files '*'; return ;;
+            esac
+            ;;
+        "kelr config")
+            choices="show --help"
+            ;;
+        "kelr config show")
+            choices="-b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             ;;
         "kelr schema")
             choices="-o --output --verbose --debug --help"

@@ -139,12 +139,22 @@ def read_contexts_file(path: Path) -> ContextsFile:
         if len(content) > _MAX_BYTES:
             raise BadInputError(f"{path} is larger than {_MAX_BYTES} bytes", next_step="look at what became of it")
         text = content.decode()
-        document = tomllib.loads(text)
     except FileNotFoundError:
         return ContextsFile(path)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        # Not chained: some of these errors hold what the file holds.
-        raise BadInputError(f"{path} cannot be read: {_why(error)}", next_step="correct that file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        # Not chained: the error may hold what the file holds.
+        why = f"byte {error.start} is not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
+        raise BadInputError(f"{path} cannot be read: {why}", next_step="correct that file") from None
+    return contexts_of(text, path)
+
+
+def contexts_of(text: str, path: Path) -> ContextsFile:
+    """The contexts in the text of a file. Raises BadInputError as `read_contexts`."""
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        # Not chained: the error holds what the file holds.
+        raise BadInputError(f"{path} cannot be read: {error}", next_step="correct that file") from None
     unknown = [key for key in document if key not in _TOP]
     if unknown:
         line = lines_of_keys(text).get((unknown[0],))
@@ -173,11 +183,3 @@ def read_context(name: str, environ: Mapping[str, str]) -> Context:
 def _may_be_secret(key: str, text: str, kind: Kind) -> bool:
     # A variable of Kafka's config providers is only a name.
     return kind is Kind.HERE and not may_be_shown(key, text) and not text.startswith("${")
-
-
-def _why(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return error.strerror or str(error)
-    if isinstance(error, UnicodeDecodeError):
-        return f"byte {error.start} is not UTF-8"
-    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)

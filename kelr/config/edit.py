@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kelr.config.context import KEYS, ContextError, check_name, context_of
-from kelr.config.contexts_file import ContextsFile, read_contexts_file
+from kelr.config.contexts_file import ContextsFile, contexts_of, read_contexts_file
 from kelr.durable import make_directory, whole_file
 from kelr.errors import BadInputError, UsageError
 
@@ -40,6 +40,10 @@ class Edit:
         import tomlkit  # noqa: PLC0415 - as above
 
         return tomlkit.dumps(self._document)
+
+    def written(self) -> ContextsFile:
+        """The file as it would be, read again. Raises BadInputError where it could not be."""
+        return contexts_of(self.text, self._file.path)
 
     def put(self, name: str, values: Mapping[str, Any], *, force: bool = False) -> None:
         """Add a context, or put it in the place of the one of that name.

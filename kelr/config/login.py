@@ -22,7 +22,8 @@ _MODULES: Mapping[str, tuple[str, str, str]] = {
     "OAUTHBEARER": (f"{_SECURITY}.oauthbearer.OAuthBearerLoginModule", "clientId", "clientSecret"),
 }
 """For each mechanism: its login module, and what that calls who we are and the secret."""
-_PATH_ENDS = (".location", ".file")
+PATH_ENDS = (".location", ".file")
+"""How the names of properties end that are paths."""
 
 
 class Login:
@@ -91,7 +92,7 @@ class Login:
 
     def _property(self, key: str, value: Value) -> str:
         text = value.found(f"the property {key} of context {self.context.name!r}", self._environ)
-        if key.endswith(_PATH_ENDS) and text and value.base is not None and not text.startswith("${"):
+        if key.endswith(PATH_ENDS) and text and value.base is not None and not text.startswith("${"):
             return str(value.base / Path(text).expanduser())
         return text
 
@@ -111,7 +112,7 @@ class Login:
         if not protocol.startswith("SASL_"):
             said = f"with {_PROTOCOL_KEY}={protocol}" if protocol else f"without {_PROTOCOL_KEY}"
             raise BadInputError(
-                f"{what} has a username, which nobody would be told {said}",
+                f"{what} has a username, and {said} nobody logs in",
                 next_step=f'add "{_PROTOCOL_KEY}" = "SASL_SSL" to [contexts.{context.name}.properties]',
             )
         if mechanism not in _MODULES:

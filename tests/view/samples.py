@@ -31,6 +31,7 @@ from kelr.view.verification import Verified, show_verification
 from tests.recovery.aftermath import AT, NOW_MS, PLAN, PLANNED, WELL, seen
 from tests.rescue.batches import batch, batch_bytes, log, marker, partition, raw
 from tests.rescue.files import save, tail
+from tests.view.context_samples import CONTEXT_SAMPLES
 from tests.view.fleet_samples import FLEET_SAMPLES
 from tests.view.printing import Printed, listed
 
@@ -312,5 +313,6 @@ SAMPLES: Mapping[str, Printed] = {
     "rescue-dump": rescue_dump,
     "rescue-replay": rescue_replay,
     **FLEET_SAMPLES,
+    **CONTEXT_SAMPLES,
 }
 """Prints each output that needs what no incident of `tests.incident` has."""

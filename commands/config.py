@@ -1,0 +1,40 @@
+"""``kelr config``."""
+
+from __future__ import annotations
+
+import typer
+
+from kelr.commands.options import with_session
+from kelr.commands.session import Session
+
+app = typer.Typer(help="Show the settings of kelr, and who says so.", no_args_is_help=True)
+
+
+@app.callback()
+def config() -> None:
+    """Show the settings of kelr, and who says so."""
+
+
+@with_session()
+def show(session: Session) -> None:
+    """Show every setting, its value and where it comes from; secrets are hidden.
+
+    A flag wins over an environment variable, that over the context, that over the
+    default. Nothing is asked of a cluster, and no command is run for a password.
+
+    Examples:
+      kelr config show
+      kelr config show --context prod -o json
+      kelr config show -b kafka-1:9092 --command-config client.properties
+    """
+    from kelr.commands.config_rows import setting_rows  # noqa: PLC0415 - not for --help
+    from kelr.view.contexts import settings_view  # noqa: PLC0415
+
+    with session.output.listing(settings_view("config")) as listing:
+        listing.add(setting_rows(session.settings))
+    login = session.settings.login
+    for warning in () if login is None else login.warnings:
+        session.output.note(warning)
+
+
+app.command("show")(show)

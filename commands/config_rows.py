@@ -1,0 +1,123 @@
+"""Every setting of a run with its origin, for ``kelr config show``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kelr.commands.context_words import origin_in, password_row, path_of, property_row, text_row
+from kelr.commands.settings import Resolved
+from kelr.config.contexts_file import ContextsFile, read_contexts
+from kelr.config.place import DIRECTORY_VARIABLE, config_directory
+from kelr.lab.jars import cache_directory
+from kelr.lab.state import default_directory
+from kelr.recovery.places import STATE_DIRECTORY_VARIABLE, state_directory
+from kelr.sources.properties import read_properties
+from kelr.view.contexts import SettingRow
+
+DEFAULT = "default"
+_PLACES = (
+    ("bootstrap_server", "--bootstrap-server", "KELR_BOOTSTRAP_SERVER"),
+    ("bootstrap_controller", "--bootstrap-controller", "KELR_BOOTSTRAP_CONTROLLER"),
+    ("command_config", "--command-config", "KELR_COMMAND_CONFIG"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Origins:
+    """Who says what."""
+
+    settings: Resolved
+    environ: Mapping[str, str]
+    file: ContextsFile
+
+    def of(self, key: str, flag: str, variable: str | None, given: object) -> str:
+        """The flag, the variable, the context's line, or the default."""
+        if given is not None:
+            return flag
+        if variable is not None and self.environ.get(variable):
+            return variable
+        name = self.settings.context
+        return origin_in(self.file, name, key) if name is not None and key in self.file.tables[name] else DEFAULT
+
+
+def setting_rows(settings: Resolved, *, environ: Mapping[str, str] | None = None) -> list[SettingRow]:
+    """The settings, then the client properties, then the directories. Nothing is asked, and no command is run.
+
+    Raises:
+        BadInputError: a properties file cannot be read.
+    """
+    variables = os.environ if environ is None else environ
+    origins = _Origins(settings, variables, read_contexts(variables))
+    return [*_settings(origins), *_login(origins), *_directories(variables)]
+
+
+def _settings(origins: _Origins) -> Iterator[SettingRow]:
+    settings, given = origins.settings, origins.settings.given
+    yield _context(origins)
+    for key, flag, variable in _PLACES:
+        value = getattr(settings, key)
+        origin = origins.of(key, flag, variable, getattr(given, key))
+        if value is not None and origin == DEFAULT:  # only a property says so
+            origin = "bootstrap.servers"
+        yield SettingRow(key, None if value is None else str(value), origin)
+    for key, flag in (("snapshot", "--snapshot"), ("at", "--at")):
+        if getattr(given, key) is not None:
+            yield SettingRow(key, str(getattr(given, key)), flag)
+    for path in settings.metadata_log:
+        yield SettingRow("metadata_log", str(path), "--metadata-log")
+    yield SettingRow("cluster_id", settings.cluster_id, origins.of("cluster_id", "", None, None))
+    read_only = "false" if settings.read_only is None else "true"
+    yield SettingRow("read_only", read_only, origins.of("read_only", "", None, None))
+    origin = origins.of("timeout", "--timeout", "KELR_TIMEOUT", given.timeout_s)
+    yield SettingRow("timeout", f"{settings.timeout_s:g}", origin)
+    yield SettingRow("output", str(settings.format), origins.of("", "--output", "KELR_OUTPUT", given.format))
+    key, dialect = (None, None) if settings.log_info is None else (settings.log_info.api_key, settings.log_info.dialect)
+    names = ("log_info_api_key", "--log-info-api-key", "KELR_LOG_INFO_API_KEY", given.log_info_key)
+    yield SettingRow("log_info_api_key", None if key is None else str(key), origins.of(*names))
+    names = ("log_info_dialect", "--log-info-dialect", "KELR_LOG_INFO_DIALECT", given.log_info_dialect)
+    yield SettingRow("log_info_dialect", None if dialect is None else str(dialect), origins.of(*names))
+    no_color = bool(origins.environ.get("NO_COLOR"))
+    yield SettingRow("color", "off" if no_color else "on a terminal", "NO_COLOR" if no_color else DEFAULT)
+
+
+def _context(origins: _Origins) -> SettingRow:
+    settings, file = origins.settings, origins.file
+    origin = origins.of("", "--context", "KELR_CONTEXT", settings.given.context)
+    if settings.context is not None and origin == DEFAULT:
+        origin = f"{file.path}, line {file.lines.get(('current',))}"
+    return SettingRow("context", settings.context, origin)
+
+
+def _login(origins: _Origins) -> Iterator[SettingRow]:
+    """Who logs in and how: each client property once, as the one that wins has it."""
+    settings, login = origins.settings, origins.settings.login
+    found: dict[str, SettingRow] = {}
+    if settings.command_config is not None:
+        for key, held in read_properties(settings.command_config).items():
+            found[key] = text_row(key, held.value, f"{settings.command_config}, line {held.line}")
+    if login is not None:
+        context, name = login.context, login.context.name
+        if name is not None:
+            if context.username is not None:
+                yield SettingRow("username", context.username, origin_in(origins.file, name, "username"))
+            if context.password is not None:
+                key = next(key for key in origins.file.tables[name] if key.startswith("password"))
+                yield password_row(context, origin_in(origins.file, name, key))
+            for key, value in context.properties.items():
+                path = path_of(origins.file, name, key)
+                found[key] = property_row(key, value, origin_in(origins.file, name, "properties", *path))
+        for key, text in login.given.items():
+            found[key] = text_row(key, text, "--command-property")
+    yield from (found[key] for key in sorted(found))
+
+
+def _directories(environ: Mapping[str, str]) -> Iterator[SettingRow]:
+    for name, variable, path in (
+        ("config directory", DIRECTORY_VARIABLE, config_directory(environ)),
+        ("state directory", STATE_DIRECTORY_VARIABLE, state_directory()),
+        ("cache directory", "KELR_CACHE_DIR", cache_directory()),
+        ("lab directory", "KELR_LAB_DIR", default_directory()),
+    ):
+        yield SettingRow(name, str(path), variable if environ.get(variable) else DEFAULT)

@@ -1,0 +1,247 @@
+"""``kelr context``: list, show, use, remove, import; add and test are in modules beside this one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kelr.commands.consent import can_ask
+from kelr.commands.context_add import add
+from kelr.commands.context_try import try_out
+from kelr.commands.options import with_output
+from kelr.config.imports import Tool
+from kelr.errors import ExitCode, KelrError, RefusedError, UsageError
+from kelr.view.output import Output
+
+if TYPE_CHECKING:
+    from kelr.config.contexts_file import ContextsFile
+    from kelr.view.contexts import ContextRow, SettingRow
+
+app = typer.Typer(help="Name clusters, choose one, and keep its secrets out of files.", no_args_is_help=True)
+
+_REFUSED = {ExitCode.REFUSED: "others may read the secrets in the contexts file, or the answer was no"}
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Which context.")]
+
+
+@with_output()
+def list_(output: Output) -> None:
+    """List the contexts; a star marks the current one.
+
+    Examples:
+      kelr context list
+      kelr context list -o json
+    """
+    from kelr.config.contexts_file import read_contexts  # noqa: PLC0415 - not for --help
+    from kelr.view.contexts import contexts_view  # noqa: PLC0415
+
+    file = read_contexts(os.environ)
+    rows = [_row(file, name) for name in file.names]
+    with output.listing(contexts_view(), {"file": str(file.path)}) as listing:
+        listing.add(rows)
+    for row in rows:
+        if row.problem is not None:
+            output.note(row.problem)
+    if output.format.for_people:
+        if not rows:
+            output.note(f"there are no contexts in {file.path}")
+            output.next(["context", "add", "prod", "-b", "HOST:PORT"])
+        elif file.current is None:
+            output.note("no context is the current one: one has to be named with --context")
+    if file.current is not None and file.current not in file.tables:
+        output.note(f"the current context is {file.current!r}, and there is no such context")
+
+
+def _row(file: ContextsFile, name: str) -> ContextRow:
+    from kelr.commands.context_words import login_words  # noqa: PLC0415 - not for --help
+    from kelr.view.contexts import ContextRow  # noqa: PLC0415
+
+    current, line = name == file.current, file.line(name)
+    try:
+        context = file.context(name)
+    except RefusedError as error:
+        context, problem = next(one for one in file.every() if one.name == name), f"{error.message}: {error.next_step}"
+    except KelrError as error:
+        return ContextRow(name, current, None, None, None, None, False, line, error.message)
+    else:
+        problem = None
+    servers = context.properties.get("bootstrap.servers")
+    return ContextRow(
+        name,
+        current,
+        context.bootstrap_server or (servers.text if servers is not None and servers.reference is None else None),
+        login_words(context),
+        None if context.command_config is None else str(context.command_config),
+        context.cluster_id,
+        context.read_only,
+        line,
+        problem,
+    )
+
+
+@with_output()
+def show(
+    output: Output,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Which context; the current one unless told otherwise.")
+    ] = None,
+) -> None:
+    """Show a context with the line of each key; secrets are hidden.
+
+    Examples:
+      kelr context show prod
+    """
+    from kelr.config.contexts_file import read_contexts  # noqa: PLC0415 - not for --help
+    from kelr.view.contexts import settings_view  # noqa: PLC0415
+
+    file = read_contexts(os.environ)
+    rows = _rows_of(file, _chosen(file, name))
+    with output.listing(settings_view("context")) as listing:
+        listing.add(rows)
+
+
+def _rows_of(file: ContextsFile, name: str) -> list[SettingRow]:
+    from kelr.commands.context_words import context_rows  # noqa: PLC0415 - not for --help
+
+    try:
+        context = file.context(name)
+    except RefusedError:  # to be looked at all the same: nothing of it is used
+        context = next(one for one in file.every() if one.name == name)
+    return context_rows(file, context)
+
+
+def _chosen(file: ContextsFile, name: str | None) -> str:
+    """The name that was given, or that of the current context. Raises UsageError."""
+    chosen = name or os.environ.get("KELR_CONTEXT") or file.current
+    if chosen is None:
+        raise UsageError("no context is the current one", next_step="name one, or choose it with kelr context use NAME")
+    return chosen
+
+
+@with_output()
+def use(
+    output: Output,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Which context.")] = None,
+    *,
+    none: Annotated[bool, typer.Option("--none", help="Have no current context.")] = False,
+) -> None:
+    """Make a context the current one, which is used where nothing names a cluster.
+
+    Examples:
+      kelr context use prod
+      kelr context use --none
+    """
+    from kelr.config.contexts_file import read_contexts  # noqa: PLC0415 - not for --help
+    from kelr.config.edit import Edit  # noqa: PLC0415
+
+    if (name is None) != none:
+        raise UsageError("either a context or --none has to be given", next_step="kelr context use NAME")
+    edit = Edit(read_contexts(os.environ))
+    edit.use(name)
+    edit.write()
+    output.note("no context is the current one now" if name is None else f"{name} is the current context now")
+    shadowed = next((key for key in ("KELR_CONTEXT", "KELR_BOOTSTRAP_SERVER") if os.environ.get(key)), None)
+    if shadowed is not None:
+        output.note(f"{shadowed} is set, and wins over it")
+
+
+@with_output(exits=_REFUSED)
+def remove(
+    output: Output,
+    name: Name,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Take a context out of the file. On a terminal it asks first.
+
+    Examples:
+      kelr context remove staging
+      kelr context remove staging --yes
+    """
+    from kelr.config.contexts_file import read_contexts  # noqa: PLC0415 - not for --help
+    from kelr.config.edit import Edit  # noqa: PLC0415
+
+    file = read_contexts(os.environ)
+    edit = Edit(file)
+    edit.remove(name)
+    if not yes and can_ask(output):
+        _ask(output, f"Take context {name} out of {file.path}? [y/N] ")
+    edit.write()
+    was = ", and no context is the current one now" if file.current == name else ""
+    output.note(f"removed context {name}{was}")
+
+
+def _ask(output: Output, question: str) -> None:
+    output.stderr.write(question)
+    output.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise RefusedError("nothing was changed: the answer was no", next_step="answer y, or add --yes")
+
+
+@with_output()
+def import_(
+    output: Output,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Another tool's configuration file.")],
+    *,
+    tool: Annotated[
+        Tool | None,
+        typer.Option(
+            "--from",
+            metavar="TOOL",
+            help="Whose file it is: java (client properties), kafkactl, rpk or kcl; told by the file's name else.",
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="NAME", help="Only this context; can be repeated.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="What to call it, where it is a single one.")
+    ] = None,
+    bootstrap_server: Annotated[
+        str | None,
+        typer.Option("--bootstrap-server", "-b", metavar="HOST:PORT,...", help="Brokers, where it is a single one."),
+    ] = None,
+    use_current: Annotated[
+        bool, typer.Option("--use", help="Make the other tool's current context the current one here too.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace contexts that are there already.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
+) -> None:
+    """Take over clusters from a Java client.properties, kafkactl, rpk or kcl.
+
+    A properties file is referred to and stays where it is. Of the other files
+    everything is copied that kelr can use, passwords included; what cannot be
+    carried over is said, key by key.
+
+    Examples:
+      kelr context import client.properties --name prod
+      kelr context import ~/.config/kafkactl/config.yml --dry-run
+      kelr context import ~/.config/rpk/rpk.yaml --only prod --use
+    """
+    from kelr.commands.context_import import ImportOptions, import_file  # noqa: PLC0415 - not for --help
+
+    options = ImportOptions(
+        tool=tool,
+        only=tuple(only or ()),
+        name=name,
+        bootstrap_server=bootstrap_server,
+        use=use_current,
+        force=force,
+        dry_run=dry_run,
+    )
+    import_file(output, file, options)
+
+
+for _name, _function in (
+    ("add", add),
+    ("list", list_),
+    ("use", use),
+    ("show", show),
+    ("test", try_out),
+    ("remove", remove),
+    ("import", import_),
+):
+    app.command(_name)(_function)

@@ -1,0 +1,241 @@
+"""What ``kelr context`` and ``kelr config`` show: the contexts, one in full, a connection that was tried, an import."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from kelr.view.columns import Column, Fact, Json, Shown, View, datum
+from kelr.view.styled import Style, Text, plain, styled
+
+HIDDEN = "(hidden)"
+NOT_SET = "not set"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRow:
+    """A context in the list of all."""
+
+    name: str
+    current: bool
+    bootstrap_server: str | None
+    login: str | None
+    """How it logs in, in words, without secrets; None where a file or nothing says."""
+    command_config: str | None
+    cluster_id: str | None
+    read_only: bool
+    line: int | None
+    problem: str | None = None
+    """Why it cannot be used; None where nothing is known to be wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """A setting, what it is, and who says so. A value that may be a secret is never in here."""
+
+    setting: str
+    value: str | None
+    origin: str
+    hidden: bool = False
+    """Whether there is a value, and it is not shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """What a cluster said of itself when a context was tried."""
+
+    context: str
+    bootstrap_server: str | None
+    cluster_id: str | None
+    pinned: bool
+    """Whether the context now refuses any other cluster."""
+    brokers: int
+    live: int
+    controller: int | None
+    metadata_version: int | None
+    release: str | None
+    """The newest release whose software has no newer metadata.version than the answering broker's: what the broker is
+    at most known to be; None where it cannot be told."""
+    elr: bool | None
+    features: Mapping[str, int] | None
+    security: str
+    took_ms: int
+    release_words: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRow:
+    """A context of another tool."""
+
+    name: str
+    action: str
+    """``added``, ``replaced``, or the same with ``would be`` before it."""
+    bootstrap_server: str | None
+    command_config: str | None
+    secrets: tuple[str, ...]
+    """The keys whose value now stands in clear in contexts.toml."""
+    left_out: tuple[str, ...]
+
+
+def contexts_view() -> View[ContextRow]:
+    """One row for each context."""
+    columns: tuple[Column[ContextRow], ...] = (
+        Column(
+            "current",
+            "",
+            lambda row: row.current,
+            lambda row: styled("*", Style.GOOD) if row.current else plain(" "),
+            type="boolean",
+            about="Whether it is used where nothing names a cluster.",
+        ),
+        Column("name", "NAME", lambda row: row.name, type="string", about="What --context takes."),
+        Column(
+            "bootstrap_server",
+            "BOOTSTRAP SERVER",
+            lambda row: row.bootstrap_server,
+            type="string?",
+            about="Brokers to start from; null where only its properties file says.",
+        ),
+        Column(
+            "login",
+            "LOGIN",
+            lambda row: row.login,
+            type="string?",
+            about="How it logs in, in words; null where only its properties file says, or nothing.",
+            yields=1,
+        ),
+        Column(
+            "command_config",
+            "COMMAND CONFIG",
+            lambda row: row.command_config,
+            type="string?",
+            about="Its client properties file.",
+            yields=3,
+        ),
+        Column(
+            "cluster_id",
+            "CLUSTER ID",
+            lambda row: row.cluster_id,
+            type="string?",
+            about="The only cluster that it is for; null: any.",
+            yields=2,
+        ),
+        Column(
+            "read_only",
+            "READ ONLY",
+            lambda row: row.read_only,
+            lambda row: plain("yes" if row.read_only else "no"),
+            type="boolean",
+            about="Whether commands that change a cluster are refused.",
+            yields=1,
+        ),
+        Column("line", "LINE", lambda row: row.line, type="integer?", about="Its line in the file.", shown=Shown.WIDE),
+        datum("problem", "string?", "Why it cannot be used; null where nothing is known to be wrong."),
+    )
+    return View("kelr/contexts", columns, head=(Fact("file", "string", "Where the contexts are."),))
+
+
+def settings_view(kind: str) -> View[SettingRow]:
+    """One row for each setting; `kind` is ``context`` or ``config``."""
+    columns: tuple[Column[SettingRow], ...] = (
+        Column("setting", "SETTING", lambda row: row.setting, type="string", about="What is set."),
+        Column(
+            "value",
+            "VALUE",
+            lambda row: row.value,
+            _shown_value,
+            type="string?",
+            about="Its value; null where it is not set, or may be a secret.",
+        ),
+        datum("hidden", "boolean", "Whether there is a value that is not shown, since it may be a secret."),
+        Column(
+            "origin",
+            "FROM",
+            lambda row: row.origin,
+            lambda row: styled(row.origin, Style.QUIET) if row.origin == "default" else plain(row.origin),
+            type="string",
+            about="Who says so: a flag, a variable, a file with its line, or default.",
+        ),
+    )
+    return View(f"kelr/{kind}", columns)
+
+
+def _shown_value(row: SettingRow) -> Text:
+    if row.hidden:
+        return styled(HIDDEN, Style.NOTICE)
+    return styled(NOT_SET, Style.QUIET) if row.value is None else plain(row.value)
+
+
+def tested_view() -> View[Tested]:
+    """One row: the cluster."""
+    columns: tuple[Column[Tested], ...] = (
+        datum("context", "string", "The context that was tried."),
+        datum("bootstrap_server", "string?", "Where it began."),
+        datum("cluster_id", "string?", "Kafka's cluster id; null where the cluster did not tell."),
+        datum("pinned", "boolean", "Whether the context refuses any other cluster."),
+        datum("brokers", "integer", "How many brokers the cluster lists."),
+        datum("live", "integer", "How many of them may lead."),
+        datum("controller", "integer?", "The broker that the answer names as controller; null where none is named."),
+        datum("metadata_version", "integer?", "The finalized metadata.version; null where it cannot be told."),
+        datum("release", "string?", "Kafka's release, by the newest metadata.version that the broker's software has."),
+        datum("elr", "boolean?", "Whether the cluster keeps ELR; null where it cannot be told."),
+        datum("features", "object?", "Finalized feature levels by name; null where they cannot be told.", _features),
+        datum("security", "string", "security.protocol, and sasl.mechanism where there is one."),
+        datum("took_ms", "integer", "Milliseconds to connect, to log in and to be answered."),
+    )
+    return View(
+        "kelr/context-test", columns, block=_tested_block, tail=(Fact("next", "string?", "What to type next."),)
+    )
+
+
+def _features(row: Tested) -> Json:
+    return None if row.features is None else dict(sorted(row.features.items()))
+
+
+def _tested_block(row: Tested) -> Iterator[Text]:
+    unknown = "unknown: the broker does not tell"
+    cluster = unknown if row.cluster_id is None else row.cluster_id + (" (pinned)" if row.pinned else "")
+    brokers = f"{row.live} live of {row.brokers}"
+    elr = {True: styled("on", Style.GOOD), False: styled("off", Style.NOTICE), None: plain(unknown)}[row.elr]
+    features = (
+        unknown
+        if row.features is None
+        else ", ".join(f"{name}={level}" for name, level in sorted(row.features.items())) or "none finalized"
+    )
+    yield [*plain(f"context {row.context}: "), *styled("connected", Style.GOOD), *plain(f" in {row.took_ms} ms")]
+    yield plain(f"  cluster id  {cluster}")
+    yield plain(f"  brokers     {brokers}")
+    yield plain(f"  Kafka       {row.release_words or unknown}")
+    yield [*plain("  ELR         "), *elr]
+    yield plain(f"  features    {features}")
+    yield plain(f"  security    {row.security}")
+
+
+def imported_view() -> View[ImportedRow]:
+    """One row for each context that another tool has."""
+    columns: tuple[Column[ImportedRow], ...] = (
+        datum("name", "string", "What it is called here."),
+        datum("action", "string", "added or replaced; with --dry-run, would be added or would be replaced."),
+        datum("bootstrap_server", "string?", "Brokers to start from; null where a properties file says."),
+        datum("command_config", "string?", "The properties file that it refers to."),
+        datum("secrets", "string[]", "Keys whose value stands in clear in contexts.toml then."),
+        datum("left_out", "string[]", "What was not carried over, key by key, and why."),
+    )
+    head = (
+        Fact("tool", "string", "Whose file it is: java, kafkactl, rpk or kcl."),
+        Fact("file", "string", "The file that was read."),
+        Fact("current", "string?", "The context that is the current one then; null where that does not change."),
+        Fact("left_out", "string[]", "What belongs to no context and was not carried over."),
+    )
+    return View("kelr/context-import", columns, block=_imported_block, head=head)
+
+
+def _imported_block(row: ImportedRow) -> Iterator[Text]:
+    where = row.bootstrap_server or f"as {row.command_config} says"
+    yield [*plain(f"{row.name}: "), *styled(row.action, Style.GOOD), *plain(f" ({where})")]
+    for key in row.secrets:
+        yield [*styled("  in clear: ", Style.NOTICE), *plain(key)]
+    for one in row.left_out:
+        yield plain(f"  {one}")
