@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kelr.errors import ConnectError, UnsupportedError, UsageError
+from kelr.errors import UnsupportedError, UsageError
+from kelr.fleet.connect import connected
 from kelr.fleet.java import java_for_spark
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def fleet_session(
     Raises:
         UnsupportedError: PySpark is not installed, there is no Java that it runs on, or it does not start.
         ConnectError: the Spark Connect server does not answer.
-        UsageError: a master beside that of ``spark-submit``.
+        UsageError: a master beside that of ``spark-submit``, or a remote that is no address.
     """
     return _session(master, remote, settings or {})[0]
 
@@ -102,10 +103,12 @@ def _session(master: str | None, remote: str | None, settings: Mapping[str, str]
         from pyspark.sql import SparkSession  # noqa: PLC0415 - of an extra, and slow to load
     except ImportError as error:
         raise UnsupportedError(
-            f"kelr fleet needs PySpark: {error}", next_step="install it with: pip install 'kelr[fleet]'"
+            f"kelr fleet needs PySpark: {error}",
+            next_step="install it with: pip install 'kelr[fleet]'",
+            code="pyspark-missing",
         ) from error
     if remote is not None:
-        return _connected(remote, settings), True
+        return connected(remote, {**settings, **_ALWAYS}), True
     session, ours = SparkSession.getActiveSession(), False
     if session is None:
         session, ours = _started(master, settings), True
@@ -188,22 +191,3 @@ def _watch(tracker: StatusTracker, told: Counting, ended: threading.Event) -> No
         counts = [(stage.numCompletedTasks, stage.numTasks) for stage in stages if stage is not None]
         if counts:
             told(sum(done for done, _ in counts), sum(total for _, total in counts))
-
-
-def _connected(remote: str, settings: Mapping[str, str]) -> SparkSession:
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - as above
-
-    try:
-        session = SparkSession.builder.remote(remote).getOrCreate()
-        for name, value in {**settings, **_ALWAYS}.items():
-            session.conf.set(name, value)
-    except ImportError as error:
-        raise UnsupportedError(
-            f"Spark Connect needs more than is installed: {error}",
-            next_step="install it with: pip install 'pyspark[connect]'",
-        ) from error
-    except Exception as error:
-        if type(error).__module__.partition(".")[0] not in {"grpc", "pyspark"}:
-            raise
-        raise ConnectError(f"{remote}: Spark Connect does not answer: {error}") from error
-    return session

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow
 import pytest
 
-from kelr.errors import UnsupportedError, UsageError
+from kelr.errors import ConnectError, UnsupportedError, UsageError
 from kelr.fleet.session import fleet_session, running_session
 
 if TYPE_CHECKING:
@@ -78,3 +79,17 @@ def _run(program: str, place: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", program], cwd=place, capture_output=True, text=True, timeout=240, check=False
     )
+
+
+def test_a_spark_connect_server_that_is_not_there_is_said_at_once() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        address = f"sc://127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(ConnectError, match="cannot be reached: Connection refused"):
+            fleet_session(remote=address)
+
+
+@pytest.mark.parametrize("remote", ["localhost:15002", "sc://", "sc://host:port", "http://host:1"])
+def test_what_is_no_address_of_a_spark_connect_server(remote: str) -> None:
+    with pytest.raises(UsageError, match="is no Spark Connect server"):
+        fleet_session(remote=remote)
