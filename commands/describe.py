@@ -13,7 +13,7 @@ from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, wi
 from kelr.commands.session import Session
 from kelr.commands.targets import read_cursor
 from kelr.commands.topic_errors import topics_failed
-from kelr.errors import ExitCode
+from kelr.errors import ExitCode, UsageError
 from kelr.model import Selection, Situation, TopicError, TopicPartition
 from kelr.model.rows import unseen
 from kelr.sources.base import Source
@@ -37,6 +37,11 @@ PageSize = Annotated[
     typer.Option(
         "--page-size", min=1, metavar="N", help="Partitions to ask for at once; a broker answers 2000 at most."
     ),
+]
+
+Watch = Annotated[bool, typer.Option("--watch", help="Renew the table until q or Ctrl-C; `kelr watch` shows more.")]
+Interval = Annotated[
+    str | None, typer.Option("--interval", metavar="TIME", help="With --watch: how often; 2s unless told.")
 ]
 
 
@@ -68,6 +73,8 @@ def describe(
     limit: Limit = None,
     cursor: Cursor = None,
     page_size: PageSize = None,
+    watch: Watch = False,
+    interval: Interval = None,
     topic: Topics = None,
     partition: Partitions = None,
     all_topic_partitions: AllPartitions = False,
@@ -81,6 +88,7 @@ def describe(
       kelr describe orders:0,4-7 'payments-*' -o wide
       kelr describe --situation needs-unclean-recovery -o json
       kelr describe --check --under-min-isr && echo fine
+      kelr describe --leaderless --watch --interval 5s
     """
     wanted = Filters(
         leaderless=leaderless,
@@ -96,17 +104,29 @@ def describe(
         exclude_internal=exclude_internal,
     )
     selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
-    source, start = session.source(), read_cursor(cursor)
-    pages = survey(
-        source,
-        selection,
-        filters=wanted,
-        page_size=page_size,
-        start=start,
-        limit=limit,
-        shows_configs=not summary,
-    )
-    result = (_summarize if summary else _list)(session, source, selection, pages)
+    start = read_cursor(cursor)
+
+    def shown(session: Session) -> _Result:
+        source = session.source()
+        pages = survey(
+            source,
+            selection,
+            filters=wanted,
+            page_size=page_size,
+            start=start,
+            limit=limit,
+            shows_configs=not summary,
+        )
+        return (_summarize if summary else _list)(session, source, selection, pages)
+
+    if watch:
+        from kelr.commands.describe_watch import keep_describing  # noqa: PLC0415 - only where it is asked for
+
+        keep_describing(session, shown, interval=interval, check=check)
+        return
+    if interval is not None:
+        raise UsageError("--interval says how often --watch looks", next_step="add --watch, or leave it out")
+    result = shown(session)
     if check and (result.shown > 0 or result.undecided > 0 if wanted.any_set else result.unhealthy):
         raise typer.Exit(ExitCode.FOUND)
     if result.errors:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from kelr.commands.session import Resolved, Session, now_ms
-from kelr.engine.watching import Sight
+from kelr.engine.watching import Change, Story
 from kelr.errors import KelrError
 from kelr.model import LogAnswer, TopicPartition
 from kelr.recovery.places import state_directory
@@ -109,7 +109,10 @@ class Worker(Generic[JobT, ResultT]):
 class Looked:
     """What a look brought."""
 
-    sight: Sight
+    story: Story
+    """With this look."""
+    changes: tuple[Change, ...]
+    """That it saw since the look before."""
     recovery: RecoveryProgress | None
     notes: tuple[str, ...]
 
@@ -120,14 +123,18 @@ class LookJob:
     def __init__(self, reader: Reader, looker: Looker, recoveries: Callable[[str | None], RecoveryProgress | None]):
         self._reader, self._looker, self._recoveries = reader, looker, recoveries
 
-    def __call__(self, before: Sight | None) -> Looked:
-        """Raises KelrError where the cluster cannot be read; the next look begins with new connections."""
+    def __call__(self, story: Story | None) -> Looked:
+        """The story up to now, with one more look.
+
+        Raises KelrError where the cluster cannot be read; the next look begins with new connections.
+        """
         try:
-            sight = self._looker.look(without_log(self._reader.source()), before)
+            sight = self._looker.look(without_log(self._reader.source()), None if story is None else story.sight)
         except KelrError:
             self._reader.close()
             raise
-        return Looked(sight, self._recoveries(sight.cluster.cluster_id), self._reader.notes)
+        after, changes = (Story.beginning(sight), ()) if story is None else story.after(sight)
+        return Looked(after, changes, self._recoveries(sight.cluster.cluster_id), self._reader.notes)
 
 
 @dataclass(frozen=True, slots=True)

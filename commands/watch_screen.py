@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.commands.watch_reader import Asked, DetailJob, Reader, Worker
-from kelr.commands.watching import NOTHING_LEFT, Watching, WatchOptions
+from kelr.commands.watching import NOTHING_LEFT, Watching, WatchOptions, title_of
 from kelr.engine.watching import Readings
 from kelr.errors import KelrError
 from kelr.model import TopicPartition
@@ -86,7 +86,7 @@ class _Screen:
         self._asked_at_ms = 0
         self._rows: tuple[tuple[object, ...], Listed] | None = None
         self._explanation = Explanation(session.output.next_command, stock_connection(session))
-        self._title = _title(session, options)
+        self._title = title_of(session, options.selection)
 
     def run(self) -> bool:
         """Until a key, the time, or everything being healthy ends it."""
@@ -186,10 +186,3 @@ class _Screen:
         if self.watching.ends_ms is not None:
             until = min(until, max(now, self.watching.ends_ms))
         return (until - now) / 1000
-
-
-def _title(session: Session, options: WatchOptions) -> str:
-    where = session.settings.context or session.settings.bootstrap_server or "cluster"
-    first, _, more = where.partition(",")
-    targets = " ".join(map(str, options.selection.targets))
-    return " ".join(filter(None, (f"{first},..." if more else first, targets)))

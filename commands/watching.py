@@ -69,6 +69,14 @@ def has_screen() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") not in {None, "", "dumb"}
 
 
+def title_of(session: Session, selection: Selection | None = None) -> str:
+    """What is watched, in a few words: the context or the first bootstrap server, and the targets."""
+    where = session.settings.context or session.settings.bootstrap_server or "cluster"
+    first, _, more = where.partition(",")
+    targets = " ".join(map(str, selection.targets)) if selection is not None else ""
+    return " ".join(filter(None, (f"{first},..." if more else first, targets)))
+
+
 class Watching:
     """The looks of one watch: when the next one is due, what they saw, and whether the cluster can be read.
 
@@ -103,7 +111,7 @@ class Watching:
         """Begin a look if it is time, and none is under way."""
         if self.looking_since_ms is None and (at_once or now_ms() >= self._due_ms):
             self.looking_since_ms = now_ms()
-            self._worker.begin(None if self.story is None else self.story.sight)
+            self._worker.begin(self.story)
 
     def take(self, timeout_s: float = 0.0) -> tuple[Sight, Sequence[Change]] | None:
         """A look that has come through, and what it saw change; None where there is none, or it failed (`trouble`).
@@ -133,14 +141,11 @@ class Watching:
         self.trouble = Trouble(since_ms, error.message, error.next_step or "")
 
     def _seen(self, looked: Looked) -> tuple[Sight, Sequence[Change]]:
-        sight, self.trouble, self.looked = looked.sight, None, looked
-        if self.story is None:
-            if sight.topic_errors and not sight.counts.read:
-                raise topics_failed(sight.topic_errors, some_worked=False)
-            self.story = Story.beginning(sight)
-            return sight, ()
-        self.story, changes = self.story.after(sight)
-        return sight, changes
+        sight = looked.story.sight
+        if self.story is None and sight.topic_errors and not sight.counts.read:
+            raise topics_failed(sight.topic_errors, some_worked=False)
+        self.story, self.trouble, self.looked = looked.story, None, looked
+        return sight, looked.changes
 
     @property
     def healthy(self) -> bool:

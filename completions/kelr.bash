@@ -108,7 +108,7 @@ _kelr() {
             choices="describe watch log-info history snapshot metrics explain whatif elect recover rescue fleet simulate lab demo doctor context config schema completion -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --version --help"
             ;;
         "kelr describe")
-            choices="--leaderless --under-min-isr --at-min-isr --under-replicated --has-elr --has-last-known --offline --situation --broker --rack --exclude-internal --summary --check --limit --cursor --page-size -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--leaderless --under-min-isr --at-min-isr --under-replicated --has-elr --has-last-known --offline --situation --broker --rack --exclude-internal --summary --check --limit --cursor --page-size --watch --interval -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 *) _kelr_ask targets; return ;;
             esac

@@ -60,6 +60,8 @@ complete -c kelr -n '__fish_seen_subcommand_from describe' -l check -d 'For scri
 complete -c kelr -n '__fish_seen_subcommand_from describe' -l limit -x -d 'Show at most so many, and say where to go on.'
 complete -c kelr -n '__fish_seen_subcommand_from describe' -l cursor -r -f -k -a '(__kelr_ask targets)' -d 'Start at this partition.'
 complete -c kelr -n '__fish_seen_subcommand_from describe' -l page-size -x -d 'Partitions to ask for at once; a broker answers 2000 at most.'
+complete -c kelr -n '__fish_seen_subcommand_from describe' -l watch -d 'Renew the table until q or Ctrl-C; `kelr watch` shows more.'
+complete -c kelr -n '__fish_seen_subcommand_from describe' -l interval -x -d 'With --watch: how often; 2s unless told.'
 complete -c kelr -n '__fish_seen_subcommand_from describe' -s b -l bootstrap-server -x -d 'Brokers to start from [env: KELR_BOOTSTRAP_SERVER].'
 complete -c kelr -n '__fish_seen_subcommand_from describe' -l command-config -r -f -k -a '(__fish_complete_suffix .properties)' -d 'Client properties (security.protocol, sasl.*, ssl.*) as Kafka'\''s own tools take them [env: KELR_COMMAND_CONFIG].'
 complete -c kelr -n '__fish_seen_subcommand_from describe' -l command-property -x -d 'A client property, which wins over the file'\''s and the context'\''s; can be repeated.'

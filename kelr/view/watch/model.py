@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kelr.engine.watching import Change, PartitionChange, Readings, Story, Watched
@@ -18,6 +18,8 @@ _SEVERITY = {situation: -rank for rank, situation in enumerate(Situation)}
 """The worst first; what is not known is at the top."""
 _MOST_NAMED = 3
 _LONGEST_NAMES = 60
+_MOST_SPELT = 1000
+"""Of more partitions than this the list is too long in any case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,22 +146,57 @@ def _order(
 
 def log_lines(at_ms: int, changes: Sequence[Change], *, elr_enabled: bool | None) -> list[LogLine]:
     """The changes of one look as lines: those that are told in the same words are one."""
-    grouped: dict[str, tuple[Text, list[Change]]] = {}
+    # Ten thousand partitions change at once, in a few ways: each way is put into words once.
+    alike: dict[object, list[Change]] = {}
     for change in changes:
-        if isinstance(change, PartitionChange) and not change.worth_telling:
-            continue
-        text = change_text(change, elr_enabled=elr_enabled)
-        grouped.setdefault(plain_words(text), (text, []))[1].append(change)
+        if isinstance(change, PartitionChange):
+            if change.worth_telling:
+                alike.setdefault(_way(change), []).append(change)
+        else:
+            alike[change] = [change]
+    grouped: dict[str, tuple[Text, list[Change]]] = {}
+    for same in alike.values():
+        text = change_text(same[0], elr_enabled=elr_enabled)
+        grouped.setdefault(plain_words(text), (text, []))[1].extend(same)
     return [LogLine(at_ms, _names(same), text) for text, same in grouped.values()]
+
+
+def _way(change: PartitionChange) -> Hashable:
+    """Two partitions whose ways are equal changed in the same words."""
+    before, after = change.before, change.after
+    epochs = () if before is None or after is None else (before.state.leader_epoch, after.state.leader_epoch)
+    remade = before is not None and after is not None and before.state.topic_id != after.state.topic_id
+    return (*epochs, remade, _side(before), _side(after))
+
+
+def _side(watched: Watched | None) -> Hashable:
+    if watched is None:
+        return None
+    state = watched.state
+    return (
+        watched.situation,
+        watched.min_isr,
+        watched.awaits,
+        watched.elected,
+        state.leader,
+        state.isr,
+        state.elr,
+        state.last_known_elr,
+        state.replicas,
+        state.adding,
+        state.removing,
+        state.topic_id is None,
+    )
 
 
 def _names(changes: Sequence[Change]) -> str:
     partitions = [change.address for change in changes if isinstance(change, PartitionChange)]
     if not partitions:
         return ", ".join(map(change_name, changes))
-    names = named(partitions, most=_MOST_NAMED)
-    if len(names) <= _LONGEST_NAMES:
-        return names
+    if len(partitions) <= _MOST_SPELT:
+        names = named(partitions, most=_MOST_NAMED)
+        if len(names) <= _LONGEST_NAMES:
+            return names
     topics = sorted({at.topic for at in partitions})
     of = topics[0] if len(topics) == 1 else f"{len(topics):,} topics"
     return f"{partitions_in_words(len(partitions))} of {of}"

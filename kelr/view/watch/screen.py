@@ -31,14 +31,14 @@ _KEYS = (
 )
 _ABOUT = (
     "The list has partitions that are leaderless or under min ISR, and those that were so while you watched, until"
-    " all their replicas are in sync. * stands before what the last look did not renew. SINCE begins with > where it was so"
-    " already when the watch began. Times are UTC. Changes are counted since the start, in brackets.",
+    " all their replicas are in sync. * stands before what the last look did not renew. SINCE begins with > where it"
+    " was so already when the watch began. Times are UTC. Changes are counted since the start, in brackets.",
     "LOGS, and what is below the list: the log ends of the replicas that answered, how many offsets of the best log"
     " each lacks (? where that is not known), and how fast it grows. 2~ is fenced or shutting down, 3! is offline or"
     " not registered.",
     "An election is told by what the look before it saw. A leader that was in ISR or ELR is clean unless it left them"
-    " between the two looks. One that was in neither is not clean. Where more happened than two looks tell, clean or not"
-    " is not known.",
+    " between the two looks. One that was in neither is not clean. Where more happened than two looks tell, clean or"
+    " not is not known.",
 )
 
 
