@@ -11,7 +11,7 @@ LONG = "long"
 
 _USUAL = 100
 """Whoever asks for `examples(count)` gets `count` where a profile tries so many; each profile has its share of it."""
-settings.register_profile(REPEATABLE, derandomize=True, database=None, deadline=None, max_examples=60)
+settings.register_profile(REPEATABLE, derandomize=True, database=None, deadline=None, max_examples=40)
 settings.register_profile(LONG, derandomize=False, deadline=None, max_examples=5_000, print_blob=True)
 
 

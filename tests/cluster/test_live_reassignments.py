@@ -53,7 +53,7 @@ def _reassign(lab: Lab, topic: str, replicas: list[int]) -> None:
     assert any(answer.error_code == 0 and answer.responses[0].partitions[0].error_code == 0 for answer in taken)
 
 
-@pytest.fixture(params=["4.3.1", "4.0.0"])
+@pytest.fixture(params=["4.3.1", pytest.param("4.0.0", marks=pytest.mark.longer)])
 def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
     found: Lab = request.getfixturevalue("lab_43" if request.param == "4.3.1" else "lab_40")
     found.restore()

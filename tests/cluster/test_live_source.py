@@ -326,6 +326,7 @@ def _log(answer: LogAnswer) -> ReplicaLog:
     return answer
 
 
+@pytest.mark.longer
 def test_kafka_4_0_tells_the_same_things(lab_40: Lab) -> None:
     lab_40.restore()
     create_topic(lab_40, "old", LAYOUTS, {})

@@ -13,7 +13,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -59,22 +59,24 @@ _TRUNCATING = re.compile(r"Truncating partition (?P<partition>\S+) with Truncati
 _WITHOUT_ELR = [name for name, incident in INCIDENTS.items() if not incident.needs_elr]
 
 
-def _few(always: str, names: Sequence[str]) -> list[Any]:
-    """The one that shows best what this Kafka does otherwise; the others run with `make predictions`."""
-    return [name if name == always else pytest.param(name, marks=pytest.mark.longer) for name in names]
+def _few(always: Collection[str], names: Sequence[str]) -> list[Any]:
+    """Those that show best what this Kafka does otherwise; the others run with `make predictions`."""
+    return [name if name in always else pytest.param(name, marks=pytest.mark.longer) for name in names]
 
 
-@pytest.mark.parametrize("incident", sorted(INCIDENTS))
+@pytest.mark.parametrize(
+    "incident", _few({"last-known-leader", "lossy-restart", "needs-unclean-recovery"}, sorted(INCIDENTS))
+)
 def test_predictions_come_true_on_4_3(lab_43: Lab, incident: str) -> None:
     _check_predictions(lab_43, incident, rules="elr-4.3")
 
 
-@pytest.mark.parametrize("incident", _few("last-known-leader", sorted(INCIDENTS)))
+@pytest.mark.parametrize("incident", _few({"last-known-leader"}, sorted(INCIDENTS)))
 def test_predictions_come_true_on_4_0(lab_40: Lab, incident: str) -> None:
     _check_predictions(lab_40, incident, rules="elr-4.0")
 
 
-@pytest.mark.parametrize("incident", _few("lossy-restart", sorted(_WITHOUT_ELR)))
+@pytest.mark.parametrize("incident", _few({"lossy-restart"}, sorted(_WITHOUT_ELR)))
 def test_predictions_come_true_without_elr(lab_without_elr: Lab, incident: str) -> None:
     _check_predictions(lab_without_elr, incident, rules="kraft")
 

@@ -239,7 +239,7 @@ def _known_to(lab: Lab, topic: str, replica: int) -> int | None:
         return next(log.high_watermark for log in logs if isinstance(log, ReplicaLog) and log.replica == replica)
 
 
-@pytest.mark.parametrize("version", ["4.3.1", "4.0.0"])
+@pytest.mark.parametrize("version", ["4.3.1", pytest.param("4.0.0", marks=pytest.mark.longer)])
 def test_a_replica_is_read_beyond_its_high_watermark(version: str, request: pytest.FixtureRequest) -> None:
     lab: Lab = request.getfixturevalue("lab_43" if version == "4.3.1" else "lab_40")
     lab.restore()
