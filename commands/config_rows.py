@@ -73,11 +73,11 @@ def _settings(origins: _Origins) -> Iterator[SettingRow]:
     origin = origins.of("timeout", "--timeout", "KELR_TIMEOUT", given.timeout_s)
     yield SettingRow("timeout", f"{settings.timeout_s:g}", origin)
     yield SettingRow("output", str(settings.format), origins.of("", "--output", "KELR_OUTPUT", given.format))
-    key, dialect = (None, None) if settings.log_info is None else (settings.log_info.api_key, settings.log_info.dialect)
-    names = ("log_info_api_key", "--log-info-api-key", "KELR_LOG_INFO_API_KEY", given.log_info_key)
-    yield SettingRow("log_info_api_key", None if key is None else str(key), origins.of(*names))
-    names = ("log_info_dialect", "--log-info-dialect", "KELR_LOG_INFO_DIALECT", given.log_info_dialect)
-    yield SettingRow("log_info_dialect", None if dialect is None else str(dialect), origins.of(*names))
+    log_info = settings.log_info
+    origin = origins.of("log_info_api_key", "--log-info-api-key", "KELR_LOG_INFO_API_KEY", given.log_info_key)
+    yield SettingRow("log_info_api_key", str(log_info.api_key) if log_info is not None else None, origin)
+    origin = origins.of("log_info_dialect", "--log-info-dialect", "KELR_LOG_INFO_DIALECT", given.log_info_dialect)
+    yield SettingRow("log_info_dialect", str(log_info.dialect) if log_info is not None else None, origin)
     no_color = bool(origins.environ.get("NO_COLOR"))
     yield SettingRow("color", "off" if no_color else "on a terminal", "NO_COLOR" if no_color else DEFAULT)
 

@@ -60,14 +60,13 @@ def _row(file: ContextsFile, name: str) -> ContextRow:
     from kelr.view.contexts import ContextRow  # noqa: PLC0415
 
     current, line = name == file.current, file.line(name)
+    problem: str | None = None
     try:
         context = file.context(name)
     except RefusedError as error:
         context, problem = next(one for one in file.every() if one.name == name), f"{error.message}: {error.next_step}"
     except KelrError as error:
         return ContextRow(name, current, None, None, None, None, False, line, error.message)
-    else:
-        problem = None
     servers = context.properties.get("bootstrap.servers")
     return ContextRow(
         name,

@@ -113,7 +113,8 @@ def add(
       kelr context add prod -b kafka-1:9092 --command-config prod.properties --pin
       kelr context add prod -b kafka-1:9093 --username ada \\
           --password-command 'pass kafka/prod' \\
-          --property security.protocol=SASL_SSL --property sasl.mechanism=SCRAM-SHA-512
+          --property security.protocol=SASL_SSL \\
+          --property sasl.mechanism=SCRAM-SHA-512
     """
     from kelr.commands.context_adding import AddOptions, add_context  # noqa: PLC0415 - not for --help
     from kelr.config.value import Kind  # noqa: PLC0415

@@ -78,7 +78,7 @@ class Edit:
 
     def set(self, name: str, key: str, value: str) -> None:
         """Set one key of a context that is there."""
-        self._contexts()[name][key] = value  # type: ignore[index]
+        self._contexts()[name][key] = value
 
     def remove(self, name: str) -> None:
         """Take a context out; where it was the current one, there is none afterwards. Raises UsageError."""

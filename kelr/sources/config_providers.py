@@ -53,7 +53,8 @@ class _Variables:
     def __init__(self, reader: PropertyReader, environ: Mapping[str, str]) -> None:
         self._reader = reader
         self._environ = environ
-        self._names = {name.strip() for name in (reader.text(PROVIDERS_KEY) or "").split(",")} - {""}
+        # Not trimmed, as Kafka 4.3.1 does not: "env, file" has no provider called file.
+        self._names = set((reader.text(PROVIDERS_KEY) or "").split(",")) - {""}
         self._made: dict[str, Lookup] = {}
 
     def value(self, key: str, match: re.Match[str]) -> str:

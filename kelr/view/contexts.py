@@ -199,18 +199,16 @@ def _tested_block(row: Tested) -> Iterator[Text]:
     cluster = unknown if row.cluster_id is None else row.cluster_id + (" (pinned)" if row.pinned else "")
     brokers = f"{row.live} live of {row.brokers}"
     elr = {True: styled("on", Style.GOOD), False: styled("off", Style.NOTICE), None: plain(unknown)}[row.elr]
-    features = (
-        unknown
-        if row.features is None
-        else ", ".join(f"{name}={level}" for name, level in sorted(row.features.items())) or "none finalized"
-    )
     yield [*plain(f"context {row.context}: "), *styled("connected", Style.GOOD), *plain(f" in {row.took_ms} ms")]
     yield plain(f"  cluster id  {cluster}")
     yield plain(f"  brokers     {brokers}")
     yield plain(f"  Kafka       {row.release_words or unknown}")
     yield [*plain("  ELR         "), *elr]
-    yield plain(f"  features    {features}")
     yield plain(f"  security    {row.security}")
+    levels = sorted((row.features or {}).items())
+    lines = [f"{name} {level}" for name, level in levels] or [unknown if row.features is None else "none finalized"]
+    for at, line in enumerate(lines):
+        yield plain(f"  {'' if at else 'features':<10}  {line}")
 
 
 def imported_view() -> View[ImportedRow]:

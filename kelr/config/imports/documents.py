@@ -39,7 +39,7 @@ def yaml_of(path: Path) -> Mapping[str, Any]:
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
             seen: set[Any] = set()
             for key_node, _ in node.value:
-                key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+                key = self.construct_object(key_node, deep=True)
                 if isinstance(key, Hashable) and key in seen:
                     line = key_node.start_mark.line + 1
                     raise BadInputError(f"{path}, line {line}: {key} comes twice", next_step="keep one of them")
