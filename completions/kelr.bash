@@ -63,10 +63,10 @@ _kelr() {
     for word in "${line[@]:1:${#line[@]}-2}"; do
         if [[ $skip ]]; then skip=; continue; fi
         case "$word" in
-            --from|--topic|--out|--accept-loss|--any|--api|--at|--batch|--bootstrap-controller|--bootstrap-controllers|--bootstrap-server|--bootstrap-servers|--brokers|--budget|--cluster|--cluster-id|--clusters|--command-property|--conf|--controller|--controllers|--endpoint|--endpoint-timeout|--expires-in|--fail-on|--files|--for|--force|--format|--from-offset|--heap-mb|--if|--incidents|--interval|--jolokia|--kafka|--limit|--listen|--log-info|--log-info-api-key|--master|--min-isr|--minimal-replicas|--most-series|--name|--node|--only|--page-limit|--page-size|--partitions|--password-command|--password-env|--pause|--principal|--prometheus|--property|--property-command|--property-env|--property-file|--query-match|--racks|--remote|--replication|--sasl-mechanism|--scenarios|--security|--seed|--segment-mb|--since|--skew|--skip|--states|--timeout|--times|--title|--to-offset|--top|--topics|--until|--user|--username|--wait-for|--weeks|--window|--workers|-b|--gone|--kill|--restart|--stop|--broker|--designate|--elect|--from-replica|--context|-c|--partition|--rack|--cursor|--to|--yes-clear-elr-of|--ca|--cert|--key|--metadata-log|--password-file|--token-file|--dir|--export|--lake|--log-dir|--path-to-json-file|--plan|--logs|--merge|--snapshot|--admin.config|--command-config|--compare-rules|--rules|--by|--situation|--log-info-dialect|--why|--keep|--election|--election-type|-e|--output|-o) skip=1 ;;
+            --from|--topic|--out|--accept-loss|--any|--api|--at|--batch|--bootstrap-controller|--bootstrap-controllers|--bootstrap-server|--bootstrap-servers|--brokers|--budget|--cluster|--cluster-id|--clusters|--command-property|--conf|--controller|--controllers|--endpoint|--endpoint-timeout|--expires-in|--fail-on|--files|--for|--force|--format|--from-offset|--heap-mb|--if|--incidents|--interval|--jolokia|--kafka|--limit|--listen|--log-info|--log-info-api-key|--master|--min-isr|--minimal-replicas|--most-series|--name|--node|--only|--page-limit|--page-size|--partitions|--password-command|--password-env|--pause|--principal|--prometheus|--property|--property-command|--property-env|--property-file|--query-match|--racks|--remote|--replication|--sasl-mechanism|--scenarios|--security|--seed|--segment-mb|--since|--skew|--skip|--states|--timeout|--times|--title|--to-offset|--top|--topics|--until|--user|--username|--wait-for|--weeks|--window|--workers|-b|--gone|--kill|--restart|--stop|--broker|--designate|--elect|--from-replica|--context|-c|--partition|--rack|--cursor|--to|--yes-clear-elr-of|--before|--ca|--cert|--key|--metadata-log|--password-file|--token-file|--dir|--export|--lake|--log-dir|--path-to-json-file|--plan|--logs|--merge|--snapshot|--admin.config|--command-config|--compare-rules|--rules|--by|--situation|--log-info-dialect|--why|--keep|--election|--election-type|-e|--output|-o) skip=1 ;;
             -*) ;;
             *) case "$path $word" in
-                "kelr describe"|"kelr watch"|"kelr log-info"|"kelr history"|"kelr snapshot"|"kelr metrics"|"kelr metrics read"|"kelr metrics export"|"kelr explain"|"kelr whatif"|"kelr elect"|"kelr recover"|"kelr recover collect"|"kelr recover plan"|"kelr recover apply"|"kelr recover verify"|"kelr recover status"|"kelr recover resume"|"kelr recover undo"|"kelr recover hold"|"kelr recover log"|"kelr rescue"|"kelr rescue dump"|"kelr rescue show"|"kelr rescue replay"|"kelr fleet"|"kelr fleet generate"|"kelr fleet ingest"|"kelr fleet assess"|"kelr fleet exposure"|"kelr fleet report"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab pause"|"kelr lab resume"|"kelr lab lose-cache"|"kelr lab flush"|"kelr lab expire"|"kelr lab partition"|"kelr lab heal"|"kelr lab fault"|"kelr lab deny"|"kelr lab allow"|"kelr lab advance"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr doctor"|"kelr context"|"kelr context add"|"kelr context list"|"kelr context use"|"kelr context show"|"kelr context test"|"kelr context remove"|"kelr context import"|"kelr config"|"kelr config show"|"kelr schema"|"kelr completion") path="$path $word" ;;
+                "kelr describe"|"kelr watch"|"kelr log-info"|"kelr history"|"kelr snapshot"|"kelr metrics"|"kelr metrics read"|"kelr metrics export"|"kelr report"|"kelr explain"|"kelr whatif"|"kelr elect"|"kelr recover"|"kelr recover collect"|"kelr recover plan"|"kelr recover apply"|"kelr recover verify"|"kelr recover status"|"kelr recover resume"|"kelr recover undo"|"kelr recover hold"|"kelr recover log"|"kelr rescue"|"kelr rescue dump"|"kelr rescue show"|"kelr rescue replay"|"kelr fleet"|"kelr fleet generate"|"kelr fleet ingest"|"kelr fleet assess"|"kelr fleet exposure"|"kelr fleet report"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab pause"|"kelr lab resume"|"kelr lab lose-cache"|"kelr lab flush"|"kelr lab expire"|"kelr lab partition"|"kelr lab heal"|"kelr lab fault"|"kelr lab deny"|"kelr lab allow"|"kelr lab advance"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr doctor"|"kelr context"|"kelr context add"|"kelr context list"|"kelr context use"|"kelr context show"|"kelr context test"|"kelr context remove"|"kelr context import"|"kelr config"|"kelr config show"|"kelr schema"|"kelr completion") path="$path $word" ;;
                 *) count=$((count + 1)) ;;
             esac ;;
         esac
@@ -88,7 +88,7 @@ _kelr() {
         *:--rack) _kelr_ask racks; return ;;
         *:--cursor) _kelr_ask targets; return ;;
         *:--to|*:--topic|*:--yes-clear-elr-of) _kelr_ask topics; return ;;
-        *:--ca|*:--cert|*:--key|*:--metadata-log|*:--out|*:--password-file|*:--token-file) _kelr_files '*'; return ;;
+        *:--before|*:--ca|*:--cert|*:--key|*:--metadata-log|*:--out|*:--password-file|*:--token-file) _kelr_files '*'; return ;;
         *:--dir|*:--export|*:--lake|*:--log-dir) _kelr_files -d; return ;;
         *:--path-to-json-file|*:--plan) _kelr_files json; return ;;
         *:--from|*:--logs|*:--merge|*:--snapshot) _kelr_files kelr; return ;;
@@ -105,7 +105,7 @@ _kelr() {
     esac
     case "$path" in
         "kelr")
-            choices="describe watch log-info history snapshot metrics explain whatif elect recover rescue fleet simulate lab demo doctor context config schema completion -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --version --help"
+            choices="describe watch log-info history snapshot metrics report explain whatif elect recover rescue fleet simulate lab demo doctor context config schema completion -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --version --help"
             ;;
         "kelr describe")
             choices="--leaderless --under-min-isr --at-min-isr --under-replicated --has-elr --has-last-known --offline --situation --broker --rack --exclude-internal --summary --check --limit --cursor --page-size --watch --interval -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
@@ -146,6 +146,13 @@ _kelr() {
             ;;
         "kelr metrics export")
             choices="--listen --interval --most-series -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            ;;
+        "kelr report")
+            choices="--before --plan --logs --since --until --title --overwrite -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            [[ $current == -* ]] || case "$count" in
+                0) _kelr_files '*'; return ;;
+                *) _kelr_ask targets; return ;;
+            esac
             ;;
         "kelr explain")
             choices="--if --election --rules --compare-rules --logs --why --full --picture -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
