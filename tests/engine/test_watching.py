@@ -1,0 +1,199 @@
+"""Watching: what two looks tell of what happened between them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kelr.engine.watching import (
+    BrokerChange,
+    Elected,
+    PartitionChange,
+    Readings,
+    Sight,
+    Story,
+    Watched,
+    applied,
+    changes_between,
+    elected_between,
+)
+from kelr.model import (
+    BrokerStatus,
+    Cluster,
+    NotHeard,
+    PartitionState,
+    ReplicaLog,
+    Situation,
+    TopicError,
+    TopicPartition,
+    Unheard,
+)
+
+AT = TopicPartition("orders", 3)
+NO_LEADER = PartitionState("orders", 3, None, 5, (1, 2, 3), (), (2,), (1,), topic_id="a")
+LED = replace(NO_LEADER, leader=1, leader_epoch=4, isr=(1, 2), elr=(), last_known_elr=())
+
+
+def sight(partitions: dict[TopicPartition, Watched], brokers: dict[int, BrokerStatus], at_ms: int = 0) -> Sight:
+    return Sight(at_ms, Cluster("c", ()), brokers, partitions)
+
+
+# Changes.
+
+ADDRESSES = st.builds(TopicPartition, st.sampled_from(["a", "b"]), st.integers(0, 3))
+MEMBERS = st.lists(st.integers(1, 3), unique=True).map(tuple)
+WATCHED = st.builds(
+    Watched,
+    st.builds(
+        PartitionState,
+        st.just("a"),
+        st.just(0),
+        st.none() | st.integers(1, 3),
+        st.integers(0, 3),
+        st.just((1, 2, 3)),
+        MEMBERS,
+        st.none() | MEMBERS,
+    ),
+    st.sampled_from(Situation),
+)
+SIGHTS = st.builds(
+    sight,
+    st.dictionaries(ADDRESSES, WATCHED),
+    st.dictionaries(st.integers(1, 4), st.sampled_from(BrokerStatus)),
+)
+
+
+@given(SIGHTS, SIGHTS)
+def test_the_changes_make_the_second_look_of_the_first(before: Sight, after: Sight) -> None:
+    assert applied(before, changes_between(before, after)) == (after.brokers, after.partitions)
+
+
+@given(SIGHTS)
+def test_where_nothing_changed_there_is_no_change(one: Sight) -> None:
+    assert changes_between(one, one) == ()
+
+
+@given(SIGHTS, SIGHTS)
+def test_each_change_is_one_and_in_order(before: Sight, after: Sight) -> None:
+    changes = changes_between(before, after)
+    brokers = [one.broker for one in changes if isinstance(one, BrokerChange)]
+    partitions = [one.address for one in changes if isinstance(one, PartitionChange)]
+    assert brokers == sorted(set(brokers))
+    assert partitions == sorted(set(partitions))
+    assert list(changes[: len(brokers)]) == [one for one in changes if isinstance(one, BrokerChange)]
+    assert all(one.before != one.after for one in changes)
+
+
+def test_what_is_settled_may_go_without_a_word_and_what_is_not_may_not() -> None:
+    settled = Watched(replace(LED, isr=(1, 2, 3)), Situation.HEALTHY)
+    behind = Watched(LED, Situation.HEALTHY)
+    assert not PartitionChange(AT, settled, None).worth_telling
+    assert PartitionChange(AT, behind, None).worth_telling
+    assert PartitionChange(AT, Watched(NO_LEADER, Situation.WAITING_FOR_ELR), None).worth_telling
+
+
+# Elections.
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "how"),
+    [
+        # From ISR and ELR, as far as the look before could tell.
+        (LED, replace(LED, leader=2, leader_epoch=5), Elected.FROM_ISR),
+        (NO_LEADER, replace(NO_LEADER, leader=2, leader_epoch=6), Elected.FROM_ELR),
+        # Without a leader nobody joins the ISR: whoever is in neither is elected uncleanly.
+        (NO_LEADER, replace(NO_LEADER, leader=3, leader_epoch=6), Elected.UNCLEAN),
+        (NO_LEADER, replace(NO_LEADER, leader=1, leader_epoch=6), Elected.LAST_KNOWN_LEADER),
+        # With a leader it may have joined between the looks.
+        (LED, replace(LED, leader=3, leader_epoch=5), Elected.NOT_KNOWN),
+        # Two steps of the epoch hide an election, or a time without a leader.
+        (LED, replace(LED, leader=2, leader_epoch=6), Elected.NOT_KNOWN),
+        (NO_LEADER, replace(NO_LEADER, leader=2, leader_epoch=7), Elected.NOT_KNOWN),
+        (LED, replace(LED, leader_epoch=6), Elected.NOT_KNOWN),
+        # The ELR is not known: it might have been in it.
+        (replace(NO_LEADER, elr=None), replace(NO_LEADER, leader=3, leader_epoch=6), Elected.NOT_KNOWN),
+        # No election at all.
+        (LED, replace(LED, leader_epoch=5), None),
+        (LED, LED, None),
+        (LED, NO_LEADER, None),
+        (LED, replace(LED, topic_id="b", leader=2, leader_epoch=5), None),
+    ],
+)
+def test_how_a_leader_was_elected(before: PartitionState, after: PartitionState, how: Elected | None) -> None:
+    assert elected_between(before, after, elr_enabled=True) is how
+
+
+def test_with_elr_off_an_elr_that_is_not_told_is_empty() -> None:
+    before = replace(NO_LEADER, elr=None, isr=(1,), last_known_elr=None)
+    uncleanly = replace(before, leader=3, leader_epoch=6, isr=(3,))
+    assert elected_between(before, uncleanly, elr_enabled=False) is Elected.UNCLEAN
+    assert elected_between(before, uncleanly, elr_enabled=None) is Elected.NOT_KNOWN
+    assert elected_between(before, replace(uncleanly, leader=1), elr_enabled=False) is Elected.FROM_ISR
+
+
+def test_only_what_is_certain_is_called_not_clean() -> None:
+    assert [one.clean for one in Elected] == [True, True, False, False, None]
+
+
+# Since when, and whether all is well.
+
+
+def test_since_when_begins_anew_with_the_situation_and_not_with_a_look() -> None:
+    waiting, unsafe = Watched(NO_LEADER, Situation.WAITING_FOR_ELR), Watched(LED, Situation.UNDER_MIN_ISR)
+    story = Story.beginning(sight({AT: waiting}, {}, 1000))
+    assert (story.since[AT].at_ms, story.since[AT].before_the_watch) == (1000, True)
+    story, _ = story.after(sight({AT: replace(waiting, state=replace(NO_LEADER, isr=(3,)))}, {}, 2000))
+    assert (story.since[AT].at_ms, story.since[AT].before_the_watch) == (1000, True)
+    story, changes = story.after(sight({AT: unsafe}, {}, 3000))
+    assert (story.since[AT].at_ms, story.since[AT].before_the_watch) == (3000, False)
+    assert [one.after for one in changes if isinstance(one, PartitionChange)] == [unsafe]
+
+
+def test_what_could_not_be_read_is_not_healthy() -> None:
+    fine = sight({AT: Watched(LED, Situation.HEALTHY)}, {})
+    assert fine.healthy
+    assert not replace(fine, topic_errors=(TopicError("secret", "TOPIC_AUTHORIZATION_FAILED"),)).healthy
+    assert not sight({AT: Watched(LED, Situation.UNKNOWN)}, {}).healthy
+
+
+# Log ends as they arrive.
+
+
+def answers(at_ms: int, best: int, behind: int) -> dict[TopicPartition, tuple[ReplicaLog, ReplicaLog]]:
+    return {AT: (ReplicaLog(1, best, read_at_ms=at_ms), ReplicaLog(2, behind, read_at_ms=at_ms))}
+
+
+def test_the_pace_and_what_is_left() -> None:
+    readings = Readings().with_answers(answers(1000, 1000, 100))
+    assert readings.pace(AT, 2) is None
+    readings = readings.with_answers(answers(3000, 1020, 320))
+    pace = readings.pace(AT, 2)
+    assert pace is not None
+    assert (pace.per_s, pace.over_ms) == (110.0, 2000)
+    # 700 are missing; it comes nearer by 110 - 10 in a second.
+    assert readings.left_s(AT, 2, best=1, behind=700) == 7.0
+    assert readings.left_s(AT, 2, best=1, behind=None) is None
+    assert readings.left_s(AT, 1, best=1, behind=0) is None
+
+
+def test_who_does_not_come_nearer_never_catches_up() -> None:
+    readings = Readings().with_answers(answers(1000, 1000, 100)).with_answers(answers(2000, 1200, 200))
+    assert readings.left_s(AT, 2, best=1, behind=1000) is None
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        {AT: (NotHeard(2, Unheard.TIMED_OUT),)},  # it was not heard
+        {AT: (ReplicaLog(2, 50, read_at_ms=3000),)},  # it was truncated
+        {},  # it was not asked
+        {AT: (ReplicaLog(2, 500, read_at_ms=3000 + 60_000),)},  # the readings are too old
+    ],
+)
+def test_a_gap_ends_a_pace(then: dict[TopicPartition, tuple[ReplicaLog | NotHeard, ...]]) -> None:
+    readings = Readings().with_answers(answers(1000, 0, 100)).with_answers(answers(2000, 0, 200))
+    assert readings.pace(AT, 2) is not None
+    assert readings.with_answers(then).pace(AT, 2) is None
