@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 import pytest
+import typer
 
 from kelr.commands.app import build
 from kelr.model import Situation
@@ -27,7 +28,11 @@ def parse(words: list[str]) -> None:
     """Has the command line take these words, down to the last option, and carries nothing out."""
     command, name, rest, context = build(), "kelr", words[1:], None
     while True:
-        context = command.make_context(name, rest, parent=context)
+        try:
+            context = command.make_context(name, rest, parent=context)
+        except typer.Exit:
+            # --version, --help
+            return
         if not hasattr(command, "commands"):
             return
         name, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
@@ -53,7 +58,7 @@ def test_every_transcript_says_where_it_comes_from(block: Block) -> None:
 def test_kelr_takes_every_command(block: Block) -> None:
     for typed in block.typed:
         calls = kelr_words(typed.command)
-        assert calls or "kelr" not in typed.command.split(), typed.command
+        assert calls or not typed.command.startswith("kelr"), typed.command
         for words in calls:
             parse(words)
 
