@@ -179,6 +179,7 @@ def _any(session: Session, selection: Selection, question: Question, cluster: Cl
             f"--any {size}: {len(live)} brokers have {counting.sets:,} sets of {size}, and at most {MOST_SETS:,} are"
             " looked at, since a search that leaves some out names no worst one",
             next_step="ask for fewer, or name the brokers with --kill",
+            code="too-many-sets",
         )
     found = Answer()
     source = session.source()

@@ -30,6 +30,7 @@ def require_live(session: Session, *, dry_run_helps: bool = False) -> None:
         raise UsageError(
             f"{saved}: a cluster is changed only on what it says just now",
             next_step=f"give --bootstrap-server or --context in place of --{_given(session)}{otherwise}",
+            code="saved-not-live",
         )
     refuse_read_only(session)
 

@@ -11,7 +11,7 @@ from kelr.commands.interrupts import nothing_changed_yet
 from kelr.commands.reasons import EXAMPLE
 from kelr.errors import RefusedError, UsageError
 from kelr.model.plan import AcceptedLoss, Consent, Plan
-from kelr.recovery.consent import Consented, accepts_loss, loss_in_short, missing_consent
+from kelr.recovery.consent import Consented, accepts_loss, loss_in_short, missing_code, missing_consent
 from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
 from kelr.view.plan_words import elections_in_words
@@ -44,7 +44,11 @@ def ask_consent(output: Output, plan: Plan, given: Consented, *, stdin: TextIO |
     given = replace(given, yes=True)
     missing = missing_consent(plan, given)
     if missing is not None:
-        raise RefusedError(f"nothing was changed: this needs {missing}", next_step=f"add {_flags(plan, given)}")
+        raise RefusedError(
+            f"nothing was changed: this needs {missing}",
+            next_step=f"add {_flags(plan, given)}",
+            code=missing_code(plan, given),
+        )
     return given
 
 
@@ -128,6 +132,7 @@ def _typed_number(terminal: _Terminal, plan: Plan) -> AcceptedLoss:
         raise RefusedError(
             f"nothing was changed: the answer was {answer!r}, not {needed}",
             next_step=f"type {needed}, or add --accept-loss {needed}",
+            code="answer-was-no",
         )
     return needed
 
@@ -136,7 +141,9 @@ def _ask_yes(terminal: _Terminal, plan: Plan) -> None:
     what = f"Carry out {elections_in_words(len(plan.elections))}?"
     answer = terminal.answer(f"{what} [y/N] ")
     if answer.lower() not in _YES:
-        raise RefusedError("nothing was changed: the answer was no", next_step="answer y, or add --yes")
+        raise RefusedError(
+            "nothing was changed: the answer was no", next_step="answer y, or add --yes", code="answer-was-no"
+        )
 
 
 def _flags(plan: Plan, given: Consented) -> str:

@@ -37,6 +37,7 @@ def refuse_the_live(gone: frozenset[int], cluster: Cluster) -> None:
             f"--gone says that {brokers(live)} will not come back, and {agree(len(live), 'it', 'they')} {are} live:"
             " nothing was planned",
             next_step=f"leave {them} out; name only brokers that are down for good",
+            code="broker-not-gone",
         )
 
 

@@ -19,11 +19,14 @@ def read_reason(force: str | None) -> str | None:
     reason = force.strip()
     if not reason:
         raise UsageError(
-            "--force needs a reason, which goes into the audit log", next_step=f"write --force '{EXAMPLE}'"
+            "--force needs a reason, which goes into the audit log",
+            next_step=f"write --force '{EXAMPLE}'",
+            code="reason-missing",
         )
     if reason.strip("'\"<>").lower() in _PLACEHOLDERS:
         raise UsageError(
             f"--force {force!r} stands for a reason, and is none; it goes into the audit log",
             next_step="say in your own words why it has to be, for those who read the log",
+            code="reason-missing",
         )
     return reason

@@ -37,7 +37,7 @@ from kelr.model import TopicPartition
 from kelr.model.plan import Applied, Consent, Ended, Plan, Unplanned
 from kelr.recovery.acls import require_authorization
 from kelr.recovery.apply import DEFAULT_BATCH, apply_plan, check_plan
-from kelr.recovery.consent import Consented, missing_consent
+from kelr.recovery.consent import Consented, missing_code, missing_consent
 from kelr.recovery.gather import selection_of
 from kelr.recovery.places import state_directory
 from kelr.recovery.plan_file import SavedPlan
@@ -146,6 +146,7 @@ def _in_time(session: Session, plan: Plan, wanted: Wanted) -> Plan:
         raise RefusedError(
             f"{wanted.path} expired {late_s} s ago: nothing was changed",
             next_step=f"look at the cluster again: {session.output.next_command(again)}",
+            code="plan-expired",
         )
     return plan
 
@@ -270,12 +271,15 @@ def _end_dry_run(session: Session, wanted: Wanted, checked: Checked, context: Pl
         raise RefusedError(
             f"{partitions_in_words(len(refused))} would be refused: what the plan stood on has changed",
             next_step=None if people else session.output.next_command(_again(checked.plan, refused, wanted)),
+            code="plan-stale",
         )
     if part.elections and lacks is not None:
         # The next command has the accepted loss already; a reason is for somebody to give.
         is_told = people and Consent.FORCE not in {one.consent for one in part.elections}
         raise RefusedError(
-            f"it would not be applied yet: this needs {lacks}", next_step=None if is_told else f"add {lacks}"
+            f"it would not be applied yet: this needs {lacks}",
+            next_step=None if is_told else f"add {lacks}",
+            code=missing_code(part, wanted.given),
         )
 
 
@@ -332,6 +336,8 @@ def _raise_if_nothing_is_left(plan: Plan, path: Path) -> None:
     refused = [one for one in plan.not_planned if one.why is Unplanned.REFUSED]
     if refused:
         error: KelrError = RefusedError(
-            f"{path}: none of its elections is possible or safe any more", next_step="the reasons stand above"
+            f"{path}: none of its elections is possible or safe any more",
+            next_step="the reasons stand above",
+            code="every-choice-refused",
         )
         raise error

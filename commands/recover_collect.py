@@ -137,4 +137,6 @@ def _unsafe(source: Source) -> list[TopicPartition]:
 def _check_free(out: Path, *, overwrite: bool) -> None:
     """Before minutes are spent on reading logs. Raises UsageError."""
     if out.exists() and not overwrite:
-        raise UsageError(f"{out} exists already", next_step="give another name, or --overwrite to replace it")
+        raise UsageError(
+            f"{out} exists already", next_step="give another name, or --overwrite to replace it", code="file-exists"
+        )

@@ -74,13 +74,16 @@ def _agree(output: Output, price: HoldPrice, *, yes_clear: str | None, force: st
         raise RefusedError(
             f"nothing was changed: {price.needs_force}",
             next_step=f"bring that broker back instead, or add --force '{EXAMPLE}'",
+            code="evidence-contradictory",
         )
     if dry_run or yes_clear is not None:
         return
     # A process that was started without a stdin has none at all.
     if sys.stdin is None or not sys.stdin.isatty():
         raise RefusedError(
-            "nothing was changed: there is no terminal to ask on", next_step=f"add --yes-clear-elr-of {price.topic}"
+            "nothing was changed: there is no terminal to ask on",
+            next_step=f"add --yes-clear-elr-of {price.topic}",
+            code="nobody-to-ask",
         )
     output.stdout.flush()
     output.stderr.write(f"Type the topic's name to clear its ELR and LastKnownELR ({price.topic}): ")
@@ -88,7 +91,9 @@ def _agree(output: Output, price: HoldPrice, *, yes_clear: str | None, force: st
     answer = sys.stdin.readline().strip()
     if answer != price.topic:
         raise RefusedError(
-            f"nothing was changed: the answer was {answer!r}, not {price.topic}", next_step="type the topic's name"
+            f"nothing was changed: the answer was {answer!r}, not {price.topic}",
+            next_step="type the topic's name",
+            code="answer-was-no",
         )
 
 

@@ -109,7 +109,11 @@ def plan_and_show(session: Session, wanted: Wanted) -> None:
     """
     if wanted.out is not None and wanted.out.exists() and not wanted.overwrite:
         # Before minutes are spent on reading logs.
-        raise UsageError(f"{wanted.out} exists already", next_step="give another name, or --overwrite to replace it")
+        raise UsageError(
+            f"{wanted.out} exists already",
+            next_step="give another name, or --overwrite to replace it",
+            code="file-exists",
+        )
     source = source_with(session, wanted.logs)
     refuse_the_live(wanted.wish.gone, source.cluster())
     with session.progress("partitions whose logs were asked for") as progress:

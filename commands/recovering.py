@@ -69,6 +69,7 @@ def plan_for_this_cluster(session: Session, path: Path) -> SavedPlan:
             f" {found or 'unknown'}: nothing was changed",
             next_step="give the connection of the plan's cluster, or make a plan of this one: "
             + session.output.next_command(["recover", "plan", "--out", str(another_name(path))]),
+            code="plan-other-cluster",
         )
     return saved
 

@@ -49,13 +49,16 @@ def replay_records(
         raise UsageError(
             f"{saved}: records are produced to a live cluster",
             next_step="give --bootstrap-server or --context",
+            code="saved-not-live",
         )
     selection = read_selection(targets)
     with open_dump(file) as dump:
         tails = selected(dump, selection)
         source = without_log(session.source())
         if not isinstance(source, LiveSource):
-            raise UsageError("records are produced to a live cluster", next_step="give --bootstrap-server")
+            raise UsageError(
+                "records are produced to a live cluster", next_step="give --bootstrap-server", code="saved-not-live"
+            )
         cluster_id = source.cluster().cluster_id
         where = journal_file(cluster_directory(state_directory(), cluster_id), dump.sha256, options.as_record())
         if dry_run:
@@ -139,7 +142,9 @@ def _ask(output: Output, plan: ReplayPlan, *, yes: bool) -> None:
     # A process that was started without a stdin has none at all.
     if sys.stdin is None or not sys.stdin.isatty():
         raise RefusedError(
-            "nothing was produced: nobody is there to ask", next_step="add --yes once you have read this"
+            "nothing was produced: nobody is there to ask",
+            next_step="add --yes once you have read this",
+            code="nobody-to-ask",
         )
     output.end_progress()
     output.stdout.flush()
@@ -147,7 +152,9 @@ def _ask(output: Output, plan: ReplayPlan, *, yes: bool) -> None:
     output.stderr.flush()
     answer = sys.stdin.readline().strip()
     if answer.lower() not in _YES:
-        raise RefusedError("nothing was produced: the answer was no", next_step="answer y, or add --yes")
+        raise RefusedError(
+            "nothing was produced: the answer was no", next_step="answer y, or add --yes", code="answer-was-no"
+        )
 
 
 def _show_plan(output: Output, dump: Dump, plan: ReplayPlan, *, dry_run: bool, targets: Sequence[str] = ()) -> None:

@@ -43,7 +43,11 @@ def dump_records(session: Session, options: DumpOptions) -> None:
         PartlyDoneError: some of it could not be read.
     """
     if options.out.exists() and not options.overwrite:
-        raise UsageError(f"{options.out} exists already", next_step="give another name, or --overwrite to replace it")
+        raise UsageError(
+            f"{options.out} exists already",
+            next_step="give another name, or --overwrite to replace it",
+            code="file-exists",
+        )
     if options.elect is not None and options.plan is not None:
         raise UsageError("--elect and --plan both say who is to lead", next_step="leave one of them out")
     limits = options.limits

@@ -132,6 +132,7 @@ class Session:
             raise RefusedError(
                 f"context {self.settings.context!r} is for cluster {expected}, and this is cluster {found}",
                 next_step="check --bootstrap-server, or correct cluster_id in contexts.toml",
+                code="wrong-cluster",
             )
 
 
@@ -154,6 +155,7 @@ def _open_source(settings: Resolved) -> Source:
             "nothing says which cluster to ask",
             next_step="give --bootstrap-server HOST:PORT, --context NAME, --snapshot FILE, --metadata-log PATH or"
             " --bootstrap-controller HOST:PORT, set KELR_BOOTSTRAP_SERVER, or choose a context with kelr context use",
+            code="no-cluster-named",
         )
     from kelr.sources.live import LiveSource  # noqa: PLC0415 - brings the connections along
 

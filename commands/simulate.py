@@ -157,7 +157,11 @@ def _parsed(name: str, text: str) -> Scenario:
 
 
 def _bad(name: str, error: ScenarioError) -> BadInputError:
-    return BadInputError(f"{_where(name)}, line {error.line}: {error.what}", next_step=error.next_step or _HOW_TO_WRITE)
+    return BadInputError(
+        f"{_where(name)}, line {error.line}: {error.what}",
+        next_step=error.next_step or _HOW_TO_WRITE,
+        code="scenario-garbled",
+    )
 
 
 def _where(name: str) -> str:

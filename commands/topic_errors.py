@@ -23,13 +23,19 @@ def topics_failed(errors: Sequence[TopicError], *, some_worked: bool) -> KelrErr
     if some_worked:
         return PartlyDoneError(what, next_step="what is shown is right as far as it goes")
     if no_such_partition:
-        return UsageError(what, next_step="name partitions that are there, or the topic alone for all of them")
+        return UsageError(
+            what,
+            next_step="name partitions that are there, or the topic alone for all of them",
+            code="partition-unknown",
+        )
     if all("AUTHORIZATION" in error.error for error in errors):
         return NotAuthorizedError(what, next_step="the principal needs DESCRIBE on these topics")
     failed = sorted({error.error for error in errors} - _NO_SUCH)
     if failed:
         return PartlyDoneError(f"{what} ({', '.join(failed)})", next_step="ask again; the broker's log may say why")
-    return UsageError(what, next_step="check the spelling; `kelr describe` without a target lists every topic")
+    return UsageError(
+        what, next_step="check the spelling; `kelr describe` without a target lists every topic", code="topic-unknown"
+    )
 
 
 def _absent(errors: Sequence[TopicError]) -> str:

@@ -45,6 +45,7 @@ def whole_file(path: Path, what: str, *, overwrite: bool) -> Iterator[BinaryIO]:
         raise UsageError(
             f"cannot write the {what} {path}: {error.strerror or error}",
             next_step="give a file in a directory that exists, can be written and has space",
+            code="cannot-write",
         ) from error
     finally:
         with contextlib.suppress(OSError):
@@ -127,6 +128,7 @@ class AppendOnlyFile:
             raise RefusedError(
                 f"another kelr is at work: it holds {self.path}",
                 next_step="wait until it has ended, then run kelr recover status",
+                code="another-kelr",
             ) from None
 
     def _cut_torn_line(self) -> None:
@@ -185,6 +187,7 @@ def _garbled(path: Path, number: int, what: str, why: str) -> BadInputError:
     return BadInputError(
         f"{path}, line {number}: garbled {what}: {why}",
         next_step="find out who changed it: kelr writes whole lines; mend that one, or move the file away",
+        code="record-garbled",
     )
 
 
@@ -200,11 +203,14 @@ def _put_in_place(part: Path, path: Path, *, overwrite: bool) -> None:
 
 
 def _exists(path: Path) -> UsageError:
-    return UsageError(f"{path} exists already", next_step="give another name, or --overwrite to replace it")
+    return UsageError(
+        f"{path} exists already", next_step="give another name, or --overwrite to replace it", code="file-exists"
+    )
 
 
 def _cannot_write(path: Path, error: OSError) -> UsageError:
     return UsageError(
         f"cannot write {path}: {error.strerror or error}",
         next_step="free space or give another directory with KELR_STATE_DIR; nothing goes on without its record",
+        code="cannot-write",
     )

@@ -1,4 +1,4 @@
-"""What each code of an error means, how it comes about, and what to do: what ``kelr errors`` and docs/errors.md show."""
+"""What each code of an error means, how it comes about, and what to do: ``kelr errors`` and docs/errors.md show it."""
 
 from __future__ import annotations
 

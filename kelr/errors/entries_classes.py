@@ -10,7 +10,8 @@ CLASSES = (
         "usage",
         ExitCode.USAGE,
         "The command line is wrong",
-        "Options contradict each other, or a value cannot be read. Nothing was asked of the cluster, or nothing changed.",
+        "Options contradict each other, or a value cannot be read. Nothing was asked of the cluster, or nothing"
+        " changed.",
         "A slip of the keyboard, or a flag of another tool that means something else here.",
         "Do what the line `next:` says; `kelr COMMAND --help` has every option and examples.",
     ),
@@ -60,7 +61,8 @@ CLASSES = (
         "The lab's own cluster could not be driven",
         "It concerns the cluster that kelr runs on this machine, and no other.",
         "A process of it ended or hangs, or something that it needs is missing.",
-        "`kelr lab status` shows the nodes; their logs are in the lab's directory. `kelr lab down` and `up` start anew.",
+        "`kelr lab status` shows the nodes; their logs are in the lab's directory. `kelr lab down` and `up` start"
+        " anew.",
     ),
     Entry(
         "refused",
@@ -82,7 +84,8 @@ CLASSES = (
         "not-recorded",
         ExitCode.PARTLY_DONE,
         "It was done, and its record could not be written",
-        "The cluster was changed as the output tells; the journal or the audit log could not be written any more, so that"
+        "The cluster was changed as the output tells; the journal or the audit log could not be written any more, so"
+        " that"
         " kelr went no further.",
         "The disk of the state directory (KELR_STATE_DIR) is full or failed.",
         "Keep the output: it is the only record. Free space, then run `kelr recover status`.",

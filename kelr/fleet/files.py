@@ -139,6 +139,7 @@ class LocalFiles:
                 raise RefusedError(
                     f"{self._folder}: another run of kelr fleet is changing this lake",
                     next_step="wait until it has ended",
+                    code="lake-busy",
                 ) from None
             yield
 

@@ -82,7 +82,9 @@ class Lake:
         """
         if not self.version.number:
             raise BadInputError(
-                f"{self.place} is no lake", next_step="make one with: kelr fleet ingest INPUT... --out LAKE"
+                f"{self.place} is no lake",
+                next_step="make one with: kelr fleet ingest INPUT... --out LAKE",
+                code="not-a-lake",
             )
         return self
 

@@ -19,7 +19,7 @@ from kelr.recovery.acls import require_authorization
 from kelr.recovery.audit import AuditRecord
 from kelr.recovery.audited import election_line
 from kelr.recovery.batches import Batch, BatchDone
-from kelr.recovery.consent import Consented, missing_consent
+from kelr.recovery.consent import Consented, missing_code, missing_consent
 from kelr.recovery.fences import result_of, verdict
 from kelr.recovery.hand import Hand
 from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
@@ -84,7 +84,11 @@ def apply_plan(
     cluster_id = refuse_unfit(plan, site)
     missing = missing_consent(plan, consented)
     if missing is not None and plan.elections:
-        raise RefusedError(f"this plan needs {missing}", next_step=f"read the plan, then add {missing}")
+        raise RefusedError(
+            f"this plan needs {missing}",
+            next_step=f"read the plan, then add {missing}",
+            code=missing_code(plan, consented),
+        )
     if not plan.elections:
         return ()
     require_authorization(hand, plan)
@@ -158,6 +162,7 @@ def refuse_another(plan: Plan, site: Site) -> str | None:
         raise RefusedError(
             f"the plan is of cluster {plan.cluster_id}, and this is cluster {cluster_id or 'unknown'}",
             next_step="give the connection of the plan's cluster, or make a plan of this one: kelr recover plan",
+            code="plan-other-cluster",
         )
     return cluster_id
 
@@ -173,7 +178,9 @@ def refuse_unfit(plan: Plan, site: Site) -> str | None:
     late_s = (site.clock_ms() - plan.expires_at_ms) / 1000
     if late_s > 0:
         raise RefusedError(
-            f"the plan expired {late_s:.0f} s ago", next_step="look at the cluster again and make a new plan"
+            f"the plan expired {late_s:.0f} s ago",
+            next_step="look at the cluster again and make a new plan",
+            code="plan-expired",
         )
     return cluster_id
 

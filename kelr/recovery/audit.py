@@ -165,6 +165,7 @@ def _record(line: Mapping[str, Any], path: Path, number: int) -> AuditRecord:
         raise BadInputError(
             f"{path}, line {number}: not an audit record: {wrong}",
             next_step="nothing but kelr writes this file: keep it as it is elsewhere, and take that line out of it",
+            code="record-garbled",
         )
     return record
 

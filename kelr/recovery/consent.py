@@ -45,6 +45,13 @@ def missing_consent(plan: Plan, given: Consented) -> str | None:
     return " and ".join(missing) or None
 
 
+def missing_code(plan: Plan, given: Consented) -> str:
+    """The code of the error that says so: a reason that is missing weighs more than a number, that more than a yes."""
+    if Consent.FORCE in {one.consent for one in plan.elections} and not (given.force_reason or "").strip():
+        return "evidence-contradictory"
+    return "consent-missing" if accepts_loss(plan, given) else "loss-not-accepted"
+
+
 def loss_in_short(plan: Plan) -> str:
     """What the elections lose that need an accepted loss: ``19 offsets are lost``, ``no lost offset is known, but
     broker 1 was not heard``."""

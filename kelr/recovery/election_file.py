@@ -43,13 +43,19 @@ def read_election_file(path: Path) -> Mapping[TopicPartition, ElectionEntry]:
 
     text, document = read_json(path, "election file", max_bytes=MAX_ELECTION_FILE_BYTES)
     if not isinstance(document, dict) or "partitions" not in document:
-        raise BadInputError(f'{path}: replica election data is missing the "partitions" field', next_step=_EXAMPLE)
+        raise BadInputError(
+            f'{path}: replica election data is missing the "partitions" field', next_step=_EXAMPLE, code="election-file"
+        )
     try:
         file = ElectionFileLine.model_validate_json(text)
     except ValidationError as error:
-        raise BadInputError(f"{path}: {first_problem(error, FIELDS)}", next_step=_EXAMPLE) from error
+        raise BadInputError(
+            f"{path}: {first_problem(error, FIELDS)}", next_step=_EXAMPLE, code="election-file"
+        ) from error
     if not file.partitions:
-        raise BadInputError(f"{path}: replica election data is empty: it lists no partition", next_step=_EXAMPLE)
+        raise BadInputError(
+            f"{path}: replica election data is empty: it lists no partition", next_step=_EXAMPLE, code="election-file"
+        )
     found: dict[TopicPartition, ElectionEntry] = {}
     for at, line in enumerate(file.partitions):
         address = TopicPartition(line.topic, line.partition)
@@ -57,6 +63,7 @@ def read_election_file(path: Path) -> Mapping[TopicPartition, ElectionEntry]:
             raise BadInputError(
                 f"{path}: partitions[{at}]: replica election data contains duplicate partitions: {address}",
                 next_step="list each partition once",
+                code="election-file",
             )
         found[address] = ElectionEntry(line.desiredLeader, line.minimalReplicas)
     return found

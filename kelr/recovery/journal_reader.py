@@ -130,6 +130,7 @@ def read_journal(path: Path) -> Journalled:
             raise BadInputError(
                 f"{path}, line {number}: garbled journal: {reason}",
                 next_step="kelr recover status PLAN finds orders that were left behind; then move the file away",
+                code="journal-garbled",
             ) from error
     if found is None:
         raise BadInputError(f"{path} holds no journal: nothing was asked of the cluster", next_step="delete the file")

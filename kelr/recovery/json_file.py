@@ -120,6 +120,7 @@ def _not_json(path: Path, what: str, error: json.JSONDecodeError) -> BadInputErr
         next_step="make the file again: it is cut short"
         if cut_short
         else "mend that place in the file, or make it again",
+        code="not-json",
     )
 
 

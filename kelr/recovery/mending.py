@@ -75,6 +75,7 @@ def refuse_another_cluster(site: Site, journalled: Journalled) -> None:
             f"the journal is of cluster {journalled.cluster_id or 'unknown'}, and this is cluster "
             f"{cluster_id or 'unknown'}",
             next_step="give the connection of the journal's cluster",
+            code="journal-other-cluster",
         )
 
 

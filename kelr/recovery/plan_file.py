@@ -115,13 +115,16 @@ def _saved(text: bytes, document: Any, where: str) -> SavedPlan:
 
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise BadInputError(
-            f"{where} is not a plan: it does not say that it is one", next_step="name a file of kelr recover plan"
+            f"{where} is not a plan: it does not say that it is one",
+            next_step="name a file of kelr recover plan",
+            code="not-a-plan",
         )
     version = document.get("version")
     if isinstance(version, int) and not isinstance(version, bool) and version > FORMAT_VERSION:
         raise BadInputError(
             f"{where} is of format version {version}, and this kelr reads up to {FORMAT_VERSION}",
             next_step="install a newer kelr",
+            code="newer-format",
         )
     try:
         line = PlanLine.model_validate_json(text)
@@ -146,4 +149,4 @@ def _saved(text: bytes, document: Any, where: str) -> SavedPlan:
 
 
 def _garbled(where: str, problem: str) -> BadInputError:
-    return BadInputError(f"{where}: garbled plan: {problem}", next_step=_PLAN_AGAIN)
+    return BadInputError(f"{where}: garbled plan: {problem}", next_step=_PLAN_AGAIN, code="plan-garbled")

@@ -53,13 +53,17 @@ def find_journal(state_directory: Path, cluster_id: str | None, name: str | None
         raise BadInputError(
             "no journal of this cluster is open: nothing is left to put right",
             next_step="`kelr recover log` tells what was done; to undo a run that ended, name its journal or plan",
+            code="no-open-journal",
         )
     if not fitting:
         names = ", ".join(path.stem for path in files[-_SHOWN:]) or "none"
-        raise BadInputError(f"no journal is called {name}", next_step=f"the newest ones: {names}")
+        raise BadInputError(
+            f"no journal is called {name}", next_step=f"the newest ones: {names}", code="journal-unknown"
+        )
     raise BadInputError(
         f"{len(fitting)} journals begin with {name}: {', '.join(path.stem for path in fitting)}",
         next_step="give the whole name",
+        code="journal-ambiguous",
     )
 
 
@@ -83,6 +87,7 @@ def refuse_open_journals(
                 f"nothing was changed: an earlier run was cut short that concerns {named}: journal"
                 f" {journal.path.stem} is open ({journal.command})",
                 next_step="kelr recover resume, or kelr recover undo",
+                code="journal-open",
             )
 
 

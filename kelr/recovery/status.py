@@ -122,6 +122,7 @@ def status(source: Source, state_directory: Path, *, plan: Plan | None = None) -
         raise RefusedError(
             f"the plan is of cluster {plan.cluster_id}, and this is cluster {cluster_id or 'unknown'}",
             next_step="give the connection of the plan's cluster",
+            code="plan-other-cluster",
         )
     journals, garbled = [], []
     for path in journal_files(state_directory, cluster_id):

@@ -253,12 +253,16 @@ def _verify_segment(path: Path, archive: zipfile.ZipFile, segment: SavedSegment)
         while chunk := member.read(_CHUNK_BYTES):
             sha256.update(chunk)
     if archive.getinfo(segment.name).file_size != segment.size_bytes or sha256.hexdigest() != segment.sha256:
-        raise BadInputError(f"{where} is not as it was written: its SHA-256 differs", next_step=_AGAIN)
+        raise BadInputError(
+            f"{where} is not as it was written: its SHA-256 differs", next_step=_AGAIN, code="rescue-damaged"
+        )
     with archive.open(segment.name) as member:
         counts = _count(batch.header for batch in _batches(member, segment, where))
     said = _Counts(segment.batches, segment.records, segment.first_offset, segment.end_offset)
     if counts != said:
-        raise BadInputError(f"{where} holds other batches than its manifest says", next_step=_AGAIN)
+        raise BadInputError(
+            f"{where} holds other batches than its manifest says", next_step=_AGAIN, code="rescue-damaged"
+        )
 
 
 def _count(headers: Iterable[BatchHeader]) -> _Counts:
@@ -280,15 +284,23 @@ def _batches(member: IO[bytes], segment: SavedSegment, where: str) -> Iterator[R
         header = None if implausible(head) else read_header(head)
         if header is None or header.too_old or header.size_bytes > left:
             raise BadInputError(
-                f"{where}, byte {segment.size_bytes - left}: there is no whole record batch", next_step=_AGAIN
+                f"{where}, byte {segment.size_bytes - left}: there is no whole record batch",
+                next_step=_AGAIN,
+                code="rescue-damaged",
             )
         data = head + member.read(header.size_bytes - len(head))
         if not crc_matches(data, 0, header):
             raise BadInputError(
-                f"{where}: the batch at offset {header.base_offset} does not match its checksum", next_step=_AGAIN
+                f"{where}: the batch at offset {header.base_offset} does not match its checksum",
+                next_step=_AGAIN,
+                code="rescue-damaged",
             )
         if header.base_offset < end or header.last_offset_delta < 0 or header.count < 0:
-            raise BadInputError(f"{where}: the batch at offset {header.base_offset} is out of order", next_step=_AGAIN)
+            raise BadInputError(
+                f"{where}: the batch at offset {header.base_offset} is out of order",
+                next_step=_AGAIN,
+                code="rescue-damaged",
+            )
         yield RawBatch(header, data)
         left, end = left - header.size_bytes, header.next_offset
 
@@ -310,4 +322,8 @@ def _cannot_read(path: Path, error: OSError) -> BadInputError:
 
 
 def _no_rescue_file(path: Path, why: str) -> BadInputError:
-    return BadInputError(f"{path} is no rescue file: {why}", next_step="give a file that kelr rescue dump wrote")
+    return BadInputError(
+        f"{path} is no rescue file: {why}",
+        next_step="give a file that kelr rescue dump wrote",
+        code="not-a-rescue-file",
+    )

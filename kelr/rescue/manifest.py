@@ -186,6 +186,7 @@ def read_manifest(data: bytes, where: str) -> Manifest:
         raise BadInputError(
             f"{where} has version {version} of the rescue format; this kelr reads {FORMAT_VERSION}",
             next_step="use the kelr that wrote it, or a newer one",
+            code="newer-format",
         )
     try:
         manifest: Manifest = _adapter().validate_json(data)

@@ -94,6 +94,7 @@ class Preparing:
             raise RefusedError(
                 f"the records are of cluster {theirs or 'unknown'}, and this is {own or 'unknown'}",
                 next_step="check --bootstrap-server; --other-cluster replays all of them here all the same",
+                code="rescue-other-cluster",
             )
         self._notes.append(
             f"the records are of cluster {theirs or 'unknown'} and this is {own or 'unknown'}: none counts as surviving"

@@ -50,6 +50,7 @@ def refuse_internal(topic: str) -> None:
         raise RefusedError(
             f"{topic} is an internal topic, and nothing is replayed into one: {why}",
             next_step="let Kafka rebuild it; kelr rescue show --records shows what the file holds",
+            code="internal-topic",
         )
 
 

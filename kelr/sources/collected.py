@@ -219,6 +219,7 @@ def _same_cluster(cluster_id: str | None, collected: str | None, names: Sequence
         raise RefusedError(
             f"{', '.join(names)}: of cluster {collected}; this is cluster {cluster_id}",
             next_step="collect from the brokers of this cluster, or name the other one",
+            code="collection-other-cluster",
         )
 
 

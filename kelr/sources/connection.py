@@ -169,6 +169,7 @@ class ConnectionSettings:
             raise UsageError(
                 "no cluster was named",
                 next_step="give --bootstrap-server HOST:PORT, or bootstrap.servers in the --command-config file",
+                code="no-cluster-named",
             )
         if timeout_s <= 0:
             raise UsageError(
@@ -281,7 +282,7 @@ def parse_servers(text: str) -> tuple[tuple[str, int], ...]:
     """
     servers = [_parse_server(entry.strip()) for entry in text.split(",") if entry.strip()]
     if not servers:
-        raise UsageError(f"{text!r} names no server", next_step="give --bootstrap-server HOST:PORT")
+        raise UsageError(f"{text!r} names no server", next_step="give --bootstrap-server HOST:PORT", code="bad-address")
     return tuple(dict.fromkeys(servers))
 
 
@@ -296,6 +297,7 @@ def _parse_server(entry: str) -> tuple[str, int]:
         raise UsageError(
             f"{entry!r} is not the address of a server",
             next_step="write HOST:PORT, and an IPv6 address in brackets: [::1]:9092",
+            code="bad-address",
         )
     return match["six"] or match["host"], port
 

@@ -189,6 +189,7 @@ class QuorumSource:
                 raise RefusedError(
                     f"the {self._log.name} is of cluster {found}, and this is cluster {expected}",
                     next_step="give the metadata log of a node of this cluster",
+                    code="wrong-cluster",
                 )
             self._checked = True
         return cluster

@@ -187,7 +187,9 @@ def one_cluster(collections: Sequence[Collection]) -> str | None:
     if len(by_id) > 1:
         said = " and ".join(f"{name} of {cluster}" for cluster, name in sorted(by_id.items()))
         raise RefusedError(
-            f"the collections are of different clusters: {said}", next_step="merge files of one cluster only"
+            f"the collections are of different clusters: {said}",
+            next_step="merge files of one cluster only",
+            code="collections-differ",
         )
     return next(iter(by_id), None)
 

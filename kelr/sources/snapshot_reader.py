@@ -73,6 +73,7 @@ class SnapshotReader:
                 f"{self.path} is a collection of the log directories of broker {of}: it knows logs, and no partition's"
                 " state",
                 next_step="give it beside a cluster or a snapshot: --logs FILE",
+                code="collection-not-snapshot",
             )
 
     def check_whole(self) -> None:
@@ -155,6 +156,7 @@ class SnapshotReader:
             raise BadInputError(
                 f"{self.path} is of format version {version}, and this kelr reads up to {FORMAT_VERSION}",
                 next_step="install a newer kelr",
+                code="newer-format",
             )
         try:
             return HeaderLine.model_validate_json(text)
@@ -197,13 +199,19 @@ class SnapshotReader:
             raise self._garbled(number, str(error)) from error
 
     def _not_a_snapshot(self, why: str) -> BadInputError:
-        return BadInputError(f"{self.path} is not a snapshot file: {why}", next_step=_NOT_A_SNAPSHOT)
+        return BadInputError(
+            f"{self.path} is not a snapshot file: {why}", next_step=_NOT_A_SNAPSHOT, code="not-a-snapshot"
+        )
 
     def _truncated(self, number: int) -> BadInputError:
-        return BadInputError(f"{self.path} was cut short: it breaks off after line {number}", next_step=_TAKE_AGAIN)
+        return BadInputError(
+            f"{self.path} was cut short: it breaks off after line {number}", next_step=_TAKE_AGAIN, code="snapshot-torn"
+        )
 
     def _garbled(self, number: int, why: str) -> BadInputError:
-        return BadInputError(f"{self.path}, line {number}: garbled snapshot: {why}", next_step=_TAKE_AGAIN)
+        return BadInputError(
+            f"{self.path}, line {number}: garbled snapshot: {why}", next_step=_TAKE_AGAIN, code="snapshot-garbled"
+        )
 
 
 def _kind(body: Body) -> str:

@@ -279,6 +279,7 @@ def open_partition(paths: Sequence[Path], address: TopicPartition) -> PartitionD
         raise UsageError(
             f"there is no replica of {address} in {where}",
             next_step="name the broker's log directories (log.dirs), all of them",
+            code="no-replica-on-disk",
         )
     try:
         return PartitionDirectory(str(found[0]), address)

@@ -194,10 +194,15 @@ def _one_broker(directories: Sequence[LogDirectory], named: int | None) -> tuple
         raise UsageError(
             f"these are not the log directories of {'one broker' if named is None else f'broker {named}'}: {said}",
             next_step="read each broker's directories for themselves",
+            code="log-directories-differ",
         )
     if len(clusters) > 1:
         said = ", ".join(f"{one.path} is of cluster {one.cluster_id}" for one in directories if one.cluster_id)
-        raise UsageError(f"these are not directories of one cluster: {said}", next_step=_NAME_DIRECTORIES)
+        raise UsageError(
+            f"these are not directories of one cluster: {said}",
+            next_step=_NAME_DIRECTORIES,
+            code="log-directories-differ",
+        )
     owner = brokers[0] if brokers else named
     if owner is None:
         raise _whose([Path(one.path) for one in directories])
@@ -209,6 +214,7 @@ def _whose(paths: Iterable[Path]) -> BadInputError:
     return BadInputError(
         f"{where}: no meta.properties tells which broker's log directory this is",
         next_step="name the log directory itself (log.dirs), copy its meta.properties with it, or give the broker's id",
+        code="not-a-log-directory",
     )
 
 

@@ -220,6 +220,7 @@ class ActiveController:
             return AuthenticationError(
                 f"the controllers refused the credentials: {refused.detail}",
                 next_step="check user name, password and sasl.mechanism in the --command-config file",
+                code="credentials-refused",
             )
         return ConnectError(
             f"no controller that leads the quorum answered within {patience_s:g} s; the last one: {words}",
@@ -242,6 +243,7 @@ def _is_a_broker(settings: ConnectionSettings) -> UnsupportedError:
         f"{settings.servers_text} is a broker's listener, and brokers do not give the metadata log to clients",
         next_step="give a controller's listener with --bootstrap-controller, or only the brokers with"
         " --bootstrap-server: they tell where the controllers are",
+        code="not-a-controller",
     )
 
 
@@ -250,4 +252,5 @@ def _another_cluster(wanted: str | None, found: str | None) -> RefusedError:
     return RefusedError(
         f"cluster {wanted} is meant, and this controller is of {what}",
         next_step="check --bootstrap-controller",
+        code="wrong-cluster",
     )

@@ -112,8 +112,10 @@ class AnyBroker:
             raise AuthenticationError(
                 f"the brokers refused the credentials: {refused[0].detail}",
                 next_step="check user name, password and sasl.mechanism in the --command-config file",
+                code="credentials-refused",
             )
         raise ConnectError(
             f"no broker answered any more within {self._timeout_s:g} s; the last one: {answer.detail}",
             next_step="check that a broker is up; give a longer --timeout if they are only slow",
+            code="no-broker-answers",
         )

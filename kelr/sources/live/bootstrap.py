@@ -52,14 +52,17 @@ def _error(
         return AuthenticationError(
             f"{server} refused the credentials: {failure.detail}{also}",
             next_step="check user name, password and sasl.mechanism in the --command-config file",
+            code="credentials-refused",
         )
     if failure.detail.startswith(_NAME_FAILURES):
-        return ConnectError(f"{failure.detail}{also}", next_step="check the name in --bootstrap-server")
+        return ConnectError(
+            f"{failure.detail}{also}", next_step="check the name in --bootstrap-server", code="unknown-host"
+        )
     from kelr.sources.live.diagnose import probe_port  # noqa: PLC0415 - only where nobody answers
 
     probe = probe_port(address, timeout_s=left_s)
-    message, next_step = _explain(server, failure, probe, settings)
-    return ConnectError(message + also, next_step=next_step)
+    message, next_step, code = _explain(server, failure, probe, settings)
+    return ConnectError(message + also, next_step=next_step, code=code)
 
 
 def _telling(failure: Failure) -> int:
@@ -70,65 +73,75 @@ def _telling(failure: Failure) -> int:
     return order.index(failure.kind) if failure.kind in order else 4
 
 
-def _explain(server: str, failure: Failure, probe: Probe, settings: ConnectionSettings) -> tuple[str, str]:
-    """(what happened, what to do), from what we asked for and what the port turned out to speak."""
+def _explain(server: str, failure: Failure, probe: Probe, settings: ConnectionSettings) -> tuple[str, str, str]:
+    """(what happened, what to do, code), from what we asked for and what the port turned out to speak."""
     from kelr.sources.live.diagnose import PortSpeaks  # noqa: PLC0415 - as above
 
     if probe.speaks is PortSpeaks.NOTHING:
         return (
             f"nobody accepts connections at {server}: {failure.detail}",
             "check host and port, and that the broker runs and its firewall lets you in",
+            "nobody-listens",
         )
     if probe.speaks is PortSpeaks.HTTP:
         return (
             f"{server} is not a Kafka broker: it speaks HTTP ({probe.detail})",
             "give the port of a Kafka listener (9092 by default), not of a web page or metrics endpoint",
+            "not-kafka",
         )
     if probe.speaks is PortSpeaks.TLS and not settings.uses_tls:
         wanted = "SASL_SSL" if settings.uses_sasl else "SSL"
         return (
             f"{server} speaks TLS, and kelr was told security.protocol={settings.security_protocol}",
             f"set security.protocol={wanted} in a client properties file and give it with --command-config",
+            "tls-expected",
         )
     if probe.speaks is PortSpeaks.KAFKA_PLAINTEXT and settings.uses_tls:
         wanted = "SASL_PLAINTEXT" if settings.uses_sasl else "PLAINTEXT"
         return (
             f"{server} speaks Kafka without TLS, and kelr was told security.protocol={settings.security_protocol}",
             f"set security.protocol={wanted}, or give the port of the TLS listener",
+            "plaintext-expected",
         )
     if probe.speaks is PortSpeaks.TLS and "SSL" in failure.detail and "ALERT" in failure.detail:
         return (
             f"{server} did not accept kelr's certificate, or lack of one: {failure.detail}",
             "if brokers want client certificates, set ssl.keystore.type=PEM and ssl.keystore.location",
+            "client-certificate-refused",
         )
     if probe.speaks is PortSpeaks.TLS and "SSL" in failure.detail:
         return (
             f"no secure connection to {server}: {failure.detail}",
             "check the trusted certificates (ssl.truststore.location or ssl.ca.location, PEM) and the host name",
+            "certificate-not-trusted",
         )
     return _explain_odd(server, failure, probe, settings)
 
 
-def _explain_odd(server: str, failure: Failure, probe: Probe, settings: ConnectionSettings) -> tuple[str, str]:
+def _explain_odd(server: str, failure: Failure, probe: Probe, settings: ConnectionSettings) -> tuple[str, str, str]:
     from kelr.sources.live.diagnose import PortSpeaks  # noqa: PLC0415 - as above
 
     if probe.speaks is PortSpeaks.SILENCE or failure.kind is FailureKind.TIMED_OUT:
         return (
             f"{server} accepts the connection but did not answer within {settings.timeout_s:g} s",
             "check that this is a Kafka broker's port; if the broker is only slow, give a longer --timeout",
+            "no-answer-in-time",
         )
     if probe.speaks in {PortSpeaks.KAFKA_PLAINTEXT, PortSpeaks.TLS} and settings.uses_sasl:
         return (
             f"{server} can be reached, but the SASL login did not come about: {failure.detail}",
             "check that the listener wants SASL, and with this sasl.mechanism",
+            "login-failed",
         )
     if probe.speaks in {PortSpeaks.KAFKA_PLAINTEXT, PortSpeaks.TLS}:
         spoken, wanted = ("TLS", "SASL_SSL") if probe.speaks is PortSpeaks.TLS else ("Kafka", "SASL_PLAINTEXT")
         return (
             f"{server} speaks {spoken}, but hung up on the request: {failure.detail}",
             f"if the listener wants a login, set security.protocol={wanted} in a --command-config file",
+            "login-expected",
         )
     return (
         f"{server} does not speak Kafka: {failure.detail}" + (f"; {probe.detail}" if probe.detail else ""),
         "Give the port of a Kafka listener (9092 by default).",
+        "not-kafka",
     )

@@ -219,9 +219,15 @@ class LiveHand:
                 return None
         refused = next((failure for failure in failures if failure.kind is FailureKind.AUTHENTICATION), None)
         if refused is not None:
-            raise AuthenticationError(f"the brokers refused the credentials: {refused.detail}")
+            raise AuthenticationError(
+                f"the brokers refused the credentials: {refused.detail}", code="credentials-refused"
+            )
         last = failures[-1].detail if failures else "none is known"
-        raise ConnectError(f"no broker can be reached; the last one: {last}", next_step="check that a broker is up")
+        raise ConnectError(
+            f"no broker can be reached; the last one: {last}",
+            next_step="check that a broker is up",
+            code="no-broker-answers",
+        )
 
     def _client(self) -> AdminClient:
         """A new client, which asks the brokers that live now who passes requests on to the controller.

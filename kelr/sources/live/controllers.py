@@ -57,6 +57,7 @@ def live_metadata_log(
                 raise RefusedError(
                     f"cluster {cluster_id} is meant, and these brokers are of cluster {cluster.cluster_id}",
                     next_step="check --bootstrap-server, or correct cluster_id in contexts.toml",
+                    code="wrong-cluster",
                 )
             cluster_id = cluster.cluster_id
         if controllers is None:
@@ -85,7 +86,11 @@ def _listeners(quorum: Message | Failure) -> tuple[tuple[str, int], ...]:
     if error != NONE:
         raise ConnectError(f"the brokers answered {error}, asked where the controllers are", next_step=_GIVE_THEM)
     if quorum.API_VERSION < _LISTENERS_TOLD:
-        raise UnsupportedError("brokers before Kafka 3.9 do not tell where the controllers are", next_step=_GIVE_THEM)
+        raise UnsupportedError(
+            "brokers before Kafka 3.9 do not tell where the controllers are",
+            next_step=_GIVE_THEM,
+            code="brokers-too-old",
+        )
     leader = next((one.leader_id for topic in quorum.topics for one in topic.partitions), None)
     found = [
         (one.host, one.port)

@@ -87,6 +87,7 @@ class Reader:
             raise UnsupportedError(
                 f"these brokers know no request that tells of partitions and their leader epochs: {answer.detail}",
                 next_step="Kafka 2.1 is the oldest that kelr can read",
+                code="brokers-too-old",
             )
         described = metadata_partitions(answer, reassignments=self._reassignments)
         if cursor is None:

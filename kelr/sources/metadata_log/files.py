@@ -69,7 +69,11 @@ def find_copies(paths: Sequence[Path]) -> Found:
 def _in_bundle(path: Path) -> Bundle:
     bundle = open_bundle(path)
     if not bundle.copies:
-        raise BadInputError(f"{path} holds no {DIRECTORY}, and no segments or checkpoints of one", next_step=_WHAT)
+        raise BadInputError(
+            f"{path} holds no {DIRECTORY}, and no segments or checkpoints of one",
+            next_step=_WHAT,
+            code="no-metadata-log",
+        )
     return bundle
 
 
@@ -88,7 +92,9 @@ def _in_directory(path: Path, warnings: list[str]) -> list[Copy]:
     held = replica_name(path.name)
     if held is not None and held.address.topic == METADATA_TOPIC:
         raise BadInputError(f"{path} is empty: no segment and no checkpoint is in it", next_step=_WHAT)
-    raise BadInputError(f"{path} holds no {DIRECTORY}, and no segments or checkpoints of one", next_step=_WHAT)
+    raise BadInputError(
+        f"{path} holds no {DIRECTORY}, and no segments or checkpoints of one", next_step=_WHAT, code="no-metadata-log"
+    )
 
 
 def _below(path: Path, depth: int) -> Iterator[Path]:
@@ -161,7 +167,11 @@ def _check_same_cluster(copies: Sequence[Copy]) -> None:
     by_cluster = {copy.cluster_id: copy.place for copy in reversed(copies) if copy.cluster_id is not None}
     if len(by_cluster) > 1:
         places = "; ".join(f"{place} is of {cluster}" for cluster, place in sorted(by_cluster.items()))
-        raise UsageError(f"these are metadata logs of different clusters: {places}", next_step="give those of one")
+        raise UsageError(
+            f"these are metadata logs of different clusters: {places}",
+            next_step="give those of one",
+            code="metadata-logs-differ",
+        )
 
 
 def _unreadable(path: Path, error: OSError) -> BadInputError:

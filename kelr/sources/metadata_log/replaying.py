@@ -151,15 +151,22 @@ class _Replay:
         assert self.first is not None
         if self.image.at is None:
             if start == 0:
-                raise UsageError(f"{self._wanted()} is before the first record of the {self.name}", next_step=_LATER)
+                raise UsageError(
+                    f"{self._wanted()} is before the first record of the {self.name}",
+                    next_step=_LATER,
+                    code="moment-not-in-log",
+                )
             begins = f"which begins at offset {self.first[0]}, {time_text(self.first[1])}"
-            raise UsageError(f"{self._wanted()} is before the {self.name}, {begins}", next_step=_LATER)
+            raise UsageError(
+                f"{self._wanted()} is before the {self.name}, {begins}", next_step=_LATER, code="moment-not-in-log"
+            )
         if self.next_offset in {start, self.at.offset}:
             return
         known = time_text(self.image.at.timestamp_ms)
         raise UsageError(
             f"{self._wanted()}: records {self.next_offset} to {start - 1} of the {self.name} are missing",
             next_step=f"--at {self.next_offset} ({known}) and --at {start} ({time_text(time_ms)}) are known",
+            code="moment-not-in-log",
         )
 
     def result(self) -> Replayed:
@@ -171,7 +178,9 @@ class _Replay:
             or (self.at.time_ms is not None and self.at.time_ms > at.timestamp_ms)
         ):
             ends = f"ends at offset {self.next_offset}, {time_text(at.timestamp_ms)}"
-            raise UsageError(f"{self._wanted()} is after the {self.name}, which {ends}", next_step=_EARLIER)
+            raise UsageError(
+                f"{self._wanted()} is after the {self.name}, which {ends}", next_step=_EARLIER, code="moment-not-in-log"
+            )
         return Replayed(self.image, self.next_offset)
 
     def _wanted(self) -> str:

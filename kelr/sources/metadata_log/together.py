@@ -107,6 +107,7 @@ class Together:
                     f"these are metadata logs of different clusters: {first.copy.label} and {head.copy.label} differ at"
                     f" offset {offset} in one epoch",
                     next_step="give those of one",
+                    code="metadata-logs-differ",
                 )
         return best
 
