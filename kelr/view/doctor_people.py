@@ -138,12 +138,16 @@ def verdict(tallies: Tallies, *, partitions: int, topics: int) -> Text:
     """The last line: how much of each severity."""
     looked = f" ({_counted(partitions, 'partition')} of {_counted(topics, 'topic')})"
     counts = [(severity, tallies.count(severity)) for severity in Severity]
-    shown = ", ".join(f"{count} {severity}" for severity, count in counts if count)
+    shown = ", ".join(_of_severity(severity, count) for severity, count in counts if count)
     unchecked = sum(bool(tallies.unchecked(check.id)) for check in CHECKS if check.id in tallies.wanted)
     not_all = f"; {plural(unchecked, 'check')} could not be made, or not everywhere" if unchecked else ""
     worst = next((severity for severity, count in counts if count), None)
     style = Style.GOOD if worst is None else _STYLES[worst]
     return [*styled(shown or "nothing was found", style), *plain(not_all + looked)]
+
+
+def _of_severity(severity: Severity, count: int) -> str:
+    return f"{count} critical" if severity is Severity.CRITICAL else plural(count, str(severity))
 
 
 def _head(name: str, *, indent: str = _INDENT) -> str:

@@ -138,7 +138,7 @@ def _methods(facts: CheckupFacts, log_info: LogInfo) -> Iterator[Ability]:
     sure = "" if chosen.certain else " (assumed)"
     yield Ability(METHODS, "rules", f"{chosen.rules.name}{sure}", chosen.reason)
     pages = cluster.partitions_source
-    elr = "ELR and LastKnownELR are told" if pages.startswith("DescribeTopic") else "ELR is not told"
+    elr = "tells ELR and LastKnownELR where ELR is on" if pages.startswith("DescribeTopic") else "ELR is not told"
     yield Ability(METHODS, "partitions", pages, elr)
     yield Ability(METHODS, "logs", *_logs(log_info))
     native = cluster.features.elects_natively

@@ -11,7 +11,7 @@ from kelr.engine.checkup.metadata_versions import NEEDED_FOR_ELR, NEWEST_4_0, re
 from kelr.engine.words import brokers as broker_words
 from kelr.engine.words import joined
 from kelr.model import ELR_FEATURE, METADATA_FEATURE, ConfigSource
-from kelr.model.checkup import Announced, BrokerFacts, CheckupFacts, Command, Finding, NotChecked, NotRead
+from kelr.model.checkup import Announced, BrokerFacts, CheckupFacts, Command, Finding, NotChecked, NotRead, Severity
 
 _MIN_ISR = "min.insync.replicas"
 _KRAFT_VERSION = "kraft.version"
@@ -60,7 +60,7 @@ def _elr_off(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
     if newest is not None and newest <= NEWEST_4_0:
         yield of.ELR_OFF.finding(
             "ELR is off, and the software is Kafka 4.0, where it elects dead leaders (KAFKA-19522)",
-            severity=of.FEATURES_BEHIND.severity,
+            severity=Severity.NOTE,
             caution="leave it off until all nodes run Kafka 4.1.1 or newer",
         )
         return
@@ -69,8 +69,9 @@ def _elr_off(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
     if level is not None and level < NEEDED_FOR_ELR:
         wanted[METADATA_FEATURE] = NEEDED_FOR_ELR
     commands.append(fixes.raise_features(wanted))
+    who = "all brokers have it" if _asked_all(facts) else "the brokers that told have it"
     yield of.ELR_OFF.finding(
-        "ELR is off (eligible.leader.replicas.version 0), and all brokers have it", commands=commands, caution=_PINS
+        f"ELR is off (eligible.leader.replicas.version 0), and {who}", commands=commands, caution=_PINS
     )
 
 

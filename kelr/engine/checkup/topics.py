@@ -190,6 +190,8 @@ class TopicChecks:
             caution = "with min ISR 2 and two replicas a single broker stops producers: give it a third replica first"
         elif source is ConfigSource.TOPIC:
             command = fixes.topic_config(topic.name, _MIN_ISR, "2")
+        else:
+            caution = f"it holds for every topic without a value of its own; {caution}"
         if command is not None and self._elr:
             caution = f"{caution}; {CLEARS_ELR}"
         return of.MIN_ISR_ONE.finding(

@@ -1,0 +1,238 @@
+"""The checks of partitions: what is found of each kind, and the command that puts it right."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kelr.engine.checkup.catalogue import BY_ID, CHECKS, chosen
+from kelr.engine.checkup.tally import Tallies, ranges
+from kelr.engine.checkup.topics import TopicChecks
+from kelr.model import BrokerStatus, Cluster, ConfigSource, Features, TopicConfig
+from kelr.model.checkup import Finding, NotChecked, Result, Severity
+from kelr.model.described import Described
+from kelr.model.rows import Kind, Run, described_rows
+from tests.engine.checkups import CLUSTER, KNOWN, found, row, unchecked
+
+
+def look(rows: Sequence[Described], cluster: Cluster = CLUSTER) -> list[Finding | NotChecked]:
+    checks = TopicChecks(cluster, wanted=frozenset(BY_ID))
+    return [*checks.add(rows), *checks.finish()]
+
+
+def test_a_healthy_topic_has_nothing() -> None:
+    assert look([row("orders", number) for number in range(5)]) == []
+
+
+def test_partitions_without_a_leader() -> None:
+    rows = [row("orders", 0), row("orders", 1, leader=None, isr=(), elr=(1,)), row("orders", 2)]
+    finding = found(look(rows))["leaderless"]
+    assert finding.severity is Severity.CRITICAL
+    assert finding.partitions == (1,)
+    assert finding.commands == (("explain", "orders:1"),)
+
+
+def test_a_leader_that_is_not_live_is_none() -> None:
+    brokers = tuple(replace(one, status=BrokerStatus.FENCED) if one.id == 1 else one for one in CLUSTER.brokers)
+    cluster = replace(CLUSTER, brokers=brokers)
+    assert found(look([row("orders", 0, cluster=cluster)], cluster))["leaderless"].partitions == (0,)
+
+
+def test_under_min_isr() -> None:
+    finding = found(look([row("orders", 0, isr=(1,), elr=(2,))]))["under-min-isr"]
+    assert finding.severity is Severity.CRITICAL
+    assert finding.commands == (("explain", "orders"),)
+
+
+def test_min_isr_of_one_that_the_topic_sets() -> None:
+    config = replace(KNOWN, min_insync_replicas=1, min_insync_replicas_source=ConfigSource.TOPIC)
+    finding = found(look([row("orders", 0, config=config)]))["min-isr-one"]
+    assert finding.commands == (
+        "kafka-configs.sh {stock} --alter --entity-type topics --entity-name orders --add-config min.insync.replicas=2",
+    )
+    assert finding.caution is not None
+    assert "empties ELR" in finding.caution
+
+
+def test_min_isr_of_one_without_elr_says_nothing_of_elr() -> None:
+    cluster = replace(CLUSTER, features=Features({}, {}))
+    config = replace(KNOWN, min_insync_replicas=1)
+    finding = found(look([row("orders", 0, config=config)], cluster))["min-isr-one"]
+    assert finding.commands == (
+        "kafka-configs.sh {stock} --alter --entity-type brokers --entity-default --add-config min.insync.replicas=2",
+    )
+    assert "ELR" not in f"{finding.caution} {finding.why}"
+
+
+def test_min_isr_of_one_with_two_replicas_has_no_command() -> None:
+    config = replace(KNOWN, min_insync_replicas=1)
+    told = found(look([row("orders", 0, (1, 2), config=config)]))
+    assert told["min-isr-one"].commands == ()
+    assert set(told) == {"min-isr-one", "rf-two"}
+
+
+def test_min_isr_of_one_because_of_partition_0() -> None:
+    told = found(look([row("orders", 0, (1,)), row("orders", 1, first=1)]))
+    assert told["min-isr-one"].partitions == (1,)
+    assert told["min-isr-one"].commands == ()
+    assert "partition 0 has one replica" in told["min-isr-one"].what
+
+
+@pytest.mark.parametrize(("replicas", "value"), [((1, 2, 3), 2), ((1, 2, 3, 4), 3)])
+def test_min_isr_of_all_replicas(replicas: tuple[int, ...], value: int) -> None:
+    config = replace(KNOWN, min_insync_replicas=9)
+    (command,) = found(look([row("orders", 0, replicas, config=config)]))["min-isr-is-rf"].commands
+    assert isinstance(command, str)
+    assert command.endswith(f"--entity-name orders --add-config min.insync.replicas={value}")
+
+
+def test_a_single_replica_is_no_min_isr_of_all() -> None:
+    assert set(found(look([row("orders", 0, (1,))]))) == {"rf-one"}
+
+
+@pytest.mark.parametrize(
+    ("source", "place"),
+    [
+        (ConfigSource.TOPIC, "--entity-type topics --entity-name orders"),
+        (ConfigSource.CLUSTER_DEFAULT, "--entity-type brokers --entity-default"),
+        (ConfigSource.STATIC, "--entity-type brokers --entity-default"),
+    ],
+)
+def test_unclean_election(source: ConfigSource, place: str) -> None:
+    config = replace(KNOWN, unclean_leader_election=True, unclean_leader_election_source=source)
+    finding = found(look([row("orders", 0, config=config)]))["unclean-election"]
+    assert finding.commands == (
+        f"kafka-configs.sh {{stock}} --alter {place} --add-config unclean.leader.election.enable=false",
+    )
+    assert "thrown away" in finding.why
+
+
+def test_too_few_replicas_get_more_in_other_racks() -> None:
+    finding = found(look([row("orders", 0, (1,)), row("orders", 1, (4,))]))["rf-one"]
+    (command,) = finding.commands
+    assert isinstance(command, str)
+    moved = json.loads(shlex.split(command)[1])["partitions"]
+    assert [(one["partition"], one["replicas"][0], len(set(one["replicas"]))) for one in moved] == [
+        (0, 1, 3),
+        (1, 4, 3),
+    ]
+    for one in moved:
+        assert len({number % 3 for number in one["replicas"]}) == 3, "each in a rack of its own"
+
+
+def test_too_few_brokers_for_three_replicas() -> None:
+    cluster = replace(CLUSTER, brokers=CLUSTER.brokers[:2])
+    finding = found(look([row("orders", 0, (1,), cluster=cluster)], cluster))["rf-one"]
+    assert finding.commands == ()
+    assert finding.caution == "there are not enough live brokers for three"
+
+
+def test_too_many_partitions_for_a_line() -> None:
+    finding = found(look([row("orders", number, (1,)) for number in range(60)]))["rf-one"]
+    assert finding.commands == ()
+    assert "60 partitions are too many" in str(finding.caution)
+
+
+def test_replicas_in_one_rack() -> None:
+    finding = found(look([row("orders", 0, (1, 4)), row("orders", 1, (1, 2))]))["one-rack"]
+    assert finding.partitions == (0,)
+    assert finding.what == "all replicas of 1 partition of orders are in rack az1"
+    (command,) = finding.commands
+    (moved,) = json.loads(shlex.split(str(command))[1])["partitions"]
+    assert moved["replicas"][0] == 1
+    assert moved["replicas"][1] % 3 != 1
+
+
+def test_racks_that_nobody_knows_are_no_single_rack() -> None:
+    brokers = tuple(replace(one, rack=None) if one.id == 4 else one for one in CLUSTER.brokers)
+    cluster = replace(CLUSTER, brokers=brokers)
+    assert "one-rack" not in found(look([row("orders", 0, (1, 4), cluster=cluster)], cluster))
+
+
+def test_replicas_on_their_way_out_do_not_count() -> None:
+    told = found(look([row("orders", 0, (1, 2, 3), adding=(), removing=(2, 3))]))
+    assert set(told) == {"rf-one", "reassignment"}
+
+
+def test_configs_that_could_not_be_read() -> None:
+    told = look([row("orders", 0, config=TopicConfig(error="TOPIC_AUTHORIZATION_FAILED"))])
+    assert unchecked(told) == dict.fromkeys(
+        ("min-isr-one", "min-isr-is-rf", "under-min-isr", "unclean-election"), "TOPIC_AUTHORIZATION_FAILED"
+    )
+
+
+def test_a_hostile_name_is_quoted() -> None:
+    config = replace(KNOWN, min_insync_replicas=1, min_insync_replicas_source=ConfigSource.TOPIC)
+    (command,) = found(look([row("a; rm -rf x", 0, config=config)]))["min-isr-one"].commands
+    assert "'a; rm -rf x'" in str(command)
+
+
+@st.composite
+def topics(draw: st.DrawFn) -> list[Described]:
+    rows = []
+    for name in sorted(draw(st.sets(st.sampled_from("abcd"), min_size=1))):
+        config = draw(st.sampled_from([KNOWN, TopicConfig(), replace(KNOWN, min_insync_replicas=1)]))
+        for number in range(draw(st.integers(1, 4))):
+            replicas = tuple(draw(st.permutations(range(1, 7)))[: draw(st.integers(1, 4))])
+            leader = draw(st.sampled_from([replicas[0], None]))
+            isr = replicas[: draw(st.integers(0, len(replicas)))]
+            rows.append(row(name, number, replicas, config=config, leader=leader, isr=isr))
+    return rows
+
+
+@given(topics(), st.integers(1, 5))
+def test_pages_and_shared_kinds_change_nothing(rows: list[Described], page: int) -> None:
+    whole = look(rows)
+    checks = TopicChecks(CLUSTER, wanted=frozenset(BY_ID))
+    paged = [one for at in range(0, len(rows), page) for one in checks.add(rows[at : at + page])]
+    assert [*paged, *checks.finish()] == whole
+    kinds: dict[object, Kind[Described]] = {}
+    runs = [Run(one.state.topic, None, (one.state.partition,), (1,), (_kind(one, kinds),)) for one in rows]
+    assert look(described_rows(runs)) == whole
+
+
+def _kind(one: Described, kinds: dict[object, Kind[Described]]) -> Kind[Described]:
+    state = replace(one.state, topic="", partition=0, leader_epoch=0)
+    key = (state, one.config)
+    return kinds.setdefault(key, Kind(replace(one, state=state)))
+
+
+@given(topics())
+def test_tallies_count_every_partition_and_every_check_has_a_result(rows: list[Described]) -> None:
+    tallies = Tallies(frozenset(BY_ID))
+    findings = tallies.take(look(rows))
+    assert sum(one.partitions for one in tallies.found) == sum(len(one.partitions) for one in findings)
+    assert set(tallies.results) == {check.id for check in CHECKS}
+    order = list(Severity)
+    assert [order.index(one.severity) for one in tallies.found] == sorted(
+        order.index(one.severity) for one in tallies.found
+    )
+
+
+def test_results_tell_found_clear_partly_and_not_at_all() -> None:
+    tallies = Tallies(chosen(skip=["rf-two"]))
+    tallies.take([BY_ID["rf-one"].finding("x", topic="t", partitions=(0,)), BY_ID["rf-two"].finding("y")])
+    tallies.take([BY_ID["one-rack"].not_checked("hidden", "t"), BY_ID["elr-off"].not_checked("nobody tells")])
+    results = tallies.results
+    assert results["rf-one"] is Result.FOUND
+    assert results["rf-two"] is Result.SKIPPED
+    assert results["one-rack"] is Result.PARTLY
+    assert results["elr-off"] is Result.NOT_CHECKED
+    assert results["min-isr-one"] is Result.CLEAR
+    assert tallies.worth_an_exit
+
+
+def test_an_unknown_check_is_named_with_all_there_are() -> None:
+    with pytest.raises(ValueError, match=r"no check 'nope'; there are auto-rebalance, .*, versions-differ"):
+        chosen(only=["nope"])
+
+
+def test_ranges() -> None:
+    assert ranges([3, 0, 1, 7]) == "0-1,3,7"
+    assert ranges(range(0, 40, 2)) == "0,2,4,6,8,10,..."
