@@ -15,7 +15,9 @@ from kelr.commands.completions import completion_scripts
 from kelr.commands.main import INTERNAL_ERROR, INTERRUPTED, PIPE_CLOSED
 from kelr.commands.options import EXIT_MEANINGS
 from kelr.commands.registry import COMMANDS
+from kelr.errors.catalogue import GROUPS
 from kelr.simulation.session import SPECS
+from kelr.view.errors import errors_document
 
 _BEGIN = "<!-- generated: {name} (make docs) -->"
 _END = "<!-- end of {name} -->"
@@ -24,6 +26,7 @@ _END = "<!-- end of {name} -->"
 def generated_docs(root: Path) -> dict[Path, str]:
     """Each generated document, whole, by its path: what the file should hold."""
     readme, reference, scenarios = root / "README.md", root / "docs" / "cli.md", root / "docs" / "scenarios.md"
+    errors = root / "docs" / "errors.md"
     kelr = command_line()
     texts = {"commands": "\n".join(_commands_table()), "exit codes": "\n".join(_exit_codes())}
     return {
@@ -32,6 +35,7 @@ def generated_docs(root: Path) -> dict[Path, str]:
             reference.read_text(encoding="utf-8"), {"reference": "\n".join(_reference(kelr)), **texts}
         ),
         scenarios: _with_parts(scenarios.read_text(encoding="utf-8"), {"directives": "\n".join(_directives())}),
+        errors: _with_parts(errors.read_text(encoding="utf-8"), {"errors": "\n".join(errors_document(GROUPS))}),
     }
 
 

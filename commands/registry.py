@@ -62,6 +62,12 @@ COMMANDS: tuple[Registered, ...] = (
         "kelr.commands.metrics:app",
     ),
     Registered(
+        "report",
+        "Look",
+        "Write the page for an incident's review: what happened, why, and what was lost",
+        "kelr.commands.report:report",
+    ),
+    Registered(
         "explain",
         "Decide",
         "Explain who would be elected, by which rule, and what would be lost",
@@ -132,6 +138,12 @@ COMMANDS: tuple[Registered, ...] = (
         "Set up",
         "Show the settings of kelr, and who says so",
         "kelr.commands.config:app",
+    ),
+    Registered(
+        "errors",
+        "Scripts",
+        "Tell what an error means, how it comes about, and what to do",
+        "kelr.commands.errors:errors",
     ),
     Registered("schema", "Scripts", "Print the JSON Schema of an output", "kelr.commands.schema:schema"),
     Registered(

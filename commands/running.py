@@ -84,8 +84,17 @@ def _failed(error: KelrError, *, debug: bool) -> int:
     lines = [f"kelr: error: {error.message}"]
     if error.next_step:
         lines.append(f"  next: {error.next_step}")
+    if error.is_specific and _read_by_a_person():
+        lines.append(f"  about: kelr errors {error.code}")
     _say(lines, error if debug else None)
     return int(error.exit_code)
+
+
+def _read_by_a_person() -> bool:
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):  # there is no stderr, or it is closed
+        return False
 
 
 def _misused(error: Any, arguments: Sequence[str]) -> int:

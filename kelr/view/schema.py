@@ -65,6 +65,12 @@ def _explain_compare() -> Mapping[str, Json]:
     )
 
 
+def _errors() -> Mapping[str, Json]:
+    from kelr.view.errors import errors_view  # noqa: PLC0415
+
+    return document_schema(errors_view())
+
+
 def _whatif() -> Mapping[str, Json]:
     from kelr.view.whatif import whatif_view  # noqa: PLC0415
 
@@ -232,6 +238,7 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "explain": _explain,
     "explain-compare": _explain_compare,
     "rules": _rules,
+    "errors": _errors,
     "whatif": _whatif,
     "whatif-any": _whatif_any,
     "whatif-restart": _whatif_restart,

@@ -22,6 +22,7 @@ COMMANDS = {
     "explain": ["explain"],
     "explain-compare": ["explain", "orders:1", "--compare-rules", "elr-4.1,kraft"],
     "rules": ["explain", "--why", "list"],
+    "errors": ["errors"],
     "simulate": ["simulate", "kip-966-motivation"],
     "doctor": ["doctor"],
     "doctor-acls": ["doctor", "--acls"],

@@ -1,0 +1,89 @@
+"""What ``kelr errors`` shows of the catalogue of errors, and the same as a document to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kelr.errors.entry import Entry
+from kelr.view.columns import Column, View, datum
+from kelr.view.layout import Layout
+from kelr.view.output import Output
+from kelr.view.styled import Style, Text, plain, styled
+
+_COLUMNS: tuple[Column[Entry], ...] = (
+    Column("code", "CODE", value=lambda entry: entry.code, type="string", about="It stays the same in later versions."),
+    Column("exit_code", "EXIT", value=lambda entry: int(entry.exit_code), type="integer", about="What kelr ends with."),
+    Column("title", "WHAT HAPPENED", value=lambda entry: entry.title, type="string", about="What happened."),
+    datum("meaning", "string", "What it says of the cluster or the file, and what was done."),
+    datum("cause", "string", "How it comes about, the likeliest first."),
+    datum("remedy", "string", "What to do."),
+)
+
+
+def errors_view() -> View[Entry]:
+    """The entries, one line or one item each."""
+    return View("kelr/errors", _COLUMNS)
+
+
+def show_errors(output: Output, entries: Iterable[Entry], *, in_full: bool) -> None:
+    """Print entries in the output's format.
+
+    Args:
+        in_full: people get all that there is to say of each, instead of a line.
+    """
+    view = View("kelr/errors", _COLUMNS, block=_Block(Layout(output.width)).lines) if in_full else errors_view()
+    with output.listing(view) as listing:
+        listing.add(entries)
+
+
+def errors_document(groups: Mapping[str, Sequence[Entry]]) -> Iterator[str]:
+    """Lines of Markdown: the codes by group in a table, and a section for each."""
+    yield "| code | exit | what happened |"
+    yield "|---|---|---|"
+    for entries in groups.values():
+        yield from (f"| [`{one.code}`](#{one.code}) | {int(one.exit_code)} | {one.title} |" for one in entries)
+    for group, entries in groups.items():
+        yield ""
+        yield f"## {group}"
+        for entry in entries:
+            yield ""
+            yield f"### {entry.code}"
+            yield ""
+            yield f"**{entry.title}.** Exit code {int(entry.exit_code)}."
+            yield ""
+            yield entry.meaning
+            yield ""
+            yield f"- Cause: {entry.cause}"
+            yield f"- What to do: {entry.remedy}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    name: str
+    text: str
+
+
+_LINES: tuple[Column[_Line], ...] = (
+    Column("name", "", text=lambda line: plain(line.name)),
+    Column("text", "", text=lambda line: plain(line.text)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """All that there is to say of one entry."""
+
+    layout: Layout
+
+    def lines(self, entry: Entry) -> Iterator[Text]:
+        yield styled(f"{entry.code}: {entry.title}", Style.HEADING)
+        yield plain("")
+        yield from self.layout.lines(plain(entry.meaning))
+        yield plain("")
+        facts = (
+            _Line("cause", entry.cause),
+            _Line("what to do", entry.remedy),
+            _Line("exit code", str(int(entry.exit_code))),
+        )
+        yield from self.layout.table(_LINES, facts, header=False)
