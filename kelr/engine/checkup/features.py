@@ -9,7 +9,7 @@ from kelr.engine.checkup import catalogue as of
 from kelr.engine.checkup import fixes
 from kelr.engine.checkup.metadata_versions import NEEDED_FOR_ELR, NEWEST_4_0, release_of, version_name
 from kelr.engine.words import brokers as broker_words
-from kelr.engine.words import joined
+from kelr.engine.words import joined, plural
 from kelr.model import ELR_FEATURE, METADATA_FEATURE, ConfigSource
 from kelr.model.checkup import Announced, BrokerFacts, CheckupFacts, Command, Finding, NotChecked, NotRead, Severity
 
@@ -180,7 +180,7 @@ def _software(announced: Announced) -> tuple[object, ...]:
 def _release(announced: Announced) -> str:
     newest = (announced.supported or {}).get(METADATA_FEATURE)
     release = release_of(newest)
-    return f"({'Kafka ' + release if release else 'unknown software'}, {len(announced.requests)} requests)"
+    return f"({'Kafka ' + release if release else 'unknown software'}, {plural(len(announced.requests), 'request')})"
 
 
 def static_min_isr_checks(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
