@@ -89,7 +89,7 @@ class _Teller:
             yield _line(now_ms(), "not-read", f"the cluster cannot be read: {trouble.message}{step}", Style.BAD, None)
         if trouble is not None:
             return
-        at_ms = now_ms() if watching.story is None else watching.story.sight.taken_at_ms
+        at_ms = now_ms() if watching.story is None else watching.story.sight.seen_ms
         if before is not None:
             lasted_s = (at_ms - before.since_ms) / 1000
             words = f"the cluster can be read again, after {lasted_s:.0f} s in which nobody looked"

@@ -184,13 +184,25 @@ def test_who_does_not_come_nearer_never_catches_up() -> None:
     assert readings.left_s(AT, 2, best=1, behind=1000) is None
 
 
+def test_what_a_log_did_long_ago_does_not_count_while_there_is_something_newer() -> None:
+    readings = Readings()
+    for at_ms, end in ((0, 0), (8_000, 8_000), (16_000, 8_000), (24_000, 8_000)):
+        readings = readings.with_answers({AT: (ReplicaLog(2, end, read_at_ms=at_ms),)})
+    pace = readings.pace(AT, 2)
+    assert pace is not None
+    assert (pace.per_s, pace.over_ms) == (0.0, 8_000)
+    far = readings.with_answers({AT: (ReplicaLog(2, 8_100, read_at_ms=44_000),)}).pace(AT, 2)
+    assert far is not None
+    assert (far.per_s, far.over_ms) == (5.0, 20_000)
+
+
 @pytest.mark.parametrize(
     "then",
     [
         {AT: (NotHeard(2, Unheard.TIMED_OUT),)},  # it was not heard
         {AT: (ReplicaLog(2, 50, read_at_ms=3000),)},  # it was truncated
         {},  # it was not asked
-        {AT: (ReplicaLog(2, 500, read_at_ms=3000 + 60_000),)},  # the readings are too old
+        {AT: (ReplicaLog(2, 500, read_at_ms=3000 + 61_000),)},  # the readings are too old
     ],
 )
 def test_a_gap_ends_a_pace(then: dict[TopicPartition, tuple[ReplicaLog | NotHeard, ...]]) -> None:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from kelr.model import LogAnswer, ReplicaLog, TopicPartition
 
-WINDOW_MS = 30_000
-"""Readings older than this say nothing of how fast a log grows now."""
+WINDOW_MS = 10_000
+"""How far back readings count: how fast a log grows now is asked."""
+LONGEST_MS = 60_000
+"""The last reading counts that long where there is no newer one, as with looks that are far apart."""
 
 Key = tuple[TopicPartition, int]
 Reading = tuple[int, int]
@@ -70,5 +72,6 @@ def _added(readings: tuple[Reading, ...], newest: Reading) -> tuple[Reading, ...
     at_ms, end = newest
     if readings and (end < readings[-1][1] or at_ms < readings[-1][0]):
         return (newest,)
-    kept = tuple(one for one in readings if at_ms - one[0] <= WINDOW_MS and one[0] < at_ms)
-    return (*kept, newest)
+    earlier = tuple(one for one in readings if at_ms - LONGEST_MS <= one[0] < at_ms)
+    kept = tuple(one for one in earlier if at_ms - one[0] <= WINDOW_MS)
+    return (*(kept or earlier[-1:]), newest)

@@ -72,6 +72,11 @@ class Sight:
     """How long the reading took."""
 
     @property
+    def seen_ms(self) -> int:
+        """When it had all been read: what changed did so before this, and after the look before had begun."""
+        return self.taken_at_ms + self.took_ms
+
+    @property
     def healthy(self) -> bool:
         """Whether nothing is leaderless or unsafe, and everything could be read."""
         return not self.topic_errors and not any(one.in_trouble for one in self.partitions.values())

@@ -16,7 +16,7 @@ class Since:
 
     situation: Situation
     at_ms: int
-    """The look that saw it first."""
+    """When it was seen first."""
     before_the_watch: bool
     """It was so at the first look already: since when is not known, `at_ms` is the latest that it can be."""
 
@@ -33,8 +33,8 @@ class Story:
     @classmethod
     def beginning(cls, sight: Sight) -> Story:
         """After the first look."""
-        since = {at: Since(one.situation, sight.taken_at_ms, True) for at, one in sight.partitions.items()}
-        return cls(sight.counts, sight.taken_at_ms, sight, since)
+        since = {at: Since(one.situation, sight.seen_ms, True) for at, one in sight.partitions.items()}
+        return cls(sight.counts, sight.seen_ms, sight, since)
 
     def after(self, sight: Sight) -> tuple[Story, tuple[Change, ...]]:
         """The story with one more look, and what that look saw change."""
@@ -45,4 +45,4 @@ class Story:
         known = self.since.get(at)
         if known is not None and known.situation is one.situation:
             return known
-        return Since(one.situation, sight.taken_at_ms, False)
+        return Since(one.situation, sight.seen_ms, False)

@@ -60,7 +60,11 @@ def watch_view() -> View[WatchLine]:
     return View(
         KIND,
         (
-            datum("at_ms", "integer", "When the look that saw it began, in milliseconds since 1970 UTC."),
+            datum(
+                "at_ms",
+                "integer",
+                "When it was seen, in milliseconds since 1970 UTC: it happened since the look before.",
+            ),
             datum(
                 "what",
                 "string",
@@ -100,14 +104,14 @@ def watch_view() -> View[WatchLine]:
 def begin_lines(sight: Sight) -> Iterator[WatchLine]:
     """What the first look saw."""
     counts = sight.counts
-    day = datetime.fromtimestamp(sight.taken_at_ms / 1000, UTC).strftime("%Y-%m-%d")
+    day = datetime.fromtimestamp(sight.seen_ms / 1000, UTC).strftime("%Y-%m-%d")
     live = sum(status == "live" for status in sight.brokers.values())
     words = (
         f"{day}, times are UTC: cluster {sight.cluster.cluster_id or '?'}, {live} of {len(sight.brokers)} brokers live;"
         f" {counts.leaderless:,} leaderless, {counts.unsafe:,} unsafe, {counts.under_min_isr:,} under min ISR"
         f" of {counts.read:,} partitions"
     )
-    yield WatchLine(sight.taken_at_ms, "begin", "", [Span(words)], counts=counts)
+    yield WatchLine(sight.seen_ms, "begin", "", [Span(words)], counts=counts)
     elr_enabled = sight.cluster.features.elr_enabled
     found = [PartitionChange(at, None, one) for at, one in sorted(sight.partitions.items()) if one.in_trouble]
     yield from change_lines(sight, found, elr_enabled=elr_enabled)
@@ -119,7 +123,7 @@ def change_lines(sight: Sight, changes: Sequence[Change], *, elr_enabled: bool |
         if isinstance(change, PartitionChange) and not change.worth_telling:
             continue
         yield WatchLine(
-            at_ms=sight.taken_at_ms,
+            at_ms=sight.seen_ms,
             what="partition" if isinstance(change, PartitionChange) else "broker",
             name=change_name(change),
             words=change_text(change, elr_enabled=elr_enabled),

@@ -12,7 +12,7 @@ from kelr.view.plan_words import named, partitions_in_words
 from kelr.view.replicas import ReplicaMarks
 from kelr.view.styled import Span, Text, width_of
 from kelr.view.watch.state import Sort
-from kelr.view.watch.words import change_name, change_text, members, plain_words, waits_in_words
+from kelr.view.watch.words import change_name, change_text, members, needs_in_words, plain_words
 
 _SEVERITY = {situation: -rank for rank, situation in enumerate(Situation)}
 """The worst first; what is not known is at the top."""
@@ -120,7 +120,7 @@ def listed(story: Story | None, sort: Sort, wanted: str) -> Listed:
         "ISR": max((_marked(one) for one in {one.state.isr for one in kept.values()}), default=0),
         "ELR": max((_marked(one) for one in {one.state.elr for one in kept.values()}), default=0),
         "SITUATION": max((len(one) for one in {one.situation for one in kept.values()}), default=0),
-        "WAITS FOR": max((width_of(text) for text in {waits_in_words(one) for one in kept.values()}), default=0),
+        "WAITS FOR": max((width_of(text) for text in {needs_in_words(one) for one in kept.values()}), default=0),
     }
     return Listed(rows, widths, len(unsettled))
 
@@ -183,6 +183,7 @@ def _side(watched: Watched | None) -> Hashable:
         state.elr,
         state.last_known_elr,
         state.replicas,
+        state.offline_replicas,
         state.adding,
         state.removing,
         state.topic_id is None,

@@ -13,7 +13,7 @@ from kelr.view.watch.head import duration
 from kelr.view.watch.model import Listed, Shown, replica_cells
 from kelr.view.watch.paint import cut
 from kelr.view.watch.state import Sort, WatchState
-from kelr.view.watch.words import leader_word, waits_in_words
+from kelr.view.watch.words import leader_word, needs_in_words
 
 _GAP = "  "
 _MARKS = 2
@@ -95,10 +95,7 @@ def _cell(
     if name in {"ISR", "ELR"}:
         return _members(marks, state.isr if name == "ISR" else state.elr)
     if name == "WAITS FOR":
-        if not watched.in_trouble:
-            missing = [replica for replica in state.replicas if replica not in state.isr]
-            return [Span(f"healthy; catching up: {','.join(map(str, missing))}", Style.GOOD)]
-        return [Span(waits_in_words(watched), STYLES.get(watched.situation, Style.BAD))]
+        return [Span(needs_in_words(watched), STYLES.get(watched.situation, Style.BAD))]
     if name == "SINCE":
         return [Span(_since(story.since[at], shown.now_ms))]
     detail = shown.details.get(at)

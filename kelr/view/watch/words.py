@@ -55,6 +55,13 @@ def waits_in_words(watched: Watched) -> str:
     return _ALONE.get(watched.situation, "")
 
 
+def needs_in_words(watched: Watched) -> str:
+    """What the list says of a partition: whom it waits for, or which replicas are to catch up."""
+    if watched.in_trouble:
+        return waits_in_words(watched)
+    return f"catching up: {members(one for one in watched.state.replicas if one not in watched.state.isr)}"
+
+
 def standing_in_words(watched: Watched) -> str:
     """How a partition stands, for the end of a line."""
     waits = waits_in_words(watched)
@@ -117,11 +124,15 @@ def _parts(before: Watched, after: Watched, how: Elected | None) -> Iterator[str
         ("ELR", old.elr, new.elr),
         ("last known leader", old.last_known_elr, new.last_known_elr),
         ("replicas", old.replicas, new.replicas),
+        ("offline", old.offline_replicas, new.offline_replicas),
         ("adding", old.adding, new.adding),
         ("removing", old.removing, new.removing),
     ):
         if was != now:
             yield f"{name} {members(was)} -> {members(now)}"
+    told_at_the_end = old.leader != new.leader or after.situation is Situation.HEALTHY
+    if before.situation is not after.situation and not told_at_the_end:
+        yield f"{before.situation} -> {after.situation}"
     if before.min_isr != after.min_isr:
         yield f"min ISR {_number(before.min_isr)} -> {_number(after.min_isr)}"
 
