@@ -91,7 +91,7 @@ class Value:
             raise BadInputError(
                 f"{what}: the command cannot be split into words: {error}", next_step="close its quotes"
             ) from error
-        if not words:
+        if not words or not words[0]:
             raise BadInputError(f"{what}: the command is empty", next_step="name a program that prints the secret")
         return words
 
