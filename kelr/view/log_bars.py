@@ -127,7 +127,13 @@ class LogBars:
         return tuple(sorted({bar.high_watermark for bar in self.heard if bar.high_watermark is not None} & offsets))
 
 
-def log_bars(decision: Decision, answers: Sequence[LogAnswer], election: ElectionType | None = None) -> LogBars:
+def log_bars(
+    decision: Decision,
+    answers: Sequence[LogAnswer],
+    election: ElectionType | None = None,
+    *,
+    elected: int | None = None,
+) -> LogBars:
     """The bars of a decision's replicas.
 
     Args:
@@ -135,10 +141,13 @@ def log_bars(decision: Decision, answers: Sequence[LogAnswer], election: Electio
             nothing is drawn.
         election: draw what this kind of election would do. None: who leads; else whom Kafka elects by itself; else the
             designation that kelr's advice speaks of; else an unclean election.
+        elected: draw what the election of this replica, which happened later, cut off.
     """
     heard = {one.replica for one in decision.candidates if one.heard}
     known = KnownLogs({one.replica: one for one in answers if isinstance(one, ReplicaLog) and one.replica in heard})
     leads, title = _drawn(decision, election)
+    if elected is not None:
+        leads, title = elected, f"as the logs were read before {elected} was elected"
     imagined = leads is not None and leads != decision.leader
     return LogBars(tuple(_bar(one, known, leads) for one in decision.candidates), leads, title, imagined)
 

@@ -31,7 +31,7 @@ _STYLES: Mapping[Holds, Style] = {
     Holds.LACKS: Style.QUIET,
     Holds.NOT_KEPT: Style.PLAIN,
 }
-_WORDS: Mapping[Holds, str] = {
+WORDS: Mapping[Holds, str] = {
     Holds.SAME: "as in the best log",
     Holds.DIFFERENT: "other records than the best log",
     Holds.UNSURE: "held; whether the best log has the same is not known",
@@ -40,6 +40,7 @@ _WORDS: Mapping[Holds, str] = {
     Holds.CUT_UNSURE: "would be truncated; whether the best log has the same is not known",
     Holds.LACKS: "not there",
 }
+"""What a legend says of each kind of cell."""
 
 
 def ink_for(stream: TextIO, environ: Mapping[str, str] | None = None) -> Ink:
@@ -83,7 +84,7 @@ def picture_texts(bars: LogBars, *, width: int | None, ink: Ink = BLOCKS) -> Ite
         yield from _line(line, labels[line.bar.replica].ljust(label), facts[line.bar.replica], drawn.columns, whole)
     if drawn.scale is not None and drawn.columns:
         yield plain(" " * (label + 2) + _ruler(drawn))
-    yield from (text for remark in _remarks(bars) for text in _indented(remark, whole))
+    yield from (text for remark in remarks(bars) for text in _indented(remark, whole))
     yield from (text for remark in _legend(drawn, ink) for text in _indented(remark, whole, Style.QUIET))
 
 
@@ -141,7 +142,7 @@ def _ruler(drawn: Picture) -> str:
     return "".join(cells).rstrip()
 
 
-def _remarks(bars: LogBars) -> Iterator[str]:
+def remarks(bars: LogBars) -> Iterator[str]:
     """What the bars show, in words: where logs part, and what would be cut off."""
     best = next((bar.replica for bar in bars.bars if bar.best), None)
     for bar in bars.heard:
@@ -167,7 +168,7 @@ def _legend(drawn: Picture, ink: Ink) -> Iterator[str]:
     if scale is None or not drawn.columns:
         return
     seen = {cell.holds for line in drawn.lines for cell in line.cells}
-    parts = [f"{ink.cells[holds]} {words}" for holds, words in _WORDS.items() if holds in seen]
+    parts = [f"{ink.cells[holds]} {words}" for holds, words in WORDS.items() if holds in seen]
     parts += [f"{ink.high_watermark} high watermark"] if drawn.marks else []
     yield "   ".join(parts)
     yield scale_in_words(scale, ink.break_)

@@ -85,7 +85,7 @@ def scale_of(offsets: Iterable[int], columns: int, *, least: int = 1, widest: in
         return None
     if not lengths:
         return Scale((), None)
-    long = _long_ones(lengths, columns)
+    long = _long_ones(lengths, columns, least)
     shown = [index for index in range(len(lengths)) if index not in long]
     seen = sum(lengths[index] for index in shown)
     # What is squeezed gets a quarter of the columns, and what nothing else needs.
@@ -96,8 +96,10 @@ def scale_of(offsets: Iterable[int], columns: int, *, least: int = 1, widest: in
     return _placed(ends, [widths[index] for index in range(len(lengths))], long, seen)
 
 
-def _long_ones(lengths: Sequence[int], columns: int) -> frozenset[int]:
-    """The stretches beside which the others could hardly be seen."""
+def _long_ones(lengths: Sequence[int], columns: int, least: int) -> frozenset[int]:
+    """The stretches beside which the others could hardly be seen; none where even a single offset can be."""
+    if sum(lengths) * least <= 2 * columns:
+        return frozenset()
     ranked = sorted(range(len(lengths)), key=lambda index: lengths[index])
     whole, shorter = sum(lengths), 0
     for place, index in enumerate(ranked):

@@ -147,6 +147,12 @@ def _snapshot() -> Mapping[str, Json]:
     return document_schema(saved_view())
 
 
+def _report() -> Mapping[str, Json]:
+    from kelr.view.reported import reported_view  # noqa: PLC0415
+
+    return document_schema(reported_view())
+
+
 def _lab(name: str) -> Callable[[], Mapping[str, Json]]:
     def schema() -> Mapping[str, Json]:
         from kelr.view import lab  # noqa: PLC0415
@@ -246,6 +252,7 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "doctor-acls": _doctor_acls,
     "plan": _plan("kelr/plan"),
     "applied": _plan("kelr/applied"),
+    "report": _report,
     "snapshot": _snapshot,
     "simulate": _simulate,
     "scenarios": _scenarios,

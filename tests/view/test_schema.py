@@ -18,6 +18,7 @@ COMMANDS = {
     "describe": ["describe"],
     "describe-summary": ["describe", "--summary"],
     "log-info": ["log-info", "orders:1", "payments", "--lineage"],
+    "report": ["report", "incident.html", "--overwrite"],
     "snapshot": ["snapshot", "saved.kelr"],
     "explain": ["explain"],
     "explain-compare": ["explain", "orders:1", "--compare-rules", "elr-4.1,kraft"],

@@ -1,0 +1,301 @@
+"""What ``kelr report`` does once its options are read: gathers what there is, and writes the file."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kelr import __version__
+from kelr.commands.recovering import source_with
+from kelr.commands.report_log import read_log
+from kelr.commands.session import Session, now_ms
+from kelr.durable import whole_file
+from kelr.engine.planning import plan_id
+from kelr.errors import BadInputError, RefusedError, UsageError
+from kelr.model import Selection, Target, TopicError, TopicPartition
+from kelr.recovery import audit
+from kelr.recovery.places import audit_file, state_directory
+from kelr.recovery.plan_file import read_plan
+from kelr.recovery.shelf import journal_files, open_journals
+from kelr.sources.base import Source
+from kelr.sources.decisions import decide_partitions
+from kelr.sources.snapshot_file import SnapshotFileSource
+from kelr.view.explain_columns import Explained
+from kelr.view.incident.chat import chat
+from kelr.view.incident.kinds import named
+from kelr.view.incident.material import Done, Gap, Look, Material, OpenRun, Planned, Told
+from kelr.view.incident.pages import html
+from kelr.view.incident.summary import affected
+from kelr.view.reported import Reported, show_reported
+
+_PAGES, _CHATS = (".html", ".htm"), (".md", ".markdown")
+_TITLE = "Kafka incident report"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The options of ``kelr report``."""
+
+    selection: Selection
+    everything: bool = False
+    before: Path | None = None
+    plan: Path | None = None
+    logs: tuple[Path, ...] = ()
+    since: str | None = None
+    until: str | None = None
+    title: str | None = None
+
+    @property
+    def named(self) -> bool:
+        return self.everything or not self.selection.is_everything
+
+
+def write_report(session: Session, file: Path, wanted: Wanted, *, overwrite: bool) -> tuple[int, Sequence[TopicError]]:
+    """Write the report; how many partitions it is about, and what could not be described.
+
+    Raises:
+        UsageError: the file's name says nothing of its kind, or it exists.
+        BadInputError: a file that was given is not what it should be.
+        RefusedError: one is of another cluster.
+    """
+    write = _writer(file)
+    if file.exists() and not overwrite:
+        raise UsageError(f"{file} exists already", next_step="give another name, or --overwrite to replace it")
+    material = gather(session, wanted, file)
+    text = write(material).encode()
+    with whole_file(file, "report", overwrite=overwrite) as out:
+        out.write(text)
+    show_reported(
+        session.output,
+        Reported(
+            str(file),
+            len(text),
+            len(material.partitions),
+            len(affected(material)),
+            len(material.now.leaderless),
+            tuple(gap.text for gap in material.gaps),
+        ),
+    )
+    return len(material.partitions), material.now.errors
+
+
+def _writer(file: Path) -> Callable[[Material], str]:
+    ending = file.suffix.lower()
+    if ending in _PAGES:
+        return html
+    if ending in _CHATS:
+        return chat
+    raise UsageError(
+        f"{file}: nothing says what kind of report that is",
+        next_step="end its name in .html for a page, or .md for a chat",
+    )
+
+
+def gather(session: Session, wanted: Wanted, file: Path) -> Material:
+    """Read everything that there is."""
+    source = source_with(session, wanted.logs)
+    cluster_id = source.cluster().cluster_id
+    told, gaps = read_log(session, wanted.selection, wanted.since, wanted.until, cluster_id=cluster_id)
+    done, done_gaps = _done(wanted, cluster_id, told)
+    planned = None if wanted.plan is None else _planned(wanted.plan, cluster_id)
+    before_source = None if wanted.before is None else _snapshot(wanted.before, cluster_id)
+    now = _look(session, source, wanted, name=_name(session, source))
+    before = None if before_source is None else _look(session, before_source, wanted, name=before_source.name)
+    every = _concerned((now, before), told, done, planned, wanted.selection)
+    if not wanted.named:
+        now = _completed(session, source, now, every)
+        if before is not None and before_source is not None:
+            before = _completed(session, before_source, before, every)
+    return Material(
+        title=wanted.title or _TITLE,
+        made_at_ms=now_ms(),
+        version=__version__,
+        command=_command(session, file, wanted),
+        partitions=tuple(sorted(every)),
+        now=now,
+        named=wanted.named,
+        before=before,
+        told=told,
+        done=done,
+        planned=planned,
+        gaps=(*_gaps(wanted, now, every), *gaps, *done_gaps),
+        commands=_commands(session, wanted),
+        advice=_advice(session, now),
+    )
+
+
+# What the cluster is, and was.
+
+
+def _look(session: Session, source: Source, wanted: Wanted, *, name: str) -> Look:
+    """The named partitions, or those in trouble."""
+    return _decided(session, source, wanted.selection, name=name, only_unsafe=not wanted.named)
+
+
+def _decided(session: Session, source: Source, selection: Selection, *, name: str, only_unsafe: bool) -> Look:
+    rows: dict[TopicPartition, Explained] = {}
+    errors: list[TopicError] = []
+    taken_at_ms = source.taken_at_ms
+    with session.progress("partitions whose logs were asked for") as progress:
+        for page in decide_partitions(source, selection, clock_ms=now_ms, only_unsafe=only_unsafe, progress=progress):
+            snapshot = page.snapshot
+            taken_at_ms = taken_at_ms or snapshot.taken_at_ms
+            errors.extend(snapshot.topic_errors)
+            for decision in page.decisions:
+                at = TopicPartition(decision.topic, decision.partition)
+                rows[at] = Explained(decision, snapshot.taken_at_ms, logs=tuple(snapshot.logs.get(at, ())))
+    return Look(name, taken_at_ms or now_ms(), source.cluster(), rows, tuple(errors))
+
+
+def _completed(session: Session, source: Source, look: Look, every: Iterable[TopicPartition]) -> Look:
+    """The look with those partitions, too, that were in trouble elsewhere."""
+    by_topic: dict[str, list[int]] = {}
+    for at in every:
+        if at not in look.rows:
+            by_topic.setdefault(at.topic, []).append(at.partition)
+    if not by_topic:
+        return look
+    targets = tuple(Target(topic=topic, partitions=tuple(sorted(found))) for topic, found in sorted(by_topic.items()))
+    more = _decided(session, source, Selection(targets), name=look.name, only_unsafe=False)
+    # A partition that is not there any more, or was not yet, is no error of whoever asked for the report.
+    return Look(look.name, look.taken_at_ms, look.cluster, {**look.rows, **more.rows}, look.errors)
+
+
+def _concerned(
+    looks: Iterable[Look | None],
+    told: Told | None,
+    done: Done | None,
+    planned: Planned | None,
+    selection: Selection,
+) -> frozenset[TopicPartition]:
+    found = {at for look in looks if look is not None for at in look.rows}
+    found |= set() if told is None else set(told.summaries)
+    rows = () if done is None else done.rows
+    found |= {TopicPartition(row.topic, row.partition) for row in rows if row.partition is not None}
+    found |= set() if planned is None else {one.address for one in planned.plan.elections}
+    return frozenset(at for at in found if selection.matches(at.topic, at.partition))
+
+
+def _name(session: Session, source: Source) -> str:
+    return "the live cluster" if session.settings.saved is None else source.name
+
+
+def _snapshot(path: Path, cluster_id: str | None) -> SnapshotFileSource:
+    source = SnapshotFileSource(path)
+    _check_cluster(str(path), source.cluster().cluster_id, cluster_id)
+    return source
+
+
+def _check_cluster(what: str, found: str | None, cluster_id: str | None) -> None:
+    if None not in {found, cluster_id} and found != cluster_id:
+        raise RefusedError(
+            f"{what} is of cluster {found}, and the report is about cluster {cluster_id}",
+            next_step="give files of one cluster",
+        )
+
+
+# What was planned and done.
+
+
+def _planned(path: Path, cluster_id: str | None) -> Planned:
+    saved = read_plan(path)
+    _check_cluster(str(path), saved.plan.cluster_id, cluster_id)
+    return Planned(str(path), saved.plan, plan_id(saved.plan), saved.edited)
+
+
+def _done(wanted: Wanted, cluster_id: str | None, told: Told | None) -> tuple[Done | None, list[Gap]]:
+    """What kelr's records on this machine tell; None where they cannot be read."""
+    state = state_directory()
+    file = audit_file(state)
+    since_ms = told.begins_ms if told is not None and wanted.since is not None else None
+    until_ms = told.ends_ms if told is not None and wanted.until is not None else None
+    try:
+        rows = tuple(
+            row
+            for row in audit.read(state, since_ms=since_ms, cluster_id=cluster_id)
+            if (row.partition is None and wanted.selection.matches_topic(row.topic))
+            or (row.partition is not None and wanted.selection.matches(row.topic, row.partition))
+            if until_ms is None or row.at_ms <= until_ms
+        )
+        runs = tuple(
+            OpenRun(
+                one.path.stem,
+                one.command,
+                f"{one.who.user}@{one.who.host}",
+                one.begun_ms,
+                len({*one.partitions, *one.planned}),
+            )
+            for one in open_journals(state, cluster_id)
+        )
+        journals = len(journal_files(state, cluster_id))
+    except BadInputError as error:
+        return None, [Gap(f"What kelr did is not told: {error}.")]
+    gaps = []
+    if not file.exists():
+        gaps.append(
+            Gap(
+                f"There is no audit log on this machine ({file}): what kelr did from elsewhere is not in this report."
+                " Run it where the elections were carried out, or name that state directory in KELR_STATE_DIR."
+            )
+        )
+    return Done(str(file), rows, runs, journals), gaps
+
+
+# What is not there, and what to type.
+
+
+def _gaps(wanted: Wanted, now: Look, every: Collection[TopicPartition]) -> Iterable[Gap]:
+    if wanted.before is None:
+        yield Gap(
+            "No snapshot from the incident was given (--before): what the logs held before the elections is known only"
+            " where kelr carried them out, or where they have not happened yet."
+        )
+    if wanted.plan is None:
+        yield Gap("No plan was given (--plan): what was planned is not shown.")
+    missing = sorted(at for at in every if at not in now.rows)
+    if missing:
+        yield Gap(
+            f"{len(missing):,} of these partitions are not in the newest look ({named(missing, 6)}): they were made"
+            " later, or are gone, or could not be described."
+        )
+    unheard = sum(1 for row in now.rows.values() if not any(one.heard for one in row.decision.candidates))
+    if unheard:
+        yield Gap(f"Of {unheard:,} partitions no replica's log was heard in the newest look.")
+    if now.errors:
+        topics = ", ".join(sorted({error.topic for error in now.errors})[:5])
+        yield Gap(f"{len(now.errors):,} topics or partitions could not be described, such as {topics}.")
+
+
+def _commands(session: Session, wanted: Wanted) -> Mapping[str, str]:
+    targets = tuple(map(str, wanted.selection.targets))
+    output, plan = session.output, str(wanted.plan or "PLAN")
+    return {
+        "explain": output.next_command(["explain", *targets, "--full"]),
+        "csv": output.next_command(["explain", *targets, "-o", "csv"]),
+        "history": output.next_command(["history", *targets]),
+        "history-summary": output.next_command(["history", *targets, "--summary"]),
+        "log": shlex.join(["kelr", "recover", "log"]),
+        "resume": output.next_command(["recover", "resume"]),
+        "verify": output.next_command(["recover", "verify", plan]),
+    }
+
+
+def _advice(session: Session, now: Look) -> Mapping[TopicPartition, str]:
+    return {
+        at: session.output.next_command(row.decision.advice.command)
+        for at, row in now.rows.items()
+        if row.decision.advice.command
+    }
+
+
+def _command(session: Session, file: Path, wanted: Wanted) -> str:
+    """The command line that makes the same report, without what only this machine or person knows."""
+    options: list[str] = []
+    for flag, value in (("--before", wanted.before), ("--plan", wanted.plan), ("--since", wanted.since)):
+        options += [] if value is None else [flag, str(value)]
+    options += [] if wanted.until is None else ["--until", wanted.until]
+    options += [part for path in wanted.logs for part in ("--logs", str(path))]
+    options += ["--all-topic-partitions"] if wanted.everything else []
+    return session.output.next_command(["report", str(file), *map(str, wanted.selection.targets), *options])

@@ -1,0 +1,199 @@
+"""What was lost, partition by partition, and how sure that is: the engine's own grades, and nothing that is guessed.
+
+An election gives up what the elected replica's log lacks. What that was is known from what kelr showed before it
+carried the election out (audit log), or from an earlier snapshot, where the election came out of just that state; that
+an election was clean is known from the metadata log, too. Where none of them tells, it is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kelr.model import Bounds, Decision, ElectionType, Grade, Loss, TopicPartition
+from kelr.replay.history import PartitionEntry
+from kelr.view.audit import AuditRow
+from kelr.view.incident.material import Material
+
+_ELECTED = frozenset({"done", "not-restored"})
+"""Results of the audit log after which the planned replica led."""
+_NOTHING_HAPPENED = frozenset({"not-needed", "refused", "not-tried", "no-leader", "begun"})
+ORDER = (Grade.UNKNOWN, Grade.BOUNDED, Grade.NONE_IF_FEWER_THAN_MIN_ISR, Grade.PROVEN_NONE)
+"""The worst first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What one election of the incident lost."""
+
+    address: TopicPartition
+    leader: int | None
+    """Who was elected; None: not known."""
+    grade: Grade
+    committed: Bounds | None
+    """Offsets below a high watermark; None: not known."""
+    total: Bounds | None
+    basis: str
+    """What this stands on."""
+    at_ms: int | None = None
+
+
+def losses(material: Material) -> tuple[Lost, ...]:
+    """What each election lost that is known to have happened in the incident, sorted by partition."""
+    rows: dict[TopicPartition, list[AuditRow]] = {}
+    for row in () if material.done is None else material.done.rows:
+        if str(row.what) == "election" and row.partition is not None and row.result not in _NOTHING_HAPPENED:
+            rows.setdefault(TopicPartition(row.topic, row.partition), []).append(row)
+    found: list[Lost] = []
+    for address in material.partitions:
+        recorded = rows.get(address, [])
+        found += map(_recorded, recorded)
+        found += _unrecorded(material, address, recorded)
+    return tuple(found)
+
+
+def elected_since(material: Material, before: Decision) -> int | None:
+    """Who was elected out of just the state that an earlier decision is about; None: nobody, or not known."""
+    address, epoch = TopicPartition(before.topic, before.partition), before.leader_epoch
+    for row in () if material.done is None else material.done.rows:
+        here = (row.topic, row.partition) == (address.topic, address.partition) and row.result in _ELECTED
+        if here and _number(row.before.get("leader_epoch")) == epoch:
+            return _number(row.after.get("leader"))
+    summary = None if material.told is None else material.told.summaries.get(address)
+    for entry in () if summary is None else summary.unsafe:
+        if entry.before is not None and entry.before.leader_epoch == epoch and entry.election is not None:
+            return entry.election.leader
+    now = material.now.rows.get(address)
+    return now.decision.leader if now is not None and now.decision.leader_epoch == epoch + 1 else None
+
+
+def summed(found: Sequence[Lost]) -> Bounds | None:
+    """Committed offsets that all of them lost together; None where nothing could be counted anywhere."""
+    counted = [one.committed for one in found if one.committed is not None]
+    if found and not counted:
+        return None
+    mosts = [one.at_most for one in counted]
+    most = None if None in mosts or len(counted) < len(found) else sum(one for one in mosts if one is not None)
+    return Bounds(sum(one.at_least for one in counted), most)
+
+
+def worst_first(found: Sequence[Lost]) -> list[Lost]:
+    """Those with the largest loss that is known first, then by how little is known."""
+
+    def known(one: Lost) -> int:
+        return max(0 if bounds is None else bounds.at_least for bounds in (one.committed, one.total))
+
+    return sorted(found, key=lambda one: (-known(one), ORDER.index(one.grade), one.address))
+
+
+def _recorded(row: AuditRow) -> Lost:
+    """An election that kelr carried out."""
+    address = TopicPartition(row.topic, row.partition or 0)
+    leader = _number(row.after.get("leader"))
+    if row.result not in _ELECTED:
+        why = "another replica leads than was planned" if row.result == "other-leader" else "how it ended is not known"
+        return Lost(address, leader, Grade.UNKNOWN, None, None, f"audit log: {why}", row.at_ms)
+    loss = row.loss or {}
+    try:
+        grade = Grade(str(loss.get("grade")))
+    except ValueError:
+        return Lost(address, leader, Grade.UNKNOWN, None, None, "audit log: no loss is recorded there", row.at_ms)
+    unheard = loss.get("unheard")
+    basis = "audit log: counted just before the election"
+    if isinstance(unheard, list) and unheard:
+        basis += f"; not heard: {', '.join(map(str, unheard))}"
+    return Lost(address, leader, grade, _bounds(loss, "committed"), _bounds(loss, "total"), basis, row.at_ms)
+
+
+def _unrecorded(material: Material, address: TopicPartition, recorded: Sequence[AuditRow]) -> Iterator[Lost]:
+    """Elections that kelr did not carry out, or not on this machine."""
+    known = {(_number(row.after.get("leader")), _number(row.after.get("leader_epoch"))) for row in recorded}
+    before = None if material.before is None else material.before.rows.get(address)
+    if material.told is not None:
+        summary = material.told.summaries.get(address)
+        unsafe = () if summary is None else summary.unsafe
+        for entry in unsafe:
+            leader = entry.election.leader if entry.election is not None else None
+            if entry.after is None or (leader, entry.after.leader_epoch) not in known:
+                yield _by_log(entry, None if before is None else before.decision)
+        if unsafe or recorded or summary is None:
+            return
+        if (
+            summary.elections
+            and before is not None
+            and before.decision.leader is None
+            and _led_since(material, address)
+        ):
+            basis = "metadata log: every election in its time was of a member of ISR or ELR"
+            yield Lost(address, _leader(material, address), Grade.PROVEN_NONE, Bounds(0, 0), None, basis)
+        return
+    if before is None or before.decision.leader is not None or recorded or not _led_since(material, address):
+        return
+    yield _between(before.decision, material.now.rows[address].decision)
+
+
+def _by_log(entry: PartitionEntry, before: Decision | None) -> Lost:
+    """An election that the metadata log tells of, and that is not sure to have been clean."""
+    election, at_ms = entry.election, entry.at.timestamp_ms
+    leader = None if election is None else election.leader
+    kind = "an election" if election is None else f"elected as {election.elected_as}"
+    fits = (
+        before is not None
+        and before.leader is None
+        and entry.before is not None
+        and entry.before.leader_epoch == before.leader_epoch
+    )
+    found = _designation(before, leader) if fits and before is not None else None
+    if found is None:
+        reason = "what the logs held then is not known"
+        return Lost(entry.address, leader, Grade.UNKNOWN, None, None, f"metadata log: {kind}; {reason}", at_ms)
+    basis = f"metadata log: {kind}; counted between the logs of the earlier snapshot. {found.reason}"
+    return Lost(entry.address, leader, found.grade, found.committed, found.total, basis, at_ms)
+
+
+def _between(before: Decision, now: Decision) -> Lost:
+    """Leaderless in the earlier snapshot and led now, and nothing tells how that came."""
+    address = TopicPartition(now.topic, now.partition)
+    if now.leader_epoch != before.leader_epoch + 1:
+        basis = "two snapshots: there was more than one election between them, and nothing tells of the first"
+        return Lost(address, now.leader, Grade.UNKNOWN, None, None, basis)
+    found = _designation(before, now.leader)
+    if found is None:
+        basis = f"two snapshots: {now.leader} was not live in the earlier one; whether it came back whole is not known"
+        return Lost(address, now.leader, Grade.UNKNOWN, None, None, basis)
+    basis = f"two snapshots with one election between them; counted between the logs of the earlier one. {found.reason}"
+    return Lost(address, now.leader, found.grade, found.committed, found.total, basis)
+
+
+def _designation(before: Decision | None, leader: int | None) -> Loss | None:
+    """What electing this replica would have lost in the earlier state; None where it was not live then."""
+    if before is None or leader is None:
+        return None
+    outcomes = (one for one in before.elections if one.election is ElectionType.DESIGNATION)
+    return next((one.loss for one in outcomes if one.designate == leader and one.elected == leader), None)
+
+
+def _led_since(material: Material, address: TopicPartition) -> bool:
+    now = material.now.rows.get(address)
+    return now is not None and now.decision.leader is not None
+
+
+def _leader(material: Material, address: TopicPartition) -> int | None:
+    now = material.now.rows.get(address)
+    return None if now is None else now.decision.leader
+
+
+def _bounds(loss: Mapping[str, Any], name: str) -> Bounds | None:
+    """Bounds as the audit log has them; None where they are something else."""
+    match loss.get(name):
+        case [int(least), int(most)]:
+            return Bounds(least, most)
+        case [int(least), None]:
+            return Bounds(least)
+        case _:
+            return None
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

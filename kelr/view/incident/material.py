@@ -1,0 +1,146 @@
+"""What a report on an incident is made of: what there was to be read, and what there was not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from kelr.model import Cluster, TopicError, TopicPartition
+from kelr.model.plan import Plan
+from kelr.replay.history import Entry, PartitionSummary
+from kelr.view.audit import AuditRow
+from kelr.view.explain_columns import Explained
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at the cluster: live, or as a snapshot or a metadata log has it."""
+
+    name: str
+    """Where it comes from."""
+    taken_at_ms: int
+    cluster: Cluster
+    rows: Mapping[TopicPartition, Explained]
+    """The partitions that the report is about, as far as they were found."""
+    errors: tuple[TopicError, ...] = ()
+
+    @property
+    def in_trouble(self) -> tuple[TopicPartition, ...]:
+        """Those without a live leader, or under min ISR, sorted."""
+        return tuple(sorted(at for at, row in self.rows.items() if row.decision.situation.value != "healthy"))
+
+    @property
+    def leaderless(self) -> tuple[TopicPartition, ...]:
+        return tuple(sorted(at for at, row in self.rows.items() if row.decision.leader is None))
+
+
+class Light(StrEnum):
+    """How a partition stood for a while."""
+
+    LED = "led"
+    ALONE = "alone"
+    """Led, and of several replicas the leader alone was in sync."""
+    LEADERLESS = "leaderless"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A partition began to stand in another way, or another replica was elected."""
+
+    at_ms: int
+    light: Light
+    elected: int | None = None
+    """Who was elected at this moment; None: nobody."""
+    clean: bool | None = None
+    """Whether the elected was sure to hold all that was committed; None: nobody was elected, or not told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a metadata log tells."""
+
+    name: str
+    begins_ms: int
+    """When the log, or the part of it that was asked for, begins."""
+    ends_ms: int
+    ends_offset: int
+    entries: tuple[Entry, ...]
+    """What happened, grouped by cause, in order; the least telling are left out where there are very many."""
+    entries_left_out: int
+    summaries: Mapping[TopicPartition, PartitionSummary]
+    """Of partitions that were in trouble, or had an election that is not sure to have been clean."""
+    turns: Mapping[TopicPartition, Sequence[Turn]]
+    """How those stood, one after the other; the first may be from before the beginning."""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """A run of kelr that was cut short: something may be left to put right."""
+
+    journal: str
+    command: str
+    who: str
+    begun_ms: int
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What kelr did, by its own records on this machine."""
+
+    file: str
+    rows: tuple[AuditRow, ...]
+    """Oldest first."""
+    open_runs: tuple[OpenRun, ...] = ()
+    journals: int = 0
+    """How many journals of the cluster there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan that was given."""
+
+    file: str
+    plan: Plan
+    plan_id: str
+    edited: bool
+    """Whether a person has changed it since kelr wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What the report cannot tell, and the command or option after which it can."""
+
+    text: str
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """Everything that a report is made of."""
+
+    title: str
+    made_at_ms: int
+    version: str
+    """Of kelr."""
+    command: str
+    """The command line that made it."""
+    partitions: tuple[TopicPartition, ...]
+    """What the report is about, sorted."""
+    now: Look
+    """The newest look."""
+    named: bool = False
+    """Whether somebody named the partitions; else they are those that were in trouble, or were changed."""
+    before: Look | None = None
+    """An earlier look, at the incident itself."""
+    told: Told | None = None
+    done: Done | None = None
+    planned: Planned | None = None
+    gaps: tuple[Gap, ...] = ()
+    commands: Mapping[str, str] = field(default_factory=dict)
+    """Whole command lines by what they are for: ``explain``, ``history``, ``log``, ``verify``, ``csv``."""
+    advice: Mapping[TopicPartition, str] = field(default_factory=dict)
+    """The advice's command for partitions that need one, whole."""

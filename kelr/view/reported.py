@@ -1,0 +1,52 @@
+"""What ``kelr report`` says when the file is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kelr.view.columns import Column, Fact, View
+from kelr.view.output import Output
+
+KIND = "kelr/report"
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A report that was written."""
+
+    file: str
+    size_bytes: int
+    partitions: int
+    affected: int
+    leaderless: int
+    gaps: tuple[str, ...] = ()
+    """What the report cannot tell."""
+
+
+def reported_view() -> View[Reported]:
+    """One row: the file."""
+
+    def number(key: str, title: str, about: str) -> Column[Reported]:
+        return Column(key, title, value=lambda row: int(getattr(row, key)), right=True, type="integer", about=about)
+
+    return View(
+        KIND,
+        (
+            Column("file", "FILE", value=lambda row: row.file, type="string", about="The file that was written."),
+            number("partitions", "PARTITIONS", "How many partitions it is about."),
+            number("affected", "AFFECTED", "How many of them were in trouble, planned for or changed."),
+            number("leaderless", "LEADERLESS", "How many have no leader in the newest look."),
+            number("size_bytes", "BYTES", "The file's size in bytes."),
+        ),
+        tail=(Fact("gaps", "string[]", "What the report cannot tell, and why."),),
+    )
+
+
+def show_reported(output: Output, reported: Reported) -> None:
+    """Show what was written, and what is missing in it."""
+    with output.listing(reported_view()) as listing:
+        listing.add([reported])
+        listing.finish({"gaps": list(reported.gaps)})
+    if not output.format.is_document:
+        for gap in reported.gaps:
+            output.note(f"not told: {gap}")
