@@ -15,7 +15,7 @@ from kelr.metrics.access import Access
 from kelr.metrics.alerts import alerts
 from kelr.metrics.asked import Endpoint
 from kelr.metrics.computed import Computed, compute
-from kelr.metrics.figures import figures
+from kelr.metrics.figures import figures, unheard_brokers
 from kelr.metrics.reading import Heard, read_all
 from kelr.model.measured import Comparison, MetricFigure
 from kelr.view.metrics import MetricsReport, show_metrics
@@ -104,7 +104,8 @@ def _may_have_moved(found: tuple[MetricFigure, ...], look: _Look) -> bool:
 def _report(look: _Look, found: tuple[MetricFigure, ...], asked: Asked, *, again: bool) -> MetricsReport:
     computed = look.computed
     endpoints = tuple(one.asked for one in look.heard)
-    notes = []
+    unheard = unheard_brokers(look.heard, computed)
+    notes = [] if unheard is None else [unheard]
     if again and any(one.comparison is Comparison.DIFFERENT for one in found):
         notes.append("what differs was read a second time, and differs still")
     if look.failure is not None:

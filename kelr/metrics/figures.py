@@ -77,6 +77,15 @@ def figures(
     return tuple(_figure(metric, combined.get(metric.key), around) for metric in METRICS)
 
 
+def unheard_brokers(heard: Sequence[Heard], computed: Computed | None) -> str | None:
+    """What to know of all figures of brokers where some were not heard; None where all were, or none."""
+    found = _brokers_heard(combine(heard, METRICS).values())
+    live = 0 if computed is None else len(computed.cluster.live)
+    if not 0 < found < live:
+        return None
+    return f"{found} of {live} live brokers were heard: figures marked (led) are of what those lead"
+
+
 def _brokers_heard(combined: Iterable[Combined]) -> int:
     """How many processes have a broker's metrics, over the way that reaches most of them."""
     by_way: dict[str, set[str]] = {}
@@ -124,7 +133,7 @@ def _compared(
         return Comparison.NOT_COMPARABLE, [f"kelr's figure is of a snapshot, {_age(age_s)} away from the reading"]
     unknown = 0 if around.computed is None else around.computed.unknown.get(metric.key, 0)
     if value == own and not unknown:
-        return Comparison.SAME, [*_unheard_brokers(metric, around), *notes]
+        return Comparison.SAME, notes
     if unknown:
         text = f"of {plural(unknown, 'partition')} kelr cannot tell: it may be up to {own + unknown:,}"
         return (Comparison.EXPLAINED if own <= value <= own + unknown else Comparison.DIFFERENT), [text, *notes]

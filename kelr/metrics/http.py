@@ -166,7 +166,8 @@ def _check(response: httpx.Response, accepted: frozenset[int]) -> None:
 
 def _content(response: httpx.Response, deadline: float, timeout_s: float, most_bytes: int) -> bytes:
     content = bytearray()
-    for part in response.iter_raw(65_536):
+    # Without a size: it would wait until so much is there, however long that takes.
+    for part in response.iter_raw():
         content += part
         if len(content) > most_bytes:
             raise NotHeardError(Trouble.TOO_LARGE, f"its answer is longer than {most_bytes:,} bytes")

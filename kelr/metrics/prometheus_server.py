@@ -28,6 +28,11 @@ _MATCHERS = re.compile(rf"\s*{_MATCHER}\s*(?:,\s*{_MATCHER}\s*)*,?\s*")
 _ERROR_STATUSES = frozenset({400, 404, 405, 422, 503})
 
 
+def clock_s() -> float:
+    """Now, in seconds since 1970 UTC."""
+    return time.time()
+
+
 def checked_match(text: str) -> str:
     """Label matchers as they stand in a selector.
 
@@ -128,7 +133,7 @@ def _values(data: Any) -> Iterator[Value]:
     result = data.get("result") if isinstance(data, dict) else None
     if not isinstance(result, list) or data.get("resultType") not in {"matrix", "vector"}:
         raise NotHeardError(Trouble.NOT_UNDERSTOOD, "its answer holds no series")
-    now_s = time.time()
+    now_s = clock_s()
     for series in result:
         labels = series.get("metric") if isinstance(series, dict) else None
         if not isinstance(labels, dict):

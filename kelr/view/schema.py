@@ -111,6 +111,12 @@ def _plan(kind: str) -> Callable[[], Mapping[str, Json]]:
     return schema
 
 
+def _metrics() -> Mapping[str, Json]:
+    from kelr.view.metrics import metrics_view  # noqa: PLC0415
+
+    return document_schema(metrics_view())
+
+
 def _rules() -> Mapping[str, Json]:
     from kelr.view.explain_why import rules_view  # noqa: PLC0415
 
@@ -254,6 +260,7 @@ SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "applied": _plan("kelr/applied"),
     "report": _report,
     "snapshot": _snapshot,
+    "metrics": _metrics,
     "simulate": _simulate,
     "scenarios": _scenarios,
     "scenario-checks": _scenario_checks,

@@ -20,6 +20,7 @@ COMMANDS = {
     "log-info": ["log-info", "orders:1", "payments", "--lineage"],
     "report": ["report", "incident.html", "--overwrite"],
     "snapshot": ["snapshot", "saved.kelr"],
+    "metrics": ["metrics", "-b", "kafka-1:9092"],
     "explain": ["explain"],
     "explain-compare": ["explain", "orders:1", "--compare-rules", "elr-4.1,kraft"],
     "rules": ["explain", "--why", "list"],
