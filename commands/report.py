@@ -62,21 +62,22 @@ def report(
     partition: Partitions = None,
     all_topic_partitions: AllPartitions = False,
 ) -> None:
-    """Write the page for an incident's review, from everything that there is.
+    """Write the page for an incident's review: what happened, why, and what was lost.
 
-    What happened and when (--metadata-log or --bootstrap-controller), what the logs
-    held, why who was elected, what kelr did and who ran it (its audit log on this
-    machine), what was lost and how sure that is, and what to do next. What is not
-    there is said. One file, no script, no network; it prints well.
+    It is made of everything that there is: what happened and when (--metadata-log
+    or --bootstrap-controller), what the logs held, why who was elected, what kelr
+    did and who ran it (its audit log on this machine), what was lost and how sure
+    that is, and what to do next. What is not there is said. One file, no script, no
+    network; it prints well.
 
     Without a target it is about every partition that was in trouble, was planned
     for, or was changed. The cluster is only read.
 
     Examples:
-      kelr report incident.html -b kafka-1:9092 --bootstrap-controller controller-1:9093
-      kelr report incident.html --before incident.kelr --plan plan.json -b kafka-1:9092
-      kelr report incident.html 'orders-*' --snapshot after.kelr --metadata-log bundle.tar.gz
-      kelr report incident.md -b kafka-1:9092
+      kelr report review.html --metadata-log bundle.tar.gz -b kafka-1:9092
+      kelr report review.html --before incident.kelr --plan plan.json -b kafka-1:9092
+      kelr report review.html 'orders-*' --since 3h --snapshot after.kelr
+      kelr report review.md -b kafka-1:9092
     """
     from kelr.commands.reporting import Wanted, write_report  # noqa: PLC0415 - not for --help
 
