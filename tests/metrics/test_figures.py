@@ -1,0 +1,237 @@
+"""Kafka's figures beside kelr's: what is said of each difference."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kelr.metrics.alerts import alerts
+from kelr.metrics.asked import Kind
+from kelr.metrics.catalog import METRICS
+from kelr.metrics.figures import figures, unheard_brokers
+from kelr.metrics.known_bugs import BUGS, bug_of
+from kelr.model.measured import AskedEndpoint, Comparison
+from tests.metrics.saying import NOW_MS, cluster_with, counted, figure, of_incident, says
+
+
+def test_the_highest_of_the_controllers_and_not_their_sum() -> None:
+    heard = [says(f"c{number}", {"offline_partitions": 3}) for number in (1, 2, 3)]
+    found = figure("offline_partitions", *heard, computed=counted(offline_partitions=3))
+    assert (found.value, found.comparison) == (3, Comparison.SAME)
+    assert found.why == "3 controllers say so each; their sum would be no figure of the cluster"
+
+
+def test_the_sum_of_the_brokers() -> None:
+    heard = [says("b2", {"under_min_isr": 3}), says("b3", {"under_min_isr": 1})]
+    found = figure("under_min_isr", *heard, computed=counted(under_min_isr=4))
+    assert (found.value, found.comparison, found.why) == (4, Comparison.SAME, "")
+
+
+def test_a_controller_that_lags_behind() -> None:
+    heard = [
+        says("c1", {"offline_partitions": 5, "active_controllers": 0}),
+        says("c2", {"offline_partitions": 0, "active_controllers": 1}),
+    ]
+    found = figure("offline_partitions", *heard, computed=counted(offline_partitions=0))
+    assert (found.value, found.comparison) == (5, Comparison.EXPLAINED)
+    assert found.why.startswith("the controllers disagree, and the active one says what kelr counts: the others lag")
+    assert "(http://c1/metrics 5, http://c2/metrics 0)" in found.why
+
+
+def test_a_difference_that_nothing_explains() -> None:
+    found = figure("offline_partitions", says("c1", {"offline_partitions": 2}), computed=counted(offline_partitions=3))
+    assert (found.comparison, found.why) == (Comparison.DIFFERENT, "nothing that kelr knows of explains it")
+
+
+def test_a_leaderless_partition_is_in_no_brokers_count() -> None:
+    computed = of_incident()
+    led = computed.figures["under_min_isr"]
+    assert computed.figures["global_under_min_isr"] == led + 2
+    heard = [says("b2", {"under_min_isr": led}), says("b3", {"under_min_isr": 0})]
+    found = figure("under_min_isr", *heard, computed=replace(computed, unknown={}, taken_at_ms=None))
+    assert found.comparison is Comparison.SAME
+    assert found.why == "2 more under min ISR have no live leader, and so are in no broker's count"
+
+
+def test_brokers_that_were_not_heard() -> None:
+    computed = counted(leaders=9)
+    heard = [says("b2", {"leaders": 4})]
+    found = figure("leaders", *heard, computed=computed)
+    assert (found.comparison, found.why) == (
+        Comparison.EXPLAINED,
+        "only 1 of 2 live brokers were heard, and each counts what it leads",
+    )
+    assert unheard_brokers(heard, computed) == (
+        "1 of 2 live brokers were heard: figures marked (led) are of what those lead"
+    )
+    assert unheard_brokers([*heard, says("b3", {"leaders": 5})], computed) is None
+
+
+def test_a_fenced_broker_that_still_counts() -> None:
+    heard = [says(f"b{number}", {"leaders": 3}) for number in (1, 2, 3)]
+    found = figure("leaders", *heard, computed=counted(leaders=6))
+    assert found.comparison is Comparison.EXPLAINED
+    assert found.why.startswith("3 brokers were heard where 2 are live: a fenced one may still count what it led")
+
+
+def test_a_process_and_the_server_that_scrapes_it_are_not_added_up() -> None:
+    direct = [says("b2", {"leaders": 3}), says("b3", {"leaders": 4})]
+    server = [says("prom", {"leaders": 7}, kind=Kind.SERVER, labels={"instance": "b2"})]
+    found = figure("leaders", *direct, *server, computed=counted(leaders=7))
+    assert (found.value, found.comparison, found.why) == (7, Comparison.SAME, "")
+
+
+def test_what_was_scraped_too_long_ago_is_left_out() -> None:
+    heard = [
+        says("prom", {"leaders": 3}, kind=Kind.SERVER, labels={"instance": "b2"}, at_ms=NOW_MS - 4_000),
+        says("prom", {"leaders": 9}, kind=Kind.SERVER, labels={"instance": "b1"}, at_ms=NOW_MS - 99_000, old=True),
+    ]
+    found = figure("leaders", *heard, computed=counted(leaders=3))
+    assert (found.value, found.comparison, found.age_s) == (3, Comparison.SAME, 4.0)
+    assert found.why == "1 process was not heard lately, and is left out"
+    only_old = figure("leaders", heard[1], computed=counted(leaders=3))
+    assert (only_old.value, only_old.comparison) == (None, Comparison.NOT_COMPARABLE)
+
+
+def test_partitions_that_the_principal_may_not_see() -> None:
+    heard = [says("c1", {"offline_partitions": 4, "partitions": 40})]
+    computed = counted(offline_partitions=1, partitions=10)
+    for key in ("offline_partitions", "partitions"):
+        found = figure(key, *heard, computed=computed)
+        assert found.comparison is Comparison.EXPLAINED
+        assert found.why == (
+            "the controllers have 30 partitions that kelr is not shown: its principal lacks DESCRIBE on those topics"
+        )
+
+
+def test_several_clusters_are_not_compared() -> None:
+    heard = [says(f"c{number}", {"offline_partitions": 4, "active_controllers": 1}) for number in (1, 2)]
+    found = figure("offline_partitions", *heard, computed=counted(offline_partitions=1))
+    assert found.comparison is Comparison.NOT_COMPARABLE
+    assert "--query-match" in found.why
+
+
+def test_an_old_snapshot_is_not_compared() -> None:
+    computed = replace(counted(offline_partitions=1), taken_at_ms=NOW_MS - 3 * 3_600_000)
+    found = figure("offline_partitions", says("c1", {"offline_partitions": 1}), computed=computed)
+    assert (found.comparison, found.why) == (
+        Comparison.NOT_COMPARABLE,
+        "kelr's figure is of a snapshot, 3 h away from the reading",
+    )
+
+
+def test_what_kelr_cannot_tell_is_no_difference() -> None:
+    computed = counted(under_min_isr=2, unknown={"under_min_isr": 3})
+    within = figure("under_min_isr", says("b2", {"under_min_isr": 5}), computed=computed)
+    assert (within.comparison, within.why) == (
+        Comparison.EXPLAINED,
+        "of 3 partitions kelr cannot tell: it may be up to 5",
+    )
+    beyond = figure("under_min_isr", says("b2", {"under_min_isr": 6}), computed=computed)
+    assert beyond.comparison is Comparison.DIFFERENT
+
+
+def test_a_meter_without_an_attribute_is_taken_for_the_count_and_that_is_said() -> None:
+    found = figure("unclean_elections", says("c1", {"unclean_elections": 6}, said=False))
+    assert "its name does not say which attribute it is; taken for the count" in found.why
+
+
+def test_counts_are_not_compared_and_the_reason_is_told() -> None:
+    found = figure("unclean_elections", says("c1", {"unclean_elections": 6}), computed=counted())
+    assert found.comparison is Comparison.NOT_COMPARABLE
+    assert "alert on its increase" in found.why
+    assert "whatever unclean.leader.election.enable says" in found.why
+
+
+def test_what_no_release_has_is_computed_by_kelr_alone() -> None:
+    computed = of_incident()
+    found = figure("global_under_min_isr", computed=computed)
+    assert found.comparison is Comparison.KELR_ALONE
+    assert found.why.startswith("no release of Apache Kafka has this metric of KIP-966; kelr computes it")
+    assert figure("unclean_recoveries", computed=computed).comparison is Comparison.NOT_READ
+    own = says("exporter", {"global_under_min_isr": computed.figures["global_under_min_isr"]})
+    fresh = replace(computed, taken_at_ms=None, unknown={})
+    assert figure("global_under_min_isr", own, computed=fresh).comparison is Comparison.SAME
+
+
+def test_without_a_cluster() -> None:
+    found = figure("offline_partitions", says("c1", {"offline_partitions": 1}))
+    assert (found.comparison, found.why) == (
+        Comparison.NOT_COMPARABLE,
+        "kelr has no figure of its own: no cluster was named",
+    )
+
+
+@pytest.mark.parametrize(
+    ("newest", "key", "words"),
+    [
+        (20, "unclean_elections", "KRaft controllers before 3.9 have no such metric (KAFKA-12670)"),
+        (25, "elr_elections", "controllers before 4.1 have no such metric (KAFKA-19212)"),
+    ],
+)
+def test_metrics_that_a_version_does_not_have(newest: int, key: str, words: str) -> None:
+    assert words in figure(key, computed=counted(cluster=cluster_with(newest))).why
+
+
+@pytest.mark.parametrize(
+    ("newest", "issue"), [(21, "KAFKA-18940, KAFKA-19212"), (25, "KAFKA-19212"), (27, None), (29, None), (None, None)]
+)
+def test_the_versions_that_count_clean_elections_as_unclean(newest: int | None, issue: str | None) -> None:
+    bug = bug_of("unclean_elections", cluster_with(newest).features)
+    assert (None if bug is None else bug.issue) == issue
+    why = figure(
+        "unclean_elections", says("c", {"unclean_elections": 1}), computed=counted(cluster=cluster_with(newest))
+    ).why
+    assert ("KAFKA-19212" in why) == (issue is not None)
+
+
+def test_bugs_name_metrics_that_there_are() -> None:
+    assert {bug.metric for bug in BUGS} <= {one.key for one in METRICS}
+
+
+def test_what_the_incident_counts() -> None:
+    computed = of_incident()
+    assert dict(computed.figures) == {
+        "offline_partitions": 2,
+        "leaders": 3,
+        "under_min_isr": 1,
+        "partitions_under_min_isr": 1,
+        "global_under_min_isr": 3,
+        "manual_election_required": 0,
+        "at_min_isr": 1,
+        "under_replicated": 3,
+        "preferred_imbalance": 3,
+        "partitions": 5,
+        "active_brokers": 2,
+        "fenced_brokers": 1,
+    }
+    # Of the topic "secret" neither configs nor ELR are known, so that the sum of electable replicas is not either.
+    assert computed.unknown["under_min_isr"] == 1
+    assert computed.under_min_isr_without_leader == 2
+
+
+def test_alerts() -> None:
+    computed = of_incident()
+    asked = [AskedEndpoint("http://b1", "prometheus-text", False, 1.0, problem="x")]
+    heard = [
+        says("c1", {"metadata_errors": 2, "active_controllers": 0}),
+        says("prom", {"unclean_elections": 9}, kind=Kind.SERVER, increase=2.0),
+        says("b2", {"offline_log_dirs": 1}),
+    ]
+    found = alerts(figures(heard, computed, now_ms=NOW_MS), asked, computed)
+    assert [(one.name, one.text) for one in found] == [
+        ("leaderless", "2 partitions have no leader"),
+        ("under-min-isr", "3 partitions are under min ISR"),
+        ("active-controllers", "0 controllers say that they are active, where 1 has to"),
+        ("metadata-errors", "a controller could not apply metadata: 2 since it started"),
+        ("unclean-elections", "2 unclean elections in the last minutes"),
+        ("failed-log-directories", "failed log directories: 1"),
+        ("endpoint-down", "1 of 1 endpoint was not heard"),
+    ]
+
+
+def test_a_count_that_never_goes_back_is_no_alert() -> None:
+    for increase in (0.0, None):
+        heard = [says("c1", {"unclean_elections": 9, "active_controllers": 1}, increase=increase)]
+        assert alerts(figures(heard, None, now_ms=NOW_MS), [], None) == ()
