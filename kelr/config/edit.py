@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kelr.config.context import KEYS, ContextError, check_name, context_of
 from kelr.config.contexts_file import ContextsFile, contexts_of, read_contexts_file
+from kelr.config.lines import without_tables
 from kelr.durable import make_directory, whole_file
 from kelr.errors import BadInputError, UsageError
 
@@ -70,8 +71,10 @@ class Edit:
         if values.get("properties"):
             table.add("properties", _properties_table(values["properties"]))
         contexts = self._contexts()
-        if name in contexts:
-            contexts[name] = table
+        if name in self._names:
+            alone = tomlkit.document()
+            alone.add("contexts", tomlkit.table(is_super_table=True).add(name, table))
+            self._cut(name, tomlkit.dumps(alone))
         else:
             contexts.add(name, table)
             self._names.append(name)
@@ -84,7 +87,7 @@ class Edit:
         """Take a context out; where it was the current one, there is none afterwards. Raises UsageError."""
         if name not in self._names:
             raise self._file.no_context(name)
-        self._contexts().remove(name)
+        self._cut(name, None)
         self._names.remove(name)
         if self._document.get("current") == name:
             self.use(None)
@@ -149,6 +152,20 @@ class Edit:
                 next_step="edit it by hand",
             )
         return contexts
+
+    def _cut(self, name: str, instead: str | None) -> None:
+        """Take the tables of a context out, and put a text in their place. Tomlkit would take the comment above the
+        next table with them, so this goes by lines."""
+        import tomlkit  # noqa: PLC0415 - as above
+
+        self._contexts()
+        cut = without_tables(self.text, ("contexts", name), instead)
+        if cut is None:
+            raise BadInputError(
+                f"{self._file.path}: context {name!r} is not written as a table of its own, and kelr changes no other",
+                next_step="edit it by hand",
+            )
+        self._document = tomlkit.parse(cut)
 
     def _put_before(self, place: int, name: str) -> None:
         """Tomlkit has no public way to put a key before others: the document is read again with the line in it."""
