@@ -58,7 +58,7 @@ def check_up(session: Session, asked: Asked) -> bool:
             tallies,
             partitions=examined.partitions,
             topics=examined.topics,
-            rights=_rights(patient.source, examined.some_topics),
+            rights=_rights(patient.source, examined.some_topics or some_topics(patient.source, asked.selection)),
             errors=examined.errors,
             following=_following(tallies),
         )

@@ -53,7 +53,7 @@ def admit(session: Session, wanted: frozenset[str]) -> Patient:
     live = without_log(source)
     configured = session.settings.log_info
     if not isinstance(live, LiveSource):
-        unknown = NotRead(f"{source.name} does not tell")
+        unknown = NotRead(_saved(session))
         restarts = _restarts(session) if UNCLEAN_RESTARTS.id in wanted else unknown
         facts = CheckupFacts(cluster, unknown, unknown, unknown, restarts, unknown)
         return Patient(source, facts, LogInfo(None if configured is None else str(configured)))
@@ -70,6 +70,11 @@ def admit(session: Session, wanted: frozenset[str]) -> Patient:
         told.moving,
     )
     return Patient(source, facts, LogInfo(None if configured is None else str(configured), told.log_info))
+
+
+def _saved(session: Session) -> str:
+    what = "a metadata log" if session.settings.log_answers else "a saved snapshot"
+    return f"{what} does not tell"
 
 
 _OF_PARTITIONS = frozenset(check.id for check in CHECKS if check.looks is Looks.PARTITIONS)
@@ -106,9 +111,9 @@ class Examination:
             yield list(self._of_throttles())
 
     def _of_throttles(self) -> Iterator[Finding | NotChecked]:
-        facts, source = self._patient.facts, self._patient.source
+        facts = self._patient.facts
         if self._patient.live is None:
-            yield THROTTLE_LEFT.not_checked(f"{source.name} does not tell")
+            yield THROTTLE_LEFT.not_checked(_saved(self._session))
             return
         yield from throttle_checks(facts, self._throttled, moving=facts.moving, not_read=self._unread)
 

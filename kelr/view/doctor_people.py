@@ -136,7 +136,9 @@ def _counted(count: int, noun: str) -> str:
 
 def verdict(tallies: Tallies, *, partitions: int, topics: int) -> Text:
     """The last line: how much of each severity."""
-    looked = f" ({_counted(partitions, 'partition')} of {_counted(topics, 'topic')})"
+    looked = " (no partition was looked at)"
+    if partitions:
+        looked = f" ({_counted(partitions, 'partition')} of {_counted(topics, 'topic')})"
     counts = [(severity, tallies.count(severity)) for severity in Severity]
     shown = ", ".join(_of_severity(severity, count) for severity, count in counts if count)
     unchecked = sum(bool(tallies.unchecked(check.id)) for check in CHECKS if check.id in tallies.wanted)

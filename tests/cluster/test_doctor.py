@@ -8,7 +8,6 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +39,7 @@ class Shell:
         self._directory = directory
 
     def run(self, lab: Lab, lines: Iterable[str]) -> None:
+        """One line after the other."""
         scripts = self._directory / "bin"
         scripts.mkdir(exist_ok=True)
         for tool in TOOLS:
@@ -47,8 +47,7 @@ class Shell:
             script.write_text(f'#!/bin/sh\nexec {shlex.join(lab.stock_command(tool))} "$@"\n', encoding="utf-8")
             script.chmod(0o755)
         environment = {**os.environ, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
-
-        def run_one(line: str) -> None:
+        for line in lines:
             done = subprocess.run(
                 ["bash", "-c", line],
                 cwd=self._directory,
@@ -59,9 +58,6 @@ class Shell:
                 check=False,
             )
             assert done.returncode == 0, (line, done.stdout, done.stderr)
-
-        with ThreadPoolExecutor(2) as pool:
-            list(pool.map(run_one, lines))
 
 
 def doctor(lab: Lab, *arguments: str, code: int = 0) -> Mapping[str, Any]:
@@ -142,16 +138,21 @@ def test_elr_is_switched_on_and_features_are_raised(healthy_43: Lab, shell: Shel
         lab,
         [shlex.join([*down, "--feature", "eligible.leader.replicas.version=0", "--feature", "transaction.version=1"])],
     )
-    wanted = ("--only", "elr-off,features-behind")
+    # Nothing but the nodes' files says min ISR now: what ELR makes of it hangs on the controller's.
+    alter(lab, BROKER, "", {"min.insync.replicas": None})
+    wanted = ("--only", "elr-off,features-behind,static-min-isr")
     before = doctor(lab, *wanted)
     assert results(before)["elr-off"] == results(before)["features-behind"] == "found"
-    assert {one["name"]: one["value"] for one in before["abilities"]}["ELR"] == "off"
-    assert {one["name"]: one["value"] for one in before["abilities"]}["rules"] == "kraft"
+    told = {one["name"]: one["value"] for one in before["abilities"]}
+    assert (told["ELR"], told["rules"]) == ("off", "kraft")
+    (elr,) = of(before, "elr-off")
+    assert len(elr["commands"]) == 2
     for item in before["items"]:
         shell.run(lab, item["commands"])
     after = doctor(lab, *wanted)
     assert after["items"] == []
-    assert {one["name"]: one["value"] for one in after["abilities"]}["rules"] == "elr-4.3"
+    told = {one["name"]: one["value"] for one in after["abilities"]}
+    assert (told["ELR"], told["rules"]) == ("on", "elr-4.3")
 
 
 def test_elr_on_4_0_is_advised_against(lab_40: Lab, shell: Shell) -> None:

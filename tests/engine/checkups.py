@@ -130,7 +130,15 @@ def row(
     **state: Any,
 ) -> Described:
     """A partition as the survey describes it: healthy unless told otherwise."""
-    values = {"leader": replicas[0], "isr": replicas, "elr": (), "last_known_elr": (), **state}
+    values = {
+        "leader": replicas[0],
+        "isr": replicas,
+        "elr": (),
+        "last_known_elr": (),
+        "adding": (),
+        "removing": (),
+        **state,
+    }
     partition = PartitionState(topic, number, leader_epoch=1, replicas=replicas, **values)
     min_isr = effective_min_isr(config.min_insync_replicas, first or len(replicas))
     return Described(partition, situation_of(partition, cluster, min_isr), min_isr, config)

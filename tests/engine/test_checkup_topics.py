@@ -152,7 +152,20 @@ def test_replicas_in_one_rack() -> None:
 def test_racks_that_nobody_knows_are_no_single_rack() -> None:
     brokers = tuple(replace(one, rack=None) if one.id == 4 else one for one in CLUSTER.brokers)
     cluster = replace(CLUSTER, brokers=brokers)
-    assert "one-rack" not in found(look([row("orders", 0, (1, 4), cluster=cluster)], cluster))
+    told = look([row("orders", 0, (1, 4), cluster=cluster), row("well", 0, (1, 4, 2), cluster=cluster)], cluster)
+    assert "one-rack" not in found(told)
+    assert [one.topics for one in told if isinstance(one, NotChecked)] == [("orders",)]
+
+
+def test_a_cluster_without_racks_has_nothing_to_spread_over() -> None:
+    cluster = replace(CLUSTER, brokers=tuple(replace(one, rack=None) for one in CLUSTER.brokers))
+    assert look([row("orders", 0, cluster=cluster)], cluster) == []
+
+
+def test_reassignments_that_nobody_tells_of() -> None:
+    cluster = replace(CLUSTER, reassignments_error="CLUSTER_AUTHORIZATION_FAILED")
+    told = look([row("orders", 0, adding=None, removing=None)], cluster)
+    assert unchecked(told) == {"reassignment": "CLUSTER_AUTHORIZATION_FAILED"}
 
 
 def test_replicas_on_their_way_out_do_not_count() -> None:

@@ -6,25 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kelr.controller import choose_rules
-from kelr.engine.checkup.features import announcements
+from kelr.engine.checkup.features import KNOWN_FEATURES, KRAFT_VERSION, announcements
 from kelr.engine.checkup.metadata_versions import release_of, version_name
 from kelr.engine.words import brokers as broker_words
 from kelr.engine.words import joined
 from kelr.model import ELR_FEATURE, METADATA_FEATURE, BrokerStatus
 from kelr.model.checkup import CheckupFacts, NotRead
 
-KNOWN_FEATURES = frozenset(
-    {
-        METADATA_FEATURE,
-        ELR_FEATURE,
-        "kraft.version",
-        "group.version",
-        "transaction.version",
-        "share.version",
-        "streams.version",
-    }
-)
-"""Features of released Kafka (org.apache.kafka.server.common.Feature of 4.3.1)."""
 CLUSTER, METHODS = "cluster", "methods"
 
 
@@ -70,10 +58,13 @@ def _cluster(facts: CheckupFacts) -> Iterator[Ability]:
     yield Ability(CLUSTER, "ELR", *_elr(facts))
     finalized = features.finalized
     if finalized is not None:
-        kraft = finalized.get("kraft.version", 0)
-        yield Ability(CLUSTER, "kraft.version", str(kraft), "voters can be changed" if kraft else "voters are static")
+        yield Ability(CLUSTER, KRAFT_VERSION, *_kraft_version(facts))
         others = sorted(set(finalized) | set(features.supported or {}))
-        unknown = [f"{name} ({finalized.get(name, 0)})" for name in others if name not in KNOWN_FEATURES]
+        unknown = [
+            f"{name} (level {finalized.get(name, 0)}, up to {(features.supported or {}).get(name, 'unknown')})"
+            for name in others
+            if name not in KNOWN_FEATURES
+        ]
         if unknown:
             yield Ability(CLUSTER, "other features", joined(unknown), "no released Kafka has them")
     recovery = "yes" if features.elects_natively else "no" if features.elect_leaders is not None else "unknown"
@@ -99,7 +90,7 @@ def _controller(facts: CheckupFacts) -> tuple[str, str]:
     active = facts.cluster.controller
     name = "unknown" if active is None else str(active)
     if isinstance(quorum, NotRead):
-        return name, quorum.why
+        return name, f"voters: {quorum.why}"
     voters = ", ".join(str(one.node) for one in sorted(quorum.voters, key=lambda one: one.node))
     return str(quorum.leader), f"voters {voters}; epoch {quorum.leader_epoch}"
 
@@ -132,11 +123,23 @@ def _elr(facts: CheckupFacts) -> tuple[str, str]:
     return "off", f"{ELR_FEATURE} 0"
 
 
+def _kraft_version(facts: CheckupFacts) -> tuple[str, str]:
+    """Its level is no record of the metadata log's, so that a log cannot say that it is 0; brokers list no feature that
+    is 0."""
+    features = facts.cluster.features
+    level = (features.finalized or {}).get(KRAFT_VERSION)
+    if level is None and (isinstance(facts.brokers, NotRead) or KRAFT_VERSION not in (features.supported or {})):
+        return "unknown", ""
+    return (str(level), "voters can be changed") if level else ("0", "voters are static")
+
+
 def _methods(facts: CheckupFacts, log_info: LogInfo) -> Iterator[Ability]:
     cluster = facts.cluster
     chosen = choose_rules(cluster.features)
     sure = "" if chosen.certain else " (assumed)"
     yield Ability(METHODS, "rules", f"{chosen.rules.name}{sure}", chosen.reason)
+    if isinstance(facts.brokers, NotRead):
+        return  # nothing is asked of what was saved
     pages = cluster.partitions_source
     elr = "tells ELR and LastKnownELR where ELR is on" if pages.startswith("DescribeTopic") else "ELR is not told"
     yield Ability(METHODS, "partitions", pages, elr)
@@ -163,7 +166,7 @@ def _methods(facts: CheckupFacts, log_info: LogInfo) -> Iterator[Ability]:
 
 def _logs(log_info: LogInfo) -> tuple[str, str]:
     if log_info.configured is not None:
-        return f"GetReplicaLogInfo {log_info.configured}", "as configured; ListOffsets and Fetch where it is refused"
+        return log_info.configured, "as configured; ListOffsets and Fetch where it is refused"
     if log_info.announced is not None:
-        return f"GetReplicaLogInfo {log_info.announced}", "as brokers announce it"
+        return log_info.announced, "as brokers announce it"
     return "ListOffsets and Fetch", "GetReplicaLogInfo is neither configured nor announced"

@@ -14,7 +14,19 @@ from kelr.model import ELR_FEATURE, METADATA_FEATURE, ConfigSource
 from kelr.model.checkup import Announced, BrokerFacts, CheckupFacts, Command, Finding, NotChecked, NotRead, Severity
 
 _MIN_ISR = "min.insync.replicas"
-_KRAFT_VERSION = "kraft.version"
+KRAFT_VERSION = "kraft.version"
+KNOWN_FEATURES = frozenset(
+    {
+        METADATA_FEATURE,
+        ELR_FEATURE,
+        KRAFT_VERSION,
+        "group.version",
+        "transaction.version",
+        "share.version",
+        "streams.version",
+    }
+)
+"""Features of released Kafka (org.apache.kafka.server.common.Feature of 4.3.1)."""
 
 
 def feature_checks(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
@@ -118,11 +130,11 @@ def _behind(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
     if not supported:
         yield of.FEATURES_BEHIND.not_checked("nobody tells what the brokers' software supports")
         return
-    # ELR has a check of its own, and kraft.version cannot be lowered again, so that nobody is told to raise it here.
+    # ELR has a check of its own; kraft.version cannot be lowered again, and what kelr does not know of is not advised.
     behind = {
         name: level
         for name, level in supported.items()
-        if name not in {ELR_FEATURE, _KRAFT_VERSION} and finalized.get(name, 0) < level
+        if name in KNOWN_FEATURES - {ELR_FEATURE, KRAFT_VERSION} and finalized.get(name, 0) < level
     }
     if behind:
         shown = joined(

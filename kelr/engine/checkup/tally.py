@@ -146,11 +146,17 @@ _MOST_RANGES = 6
 
 def ranges(numbers: Iterable[int]) -> str:
     """``0-3,7``, as kelr takes them behind a topic's name; ends in ``...`` where there are very many pieces."""
-    pieces: list[list[int]] = []
+    found = pieces(numbers)
+    shown = ",".join(found[:_MOST_RANGES])
+    return f"{shown},..." if len(found) > _MOST_RANGES else shown
+
+
+def pieces(numbers: Iterable[int]) -> list[str]:
+    """``["0-3", "7"]``: the numbers in runs."""
+    found: list[list[int]] = []
     for number in sorted(numbers):
-        if pieces and number == pieces[-1][-1] + 1:
-            pieces[-1][1:] = [number]
+        if found and number == found[-1][-1] + 1:
+            found[-1][1:] = [number]
         else:
-            pieces.append([number])
-    shown = ",".join("-".join(map(str, piece)) for piece in pieces[:_MOST_RANGES])
-    return f"{shown},..." if len(pieces) > _MOST_RANGES else shown
+            found.append([number])
+    return ["-".join(map(str, piece)) for piece in found]

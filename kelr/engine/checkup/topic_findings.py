@@ -1,0 +1,221 @@
+"""What the checks of partitions say of one topic, and the commands that put it right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from kelr.engine.checkup import catalogue as of
+from kelr.engine.checkup import fixes
+from kelr.engine.checkup.tally import pieces
+from kelr.engine.words import plural
+from kelr.model import Cluster, ConfigSource, TopicConfig
+from kelr.model.checkup import Command, Finding
+
+CLEARS_ELR = (
+    "with ELR on this write empties ELR and LastKnownElr of every partition that it concerns: do it while all of them"
+    " are led and in sync"
+)
+WANTED_REPLICAS = 3
+_UNCLEAN = "unclean.leader.election.enable"
+_MIN_ISR = "min.insync.replicas"
+_MOST_PIECES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """The cluster that topics are in."""
+
+    cluster: Cluster
+
+    @property
+    def elr(self) -> bool | None:
+        return self.cluster.features.elr_enabled
+
+
+@dataclass
+class TopicSeen:
+    """What was seen of a topic."""
+
+    name: str
+    config: TopicConfig
+    partitions: int = 0
+    least: int | None = None
+    """The smallest replica count above 1."""
+    found: dict[of.Check, list[int]] = field(default_factory=dict)
+    """The partitions that each check is about."""
+    replicas: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """Of the partitions whose assignment is to be changed."""
+    unknown: set[of.Check] = field(default_factory=set)
+    """What could not be told of some of its partitions."""
+
+
+def told(about: About, check: of.Check, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    """What a check found of a topic, in words, with the commands that put it right."""
+    return TELLS[check](about, topic, numbers)
+
+
+def _now(check: of.Check, _about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    what = {
+        of.LEADERLESS: f"{_partitions(numbers)} of {topic.name} {_have(numbers)} no live leader",
+        of.UNDER_MIN_ISR: f"{_partitions(numbers)} of {topic.name} {_have(numbers)} fewer in sync than min ISR",
+    }[check]
+    command = ("explain", _target_of(topic, numbers))
+    return check.finding(what, topic=topic.name, partitions=numbers, commands=[command])
+
+
+def _unclean(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    source = topic.config.unclean_leader_election_source
+    what = f"unclean.leader.election.enable is true for {topic.name} ({_where(source)})"
+    caution = "where nobody leads now, nobody is elected uncleanly by itself any more"
+    command: Command = fixes.default_config(_UNCLEAN, "false")
+    if source is ConfigSource.TOPIC:
+        command = fixes.topic_config(topic.name, _UNCLEAN, "false")
+    elif source in {ConfigSource.BROKER, ConfigSource.STATIC}:
+        caution = (
+            "the controllers go by their own files, which no request to a broker tells: the dynamic default goes"
+            " before all of them"
+        )
+    why = of.UNCLEAN_ELECTION.why
+    if about.elr:
+        why += "; with ELR on the ELR, which could have been waited for, is thrown away with it"
+    return of.UNCLEAN_ELECTION.finding(
+        what, why=why, topic=topic.name, partitions=numbers, commands=[command], caution=caution
+    )
+
+
+def _min_isr_one(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    source = topic.config.min_insync_replicas_source
+    what = f"min ISR is 1 for {topic.name} ({_where(source)})"
+    why = of.MIN_ISR_ONE.why
+    if about.elr:
+        why += "; and its ELR stays empty, since replicas go into it only while the ISR is below min ISR"
+    command: Command | None = fixes.default_config(_MIN_ISR, "2")
+    caution = "producers with acks=all are refused from then on where fewer than 2 are in sync"
+    if (topic.config.min_insync_replicas or 0) > 1:
+        command = None
+        what = f"min ISR is 1 for {topic.name}: its partition 0 has one replica, and that one's count is what counts"
+        caution = "give partition 0 more replicas"
+    elif (topic.least or 0) < WANTED_REPLICAS:
+        command = None
+        caution = "with min ISR 2 and two replicas a single broker stops producers: give it a third replica first"
+    elif source is ConfigSource.TOPIC:
+        command = fixes.topic_config(topic.name, _MIN_ISR, "2")
+    else:
+        caution = f"it holds for every topic without a value of its own; {caution}"
+    if command is not None and about.elr:
+        caution = f"{caution}; {CLEARS_ELR}"
+    return of.MIN_ISR_ONE.finding(
+        what,
+        why=why,
+        topic=topic.name,
+        partitions=numbers,
+        commands=[command] if command else [],
+        caution=caution,
+    )
+
+
+def _min_isr_is_rf(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    source, least = topic.config.min_insync_replicas_source, topic.least or 0
+    what = f"min ISR of {topic.name} is as high as its number of replicas ({_where(source)})"
+    if least < WANTED_REPLICAS:
+        caution: str | None = "with two replicas the other choice is min ISR 1: give it a third replica"
+        return of.MIN_ISR_IS_RF.finding(what, topic=topic.name, partitions=numbers, caution=caution)
+    command = fixes.topic_config(topic.name, _MIN_ISR, str(least - 1))
+    caution = CLEARS_ELR if about.elr else None
+    return of.MIN_ISR_IS_RF.finding(what, topic=topic.name, partitions=numbers, commands=[command], caution=caution)
+
+
+def _replicas_few(check: of.Check, about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    how_many = "one replica" if check is of.RF_ONE else "two replicas"
+    what = f"{_partitions(numbers)} of {topic.name} {_have(numbers)} {how_many}"
+    wanted = {
+        number: fixes.more_replicas(about.cluster, topic.name, number, topic.replicas[number], WANTED_REPLICAS)
+        for number in numbers
+    }
+    enough = all(len(replicas) >= WANTED_REPLICAS for replicas in wanted.values())
+    if not enough:
+        return check.finding(
+            what, topic=topic.name, partitions=numbers, caution="there are not enough live brokers for three"
+        )
+    return _moved(check, what, topic.name, wanted)
+
+
+def _rack(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    racks = sorted({str(fixes.rack_of(about.cluster, topic.replicas[number][0])) for number in numbers})
+    what = f"all replicas of {_partitions(numbers)} of {topic.name} are in {_rack_words(racks)}"
+    wanted = {
+        number: found
+        for number in numbers
+        if (found := fixes.spread(about.cluster, topic.name, number, topic.replicas[number])) is not None
+    }
+    if len(wanted) < len(numbers):
+        return of.ONE_RACK.finding(
+            what, topic=topic.name, partitions=numbers, caution="no broker of another rack is live"
+        )
+    return _moved(of.ONE_RACK, what, topic.name, wanted)
+
+
+def _reassignment(_about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    what = f"{_partitions(numbers)} of {topic.name} {_are(numbers)} being reassigned"
+    return of.REASSIGNMENT.finding(what, topic=topic.name, partitions=numbers)
+
+
+def _moved(check: of.Check, what: str, topic: str, wanted: Mapping[int, tuple[int, ...]]) -> Finding:
+    """A finding that a reassignment puts right."""
+    command = fixes.reassign(topic, wanted)
+    if command is None:
+        count = plural(len(wanted), "partition")
+        caution = f"{count} are too many for a line: write the assignment with kafka-reassign-partitions.sh"
+        return check.finding(what, topic=topic, partitions=wanted, caution=caution)
+    caution = "this copies data; the brokers are kelr's suggestion, by rack alone and not by load"
+    return check.finding(what, topic=topic, partitions=wanted, commands=[command], caution=caution)
+
+
+TELLS: Mapping[of.Check, Callable[[About, TopicSeen, tuple[int, ...]], Finding]] = {
+    of.LEADERLESS: partial(_now, of.LEADERLESS),
+    of.UNDER_MIN_ISR: partial(_now, of.UNDER_MIN_ISR),
+    of.UNCLEAN_ELECTION: _unclean,
+    of.MIN_ISR_ONE: _min_isr_one,
+    of.MIN_ISR_IS_RF: _min_isr_is_rf,
+    of.RF_ONE: partial(_replicas_few, of.RF_ONE),
+    of.RF_TWO: partial(_replicas_few, of.RF_TWO),
+    of.ONE_RACK: _rack,
+    of.REASSIGNMENT: _reassignment,
+}
+
+
+def _target_of(topic: TopicSeen, numbers: tuple[int, ...]) -> str:
+    """As kelr takes it: the partitions, or the whole topic where they are too scattered to be named."""
+    found = pieces(numbers)
+    if len(numbers) == topic.partitions or len(found) > _MOST_PIECES:
+        return topic.name
+    return f"{topic.name}:{','.join(found)}"
+
+
+def _where(source: ConfigSource) -> str:
+    return {
+        ConfigSource.TOPIC: "set on the topic",
+        ConfigSource.CLUSTER_DEFAULT: "the cluster's dynamic default",
+        ConfigSource.BROKER: "a broker's dynamic config",
+        ConfigSource.STATIC: "the brokers' files",
+        ConfigSource.DEFAULT: "Kafka's own default",
+        ConfigSource.UNKNOWN: "nobody tells where it is set",
+    }[source]
+
+
+def _partitions(numbers: Sequence[int]) -> str:
+    return plural(len(numbers), "partition")
+
+
+def _have(numbers: Sequence[int]) -> str:
+    return "has" if len(numbers) == 1 else "have"
+
+
+def _are(numbers: Sequence[int]) -> str:
+    return "is" if len(numbers) == 1 else "are"
+
+
+def _rack_words(racks: Sequence[str]) -> str:
+    return f"rack {racks[0]}" if len(racks) == 1 else f"one rack ({', '.join(racks)})"
