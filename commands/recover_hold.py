@@ -25,7 +25,7 @@ def hold(session: Session, topic: str, *, yes_clear: str | None, force: str | No
     Raises:
         RefusedError: it cannot be held, nobody agreed, or it takes a reason.
     """
-    require_live(session)
+    require_live(session, dry_run=dry_run)
     force = read_reason(force)
     if yes_clear is not None and yes_clear != topic:
         raise UsageError(
@@ -74,7 +74,6 @@ def _agree(output: Output, price: HoldPrice, *, yes_clear: str | None, force: st
         raise RefusedError(
             f"nothing was changed: {price.needs_force}",
             next_step=f"bring that broker back instead, or add --force '{EXAMPLE}'",
-            code="evidence-contradictory",
         )
     if dry_run or yes_clear is not None:
         return

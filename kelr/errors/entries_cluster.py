@@ -94,7 +94,7 @@ CLUSTER = (
         "login-failed",
         ExitCode.CONNECT,
         "The SASL login did not come about",
-        "The broker can be reached, and ended the connection before it judged any credentials.",
+        "The broker can be reached, and the login ended without a word on user name and password.",
         "The listener wants no SASL, another mechanism, or TLS beneath it.",
         "Compare security.protocol and sasl.mechanism with the listener's (listener.security.protocol.map).",
     ),
@@ -102,9 +102,10 @@ CLUSTER = (
         "login-expected",
         ExitCode.CONNECT,
         "The broker hung up on the request",
-        "It speaks Kafka, and ends connections that do not log in first.",
-        "The listener wants SASL, and security.protocol has none.",
-        "Set security.protocol=SASL_SSL (or SASL_PLAINTEXT) and sasl.mechanism in a --command-config file.",
+        "It speaks Kafka, or TLS, and closed the connection at kelr's first request.",
+        "Mostly a listener that wants SASL, where security.protocol has none; or a broker that was just stopping.",
+        "If it wants a login: set security.protocol=SASL_SSL (or SASL_PLAINTEXT) and sasl.mechanism in a --command-config"
+        " file.",
     ),
     Entry(
         "credentials-refused",

@@ -26,7 +26,7 @@ LAB = (
         "lab-damaged",
         ExitCode.UNSUPPORTED,
         "The lab's own record is damaged",
-        "lab.json cannot be read, so that kelr does not know which processes are the lab's.",
+        "Its lab.json cannot be read, so that kelr does not know which processes are the lab's.",
         "It was edited, or the disk was full.",
         "`kelr lab down --force` ends what it can find and removes the directory.",
     ),
@@ -76,7 +76,7 @@ LAB = (
         "kelr fleet needs PySpark",
         "It is an extra, because it is large.",
         "kelr was installed without it.",
-        "pip install 'kelr[fleet]'.",
+        "Install it: pip install 'kelr[fleet]'.",
     ),
     Entry(
         "not-a-lake",
@@ -84,7 +84,7 @@ LAB = (
         "There is no lake there",
         "The directory holds nothing that `kelr fleet ingest` wrote.",
         "Another directory was meant, or nothing was ingested yet.",
-        "kelr fleet ingest INPUT... --out LAKE.",
+        "Make one: kelr fleet ingest INPUT... --out LAKE.",
     ),
     Entry(
         "lake-busy",
@@ -100,7 +100,7 @@ LAB = (
         "A line of the scenario is no directive",
         "The message names the line. Nothing was run.",
         "A slip in a directive or its words.",
-        "docs/scenarios.md lists all directives; `kelr simulate --list` shows examples.",
+        "`kelr simulate --list` shows examples, and docs/scenarios.md has all directives.",
     ),
     Entry(
         "too-many-sets",

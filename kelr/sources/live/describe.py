@@ -115,6 +115,7 @@ def _metadata_brokers(ask: AskAny) -> BrokerList:
             raise UnsupportedError(
                 f"these brokers cannot be listed: {answer.detail}",
                 next_step="give the address of a broker; a KRaft controller's port does not answer Metadata",
+                code="brokers-too-old",
             )
         raise NotAuthorizedError(f"the brokers cannot be listed: {answer.detail}")
     brokers = tuple(

@@ -1,0 +1,1 @@
+"""The catalogue of errors: every entry comes about."""
