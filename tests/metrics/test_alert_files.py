@@ -1,0 +1,135 @@
+"""The alert rules and the dashboard name only what the exporter serves."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kelr.metrics.exporter import BoardCollector
+from kelr.model import BrokerStatus, Situation
+from tests.metrics.test_exporter import board
+
+ROOT = Path(__file__).resolve().parents[2]
+ALERTS = ROOT / "docs" / "alerts"
+RULES = ALERTS / "kelr.rules.yml"
+PROMTOOL = shutil.which("promtool")
+
+
+def rules() -> list[dict[str, Any]]:
+    return [rule for group in yaml.safe_load(RULES.read_text("utf-8"))["groups"] for rule in group["rules"]]
+
+
+def queries() -> Iterator[str]:
+    dashboard = json.loads((ALERTS / "kelr-dashboard.json").read_text("utf-8"))
+    for panel in dashboard["panels"]:
+        yield from (target["expr"] for target in panel["targets"])
+    yield from (one["query"]["query"] for one in dashboard["templating"]["list"] if one["type"] == "query")
+
+
+def served() -> dict[str, set[str]]:
+    """Each series' name and its labels."""
+    families = BoardCollector(lambda: board(errors={"connect": 1}), lambda: 101.0).collect()
+    return {sample.name: set(sample.labels) for family in families for sample in family.samples}
+
+
+EXPRESSIONS = [*(rule["expr"] for rule in rules()), *queries()]
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_every_name_and_label_is_served(expression: str) -> None:
+    known = served()
+    named = re.findall(r"\b((?:kelr|kafka)_\w+)(?:\{([^}]*)\})?", expression)
+    assert named
+    for name, matchers in named:
+        assert name in known, name
+        labels = set(re.findall(r"(\w+)\s*[!=]~?", matchers)) - {"job"}
+        assert labels <= known[name]
+    for group in re.findall(r"(?:by|without)\s*\(([^)]*)\)", expression):
+        assert {one.strip() for one in group.split(",")} <= set().union(*(known[name] for name, _ in named))
+
+
+def test_values_of_labels_are_those_that_there_are() -> None:
+    for expression in EXPRESSIONS:
+        assert set(re.findall(r'situation!?="([^"]*)"', expression)) <= set(Situation)
+        assert set(re.findall(r'status!?="([^"]*)"', expression)) <= set(BrokerStatus)
+
+
+def test_annotations_name_labels_that_the_expression_keeps() -> None:
+    known = served()
+    for rule in rules():
+        text = json.dumps(rule["annotations"])
+        name = re.findall(r"\b(?:kelr|kafka)_\w+", rule["expr"])[0]
+        assert set(re.findall(r"\$labels\.(\w+)", text)) <= known[name]
+        assert rule["labels"]["severity"] in {"warning", "critical"}
+        assert set(rule["annotations"]) == {"summary", "description"}
+
+
+def test_commands_that_are_named_exist() -> None:
+    from kelr.commands.registry import COMMANDS  # noqa: PLC0415
+
+    named = set(re.findall(r"`kelr (\w+)", RULES.read_text("utf-8")))
+    assert named
+    assert named <= {one.name for one in COMMANDS}
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
+def test_promtool_takes_the_rules_and_the_expressions(tmp_path: Path) -> None:
+    assert PROMTOOL is not None
+    shown = [
+        {"record": f"r{number}", "expr": one.replace("$job", "x")}
+        for number, one in enumerate(queries())
+        if not one.startswith("label_values")
+    ]
+    (tmp_path / "dashboard.yml").write_text(yaml.safe_dump({"groups": [{"name": "d", "rules": shown}]}))
+    for path in (RULES, tmp_path / "dashboard.yml"):
+        done = subprocess.run([PROMTOOL, "check", "rules", str(path)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
+def test_the_alerts_fire_when_they_should(tmp_path: Path) -> None:
+    assert PROMTOOL is not None
+    series = {
+        "kelr_up": "1x20",
+        "kelr_leaderless_partitions": "0 0 7x18",
+        'kelr_broker_awaited_partitions{broker="1"}': "7x20",
+    }
+    fires = {
+        ("KafkaPartitionsWithoutLeader", "2m"): [],
+        ("KafkaPartitionsWithoutLeader", "4m"): [{}],
+        ("KafkaBrokerAwaited", "5m"): [{"broker": "1"}],
+        ("KelrDown", "5m"): [],
+    }
+    critical = {"severity": "critical"}
+    tests = [
+        {"eval_time": at, "alertname": name, "exp_alerts": [{"exp_labels": {**critical, **one}} for one in alerts]}
+        for (name, at), alerts in fires.items()
+    ]
+    bare = yaml.safe_load(RULES.read_text("utf-8"))
+    for rule in bare["groups"][0]["rules"]:
+        del rule["annotations"]
+    (tmp_path / "rules.yml").write_text(yaml.safe_dump(bare))
+    document = {
+        "rule_files": ["rules.yml"],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [{"series": name, "values": values} for name, values in series.items()],
+                "alert_rule_test": tests,
+            }
+        ],
+    }
+    (tmp_path / "test.yml").write_text(yaml.safe_dump(document))
+    done = subprocess.run(
+        [PROMTOOL, "test", "rules", "test.yml"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

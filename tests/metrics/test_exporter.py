@@ -1,0 +1,235 @@
+"""The exporter: what it serves, that old figures go, and that a scrape never waits."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from kelr.errors import AuthenticationError, ConnectError, NotAuthorizedError, RefusedError, UsageError
+from kelr.metrics.exporter import STALE_AFTER, BoardCollector, serve
+from kelr.metrics.watching import Board, Seen, Watcher, kind_of, look
+from kelr.model import PartitionState, Situation, Snapshot, TopicConfig
+from kelr.sources.base import Source
+from kelr.sources.memory import MemorySource
+from tests.incident import INCIDENT
+
+Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+def seen(snapshot: Snapshot = INCIDENT, most: int = 200) -> Seen:
+    return look(MemorySource(snapshot), most=most)
+
+
+def board(**more: object) -> Board:
+    known = {
+        "interval_s": 10.0,
+        "looks": 4,
+        "up": True,
+        "seen": seen(),
+        "seen_at_s": 1e9,
+        "seen_at": 100.0,
+        "took_s": 0.5,
+    }
+    return Board(**{**known, **more})  # type: ignore[arg-type]
+
+
+def collected(now: Board, clock: float = 101.0) -> Samples:
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in BoardCollector(lambda: now, lambda: clock).collect()
+        for sample in family.samples
+    }
+
+
+def value(samples: Samples, name: str, **labels: str) -> float:
+    return samples[name, tuple(sorted(labels.items()))]
+
+
+def names(samples: Samples) -> set[str]:
+    return {name for name, _ in samples}
+
+
+def test_the_incident() -> None:
+    found = collected(board())
+    assert value(found, "kelr_up") == 1
+    assert value(found, "kelr_look_age_seconds") == 1
+    assert value(found, "kelr_partitions") == 5
+    assert value(found, "kelr_leaderless_partitions") == 2
+    assert sum(found[one] for one in found if one[0] == "kelr_situation_partitions") == 5
+    assert value(found, "kelr_situation_partitions", situation="waiting-for-elr") == 1
+    assert value(found, "kelr_situation_partitions", situation="healthy") == 1
+    assert value(found, "kelr_broker_awaited_partitions", broker="1") == 1
+    assert value(found, "kelr_broker_awaited_partitions", broker="4") == 1
+    assert value(found, "kelr_brokers", status="fenced") == 1
+    assert value(found, "kelr_topic_trouble_partitions", topic="payments", situation="under-min-isr") == 1
+    assert value(found, "kelr_partition_trouble", topic="orders", partition="1", situation="waiting-for-elr") == 1
+    assert value(found, "kelr_unknown_partitions", figure="global_under_min_isr") == 1
+    assert value(found, "kafka_controller_global_under_min_isr_partition_count") == 3
+    assert value(found, "kafka_controller_manual_leader_election_required_partition_count") == 0
+    assert value(found, "kelr_series_left_out", kind="partition") == 0
+
+
+def test_a_look_that_failed_is_told_at_once_and_its_figures_go_when_they_are_old() -> None:
+    failed = board(up=False, errors={"connect": 2})
+    limit = STALE_AFTER * 10 + 0.5
+    fresh = collected(failed, 100 + limit)
+    assert value(fresh, "kelr_up") == 0
+    assert value(fresh, "kelr_look_errors_total", kind="connect") == 2
+    assert value(fresh, "kelr_leaderless_partitions") == 2
+    old = collected(failed, 100 + limit + 0.1)
+    assert names(old) == {
+        "kelr_build_info",
+        "kelr_up",
+        "kelr_look_interval_seconds",
+        "kelr_looks_total",
+        "kelr_look_errors_total",
+        "kelr_look_age_seconds",
+        "kelr_look_timestamp_seconds",
+        "kelr_look_duration_seconds",
+    }
+    assert value(old, "kelr_look_age_seconds") == pytest.approx(limit + 0.1)
+
+
+def test_before_the_first_look_nothing_is_known() -> None:
+    found = collected(Board(10.0))
+    assert value(found, "kelr_up") == 0
+    assert names(found) == {"kelr_build_info", "kelr_up", "kelr_look_interval_seconds", "kelr_looks_total"}
+
+
+def many(topics: int, partitions: int) -> Snapshot:
+    """Topics all of whose partitions wait for broker 1; the last topic is worse off."""
+    names = [f"t{number:03}" for number in range(topics)]
+    states = [
+        PartitionState(name, number, None, 1, (1, 2), (), () if name == names[-1] else (1,), ())
+        for name in names
+        for number in range(partitions)
+    ]
+    configs = {name: TopicConfig(1, unclean_leader_election=False) for name in names}
+    return replace(
+        INCIDENT, partitions=tuple(states), configs=configs, logs={}, first_partition_replicas={}, topic_errors=()
+    )
+
+
+def test_series_are_capped_the_worst_come_first_and_the_rest_is_counted() -> None:
+    found = collected(board(seen=seen(many(20, 10), most=15)))
+    listed = [dict(labels) for name, labels in found if name == "kelr_partition_trouble"]
+    assert len(listed) == 15
+    assert sum(one["topic"] == "t019" for one in listed) == 10
+    assert value(found, "kelr_series_left_out", kind="partition") == 185
+    assert value(found, "kelr_series_left_out", kind="topic") == 5
+    assert value(found, "kelr_leaderless_partitions") == 200
+    assert value(found, "kelr_situation_partitions", situation="waiting-for-elr") == 190
+    assert value(found, "kelr_situation_partitions", situation="needs-unclean-recovery") == 10
+    assert value(found, "kafka_controller_manual_leader_election_required_partition_count") == 10
+
+
+def test_no_series_at_all() -> None:
+    found = collected(board(seen=seen(many(2, 2), most=0)))
+    assert "kelr_partition_trouble" not in names(found)
+    assert value(found, "kelr_series_left_out", kind="partition") == 4
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (ConnectError("x"), "connect"),
+        (AuthenticationError("x"), "authentication"),
+        (NotAuthorizedError("x"), "authorization"),
+        (RefusedError("x"), "refused"),
+        (UsageError("x"), "other"),
+        (ZeroDivisionError(), "defect"),
+    ],
+)
+def test_kinds_of_errors(error: Exception, kind: str) -> None:
+    assert kind_of(error) == kind
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds; the test fails if that takes too long."""
+    deadline = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_a_watcher_goes_on_after_errors_and_opens_the_source_anew() -> None:
+    class Flaky(MemorySource):
+        def forget(self) -> None:
+            if looks.pop(0) == "fails":
+                raise ConnectError("gone")
+
+    looks = ["works", "fails", "works", "fails", *["works"] * 1000]
+    opened, told = [0], list[str]()
+
+    @contextmanager
+    def open_one() -> Iterator[Source]:
+        opened[0] += 1
+        if opened[0] == 1:
+            raise ConnectError("not yet")
+        with Flaky(INCIDENT) as source:
+            yield source
+
+    watcher = Watcher(open_one, interval_s=0.01, most=5, told=told.append)
+    watcher.start()
+    until(lambda: watcher.board.looks >= 6)
+    watcher.stop()
+    assert watcher.board.errors["connect"] == 3
+    assert opened == [4]
+    assert watcher.board.up
+    assert watcher.board.seen is not None
+    assert watcher.board.seen.situations[Situation.WAITING_FOR_ELR] == 1
+    assert told == [
+        "the cluster is not seen: not yet",
+        "the cluster is seen again",
+        "the cluster is not seen: gone",
+        "the cluster is seen again",
+        "the cluster is not seen: gone",
+        "the cluster is seen again",
+    ]
+
+
+def test_a_scrape_does_not_wait_for_a_look_that_hangs() -> None:
+    let_go = threading.Event()
+
+    class Hanging(MemorySource):
+        def forget(self) -> None:
+            let_go.wait(30)
+
+    watcher = Watcher(lambda: Hanging(INCIDENT), interval_s=1, most=5)
+    exporter = serve("127.0.0.1", 0, lambda: watcher.board)
+    try:
+        watcher.start()
+        with urllib.request.urlopen(f"http://127.0.0.1:{exporter.port}/metrics", timeout=5) as answer:
+            families = {family.name for family in text_string_to_metric_families(answer.read().decode())}
+        assert "kelr_up" in families
+        assert "kelr_partitions" not in families
+    finally:
+        let_go.set()
+        exporter.close()
+        watcher.stop()
+
+
+def test_a_client_that_says_nothing_holds_up_nobody() -> None:
+    exporter = serve("127.0.0.1", 0, board)
+    try:
+        with socket.create_connection(("127.0.0.1", exporter.port)):
+            url = f"http://127.0.0.1:{exporter.port}/metrics"
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                assert b"kelr_up 1.0" in answer.read()
+    finally:
+        exporter.close()
+
+
+def test_a_port_that_is_taken() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UsageError, match=rf"cannot listen on 127.0.0.1:{port}: Address already in use"):
+            serve("127.0.0.1", port, board)
