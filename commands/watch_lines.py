@@ -44,7 +44,7 @@ def watch_in_lines(session: Session, options: WatchOptions) -> bool:
             seen = _waited_for(watching)
             if seen is not None:
                 sight, changes = seen
-                listing.add(change_lines(sight, changes, elr_enabled=sight.cluster.features.elr_enabled))
+                listing.add(change_lines(sight, changes))
 
 
 def _nobody() -> None:

@@ -114,7 +114,7 @@ class _Screen:
         seen = self.watching.take()
         if seen is not None:
             sight, changes = seen
-            self._log.add(log_lines(sight.seen_ms, changes, elr_enabled=sight.cluster.features.elr_enabled))
+            self._log.add(log_lines(sight.seen_ms, changes))
         found = self._asker.take()
         if isinstance(found, KelrError):
             self._detail_trouble = found.message

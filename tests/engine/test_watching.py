@@ -123,19 +123,40 @@ def test_what_is_settled_may_go_without_a_word_and_what_is_not_may_not() -> None
     ],
 )
 def test_how_a_leader_was_elected(before: PartitionState, after: PartitionState, how: Elected | None) -> None:
-    assert elected_between(before, after, elr_enabled=True) is how
+    assert elected_between(before, after, live={1, 2, 3}, elr_enabled=True) is how
+
+
+def test_who_was_away_is_clean_only_if_its_shutdown_was() -> None:
+    back = replace(NO_LEADER, leader=2, leader_epoch=6)
+    assert elected_between(NO_LEADER, back, live={1, 3}, elr_enabled=True) is Elected.RETURNED
+    in_isr = replace(NO_LEADER, isr=(2,), elr=())
+    assert elected_between(in_isr, back, live={1, 3}, elr_enabled=False) is Elected.RETURNED
+    # That it was in neither is certain whether it was away or not.
+    other = replace(back, leader=3)
+    assert elected_between(NO_LEADER, other, live={1}, elr_enabled=True) is Elected.UNCLEAN
+
+
+def test_changes_tell_elections_by_who_was_live_at_the_look_before() -> None:
+    waiting = Watched(NO_LEADER, Situation.WAITING_FOR_ELR)
+    led = Watched(replace(NO_LEADER, leader=2, leader_epoch=6), Situation.UNDER_MIN_ISR)
+    for status, how in ((BrokerStatus.FENCED, Elected.RETURNED), (BrokerStatus.LIVE, Elected.FROM_ELR)):
+        before, after = sight({AT: waiting}, {2: status}), sight({AT: led}, {2: BrokerStatus.LIVE})
+        (*_, change) = changes_between(before, after)
+        assert isinstance(change, PartitionChange)
+        assert change.elected is how
 
 
 def test_with_elr_off_an_elr_that_is_not_told_is_empty() -> None:
     before = replace(NO_LEADER, elr=None, isr=(1,), last_known_elr=None)
     uncleanly = replace(before, leader=3, leader_epoch=6, isr=(3,))
-    assert elected_between(before, uncleanly, elr_enabled=False) is Elected.UNCLEAN
-    assert elected_between(before, uncleanly, elr_enabled=None) is Elected.NOT_KNOWN
-    assert elected_between(before, replace(uncleanly, leader=1), elr_enabled=False) is Elected.FROM_ISR
+    live = {1, 2, 3}
+    assert elected_between(before, uncleanly, live=live, elr_enabled=False) is Elected.UNCLEAN
+    assert elected_between(before, uncleanly, live=live, elr_enabled=None) is Elected.NOT_KNOWN
+    assert elected_between(before, replace(uncleanly, leader=1), live=live, elr_enabled=False) is Elected.FROM_ISR
 
 
 def test_only_what_is_certain_is_called_not_clean() -> None:
-    assert [one.clean for one in Elected] == [True, True, False, False, None]
+    assert [one.clean for one in Elected] == [True, True, None, False, False, None]
 
 
 # Since when, and whether all is well.

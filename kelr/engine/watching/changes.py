@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from kelr.engine.watching.elected import Elected, elected_between
 from kelr.engine.watching.sight import Sight, Watched
 from kelr.model import BrokerStatus, TopicPartition
 
@@ -30,6 +31,8 @@ class PartitionChange:
     address: TopicPartition
     before: Watched | None
     after: Watched | None
+    elected: Elected | None = None
+    """How a leader was elected in between; None where no election shows."""
 
     @property
     def worth_telling(self) -> bool:
@@ -50,8 +53,19 @@ def changes_between(before: Sight, after: Sight) -> tuple[Change, ...]:
     old, new = before.partitions, after.partitions
     changed = [at for at, one in new.items() if old.get(at) != one]
     changed += [at for at in old if at not in new]
-    partitions = (PartitionChange(at, old.get(at), new.get(at)) for at in sorted(changed))
+    live = {broker for broker, status in before.brokers.items() if status is BrokerStatus.LIVE}
+    elr_enabled = after.cluster.features.elr_enabled
+    partitions = (_changed(at, old.get(at), new.get(at), live, elr_enabled=elr_enabled) for at in sorted(changed))
     return (*brokers, *partitions)
+
+
+def _changed(
+    at: TopicPartition, before: Watched | None, after: Watched | None, live: Container[int], *, elr_enabled: bool | None
+) -> PartitionChange:
+    if before is None or after is None:
+        return PartitionChange(at, before, after)
+    elected = elected_between(before.state, after.state, live=live, elr_enabled=elr_enabled)
+    return PartitionChange(at, before, after, elected)
 
 
 def applied(

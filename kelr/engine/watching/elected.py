@@ -6,6 +6,7 @@ there is none. So one step of the epoch is one election, or none; more steps hid
 
 from __future__ import annotations
 
+from collections.abc import Container
 from enum import StrEnum
 
 from kelr.model import PartitionState
@@ -15,9 +16,12 @@ class Elected(StrEnum):
     """Out of what a new leader was elected."""
 
     FROM_ISR = "from-isr"
-    """It was in the ISR at the look before: clean, unless it left the ISR in between."""
+    """It was live and in the ISR at the look before: clean, unless it left the ISR in between."""
     FROM_ELR = "from-elr"
-    """It was in the ELR at the look before: clean, unless it left the ELR in between (by an unclean restart)."""
+    """It was live and in the ELR at the look before: clean, unless it left the ELR in between."""
+    RETURNED = "returned"
+    """It was in the ISR or ELR, and its broker was away. Clean only if its shutdown was: with ELR on, an unclean
+    restart takes it out of both, and Kafka 4.x then elects it all the same, as the last known leader."""
     LAST_KNOWN_LEADER = "last-known-leader"
     """In neither, and the last known leader: not clean."""
     UNCLEAN = "unclean"
@@ -28,15 +32,18 @@ class Elected(StrEnum):
     @property
     def clean(self) -> bool | None:
         """False: certainly not. None: not known. True: as far as the look before could tell."""
-        if self is Elected.NOT_KNOWN:
+        if self in {Elected.NOT_KNOWN, Elected.RETURNED}:
             return None
         return self in {Elected.FROM_ISR, Elected.FROM_ELR}
 
 
-def elected_between(before: PartitionState, after: PartitionState, *, elr_enabled: bool | None) -> Elected | None:
+def elected_between(
+    before: PartitionState, after: PartitionState, *, live: Container[int], elr_enabled: bool | None
+) -> Elected | None:
     """How the leader of the second state was elected; None where no election shows.
 
     Args:
+        live: the brokers that were live at the look before.
         elr_enabled: `Features.elr_enabled`; with False an ELR that is not told is empty.
     """
     if after.leader is None or after.topic_id != before.topic_id:
@@ -47,10 +54,10 @@ def elected_between(before: PartitionState, after: PartitionState, *, elr_enable
     if steps != 1:
         return Elected.NOT_KNOWN
     elr = () if before.elr is None and elr_enabled is False else before.elr
-    if after.leader in before.isr:
-        return Elected.FROM_ISR
-    if after.leader in (elr or ()):
-        return Elected.FROM_ELR
+    if after.leader in before.isr or after.leader in (elr or ()):
+        if after.leader not in live:
+            return Elected.RETURNED
+        return Elected.FROM_ISR if after.leader in before.isr else Elected.FROM_ELR
     if before.leader is not None or elr is None:
         return Elected.NOT_KNOWN  # only a leader adds to the ISR, and it may have done so in between
     return Elected.LAST_KNOWN_LEADER if after.leader in (before.last_known_elr or ()) else Elected.UNCLEAN

@@ -10,7 +10,7 @@ from kelr.engine.watching import Change, Counts, Elected, PartitionChange, Sight
 from kelr.model import PartitionState
 from kelr.view.columns import Fact, Json, View, datum
 from kelr.view.styled import Span, Style, Text
-from kelr.view.watch.words import change_name, change_text, clock, election_of, plain_words
+from kelr.view.watch.words import change_name, change_text, clock, plain_words
 
 KIND = "kelr/watch"
 
@@ -25,7 +25,6 @@ class WatchLine:
     name: str
     words: Text
     change: Change | None = None
-    election: Elected | None = None
     counts: Counts | None = None
     """Of the look; None where there was none."""
 
@@ -51,6 +50,10 @@ class WatchLine:
         return _side(self.change, after=True)
 
     @property
+    def election(self) -> Elected | None:
+        return self.change.elected if isinstance(self.change, PartitionChange) else None
+
+    @property
     def text(self) -> str:
         return plain_words(self.words)
 
@@ -63,7 +66,7 @@ def watch_view() -> View[WatchLine]:
             datum(
                 "at_ms",
                 "integer",
-                "When it was seen, in milliseconds since 1970 UTC: it happened since the look before.",
+                "When it was seen, in milliseconds since 1970 UTC; it happened after the look before.",
             ),
             datum(
                 "what",
@@ -112,12 +115,11 @@ def begin_lines(sight: Sight) -> Iterator[WatchLine]:
         f" of {counts.read:,} partitions"
     )
     yield WatchLine(sight.seen_ms, "begin", "", [Span(words)], counts=counts)
-    elr_enabled = sight.cluster.features.elr_enabled
     found = [PartitionChange(at, None, one) for at, one in sorted(sight.partitions.items()) if one.in_trouble]
-    yield from change_lines(sight, found, elr_enabled=elr_enabled)
+    yield from change_lines(sight, found)
 
 
-def change_lines(sight: Sight, changes: Sequence[Change], *, elr_enabled: bool | None) -> Iterator[WatchLine]:
+def change_lines(sight: Sight, changes: Sequence[Change]) -> Iterator[WatchLine]:
     """The changes that a look saw."""
     for change in changes:
         if isinstance(change, PartitionChange) and not change.worth_telling:
@@ -126,9 +128,8 @@ def change_lines(sight: Sight, changes: Sequence[Change], *, elr_enabled: bool |
             at_ms=sight.seen_ms,
             what="partition" if isinstance(change, PartitionChange) else "broker",
             name=change_name(change),
-            words=change_text(change, elr_enabled=elr_enabled),
+            words=change_text(change),
             change=change,
-            election=election_of(change, elr_enabled=elr_enabled),
             counts=sight.counts,
         )
 

@@ -5,17 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kelr.engine.watching import Change, PartitionChange, Readings, Story, Watched
+from kelr.engine.watching import BrokerChange, Change, PartitionChange, Readings, Story, Watched
+from kelr.engine.words import brokers
 from kelr.model import Decision, Situation, TopicPartition
 from kelr.view.explain import Explanation
 from kelr.view.plan_words import named, partitions_in_words
 from kelr.view.replicas import ReplicaMarks
 from kelr.view.styled import Span, Text, width_of
 from kelr.view.watch.state import Sort
-from kelr.view.watch.words import change_name, change_text, members, needs_in_words, plain_words
+from kelr.view.watch.words import change_text, members, needs_in_words, plain_words
 
-_SEVERITY = {situation: -rank for rank, situation in enumerate(Situation)}
-"""The worst first; what is not known is at the top."""
+_WORST_FIRST = (
+    Situation.NO_LIVE_REPLICA,
+    Situation.NEEDS_UNCLEAN_RECOVERY,
+    Situation.WAITING_FOR_LAST_KNOWN_LEADER,
+    Situation.WAITING_FOR_ELR,
+    Situation.WAITING_FOR_ISR,
+    Situation.LEADER_NOT_LIVE,
+    Situation.LEADER_PENDING,
+    Situation.UNDER_MIN_ISR,
+    Situation.UNKNOWN,
+    Situation.HEALTHY,
+)
+_SEVERITY = {situation: rank for rank, situation in enumerate(_WORST_FIRST)}
 _MOST_NAMED = 3
 _LONGEST_NAMES = 60
 _MOST_SPELT = 1000
@@ -96,7 +108,11 @@ class Shown:
     """A look is under way since then."""
     begun_ms: int = 0
     notes: Sequence[str] = ()
-    """What is odd about the cluster's answers: topics that could not be read, a metadata log that is torn."""
+    """What is odd about what was read, such as a metadata log that is torn."""
+
+    def is_old(self, detail: Detail) -> bool:
+        """Whether looks came and went since its logs were read."""
+        return self.now_ms - detail.taken_at_ms > 1000 * (3 * self.interval_s + 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +160,7 @@ def _order(
     return lambda at: (key(at), at.topic, at.partition)
 
 
-def log_lines(at_ms: int, changes: Sequence[Change], *, elr_enabled: bool | None) -> list[LogLine]:
+def log_lines(at_ms: int, changes: Sequence[Change]) -> list[LogLine]:
     """The changes of one look as lines: those that are told in the same words are one."""
     # Ten thousand partitions change at once, in a few ways: each way is put into words once.
     alike: dict[object, list[Change]] = {}
@@ -153,10 +169,10 @@ def log_lines(at_ms: int, changes: Sequence[Change], *, elr_enabled: bool | None
             if change.worth_telling:
                 alike.setdefault(_way(change), []).append(change)
         else:
-            alike[change] = [change]
+            alike.setdefault((change.before, change.after), []).append(change)
     grouped: dict[str, tuple[Text, list[Change]]] = {}
     for same in alike.values():
-        text = change_text(same[0], elr_enabled=elr_enabled)
+        text = change_text(same[0])
         grouped.setdefault(plain_words(text), (text, []))[1].extend(same)
     return [LogLine(at_ms, _names(same), text) for text, same in grouped.values()]
 
@@ -166,7 +182,7 @@ def _way(change: PartitionChange) -> Hashable:
     before, after = change.before, change.after
     epochs = () if before is None or after is None else (before.state.leader_epoch, after.state.leader_epoch)
     remade = before is not None and after is not None and before.state.topic_id != after.state.topic_id
-    return (*epochs, remade, _side(before), _side(after))
+    return (*epochs, change.elected, remade, _side(before), _side(after))
 
 
 def _side(watched: Watched | None) -> Hashable:
@@ -193,7 +209,7 @@ def _side(watched: Watched | None) -> Hashable:
 def _names(changes: Sequence[Change]) -> str:
     partitions = [change.address for change in changes if isinstance(change, PartitionChange)]
     if not partitions:
-        return ", ".join(map(change_name, changes))
+        return brokers([change.broker for change in changes if isinstance(change, BrokerChange)])
     if len(partitions) <= _MOST_SPELT:
         names = named(partitions, most=_MOST_NAMED)
         if len(names) <= _LONGEST_NAMES:

@@ -38,7 +38,7 @@ def explanation_lines(shown: Shown, at: TopicPartition | None, width: int) -> li
     if detail is None:
         what = "it is not in the list any more" if at is None else f"{at}: its replicas' logs are being asked for"
         return [styled(what, Style.NOTICE)]
-    lines = [] if not _is_old(shown, detail) else [_title(shown, detail, TopicPartition(*_name(detail)), width)]
+    lines = [] if not shown.is_old(detail) else [_title(shown, detail, TopicPartition(*_name(detail)), width)]
     block = replace(shown.explanation, width=width).full().block
     assert block is not None
     return [*lines, *block(Explained(detail.decision, detail.taken_at_ms))]
@@ -51,17 +51,12 @@ def _name(detail: Detail) -> tuple[str, int]:
 def _title(shown: Shown, detail: Detail, at: TopicPartition, width: int) -> Text:
     age = duration((shown.now_ms - detail.taken_at_ms) / 1000)
     text = f"{at}, logs as of {clock(detail.taken_at_ms)}, {age} ago"
-    return rule(text, width) if not _is_old(shown, detail) else styled(f"-- * {text}, not renewed since ", Style.NOTICE)
-
-
-def _is_old(shown: Shown, detail: Detail) -> bool:
-    """Whether looks came and went since its logs were read."""
-    return shown.now_ms - detail.taken_at_ms > 1000 * (3 * shown.interval_s + 2)
+    return rule(text, width) if not shown.is_old(detail) else styled(f"-- * {text}, not renewed since ", Style.NOTICE)
 
 
 def _replica(shown: Shown, detail: Detail, at: TopicPartition, candidate: Candidate) -> Text:
     style = Style.GOOD if candidate.live else Style.BAD
-    head = [Span(f"  {candidate.replica:>5} "), Span(f"{candidate.status:<13} ", style)]
+    head = [Span(f"  {candidate.replica:>5} "), Span(f"{candidate.status:<14} ", style)]
     if not candidate.heard:
         return [*head, Span(f"log not heard ({candidate.unheard_reason})", Style.NOTICE)]
     return [*head, *_log(shown, detail, at, candidate)]

@@ -13,7 +13,7 @@ from kelr.view.watch.head import duration
 from kelr.view.watch.model import Listed, Shown, replica_cells
 from kelr.view.watch.paint import cut
 from kelr.view.watch.state import Sort, WatchState
-from kelr.view.watch.words import leader_word, needs_in_words
+from kelr.view.watch.words import clock, leader_word, needs_in_words
 
 _GAP = "  "
 _MARKS = 2
@@ -99,7 +99,11 @@ def _cell(
     if name == "SINCE":
         return [Span(_since(story.since[at], shown.now_ms))]
     detail = shown.details.get(at)
-    return [Span("...", Style.QUIET)] if detail is None else replica_cells(marks, detail, at, shown.readings)
+    if detail is None:
+        return [Span("...", Style.QUIET)]
+    if shown.is_old(detail):
+        return [Span(f"* as of {clock(detail.taken_at_ms)}", Style.NOTICE)]
+    return replica_cells(marks, detail, at, shown.readings)
 
 
 def _members(marks: ReplicaMarks, members: tuple[int, ...] | None) -> Text:

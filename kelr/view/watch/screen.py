@@ -36,8 +36,9 @@ _ABOUT = (
     "LOGS, and what is below the list: the log ends of the replicas that answered, how many offsets of the best log"
     " each lacks (? where that is not known), and how fast it grows. 2~ is fenced or shutting down, 3! is offline or"
     " not registered.",
-    "An election is told by what the look before it saw. A leader that was in ISR or ELR is clean unless it left them"
-    " between the two looks. One that was in neither is not clean. Where more happened than two looks tell, clean or"
+    "An election is told by what the look before it saw. A leader that was live, and in ISR or ELR, is clean unless it"
+    " left them between the two looks. One that was away is clean only if its shutdown was: kelr history can tell from"
+    " the metadata log. One that was in neither is not clean. Where more happened than two looks tell, clean or"
     " not is not known.",
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from kelr.engine.watching import BrokerChange, Change, Elected, PartitionChange, Watched, elected_between
+from kelr.engine.watching import BrokerChange, Change, Elected, Watched
 from kelr.model import PartitionState, Situation
 from kelr.view.describe import STYLES
 from kelr.view.styled import Span, Style, Text
@@ -12,6 +12,7 @@ from kelr.view.styled import Span, Style, Text
 _HOW = {
     Elected.FROM_ISR: "it was in the ISR",
     Elected.FROM_ELR: "it was in the ELR",
+    Elected.RETURNED: "in ISR or ELR before it was away: clean only if its shutdown was",
     Elected.LAST_KNOWN_LEADER: "not clean: the last known leader, and in neither ISR nor ELR",
     Elected.UNCLEAN: "not clean: it was in neither ISR nor ELR",
     Elected.NOT_KNOWN: "clean or not is not known",
@@ -70,14 +71,7 @@ def standing_in_words(watched: Watched) -> str:
     return waits or str(watched.situation)
 
 
-def election_of(change: Change, *, elr_enabled: bool | None) -> Elected | None:
-    """How the leader that the change shows was elected; None where it shows none."""
-    if not isinstance(change, PartitionChange) or change.before is None or change.after is None:
-        return None
-    return elected_between(change.before.state, change.after.state, elr_enabled=elr_enabled)
-
-
-def change_text(change: Change, *, elr_enabled: bool | None) -> Text:
+def change_text(change: Change) -> Text:
     """The change without its time and its partition's name."""
     if isinstance(change, BrokerChange):
         was = "not listed" if change.before is None else str(change.before)
@@ -89,7 +83,7 @@ def change_text(change: Change, *, elr_enabled: bool | None) -> Text:
     if change.before is None or _made_anew(change.before.state, after.state):
         anew = "" if change.before is None else "was deleted and made anew; "
         return [Span(f"{anew}leader {leader_word(after.state.leader)}, ISR {members(after.state.isr)}"), *_end(after)]
-    parts = list(_parts(change.before, after, election_of(change, elr_enabled=elr_enabled)))
+    parts = list(_parts(change.before, after, change.elected))
     return [Span("; ".join(parts)), *_end(after)] if parts else list(_end(after))[1:]
 
 

@@ -1,0 +1,134 @@
+"""The watch's screen as text, whole, at several sizes; `--rewrite` writes what is drawn, for a person to read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kelr.model import Situation, TopicError, TopicPartition
+from kelr.view.styled import width_of, written
+from kelr.view.watch.model import _WORST_FIRST, LogLine, RecoveryProgress, Shown, Trouble, listed
+from kelr.view.watch.paint import cut
+from kelr.view.watch.screen import Drawn, draw
+from kelr.view.watch.state import Mode, Sort, WatchState
+from tests.view.watched import BEGIN_MS, ORDERS_1, SECOND_MS, at_first, later
+
+EXPECTED = Path(__file__).with_name("expected")
+RECOVERY = RecoveryProgress("20231114-1", "recover apply", "ada@laptop", 40, 11, 1, SECOND_MS - 3000)
+CANNOT = Trouble(SECOND_MS, "no broker answered any more within 10 s", "check that a broker is up")
+
+
+def screen(shown: Shown, width: int, height: int, state: WatchState | None = None) -> str:
+    drawn = drawn_at(shown, width, height, state)
+    lines = [written(cut(line, width), color=False).rstrip() for line in drawn.lines]
+    assert len(lines) == height
+    assert max(map(width_of, lines)) <= width
+    return "\n".join(lines) + "\n"
+
+
+def drawn_at(shown: Shown, width: int, height: int, state: WatchState | None = None) -> Drawn:
+    state = state or WatchState()
+    return draw(shown, state, listed(shown.story, state.sort, state.wanted), width, height)
+
+
+SCREENS: dict[str, tuple[Shown, int, int, WatchState]] = {
+    "begin-80x24": (at_first(), 80, 24, WatchState()),
+    "later-80x40": (later(at_first()), 80, 40, WatchState(selected=ORDERS_1)),
+    "later-200x30": (replace(later(at_first()), recovery=RECOVERY), 200, 30, WatchState(sort=Sort.SINCE)),
+    "not-renewed-80x24": (replace(later(at_first()), trouble=CANNOT, now_ms=SECOND_MS + 65_000), 80, 24, WatchState()),
+    "filtered-120x20": (at_first(), 120, 20, WatchState(typing="pay")),
+    "help-80x30": (at_first(), 80, 30, WatchState(mode=Mode.HELP)),
+    "explain-80x24": (at_first(), 80, 24, WatchState(mode=Mode.EXPLAIN, selected=ORDERS_1, scroll=3)),
+}
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_the_whole_screen(name: str, request: pytest.FixtureRequest) -> None:
+    shown, width, height, state = SCREENS[name]
+    path = EXPECTED / f"watch-{name}.txt"
+    drawn = screen(shown, width, height, state)
+    if request.config.getoption("--rewrite"):
+        path.write_text(drawn, encoding="utf-8")
+    assert drawn == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_every_size_has_a_screen_that_fits(mode: Mode) -> None:
+    shown = replace(later(at_first()), recovery=RECOVERY, trouble=CANNOT)
+    for width in (1, 10, 39, 40, 60, 79, 80, 119, 200, 400):
+        for height in (1, 5, 9, 10, 11, 14, 24, 25, 60):
+            drawn = drawn_at(shown, width, height, WatchState(mode=mode, selected=ORDERS_1))
+            assert len(drawn.lines) <= height, (width, height)
+
+
+def test_the_explanation_is_that_of_kelr_explain() -> None:
+    shown = at_first()
+    block = replace(shown.explanation, width=100).full().block
+    assert block is not None
+    from kelr.view.explain_columns import Explained  # noqa: PLC0415
+
+    detail = shown.details[ORDERS_1]
+    told = [written(line, color=False).rstrip() for line in block(Explained(detail.decision, detail.taken_at_ms))]
+    state = WatchState(mode=Mode.EXPLAIN, selected=ORDERS_1)
+    assert "\n".join(told[:60]).strip() in screen(shown, 100, 90, state)
+
+
+def test_what_was_not_renewed_is_marked_in_every_row() -> None:
+    fine, cannot = screen(at_first(), 100, 24), screen(replace(at_first(), trouble=CANNOT), 100, 24)
+    assert "*" not in fine
+    rows = [line for line in cannot.splitlines() if line[2:].startswith(("orders:", "payments:", "secret:"))]
+    assert len(rows) == 4
+    assert all(line[1] == "*" for line in rows)
+    assert "* not renewed" in cannot.splitlines()[-1]
+
+
+def test_a_topic_that_could_not_be_read_marks_its_rows_alone() -> None:
+    shown = at_first()
+    assert shown.story is not None
+    sight = replace(
+        shown.story.sight,
+        not_renewed=frozenset({TopicPartition("payments", 0)}),
+        topic_errors=(TopicError("payments", "TOPIC_AUTHORIZATION_FAILED"),),
+    )
+    text = screen(replace(shown, story=replace(shown.story, sight=sight)), 100, 24)
+    assert " *payments:0" in text
+    assert "> orders:2" in text
+    assert "  orders:1" in text
+    assert "not read: payments (TOPIC_AUTHORIZATION_FAILED)" in text
+
+
+def test_logs_that_are_older_than_the_looks_say_so() -> None:
+    late = replace(at_first(), now_ms=BEGIN_MS + 30_000)
+    assert "* orders:2, logs as of 22:13:20, 30 s ago, not renewed since" in screen(late, 100, 24)
+    row = next(line for line in screen(late, 200, 24).splitlines() if line.startswith("> orders:2"))
+    assert row.endswith("* as of 22:13:20")
+
+
+def test_before_the_first_look_and_with_nothing_in_trouble() -> None:
+    nothing = replace(at_first(), story=None, details={})
+    assert "nothing was read so far" in screen(nothing, 80, 24)
+    assert "nothing read yet, for 1 s" in screen(nothing, 80, 24)
+    shown = at_first()
+    assert shown.story is not None
+    healthy = {at: replace(one, situation=Situation.HEALTHY) for at, one in shown.story.sight.partitions.items()}
+    settled = {at: replace(one, state=replace(one.state, isr=one.state.replicas)) for at, one in healthy.items()}
+    calm = replace(shown, story=replace(shown.story, sight=replace(shown.story.sight, partitions=settled)))
+    assert "nothing is leaderless or unsafe\n" in screen(calm, 80, 24)
+    assert "no topic of the 4 partitions here holds 'zzz'" in screen(at_first(), 80, 24, WatchState(filter="zzz"))
+
+
+def test_the_worst_situation_is_first_and_all_have_a_place() -> None:
+    assert set(_WORST_FIRST) == set(Situation)
+    rows = listed(at_first().story, Sort.SITUATION, "").rows
+    assert [str(at) for at in rows] == ["orders:2", "orders:1", "payments:0", "secret:0"]
+
+
+def test_no_list_is_cut_without_saying_so() -> None:
+    shown = at_first()
+    lines = [LogLine(BEGIN_MS + number, f"orders:{number}", ()) for number in range(50)]
+    text = screen(replace(shown, log=lines, forgotten=7), 80, 24)
+    told = text.count("22:13:20 orders:")
+    assert f"({50 - told + 7} earlier)" in text
+    assert text.splitlines()[-2].endswith("orders:49:")
