@@ -18,11 +18,13 @@ from kelr.recovery.who import Who, whoever_runs_this
 from kelr.view.plan_words import named, partitions_in_words
 
 
-def require_live(session: Session, *, dry_run_helps: bool = False) -> None:
-    """Refuse a saved snapshot, or a metadata log, before anything is read. Raises UsageError.
+def require_live(session: Session, *, dry_run_helps: bool = False, dry_run: bool = False) -> None:
+    """Refuse a saved snapshot, or a metadata log, before anything is read. Raises UsageError; RefusedError
+    where the context is read-only.
 
     Args:
         dry_run_helps: whether the command's dry run would take it.
+        dry_run: whether nothing is going to be changed, so that a read-only context may be looked at.
     """
     saved = session.settings.saved
     if saved is not None:
@@ -32,7 +34,8 @@ def require_live(session: Session, *, dry_run_helps: bool = False) -> None:
             next_step=f"give --bootstrap-server or --context in place of --{_given(session)}{otherwise}",
             code="saved-not-live",
         )
-    refuse_read_only(session)
+    if not dry_run:
+        refuse_read_only(session)
 
 
 def refuse_read_only(session: Session) -> None:
@@ -53,7 +56,6 @@ def hand_of(session: Session) -> Hand:
     """The hand that changes the session's cluster."""
     from kelr.sources.live.changes import LiveHand  # noqa: PLC0415 - brings the client libraries along
 
-    refuse_read_only(session)
     return LiveHand.of(session.source())
 
 

@@ -102,7 +102,7 @@ def carry_out(session: Session, wanted: Wanted) -> None:
     Raises:
         KelrError: with the exit code that says how it ended.
     """
-    require_live(session)
+    require_live(session, dry_run=wanted.dry_run)
     saved = plan_for_this_cluster(session, wanted.path)
     source = source_with(session, wanted.logs)
     plan = _in_time(session, saved.plan, wanted)

@@ -99,6 +99,7 @@ class Edit:
         if name is None:
             if "current" in self._document:
                 self._document.remove("current")
+                self._document = tomlkit.parse(self.text.lstrip("\n"))
             return
         if name not in self._names:
             raise self._file.no_context(name)
