@@ -16,6 +16,7 @@ from kelr.commands.main import INTERNAL_ERROR, INTERRUPTED, PIPE_CLOSED
 from kelr.commands.man_pages import man_pages
 from kelr.commands.options import EXIT_MEANINGS
 from kelr.commands.registry import COMMANDS
+from kelr.commands.schema_page import schema_tables
 from kelr.errors.catalogue import GROUPS
 from kelr.simulation.session import SPECS
 from kelr.view.errors import errors_document
@@ -27,6 +28,7 @@ _END = "<!-- end of {name} -->"
 def generated_docs(root: Path) -> dict[Path, str]:
     """Each generated document, whole, by its path: what the file should hold."""
     readme, reference, scenarios = root / "README.md", root / "docs" / "cli.md", root / "docs" / "scenarios.md"
+    schemas = root / "docs" / "schemas.md"
     errors = root / "docs" / "errors.md"
     kelr = command_line()
     texts = {"commands": "\n".join(_commands_table()), "exit codes": "\n".join(_exit_codes())}
@@ -35,6 +37,7 @@ def generated_docs(root: Path) -> dict[Path, str]:
         reference: _with_parts(
             reference.read_text(encoding="utf-8"), {"reference": "\n".join(_reference(kelr)), **texts}
         ),
+        schemas: _with_parts(schemas.read_text(encoding="utf-8"), {"schemas": "\n".join(schema_tables())}),
         scenarios: _with_parts(scenarios.read_text(encoding="utf-8"), {"directives": "\n".join(_directives())}),
         errors: _with_parts(errors.read_text(encoding="utf-8"), {"errors": "\n".join(errors_document(GROUPS))}),
     }

@@ -75,7 +75,7 @@ def home(tmp_path: Path) -> Path:
 def run(single: Path, home: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {"HOME": str(home), "PATH": os.defpath, **variables}
     command = [PYTHON, str(single), *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, env=environment, cwd=home, capture_output=True, text=True, check=False, timeout=60)
 
 
 def built(single: Path) -> str:
@@ -96,6 +96,7 @@ def test_the_first_start_unpacks_and_the_second_does_not(single: Path, home: Pat
 
 def test_what_kelr_starts_finds_the_same_packages(single: Path, home: Path) -> None:
     done = run(single, home, "again")
+    assert done.stderr == ""
     first, second = done.stdout.splitlines()
     assert second == f"{first.removesuffix(' again')}/main.py"
 
