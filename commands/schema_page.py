@@ -74,5 +74,5 @@ def _type(field: _Schema, whole: _Schema) -> str:
         return " or ".join(f"`{one}`" for one in field["enum"])
     kind = field.get("type", "any")
     kinds = kind if isinstance(kind, list) else [kind]
-    listed = f"list of {_type(field.get('items', {}), whole)}"
+    listed = f"list of {_type(field['items'], whole)}" if "items" in field else "list"
     return " or ".join(listed if one == "array" else str(one) for one in kinds)
