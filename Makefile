@@ -108,7 +108,7 @@ bench: $(READY)  ## Measure; needs a few minutes and a quiet machine
 	$(UNSET) $(BIN)/python benchmarks/metadata_log.py
 	$(UNSET) $(BIN)/python benchmarks/decisions.py
 	$(UNSET) $(BIN)/python benchmarks/whatif.py
-	$(UNSET) $(BIN)/python benchmarks/run.py
+	$(UNSET) $(BIN)/python -m benchmarks.run
 
 # A million partitions of a simulated cluster; kcl is measured beside it where it is on the PATH.
 scale: $(READY)  ## Measure describe at scale; needs a quiet machine

@@ -1,6 +1,6 @@
 """Measures kelr against Kafka's own tools on a real cluster, and the engine by itself; ratios within one run.
 
-    python benchmarks/run.py [--partitions 3000] [--rounds 5]
+    python -m benchmarks.run [--partitions 3000] [--rounds 5]
 
 Starts a lab of its own and prints a Markdown table. Times are of whole processes, start-up included. The peer is
 started with the flags of its own script (but without the shell), and once more with the lab's: the quick compiler only,
@@ -13,16 +13,15 @@ import argparse
 import os
 import platform
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from benchmarks.processes import Run, run
 from kelr.engine import decide
 from kelr.lab import Lab, LabSpec
 from kelr.lab.story import create_topic
@@ -42,26 +41,6 @@ SCRIPT_FLAGS = (
 )
 """KAFKA_HEAP_OPTS of kafka-topics.sh and KAFKA_JVM_PERFORMANCE_OPTS of kafka-run-class.sh where nobody sets them."""
 ResultT = TypeVar("ResultT")
-
-_MEASURE = """
-import os, sys, time
-nowhere = os.open(os.devnull, os.O_RDWR)
-actions = [(os.POSIX_SPAWN_DUP2, nowhere, stream) for stream in (0, 1, 2)]
-began = time.perf_counter()
-pid = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ, file_actions=actions)
-_, status, usage = os.wait4(pid, 0)
-print(time.perf_counter() - began, usage.ru_maxrss, os.waitstatus_to_exitcode(status))
-"""
-"""Runs a command from a small process of its own: a child's peak memory counts what its parent held when it was
-started. Prints seconds, KiB and the exit code."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """One finished process."""
-
-    wall_s: float
-    peak_mib: float
 
 
 def main() -> None:
@@ -111,14 +90,14 @@ def _against_stock(lab: Lab, rounds: int) -> Iterator[Sequence[str]]:
     yield from _compared("--help", [*kelr, "--help"], lab.stock_command("kafka-topics.sh", "--help"), rounds)
 
 
-def _as_its_script_starts_it(command: Sequence[str]) -> Sequence[str]:
+def as_its_script_starts_it(command: Sequence[str]) -> Sequence[str]:
     """A stock tool's command with the flags of its own script, for the lab's that make it start faster."""
     return [command[0], *SCRIPT_FLAGS, *command[command.index("-cp") :]]
 
 
 def _compared(what: str, mine: Sequence[str], theirs: Sequence[str], rounds: int) -> Iterator[Sequence[str]]:
     """The commands in turn, after one round that does not count."""
-    commands = (mine, _as_its_script_starts_it(theirs), theirs)
+    commands = (mine, as_its_script_starts_it(theirs), theirs)
     runs = [tuple(map(_run, commands)) for _ in range(rounds + 1)][1:]
     yield _row(f"{what}: wall", [[run.wall_s for run in once] for once in runs], "s", 2)
     yield _row(f"{what}: peak memory", [[run.peak_mib for run in once] for once in runs], "MiB", 0)
@@ -133,13 +112,8 @@ def _row(what: str, rounds: Sequence[Sequence[float]], unit: str, digits: int) -
 
 
 def _run(command: Sequence[str]) -> Run:
-    measured = subprocess.run(
-        [sys.executable, "-S", "-c", _MEASURE, *command], capture_output=True, text=True, check=True
-    ).stdout.split()
     # kafka-topics.sh --help ends with 1.
-    if int(measured[2]) not in {0, 1}:
-        raise RuntimeError(f"{' '.join(command[:4])} ... ended with {measured[2]}")
-    return Run(float(measured[0]), int(measured[1]) / 1024)
+    return run(command, allowed=(0, 1))
 
 
 def _inside(lab: Lab) -> Iterator[Sequence[str]]:
