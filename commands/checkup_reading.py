@@ -55,7 +55,8 @@ def admit(session: Session, wanted: frozenset[str]) -> Patient:
     if not isinstance(live, LiveSource):
         unknown = NotRead(_saved(session))
         restarts = _restarts(session) if UNCLEAN_RESTARTS.id in wanted else unknown
-        facts = CheckupFacts(cluster, unknown, unknown, unknown, restarts, unknown)
+        left = _left_behind(source) if REORDERED.id in wanted and session.settings.saved is None else unknown
+        facts = CheckupFacts(cluster, unknown, unknown, unknown, restarts, left)
         return Patient(source, facts, LogInfo(None if configured is None else str(configured)))
     from kelr.sources.live.checkup import read_live_facts  # noqa: PLC0415 - only a live cluster is asked
 
