@@ -27,5 +27,7 @@ VARIABLES: tuple[Variable, ...] = (
     Variable("KELR_STATE_DIR", "journals, carried out plans and the audit log, else the user's state directory"),
     Variable("KELR_CACHE_DIR", "Kafka's jars, and what completion keeps, else the user's cache directory"),
     Variable("KELR_LAB_DIR", "where `kelr lab` lives, else `lab` in the state directory", "--dir"),
+    Variable("KELR_METRICS_PASSWORD", "the password at metrics endpoints", "--password-file"),
+    Variable("KELR_METRICS_TOKEN", "the bearer token at metrics endpoints", "--token-file"),
     Variable("NO_COLOR", "set to anything: no colours, in terminals either"),
 )
