@@ -30,7 +30,7 @@ def known_of(words: Sequence[str], environ: Mapping[str, str]) -> Known | None:
 
 def _read_now(cache: Cache, flags: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> Known | None:
     until = time.monotonic() + WAIT_S
-    if not hasattr(os, "fork") or not _may_read(flags, environ):
+    if not hasattr(os, "fork") or not _names_something(flags, environ):
         return None
     lock = cache.lock()
     child = 0
@@ -53,20 +53,16 @@ def _fresh(cache: Cache) -> Known | None:
     return known if known is not None and known.age_s < FRESH_S else None
 
 
-def _may_read(flags: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> bool:
-    """Whether a cluster or a snapshot is named, and no secret of it comes from a command."""
-    name = last(flags, "context") or environ.get("KELR_CONTEXT")
-    named = any(last(flags, key) for key in ("bootstrap_server", "command_config", "snapshot"))
-    tables = context_tables(environ)
-    name = name or _current(environ)
-    if name is not None and any(key.endswith("_command") for key in tables.get(name, {})):
-        return False
-    return named or name is not None or bool(environ.get("KELR_BOOTSTRAP_SERVER") or environ.get("KELR_COMMAND_CONFIG"))
+def _names_something(flags: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> bool:
+    """Whether the line, a variable or the current context says whom to ask."""
+    variables = (environ.get(name) for name in ("KELR_BOOTSTRAP_SERVER", "KELR_COMMAND_CONFIG", "KELR_CONTEXT"))
+    given = (last(flags, name) for name in ("bootstrap_server", "command_config", "context", "snapshot"))
+    return any(given) or any(variables) or isinstance(_document(environ).get("current"), str)
 
 
 def _named(flags: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> list[object]:
     """Everything that says which cluster is meant, without secrets: their values are of no matter for that."""
-    from kelr.commands.contexts import contexts_file  # noqa: PLC0415 - not for other kinds
+    from kelr.config.place import contexts_path  # noqa: PLC0415 - not for other kinds
 
     properties = [
         (key, "" if _SECRET.search(key) else value)
@@ -77,7 +73,7 @@ def _named(flags: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> li
         *(last(flags, name) for name in ("bootstrap_server", "context", "bootstrap_controller")),
         sorted(properties),
         [environ.get(name) for name in _VARIABLES],
-        [_state_of(path) for path in (*files, str(contexts_file(environ)))],
+        [_state_of(path) for path in (*files, str(contexts_path(environ)))],
     ]
 
 
@@ -96,10 +92,10 @@ def _state_of(path: str | None) -> list[object]:
 def _document(environ: Mapping[str, str]) -> Mapping[str, object]:
     import tomllib  # noqa: PLC0415 - only where contexts are read
 
-    from kelr.commands.contexts import contexts_file  # noqa: PLC0415
+    from kelr.config.place import contexts_path  # noqa: PLC0415
 
     try:
-        with open(contexts_file(environ), "rb") as file:
+        with open(contexts_path(environ), "rb") as file:
             return tomllib.load(file)
     except (OSError, ValueError):
         return {}
@@ -111,8 +107,3 @@ def context_tables(environ: Mapping[str, str]) -> dict[str, Mapping[str, object]
     if not isinstance(contexts, dict):
         return {}
     return {name: values for name, values in contexts.items() if isinstance(values, dict)}
-
-
-def _current(environ: Mapping[str, str]) -> str | None:
-    current = _document(environ).get("current")
-    return current if isinstance(current, str) else None

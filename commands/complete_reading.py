@@ -1,7 +1,7 @@
 """Reads what completion remembers of a cluster, in a process of its own that the shell does not wait for.
 
-It asks nobody anything: it has no terminal, and a context whose secret comes from a command is left alone, because such
-a command may open a password store, and nobody who presses Tab expects that.
+It asks nobody anything: it has no terminal, and it starts no program. A context whose secret comes from a command
+therefore gets nothing completed: such a command may open a password store, and nobody who presses Tab expects that.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,10 @@ READING_S = 8.0
 _ALARM_S = 15
 """When the reading is over, whatever it waits for."""
 _OPEN_FILES = 64
+_STARTS = frozenset(
+    {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "pty.spawn"}
+)
+"""Python's audit events of a program that is started."""
 
 
 def read_apart(cache: Cache, lock: int, flags: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> int:
@@ -33,12 +38,19 @@ def read_apart(cache: Cache, lock: int, flags: Mapping[str, Sequence[str]], envi
         signal.alarm(_ALARM_S)
         _leave_the_terminal(lock)
         try:
+            sys.addaudithook(_start_no_program)
             brokers, topics = _read(flags, environ)
             cache.write(topics, brokers)
         except BaseException:
             cache.remember_failure()
     finally:
         os._exit(0)
+
+
+def _start_no_program(event: str, _: object) -> None:
+    """For good, whoever would start one: secrets of contexts, or a library."""
+    if event in _STARTS:
+        raise PermissionError(f"no program is started to complete a line ({event})")
 
 
 def _leave_the_terminal(lock: int) -> None:
@@ -64,6 +76,7 @@ def _read(
     given = Settings(
         bootstrap_server=last(flags, "bootstrap_server"),
         command_config=Path(config) if config else None,
+        command_property=tuple(flags.get("command_property", ())) or None,
         context=last(flags, "context"),
         snapshot=Path(snapshot) if snapshot else None,
         timeout_s=READING_S,
