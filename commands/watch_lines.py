@@ -25,6 +25,7 @@ def watch_in_lines(session: Session, options: WatchOptions) -> bool:
     watching = Watching(session, options, wake=_nobody, patient=False)
     first = _waited_for(watching)
     if first is None:
+        session.output.note("the time is up, and nothing was read so far")
         return options.until_healthy
     head: dict[str, Json] = {
         "cluster_id": first[0].cluster.cluster_id,
