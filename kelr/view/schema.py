@@ -22,6 +22,12 @@ def _summary() -> Mapping[str, Json]:
     return document_schema(summary_view(Summary(_NO_CLUSTER)))
 
 
+def _watch() -> Mapping[str, Json]:
+    from kelr.view.watch.lines import watch_view  # noqa: PLC0415
+
+    return document_schema(watch_view())
+
+
 def _log_info() -> Mapping[str, Json]:
     from kelr.view.log_info import log_info_view  # noqa: PLC0415
 
@@ -243,6 +249,7 @@ _NO_CLUSTER = Cluster(None, ())
 SCHEMAS: Mapping[str, Callable[[], Mapping[str, Json]]] = {
     "describe": _describe,
     "describe-summary": _summary,
+    "watch": _watch,
     "log-info": _log_info,
     "disk-logs": _disk_logs,
     "history": _history,

@@ -28,12 +28,14 @@ from kelr.view.recovery_status import OpenJournal, Put, Standing, Status, show_p
 from kelr.view.replay import ReplayRow, replay_view
 from kelr.view.rescue import TailRow, dump_view
 from kelr.view.verification import Verified, show_verification
+from kelr.view.watch.lines import begin_lines, change_lines, watch_view
 from tests.recovery.aftermath import AT, NOW_MS, PLAN, PLANNED, WELL, seen
 from tests.rescue.batches import batch, batch_bytes, log, marker, partition, raw
 from tests.rescue.files import save, tail
 from tests.view.context_samples import CONTEXT_SAMPLES
 from tests.view.fleet_samples import FLEET_SAMPLES
 from tests.view.printing import Printed, listed
+from tests.view.watched import CHANGES, SAID, at_first, later
 
 STRAY = "/srv/caf\udce9"
 """A directory whose name is not UTF-8, as Python reads it."""
@@ -300,6 +302,15 @@ disk_logs = listed(
     {"notes": ["no replica of x is there"], "next": None},
 )
 
+WATCHED = later(at_first())
+assert WATCHED.story is not None
+watch = listed(
+    watch_view(),
+    [*begin_lines(WATCHED.story.sight), *change_lines(WATCHED.story.sight, CHANGES), SAID],
+    {"cluster_id": None, "targets": ["caf\u00e9-*"], "interval_s": 0.5},
+    {},
+)
+
 SAMPLES: Mapping[str, Printed] = {
     "verification": verification,
     "recovery-status": recovery_status,
@@ -312,6 +323,7 @@ SAMPLES: Mapping[str, Printed] = {
     "rescue-records": shown(records=True),
     "rescue-dump": rescue_dump,
     "rescue-replay": rescue_replay,
+    "watch": watch,
     **FLEET_SAMPLES,
     **CONTEXT_SAMPLES,
 }

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kelr.engine.watching import Story
+from kelr.engine.watching import BrokerChange, Change, PartitionChange, Story, changes_between
 from kelr.model import Broker, BrokerStatus, PartitionState, ReplicaLog, Selection, Snapshot, TopicPartition
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.memory import MemorySource
 from kelr.sources.watched import Looker
 from kelr.view.explain import Explanation
+from kelr.view.styled import plain
+from kelr.view.watch.lines import WatchLine
 from kelr.view.watch.model import Detail, Shown, log_lines
 from tests.incident import INCIDENT, LOGS, PARTITIONS
 
@@ -74,6 +76,14 @@ def later(shown: Shown) -> Shown:
     return with_logs(replace(shown, story=story, log=log, now_ms=SECOND_MS + 1000), LATER)
 
 
+def _changes() -> tuple[Change, ...]:
+    story = at_first().story
+    assert story is not None
+    sight = looker(SECOND_MS).look(MemorySource(LATER), story.sight)
+    gone = PartitionChange(ORDERS_1, story.sight.partitions[ORDERS_1], None)
+    return (*changes_between(story.sight, sight), gone, BrokerChange(9, BrokerStatus.FENCED, None))
+
+
 def looker(at_ms: int) -> Looker:
     return Looker(Selection(), lambda: at_ms)
 
@@ -82,3 +92,8 @@ def with_logs(shown: Shown, snapshot: Snapshot) -> Shown:
     (page,) = decide_partitions(MemorySource(snapshot), Selection(), clock_ms=lambda: snapshot.taken_at_ms)
     details = {TopicPartition(one.topic, one.partition): Detail(one, snapshot.taken_at_ms) for one in page.decisions}
     return replace(shown, details=details, readings=shown.readings.with_answers(page.snapshot.logs))
+
+
+CHANGES = _changes()
+"""What the second look saw, and a broker and a partition that are gone."""
+SAID = WatchLine(SECOND_MS, "not-read", "", plain("the cluster cannot be read: caf\u00e9, no answer"))
