@@ -30,6 +30,13 @@ class Access:
     def has_secrets(self) -> bool:
         return self.token is not None or self.password is not None
 
+    def hidden(self, text: str) -> str:
+        """What an endpoint says, without the secrets that it may say back."""
+        for secret in (self.token, self.password):
+            if secret:
+                text = text.replace(secret, "***")
+        return text
+
     def headers(self) -> Mapping[str, str]:
         """The header that names who asks."""
         return {} if self.token is None else {"Authorization": f"Bearer {self.token}"}

@@ -177,7 +177,8 @@ def _content(response: httpx.Response, deadline: float, timeout_s: float, most_b
 
 
 def _transport(error: httpx.TransportError, url: str) -> Exception:
-    text = " ".join(str(error).split()) or type(error).__name__
+    # A query may hold a key.
+    text = (" ".join(str(error).split()) or type(error).__name__).replace(url, address(url))
     if "SSL" in text or "certificate" in text.lower():
         return NotHeardError(Trouble.TLS, f"TLS failed: {_tls_words(text)}")
     import httpx  # noqa: PLC0415

@@ -87,12 +87,14 @@ def _read(endpoint: Endpoint, access: Access, tls: ssl.SSLContext, timeout_s: fl
     try:
         found = _reader(endpoint.kind)(endpoint, access, tls, timeout_s=timeout_s)
     except NotHeardError as error:
-        return _failed(endpoint, error, time.monotonic() - began)
+        told = NotHeardError(error.trouble, access.hidden(error.text))
+        return _failed(endpoint, told, time.monotonic() - began)
     except Exception as error:  # a defect, in a thread that would swallow it: better a row than a hang
         defect = NotHeardError(Trouble.NOT_UNDERSTOOD, f"its answer cannot be read ({type(error).__name__})")
         return _failed(endpoint, defect, time.monotonic() - began)
     took_s = time.monotonic() - began
-    asked = AskedEndpoint(endpoint.shown, endpoint.kind, True, took_s, len(found.values), None, found.notes)
+    notes = tuple(map(access.hidden, found.notes))
+    asked = AskedEndpoint(endpoint.shown, endpoint.kind, True, took_s, len(found.values), None, notes)
     return Heard(endpoint, asked, found)
 
 

@@ -1,0 +1,265 @@
+"""``kelr metrics`` as a whole: what it shows, its exit codes, and that it tells no secret."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+import respx
+
+from kelr.errors import ConnectError
+from kelr.model import Snapshot
+from kelr.sources.memory import MemorySource
+from tests.commands.conftest import Kelr
+from tests.incident import INCIDENT
+from tests.view.test_schema import violations
+
+BODIES = Path(__file__).parents[1] / "metrics" / "bodies"
+SECRET = "hunter2-s3cr3t"
+FINE = replace(INCIDENT, partitions=tuple(one for one in INCIDENT.partitions if str(one.address) == "orders:0"))
+
+
+class Live(MemorySource):
+    """A cluster that is read when it is asked."""
+
+    @property
+    def taken_at_ms(self) -> int | None:
+        return None
+
+
+@pytest.fixture
+def live(monkeypatch: pytest.MonkeyPatch) -> Callable[[Snapshot], None]:
+    """Makes a snapshot answer as a live cluster."""
+
+    def serve(snapshot: Snapshot) -> None:
+        monkeypatch.setattr("kelr.commands.session.open_source", lambda _: Live(snapshot))
+
+    return serve
+
+
+def controller(offline: int, **more: int) -> httpx.Response:
+    """A controller's exporter, by the common rules."""
+    values = {"offlinepartitionscount": offline, "activecontrollercount": 1, **more}
+    lines = [f"kafka_controller_kafkacontroller_{name} {value}.0" for name, value in values.items()]
+    return httpx.Response(200, text="\n".join([*lines, ""]))
+
+
+@respx.mock
+def test_the_incident_for_people(live: Callable[[Snapshot], None], kelr: Kelr) -> None:
+    live(INCIDENT)
+    respx.get("http://c1:9404/metrics").mock(return_value=controller(2))
+    respx.get("http://b2:9404/metrics").mock(side_effect=httpx.ConnectError("[Errno 111] Connection refused"))
+    ran = kelr("metrics", "--endpoint", "c1:9404", "--endpoint", "b2:9404", "-b", "kafka-1:9092")
+    assert ran.code == 7
+    lines = ran.out.splitlines()
+    assert lines[0] == "cluster 4L6g3nShT-eMCtK--X86sw, 5 partitions counted (live); 2 endpoints asked, 1 not heard"
+    shown = [re.sub(" +", " ", line) for line in lines]
+    assert " offline partitions 2 2 same 1 controller" in shown
+    assert " under min ISR (all) - 3 kelr alone -" in shown
+    assert any(
+        re.fullmatch(r" http://b2:9404/metrics prometheus-text \? \d\.\d s cannot connect: Connection refused", line)
+        for line in shown
+    )
+    assert lines[-3:] == [
+        " leaderless: 2 partitions have no leader",
+        " under-min-isr: 3 partitions are under min ISR",
+        " endpoint-down: 1 of 2 endpoints was not heard",
+    ]
+    assert ran.err.splitlines() == [
+        "  next: kelr explain -b kafka-1:9092",
+        "kelr: error: not reached: http://b2:9404/metrics",
+        "  next: check the addresses; what the others say is above",
+    ]
+
+
+@respx.mock
+def test_the_document(live: Callable[[Snapshot], None], kelr: Kelr) -> None:
+    live(INCIDENT)
+    respx.post("http://prom/api/v1/query").mock(
+        side_effect=[
+            httpx.Response(200, content=(BODIES / "server-matrix.json").read_bytes()),
+            httpx.Response(200, content=(BODIES / "server-vector.json").read_bytes()),
+        ]
+        * 2
+    )
+    respx.post("http://k:8778/jolokia/").mock(
+        return_value=httpx.Response(200, content=(BODIES / "jolokia-controller.json").read_bytes())
+    )
+    ran = kelr("metrics", "--prometheus", "http://prom", "--jolokia", "k:8778", "-b", "kafka-1:9092", "-o", "json")
+    assert (ran.code, ran.err) == (0, "")
+    document = json.loads(ran.out)
+    assert violations(document, "metrics") == []
+    items = {one["metric"]: one for one in document["items"]}
+    assert items["unclean_elections"]["readings"][0] == {
+        "endpoint": "http://k:8778/jolokia/",
+        "process": "http://k:8778/jolokia/",
+        "name": "kafka.controller:name=UncleanLeaderElectionsPerSec,type=ControllerStats",
+        "value": 6,
+        "at_ms": 1_795_337_292_000,
+        "old": False,
+        "increase": None,
+    }
+    # What the server scraped when this was recorded is long ago, and not counted.
+    assert [(one["process"], one["old"]) for one in items["offline_partitions"]["readings"]] == [
+        ("http://k:8778/jolokia/", False),
+        ("127.0.0.1:19400", True),
+    ]
+    assert items["offline_partitions"]["comparison"] == "different"
+    assert document["next"] == "kelr explain -b kafka-1:9092"
+    assert [one["heard"] for one in document["endpoints"]] == [True, True]
+
+
+@respx.mock
+def test_what_differs_is_read_again_before_it_is_said(live: Callable[[Snapshot], None], kelr: Kelr) -> None:
+    live(FINE)
+    route = respx.get("http://c1/metrics").mock(side_effect=[controller(3), controller(0)])
+    ran = kelr("metrics", "--endpoint", "c1", "-b", "kafka-1:9092", "--check")
+    assert (ran.code, route.call_count) == (0, 2)
+    assert ran.out.splitlines()[-1] == " nothing to be woken for"
+    lasting = respx.get("http://c1/metrics").mock(return_value=controller(3))
+    ran = kelr("metrics", "--endpoint", "c1", "-b", "kafka-1:9092", "--check")
+    assert (ran.code, lasting.call_count) == (1, 4)
+    assert ran.err.splitlines() == ["what differs was read a second time, and differs still"]
+    assert " different: offline partitions: Kafka says 3, kelr counts 0, and nothing explains it" in ran.out
+
+
+@respx.mock
+def test_check(live: Callable[[Snapshot], None], kelr: Kelr) -> None:
+    respx.get("http://c1/metrics").mock(return_value=controller(2))
+    live(INCIDENT)
+    assert kelr("metrics", "--endpoint", "c1", "-b", "kafka-1:9092", "--check").code == 1
+    assert kelr("metrics", "--endpoint", "c1", "-b", "kafka-1:9092").code == 0
+    assert kelr("metrics", "--endpoint", "c1", "--check").code == 1
+
+
+@respx.mock
+def test_a_snapshot_of_another_time_is_not_compared(snapshot_file: str, kelr: Kelr) -> None:
+    respx.get("http://c1/metrics").mock(return_value=controller(0))
+    ran = kelr("metrics", "--endpoint", "c1", "--snapshot", snapshot_file)
+    assert ran.code == 0
+    assert re.search(r"^ offline partitions +0 +2  not comparable", ran.out, re.MULTILINE)
+
+
+@respx.mock
+def test_without_a_cluster(kelr: Kelr) -> None:
+    respx.get("http://c1/metrics").mock(return_value=controller(4))
+    ran = kelr("metrics", "--endpoint", "c1")
+    assert ran.code == 0
+    assert "no cluster; 1 endpoint asked" in ran.out
+    assert " leaderless: 4 partitions have no leader" in ran.out
+
+
+@respx.mock
+def test_a_cluster_that_is_down_is_no_end(kelr: Kelr, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> None:
+        raise ConnectError("no broker answers")
+
+    monkeypatch.setattr("kelr.commands.session.open_source", fail)
+    respx.get("http://c1/metrics").mock(return_value=controller(4))
+    ran = kelr("metrics", "--endpoint", "c1", "-b", "kafka-1:9092")
+    assert ran.code == 7
+    assert "the cluster was not read: no broker answers" in ran.err
+    assert " leaderless: 4 partitions have no leader" in ran.out
+    respx.get("http://c1/metrics").mock(return_value=httpx.Response(500))
+    assert kelr("metrics", "--endpoint", "c1", "-b", "kafka-1:9092").code == 3
+    assert kelr("metrics", "-b", "kafka-1:9092").code == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "nothing says what to read"),
+        (["--endpoint", "ftp://k/x"], "--endpoint ftp://k/x is no address that can be asked"),
+        (["--endpoint", "k:port"], "is no address that can be asked"),
+        (["--endpoint", f"http://ann:{SECRET}@k/"], "with a user in the address"),
+        (["--prometheus", "p", "--query-match", "a=b"], "--query-match a=b is no list of label matchers"),
+        (["--endpoint", "k", "--user", "ann"], "no password for user ann"),
+        (["--endpoint", "k", "--key", "x.pem"], "--key says nothing without a certificate"),
+        (["--endpoint", "k", "--token-file", "nowhere"], "cannot read the secret in nowhere: No such file"),
+        (["--endpoint", "k", "--ca", "nowhere.pem"], "nowhere.pem cannot be used for TLS: No such file"),
+        (["export", "--listen", "9966", "-b", "k:1"], "--listen 9966 is no address"),
+        (["export", "--listen", "h:99999", "-b", "k:1"], "--listen h:99999 is no address"),
+        (["export"], "nothing says which cluster to ask"),
+    ],
+)
+def test_wrong_usage(
+    kelr: Kelr, arguments: list[str], words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = kelr("metrics", *arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert words in ran.err
+    assert SECRET not in ran.err
+
+
+@respx.mock
+def test_secrets_are_never_printed(kelr: Kelr, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text(f"{SECRET}\n")
+    url = f"http://c1/metrics?apikey={SECRET}"
+    said = f"bad token {SECRET}"
+    route = respx.get(url).mock(
+        side_effect=[controller(0), httpx.Response(401, text=said), httpx.ConnectError(f"{url}: [Errno 111] refused")]
+    )
+    shown = ""
+    for _ in range(3):
+        ran = kelr("metrics", "--endpoint", url, "--token-file", str(token), "--debug", "--verbose")
+        shown += ran.out + ran.err
+    assert route.calls[0].request.headers["authorization"] == f"Bearer {SECRET}"
+    assert "the password or token went to http://c1/metrics without TLS" in shown
+    monkeypatch.setenv("KELR_METRICS_PASSWORD", SECRET)
+    respx.post("http://p/api/v1/query").mock(
+        return_value=httpx.Response(400, json={"status": "error", "errorType": "auth", "error": f"no {SECRET} here"})
+    )
+    ran = kelr("metrics", "--prometheus", "p", "--user", "ann", "-o", "json")
+    assert "auth: no *** here" in ran.out
+    shown += ran.out + ran.err
+    ran = kelr("metrics", "--endpoint", "http://c1/nothing", "--user", "ann", "-o", "json")
+    assert SECRET not in shown + ran.out + ran.err
+
+
+def test_the_exporter_as_a_process_ends_cleanly_on_sigterm() -> None:
+    # Nobody listens at port 1: it serves all the same, and says that it sees nothing.
+    command = ["metrics", "export", "-b", "127.0.0.1:1", "--listen", "127.0.0.1:0", "--timeout", "1", "--interval", "1"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "kelr", *command], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stderr is not None
+            serving = process.stderr.readline()
+            found = re.fullmatch(r"serving (http://127\.0\.0\.1:\d+/metrics), looking every 1 s\n", serving)
+            assert found is not None, serving
+            with urllib.request.urlopen(found[1], timeout=10) as answer:
+                text = answer.read().decode()
+            assert process.stderr.readline().startswith("the cluster is not seen: ")
+            process.send_signal(signal.SIGTERM)
+            out, _ = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    assert "\nkelr_up 0.0\n" in text
+    assert (process.returncode, out) == (0, "")
+
+
+def test_a_saved_cluster_is_not_watched(snapshot_file: str, kelr: Kelr) -> None:
+    ran = kelr("metrics", "export", "--snapshot", snapshot_file)
+    assert ran.code == 2
+    assert "is a saved snapshot, and nothing in it will change" in ran.err
+
+
+def test_the_library_is_not_loaded_for_the_help() -> None:
+    program = "import sys; from kelr.commands.main import main; main(['metrics', '--help']); print(*sys.modules)"
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environ, timeout=60
+    )
+    assert {"httpx", "prometheus_client", "kafka", "confluent_kafka"} & set(done.stdout.split()) == set()
