@@ -219,7 +219,7 @@ class ActiveController:
         if refused is not None:
             return AuthenticationError(
                 f"the controllers refused the credentials: {refused.detail}",
-                next_step="check user name, password and sasl.mechanism in the --command-config file",
+                next_step="check user name, password and sasl.mechanism: kelr config show says where they come from",
                 code="credentials-refused",
             )
         return ConnectError(

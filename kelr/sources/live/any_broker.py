@@ -111,7 +111,7 @@ class AnyBroker:
         if refused:
             raise AuthenticationError(
                 f"the brokers refused the credentials: {refused[0].detail}",
-                next_step="check user name, password and sasl.mechanism in the --command-config file",
+                next_step="check user name, password and sasl.mechanism: kelr config show says where they come from",
                 code="credentials-refused",
             )
         raise ConnectError(

@@ -51,7 +51,7 @@ def _error(
     if failure.kind is FailureKind.AUTHENTICATION:
         return AuthenticationError(
             f"{server} refused the credentials: {failure.detail}{also}",
-            next_step="check user name, password and sasl.mechanism in the --command-config file",
+            next_step="check user name, password and sasl.mechanism: kelr config show says where they come from",
             code="credentials-refused",
         )
     if failure.detail.startswith(_NAME_FAILURES):
