@@ -75,7 +75,7 @@ def report(
 
     Examples:
       kelr report review.html --metadata-log bundle.tar.gz -b kafka-1:9092
-      kelr report review.html --before incident.kelr --plan plan.json -b kafka-1:9092
+      kelr report review.html --before then.kelr --plan plan.json -b kafka-1:9092
       kelr report review.html 'orders-*' --since 3h --snapshot after.kelr
       kelr report review.md -b kafka-1:9092
     """

@@ -67,7 +67,7 @@ def _states(every: Sequence[Kind], most: int) -> Iterator[str]:
         decision = kind.row.decision
         advice = decision.advice
         what = advice.action.value + ("" if advice.replica is None else f" {advice.replica}")
-        names = f"{len(kind.addresses):,}: {named(kind.addresses, 3)}"
+        names = f"{len(kind.addresses):,}: {named(kind.addresses, 3, longest=24)}"
         leader = "none" if decision.leader is None else str(decision.leader)
         rows.append((_cell(names), decision.situation.value, leader, what))
     yield from _block(rows) if most else ()
@@ -103,10 +103,11 @@ def _done(material: Material, most: int) -> Iterator[str]:
 
 def _next(material: Material, most: int) -> Iterator[str]:
     commands = list(dict.fromkeys(step.command for step in next_steps(material) if step.command))
-    if not commands:
+    # A command that is cut is none.
+    shown = [one for one in commands if _cell(one, _LONGEST_LINE) == one][: max(1, most // 3)]
+    if not shown:
         return
     yield "*Next*"
-    shown = [_cell(command, _LONGEST_LINE) for command in commands[: max(1, most // 3)]]
     yield from ("```", *shown, "```")
     yield from _more(len(commands) - len(shown), "command")
 

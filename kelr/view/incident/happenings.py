@@ -81,7 +81,7 @@ def weight_of(entry: Entry) -> int:
 
 def _told(material: Material) -> Iterator[Happening]:
     for entry in () if material.told is None else material.told.entries:
-        at_ms, source = entry.at.timestamp_ms, f"metadata log, offset {entry.at.offset}"
+        at_ms, source = entry.at.timestamp_ms, f"log offset {entry.at.offset}"
         yield Happening(at_ms, _where(entry), _words(what(entry)), _words(why(entry)), source, weight_of(entry))
 
 

@@ -47,14 +47,18 @@ def kinds(rows: Mapping[TopicPartition, Explained]) -> tuple[Kind, ...]:
     return tuple(sorted(found, key=_rank))
 
 
-def named(addresses: Iterable[TopicPartition], most: int = MOST_NAMED) -> str:
-    """``orders:0-5, payments:3 and 12 more``: partitions of one topic as ranges."""
+def named(addresses: Iterable[TopicPartition], most: int = MOST_NAMED, *, longest: int = 249) -> str:
+    """``orders:0-5, payments:3 and 12 more``: partitions of one topic as ranges.
+
+    Args:
+        longest: characters of a topic's name; the middle of longer ones goes.
+    """
     every = sorted(addresses)
     shown = every[:most]
     by_topic: dict[str, list[int]] = {}
     for at in shown:
         by_topic.setdefault(at.topic, []).append(at.partition)
-    text = ", ".join(f"{topic}:{_ranges(numbers)}" for topic, numbers in by_topic.items())
+    text = ", ".join(f"{_short(topic, longest)}:{_ranges(numbers)}" for topic, numbers in by_topic.items())
     return text if len(every) == len(shown) else f"{text} and {len(every) - len(shown):,} more"
 
 
@@ -95,6 +99,10 @@ def _rank(kind: Kind) -> tuple[object, ...]:
         -len(kind.addresses),
         kind.shown,
     )
+
+
+def _short(topic: str, longest: int) -> str:
+    return topic if len(topic) <= longest else f"{topic[: longest // 2]}…{topic[-(longest // 2 - 1) :]}"
 
 
 def _ranges(numbers: Sequence[int]) -> str:

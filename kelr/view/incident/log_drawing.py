@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kelr.page.svg import drawing, line, rect, text
+from kelr.page.words import sentence
 from kelr.view.log_bars import Bar, Holds, LogBars
 from kelr.view.log_picture import remarks, scale_in_words
 from kelr.view.log_scale import Scale, scale_of
@@ -34,7 +35,7 @@ def draw_logs(id: str, title: str, bars: LogBars) -> str:
 
 def in_words(bars: LogBars, scale: Scale | None = None) -> str:
     """What the drawing shows, for whoever does not see it."""
-    said = [f"{bars.title}.", *(f"{remark}." for remark in remarks(bars))]
+    said = [f"{sentence(bars.title)}.", *(f"{sentence(remark)}." for remark in remarks(bars))]
     return " ".join(said if scale is None else [*said, scale_in_words(scale, "≈", "unit")])
 
 

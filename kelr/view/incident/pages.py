@@ -129,7 +129,8 @@ def _story(number: int, kind: Kind, material: Material) -> Story:
     title = str(kind.shown)
     look = material.before if earlier and material.before is not None else material.now
     rules = RULE_SETS[decision.rules].title
-    others = f"{count(len(kind.others), 'more partition')} alike: {named(kind.others)}" if kind.others else ""
+    alike = f"{count(len(kind.others), 'more partition')} alike, with no more to lose: {named(kind.others)}"
+    others = alike if kind.others else ""
     return Story(
         f"story-{number}",
         title,

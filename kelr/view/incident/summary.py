@@ -106,7 +106,7 @@ def _sentences(material: Material, found: Sequence[Lost]) -> Iterator[str]:
         yield "No partition was found in trouble."
     else:
         are = "was" if len(every) == 1 else "were"
-        yield f"{count(len(every), 'partition')} {are} affected: {named(every, 6)}."
+        yield f"{count(len(every), 'partition')} {are} affected: {named(every, 6, longest=60)}."
     before = material.before
     if before is not None:
         yield f"At {when(before.taken_at_ms)[:19]} UTC {len(before.leaderless):,} had no leader."
@@ -115,12 +115,13 @@ def _sentences(material: Material, found: Sequence[Lost]) -> Iterator[str]:
     yield f"At {when(now.taken_at_ms)[:19]} UTC, in the newest look, {without:,} had no leader{more}."
     longest = _longest(material)
     if longest is not None and longest[1] is not None:
-        yield f"The longest time without a leader was {lasted(longest[0])} ({longest[1]}), by the controller's clock."
+        where = named([longest[1]], longest=60)
+        yield f"The longest time without a leader was {lasted(longest[0])} ({where}), by the controller's clock."
     elections = _elections(material)
     if elections:
         done = sum(result == "done" for _, result in elections)
         people = joined(sorted({person for person, _ in elections}))
-        yield f"kelr was asked for {count(len(elections), 'election')}, of which {done:,} were done, by {people}."
+        yield f"kelr was asked for {count(len(elections), 'election')}, of which {done:,} came out as planned, by {people}."
     yield loss_sentence(material, found)
 
 

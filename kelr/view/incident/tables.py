@@ -68,8 +68,8 @@ def states(look: Look, kinds: Sequence[Kind], everything: str) -> Table:
         for kind in shown
     ]
     note = (
-        f"{len(look.rows):,} partitions, put together where the same is to be said of them; leader, ISR and ELR are"
-        " those of the first-named kind's worst partition. Each by itself:"
+        f"{len(look.rows):,} partitions, put together where the same is to be said of them; a row shows the one of them"
+        " that an unclean election would cost most. Each by itself:"
     )
     if len(kinds) > len(shown):
         note = f"{len(kinds) - len(shown):,} more kinds are left out. {note}"
@@ -98,7 +98,7 @@ def log_ends(bars: LogBars, candidates: Sequence[Candidate]) -> Table:
         "start",
         "end",
         "HW",
-        "last epoch",
+        "epoch",
         "as in best log up to",
         "behind best",
         "truncates",
@@ -122,7 +122,7 @@ def log_ends(bars: LogBars, candidates: Sequence[Candidate]) -> Table:
             )
         )
     return Table(
-        "Offsets; ends are the next offset that a record would get.",
+        "Offsets; an end is the offset that the next record would get.",
         header,
         tuple(rows),
         numbers=frozenset(range(2, 9)),
@@ -250,7 +250,12 @@ def timeline_table(timeline: Timeline, everything: str) -> Table:
     note = (
         f"{count(timeline.left_out, 'more event')} told less, or came before: {everything}" if timeline.left_out else ""
     )
-    return Table("Times are UTC.", ("when", "where", "what", "why, or by whom", "source"), rows, note)
+    return Table(
+        "Times are UTC, log offsets those of the metadata log.",
+        ("when", "where", "what", "why, or by whom", "source"),
+        rows,
+        note,
+    )
 
 
 def bounds_in_words(bounds: Bounds | None) -> str:

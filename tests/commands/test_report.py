@@ -1,0 +1,188 @@
+"""``kelr report``: what it writes, what it says is missing, and what it refuses."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kelr.model import Snapshot
+from kelr.recovery import audit
+from kelr.recovery.audit import AuditRecord, AuditWhat
+from kelr.recovery.places import state_directory
+from kelr.sources.snapshot_file import write_snapshot
+from tests.commands.conftest import Kelr
+from tests.incident import CLUSTER_ID, INCIDENT
+from tests.told_log import LOG, write_told_log
+
+
+@pytest.fixture
+def then(tmp_path: Path) -> Path:
+    """The incident."""
+    return saved(INCIDENT, tmp_path / "then.kelr")
+
+
+@pytest.fixture
+def after(tmp_path: Path) -> Path:
+    """Later: 3 leads orders:1."""
+    states = [*INCIDENT.partitions]
+    states[1] = replace(states[1], leader=3, leader_epoch=3, isr=(3, 2), elr=())
+    later = replace(INCIDENT, partitions=tuple(states), taken_at_ms=INCIDENT.taken_at_ms + 60_000)
+    return saved(later, tmp_path / "after.kelr")
+
+
+def saved(snapshot: Snapshot, path: Path) -> Path:
+    write_snapshot(snapshot, path)
+    return path
+
+
+def words(page: Path) -> str:
+    """The page's text."""
+    text = re.sub(r"<(style|title)[^>]*>.*?</\1>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
+
+
+def elected(**more: object) -> AuditRecord:
+    record = AuditRecord(
+        INCIDENT.taken_at_ms + 30_000,
+        AuditWhat.ELECTION,
+        "elect",
+        "orders",
+        1,
+        CLUSTER_ID,
+        "ada",
+        "laptop",
+        None,
+        "done",
+        election="unclean",
+        wanted=3,
+        before={"leader_epoch": 2},
+        after={"leader": 3, "leader_epoch": 3},
+        loss={"grade": "bounded", "committed": [4, None], "total": [19, None], "unheard": [1]},
+    )
+    return replace(record, **more)  # type: ignore[arg-type]
+
+
+def test_a_page_from_two_snapshots(kelr: Kelr, tmp_path: Path, then: Path, after: Path) -> None:
+    page = tmp_path / "review.html"
+    ran = kelr("report", str(page), "--before", str(then), "--snapshot", str(after))
+    assert (ran.code, ran.out.split()[:5]) == (0, ["FILE", "PARTITIONS", "AFFECTED", "LEADERLESS", "BYTES"])
+    text = words(page)
+    # orders:1 was leaderless and is led; orders:2, payments:0 and secret:0 are as they were.
+    assert "4 partitions were affected: orders:1-2, payments:0, secret:0." in text
+    assert "Committed offsets lost: at least 4 (1 election; bounded: 1)." in text
+    assert "As the logs were read before 3 was elected." in text
+    assert "2 would truncate 19 offsets (116..134) to follow 3." in text
+    assert "orders:1 has no leader (leader epoch 2) and waits for broker 1." in text
+    assert f"kelr report {page} --before {then} --snapshot {after}" in text
+
+
+def test_what_is_missing_is_said(kelr: Kelr, tmp_path: Path, then: Path) -> None:
+    page = tmp_path / "review.html"
+    ran = kelr("report", str(page), "--snapshot", str(then))
+    for missing in (
+        "No metadata log was given",
+        "No plan was given",
+        "No snapshot from the incident was given",
+        "There is no audit log on this machine",
+    ):
+        assert f"not told: {missing}" in ran.err
+        assert missing in words(page)
+    assert "Nothing tells of elections, so whether anything was lost is not known." in words(page)
+
+
+def test_what_kelr_did_is_told_with_who_did_it(kelr: Kelr, tmp_path: Path, then: Path) -> None:
+    audit.append(
+        state_directory(),
+        elected(),
+        elected(topic="other", cluster_id="another"),
+        elected(topic="payments", partition=0, result="refused", text="the leader changed"),
+    )
+    page = tmp_path / "review.html"
+    assert kelr("report", str(page), "--snapshot", str(then)).code == 0
+    text = words(page)
+    assert "kelr was asked for 2 elections, of which 1 came out as planned, by ada@laptop." in text
+    assert "unclean election: 3 refused the leader changed" in text
+    assert "other:1" not in text
+    assert "audit log: counted just before the election; not heard: 1" in text
+
+
+def test_a_timeline_from_a_metadata_log(kelr: Kelr, tmp_path: Path) -> None:
+    write_told_log(tmp_path)
+    page = tmp_path / "review.html"
+    ran = kelr("report", str(page), "--metadata-log", str(tmp_path / LOG), "-o", "json")
+    document = json.loads(ran.out)
+    assert (ran.code, document["items"][0]["affected"], document["items"][0]["leaderless"]) == (0, 1, 0)
+    text = words(page)
+    summary = kelr("history", "orders", "--summary", "--metadata-log", str(tmp_path / LOG), "-o", "json")
+    spans = json.loads(summary.out)["items"][0]["spans"]
+    longest = f"The longest time without a leader was {spans['leaderless']['longest_ms'] / 1000:.1f}s (orders:0)"
+    assert longest in text
+    assert "UNCLEAN, from neither ISR nor ELR" in text
+    assert page.read_text().count('class="leaderless"') == 2  # the band, and the legend
+    assert "metadata log: elected as unclean; what the logs held then is not known" in text
+
+
+def test_named_partitions_alone(kelr: Kelr, tmp_path: Path, then: Path) -> None:
+    page = tmp_path / "review.html"
+    assert kelr("report", str(page), "orders:0,1", "--snapshot", str(then)).code == 0
+    text = words(page)
+    assert "1 partition was affected: orders:1." in text
+    assert "payments:0" not in text
+    assert "orders:0 healthy 2" in text
+
+
+def test_a_message_for_a_chat_channel(kelr: Kelr, tmp_path: Path, then: Path, after: Path) -> None:
+    message = tmp_path / "review.md"
+    assert kelr("report", str(message), "--before", str(then), "--snapshot", str(after), "--title", "INC-7").code == 0
+    text = message.read_text()
+    assert text.startswith(f"*INC-7* · cluster `{CLUSTER_ID}`\n")
+    assert len(text) < 4000
+    assert "Committed offsets lost: at least 4 (1 election; bounded: 1)." in text
+
+
+def test_a_file_is_never_replaced_unasked(kelr: Kelr, tmp_path: Path, then: Path) -> None:
+    page = tmp_path / "review.html"
+    page.write_text("mine")
+    ran = kelr("report", str(page), "--snapshot", str(then))
+    assert (ran.code, page.read_text()) == (2, "mine")
+    assert "exists already" in ran.err
+    for flag in ("--force", "--overwrite"):
+        assert kelr("report", str(page), "--snapshot", str(then), flag).code == 0
+        assert page.read_text().startswith("<!doctype html>")
+    assert [path.name for path in tmp_path.glob(".*.part")] == []
+
+
+@pytest.mark.parametrize("name", ["review", "review.pdf", "html"])
+def test_a_name_that_says_nothing_of_its_kind(kelr: Kelr, tmp_path: Path, then: Path, name: str) -> None:
+    ran = kelr("report", str(tmp_path / name), "--snapshot", str(then))
+    assert ran.code == 2
+    assert ".html for a page" in ran.err
+    assert not (tmp_path / name).exists()
+
+
+def test_files_of_another_cluster_are_refused(kelr: Kelr, tmp_path: Path, then: Path) -> None:
+    other = replace(INCIDENT, cluster=replace(INCIDENT.cluster, cluster_id="AAAAAAAAAAAAAAAAAAAAAA"))
+    before = saved(other, tmp_path / "other.kelr")
+    ran = kelr("report", str(tmp_path / "x.html"), "--before", str(before), "--snapshot", str(then))
+    assert (ran.code, (tmp_path / "x.html").exists()) == (6, False)
+
+
+def test_a_topic_that_is_not_there_is_done_in_part(kelr: Kelr, tmp_path: Path, then: Path) -> None:
+    page = tmp_path / "review.html"
+    ran = kelr("report", str(page), "orders:1", "nowhere", "--snapshot", str(then))
+    assert ran.code == 7
+    assert "could not be described, such as nowhere" in words(page)
+
+
+def test_a_garbled_audit_log_is_said_to_be_one(kelr: Kelr, tmp_path: Path, then: Path) -> None:
+    audit.append(state_directory(), elected())
+    file = audit.audit_file(state_directory())
+    file.write_text("{}\n" + file.read_text())
+    page = tmp_path / "review.html"
+    assert kelr("report", str(page), "--snapshot", str(then)).code == 0
+    assert "What kelr did is not told" in words(page)

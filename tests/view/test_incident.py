@@ -1,0 +1,365 @@
+"""The page for an incident's review: what was lost and how sure that is, and a page that does no harm."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cache
+from html.parser import HTMLParser
+from importlib.resources import files
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kelr.engine import decide
+from kelr.model import Bounds, Cluster, Grade, PartitionState, Snapshot, TopicPartition
+from kelr.recovery.audit import AuditRecord, AuditWhat
+from kelr.replay.changes import At
+from kelr.replay.history import Cause, CauseKind, ElectedAs, Election, PartitionEntry, PartitionSummary, Span, Trouble
+from kelr.view.explain_columns import Explained
+from kelr.view.incident.bands import bands
+from kelr.view.incident.chat import LONGEST, chat
+from kelr.view.incident.happenings import timeline
+from kelr.view.incident.kinds import kinds, named
+from kelr.view.incident.losses import Lost, elected_since, losses, summed
+from kelr.view.incident.material import Done, Gap, Light, Look, Material, OpenRun, Told, Turn
+from kelr.view.incident.pages import html
+from kelr.view.incident.summary import affected, loss_sentence, tiles
+from tests.incident import INCIDENT
+
+ONE = TopicPartition("orders", 1)
+LEADERLESS = INCIDENT.partitions[1]
+NOW_MS = INCIDENT.taken_at_ms + 60_000
+HOSTILE = "</td></svg></style><script>alert(1)</script><img src=x onerror=y>\u202egpj.\x1b[2J`*_|[x](http://e.x)"
+
+
+def look(snapshot: Snapshot, at_ms: int = NOW_MS, name: str = "live") -> Look:
+    rows = {
+        state.address: Explained(decide(snapshot, state), at_ms, logs=tuple(snapshot.logs.get(state.address, ())))
+        for state in snapshot.partitions
+    }
+    return Look(name, at_ms, snapshot.cluster, rows)
+
+
+def led(leader: int, epoch: int) -> Snapshot:
+    """The incident later: orders:1 is led."""
+    state = replace(LEADERLESS, leader=leader, leader_epoch=epoch, isr=(leader, 2 if leader == 3 else 3), elr=())
+    return replace(INCIDENT, partitions=(state,))
+
+
+THEN = look(replace(INCIDENT, partitions=(LEADERLESS,)), INCIDENT.taken_at_ms, "then.kelr")
+
+
+def material(now: Look, **more: Any) -> Material:
+    fields: dict[str, Any] = {
+        "title": "A title",
+        "made_at_ms": NOW_MS + 1,
+        "version": "1.2.3",
+        "command": "kelr report x.html",
+        "partitions": tuple(sorted(now.rows)),
+        "now": now,
+    }
+    return Material(**{**fields, **more})
+
+
+def audited(result: str = "done", leader: int | None = 3, **more: Any) -> AuditRecord:
+    fields: dict[str, Any] = {
+        "before": {"leader": None, "leader_epoch": 2},
+        "after": {"leader": leader, "leader_epoch": 3},
+        "loss": {"grade": "bounded", "committed": [4, None], "total": [19, None], "unheard": [1]},
+        "election": "unclean",
+        "wanted": 3,
+    }
+    names = ("recover apply", "orders", 1, None, "ada", "laptop", None, result)
+    return AuditRecord(NOW_MS - 1000, AuditWhat.ELECTION, *names, **{**fields, **more})
+
+
+def told(elected_as: ElectedAs | None, leader: int = 3) -> Told:
+    """A metadata log in which orders:1 lost its leader, and, perhaps, got another."""
+    summary = PartitionSummary(ONE, LEADERLESS, NOW_MS - 90_000, spans={Trouble.LEADERLESS: Span(1, 40_000, 40_000)})
+    turns = [Turn(0, Light.LED), Turn(NOW_MS - 80_000, Light.LEADERLESS)]
+    if elected_as is not None:
+        after = replace(LEADERLESS, leader=leader, leader_epoch=3, isr=(leader,))
+        election = Election(elected_as, 1, leader)
+        entry = PartitionEntry(At(7, 1, NOW_MS - 40_000), LEADERLESS, after, Cause(CauseKind.ELECTION), election)
+        summary.elections = 1
+        if elected_as.clean is not True:
+            summary.unsafe.append(entry)
+        turns.append(Turn(NOW_MS - 40_000, Light.ALONE, leader, elected_as.clean))
+    return Told("a log", NOW_MS - 100_000, NOW_MS, 99, (), 0, {ONE: summary}, {ONE: tuple(turns)})
+
+
+def only(found: Sequence[Lost]) -> tuple[int | None, Grade, Bounds | None, str]:
+    (one,) = found
+    return one.leader, one.grade, one.committed, one.basis.partition(":")[0]
+
+
+# What was lost.
+
+
+def test_what_kelr_recorded_counts_once() -> None:
+    found = losses(material(look(led(3, 3)), before=THEN, told=told(ElectedAs.UNCLEAN), done=Done("a", (audited(),))))
+    assert only(found) == (3, Grade.BOUNDED, Bounds(4), "audit log")
+    assert found[0].total == Bounds(19)
+    assert "not heard: 1" in found[0].basis
+
+
+@pytest.mark.parametrize("result", ["refused", "not-tried", "not-needed", "no-leader", "begun"])
+def test_what_did_not_happen_lost_nothing(result: str) -> None:
+    assert losses(material(look(replace(INCIDENT, partitions=(LEADERLESS,))), done=Done("a", (audited(result),)))) == ()
+
+
+@pytest.mark.parametrize("record", [audited("other-leader"), audited("unknown"), audited(loss=None)])
+def test_what_the_record_does_not_tell_is_unknown(record: AuditRecord) -> None:
+    found = losses(material(look(led(3, 3)), done=Done("a", (record,))))
+    assert only(found) == (3, Grade.UNKNOWN, None, "audit log")
+
+
+def test_an_unclean_election_is_counted_by_the_logs_from_before() -> None:
+    found = losses(material(look(led(3, 3)), before=THEN, told=told(ElectedAs.UNCLEAN)))
+    assert only(found) == (3, Grade.BOUNDED, Bounds(4), "metadata log")
+
+
+def test_without_logs_it_is_unknown() -> None:
+    assert only(losses(material(look(led(3, 3)), told=told(ElectedAs.UNCLEAN)))) == (
+        3,
+        Grade.UNKNOWN,
+        None,
+        "metadata log",
+    )
+    # Of another state than the one that was looked at, the logs say nothing.
+    older = replace(LEADERLESS, leader_epoch=1)
+    other = look(replace(INCIDENT, partitions=(older,)), 0)
+    found = losses(material(look(led(3, 3)), before=other, told=told(ElectedAs.UNCLEAN)))
+    assert only(found)[1] is Grade.UNKNOWN
+
+
+def test_a_clean_election_lost_nothing() -> None:
+    found = losses(material(look(led(1, 3)), before=THEN, told=told(ElectedAs.ELR, 1)))
+    assert only(found) == (1, Grade.PROVEN_NONE, Bounds(0, 0), "metadata log")
+
+
+def test_between_two_snapshots_one_election_is_counted_and_several_are_not() -> None:
+    assert only(losses(material(look(led(3, 3)), before=THEN)))[:3] == (3, Grade.BOUNDED, Bounds(4))
+    assert only(losses(material(look(led(2, 3)), before=THEN)))[:3] == (2, Grade.BOUNDED, Bounds(0))
+    assert only(losses(material(look(led(3, 4)), before=THEN)))[:3] == (3, Grade.UNKNOWN, None)
+    # 1 was down: whether it came back whole is not known.
+    assert only(losses(material(look(led(1, 3)), before=THEN)))[:3] == (1, Grade.UNKNOWN, None)
+    assert losses(material(THEN, before=THEN)) == ()
+
+
+def test_who_was_elected_is_known_from_each_source() -> None:
+    decision = THEN.rows[ONE].decision
+    assert elected_since(material(look(led(3, 9)), done=Done("a", (audited(),))), decision) == 3
+    assert elected_since(material(look(led(2, 9)), told=told(ElectedAs.UNCLEAN)), decision) == 3
+    assert elected_since(material(look(led(2, 3))), decision) == 2
+    assert elected_since(material(look(led(2, 4))), decision) is None
+
+
+def lost(grade: Grade, committed: Bounds | None) -> Lost:
+    return Lost(ONE, 3, grade, committed, None, "")
+
+
+def test_a_sum_is_no_surer_than_its_parts() -> None:
+    bounded, exact = lost(Grade.BOUNDED, Bounds(4, 9)), lost(Grade.PROVEN_NONE, Bounds(0, 0))
+    assert summed([bounded, exact]) == Bounds(4, 9)
+    assert summed([bounded, lost(Grade.BOUNDED, Bounds(3))]) == Bounds(7)
+    assert summed([bounded, lost(Grade.UNKNOWN, None)]) == Bounds(4)
+    assert summed([lost(Grade.UNKNOWN, None)]) is None
+
+
+def test_nothing_known_is_not_nothing_lost() -> None:
+    alone = material(THEN)
+    assert "not known" in loss_sentence(alone, ())
+    assert {tile.value for tile in tiles(alone, ()) if "lost" in tile.label or "longest" in tile.label} == {"?"}
+    unknown = material(look(led(3, 4)), before=THEN)
+    assert loss_sentence(unknown, losses(unknown)) == "Committed offsets lost: not known (1 election; unknown: 1)."
+
+
+# Partitions.
+
+
+def test_partitions_are_named_as_ranges() -> None:
+    some = [TopicPartition("orders", number) for number in (0, 1, 2, 7)] + [TopicPartition("payments", 3)]
+    assert named(some) == "orders:0-2,7, payments:3"
+    assert named(some, 2) == "orders:0-1 and 3 more"
+    assert named([TopicPartition("x" * 100, 1)], longest=10) == "xxxxx…xxxx:1"
+
+
+def many(count: int, topic: str = "t") -> Snapshot:
+    states = tuple(replace(LEADERLESS, topic=topic, partition=number) for number in range(count))
+    logs = {state.address: INCIDENT.logs[ONE] for state in states}
+    return replace(
+        INCIDENT, partitions=states, configs={topic: INCIDENT.configs["orders"]}, logs=logs, first_partition_replicas={}
+    )
+
+
+def test_what_is_alike_is_told_once_and_the_rest_is_counted() -> None:
+    every = look(many(300))
+    (kind,) = kinds(every.rows)
+    assert len(kind.addresses) == 300
+    text = html(material(every, commands={"csv": "kelr explain -o csv"}))
+    assert len(text) < 100_000
+    assert text.count("<article") == 1
+    assert "299 more partitions alike" in text
+    assert "300 partitions, put together" in text
+    assert "kelr explain -o csv" in text
+
+
+def test_affected_are_those_with_a_reason() -> None:
+    healthy = look(replace(INCIDENT, partitions=(INCIDENT.partitions[0],)))
+    assert affected(material(healthy)) == ()
+    record = replace(audited(), partition=0)
+    assert affected(material(healthy, done=Done("a", (record,)))) == (TopicPartition("orders", 0),)
+
+
+# The page.
+
+
+class Page(HTMLParser):
+    """What a browser makes of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in {"meta", "img", "br"}:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def of(self, *names: str) -> list[dict[str, str | None]]:
+        return [attributes for tag, attributes in self.tags if tag in names]
+
+
+def whole() -> Material:
+    """Everything that there can be, with hostile words wherever words come from elsewhere."""
+    brokers = tuple(replace(broker, rack=HOSTILE) for broker in INCIDENT.cluster.brokers)
+    cluster: Cluster = replace(INCIDENT.cluster, brokers=brokers)
+    states: tuple[PartitionState, ...] = (*INCIDENT.partitions, replace(LEADERLESS, topic="x" * 249, partition=0))
+    now = look(replace(INCIDENT, cluster=cluster, partitions=states), name=HOSTILE)
+    record = audited(error=HOSTILE, force_reason=HOSTILE, text=HOSTILE)
+    run = OpenRun(HOSTILE, HOSTILE, HOSTILE, NOW_MS, 3)
+    return material(
+        now,
+        title=HOSTILE,
+        before=THEN,
+        told=told(ElectedAs.UNCLEAN),
+        done=Done(HOSTILE, (record, replace(record, user=HOSTILE, host=HOSTILE)), (run,), 2),
+        gaps=(Gap(HOSTILE, HOSTILE),),
+        advice={ONE: HOSTILE},
+        commands=dict.fromkeys(("explain", "csv", "resume"), HOSTILE),
+    )
+
+
+@pytest.mark.parametrize("made", [whole(), material(look(replace(INCIDENT, partitions=())))])
+def test_a_page_is_whole_and_asks_for_nothing(made: Material) -> None:
+    text = html(made)
+    page = Page(text)
+    assert page.open == []
+    assert page.of("script", "link", "img", "iframe", "object", "embed", "base", "form") == []
+    assert not [
+        value for _, attributes in page.tags for value in (attributes.get("src"), attributes.get("href")) if value
+    ]
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
+    assert re.findall(r"url\((?!#)", text) == []
+    assert "\u202e" not in text
+    assert "\x1b" not in text
+
+
+def test_a_page_can_be_read_without_eyes() -> None:
+    text = html(whole())
+    page = Page(text)
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    drawings = [one for one in page.of("svg") if one.get("aria-hidden") != "true"]
+    assert drawings
+    for one in drawings:
+        assert one["role"] == "img"
+        assert set((one["aria-labelledby"] or "").split()) <= set(ids)
+    assert len(page.of("table")) == len(page.of("caption")) == len(page.of("thead"))
+    assert all(one.get("scope") in {"col", "row"} for one in page.of("th"))
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(below <= above + 1 for above, below in pairwise(levels))
+
+
+def rgb(color: str) -> list[float]:
+    parts = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    return [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+
+
+def contrast(one: str, other: str) -> float:
+    lights = sorted(0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in (rgb(one), rgb(other)))
+    return (lights[1] + 0.05) / (lights[0] + 0.05)
+
+
+def test_colours_stand_out_by_day_by_night_and_on_paper() -> None:
+    style = files("kelr.page").joinpath("templates", "page.css").read_text(encoding="utf-8")
+    schemes: Iterable[str] = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+    schemes = list(schemes)
+    assert len(schemes) == 3
+    for scheme in schemes:
+        colors = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", scheme))
+        for letters in ("ink", "soft", "bad"):
+            assert min(contrast(colors[letters], colors[paper]) for paper in ("paper", "raised")) >= 4.5
+        for shape in ("info", "warn", "bad", "good", "soft"):
+            assert contrast(colors[shape], colors["paper"]) >= 3
+
+
+def test_a_moment_without_a_leader_is_seen_in_a_band() -> None:
+    day = 86_400_000
+    turns = (Turn(0, Light.LED), Turn(NOW_MS - day, Light.LEADERLESS), Turn(NOW_MS - day + 5, Light.LED, 2, False))
+    drawn = bands(material(THEN, told=replace(told(None), turns={ONE: turns}, begins_ms=NOW_MS - 2 * day)))
+    assert drawn is not None
+    (_, wide) = re.findall(r'width="([0-9.]+)" height="[0-9.]+" class="leaderless"', drawn.svg)
+    assert float(wide) >= 2
+    assert drawn.svg.count('class="unclean"') == 2
+    assert bands(material(THEN)) is None
+
+
+def test_a_timeline_leaves_out_what_tells_least_and_says_so() -> None:
+    records = tuple(replace(audited(), at_ms=NOW_MS - number, plan_id=str(number)) for number in range(300))
+    found = timeline(material(THEN, done=Done("a", records)), most=50)
+    assert (len(found.rows), found.left_out) == (50, 251)
+    assert [row.at_ms for row in found.rows] == sorted(row.at_ms for row in found.rows)
+
+
+# For a chat channel.
+
+
+@cache
+def look_at(count: int, topic: str) -> Look:
+    return look(many(count, topic))
+
+
+@given(st.integers(0, 400), st.text(max_size=300), st.sampled_from((1, 60, 249)))
+def test_a_chat_message_is_short_and_its_blocks_are_closed(count: int, words: str, length: int) -> None:
+    every = look_at(min(count, 15), "t" * length)
+    records = tuple(replace(audited(), partition=number, text=words, host=words or "h") for number in range(count))
+    made = material(every, title=words, done=Done(words, records), gaps=(Gap(words),) * 5)
+    text = chat(made)
+    assert len(text) < LONGEST
+    assert sum(line.startswith("```") for line in text.splitlines()) % 2 == 0
+    assert text.isprintable() or set(text) - {"\n"} == {one for one in text if one.isprintable()}
+
+
+def test_a_chat_message_says_the_same() -> None:
+    made = material(look(led(3, 3)), before=THEN, done=Done("a", (audited(),)))
+    text = chat(made)
+    assert "Committed offsets lost: at least 4 (1 election; bounded: 1)." in text
+    assert re.search(r"orders:1 +3 +at least 4 +at least 19 +bounded\n", text)
+    assert re.search(r"ada@laptop +orders:1 +done\n", text)
+    assert "<script" not in chat(whole())
