@@ -88,7 +88,7 @@ def _right(acl: RequiredAcl, allowed: Allowed) -> Right:
 def _has(acl: RequiredAcl, operations: frozenset[str] | None) -> bool | None:
     if operations is None:
         return None
-    # The authorizer was asked about each operation, so that one that is implied is there, and one that is denied is not.
+    # The authorizer was asked about each operation: one that is implied is there, and one that is denied is not.
     if acl.operation in operations:
         return True
     if AclOperation.DESCRIBE in operations:
