@@ -51,6 +51,11 @@ def nothing() -> None:
     """A look at which nothing has changed."""
 
 
+def ends() -> None:
+    """Somebody presses Ctrl-C."""
+    raise KeyboardInterrupt
+
+
 def fails(error: Exception) -> Happening:
     def fail() -> None:
         raise error
@@ -62,10 +67,6 @@ def lines(out: str) -> Sequence[str]:
     """The lines without their times."""
     assert all(re.match(r"\d\d:\d\d:\d\d ", line) for line in out.splitlines()), out
     return [line[9:] for line in out.splitlines()]
-
-
-def fenced(world: World, broker: int) -> Happening:
-    return lambda: world.after(events.BrokerFenced(broker))
 
 
 def test_it_ends_when_everything_is_healthy(kelr: Kelr, world: World, happen: Callable[..., None]) -> None:
@@ -109,9 +110,9 @@ def test_a_cluster_that_is_away_for_a_while_is_waited_for(
 ) -> None:
     gone = ConnectError("no broker answered", next_step="check that one is up")
     expired = AuthenticationError("the brokers refused the credentials: token expired", next_step="get a new one")
-    happen(fails(gone), fails(gone), fails(expired), nothing, lambda: returns(world, 1, clean=True))
-    ran = kelr(*WATCH, "orders", "--for", "3s")
-    assert ran.code == 0, ran.err
+    happen(fails(gone), fails(gone), fails(expired), nothing, lambda: returns(world, 1, clean=True), ends)
+    ran = kelr(*WATCH, "orders")
+    assert ran.code == 130, ran.err
     _, *told = lines(ran.out)
     assert told[:6] == [
         *WAITING,
@@ -142,10 +143,10 @@ def test_a_defect_in_a_thread_is_told_as_one(kelr: Kelr, happen: Callable[..., N
 
 
 def test_items_for_machines(kelr: Kelr, world: World, happen: Callable[..., None]) -> None:
-    happen(lambda: returns(world, 1, clean=False), fenced(world, 2))
-    ran = kelr(*WATCH, "orders:0", "-o", "ndjson", "--for", "2s")
-    assert ran.code == 0, ran.err
-    begin, found, broker, elected, *rest = map(json.loads, ran.out.splitlines())
+    happen(lambda: returns(world, 1, clean=False), ends)
+    ran = kelr(*WATCH, "orders:0", "-o", "ndjson")
+    assert ran.code == 130, ran.err
+    begin, found, broker, elected = map(json.loads, ran.out.splitlines())
     assert (begin["what"], begin["leaderless"], begin["read"]) == ("begin", 1, 1)
     assert (found["before"], found["after"]["situation"]) == (None, "waiting-for-elr")
     assert found["after"]["waits_for"] == [1]
@@ -153,14 +154,13 @@ def test_items_for_machines(kelr: Kelr, world: World, happen: Callable[..., None
     # Its unclean shutdown took it out of the ELR, and it was elected as the last known leader, which no look shows.
     assert (elected["topic"], elected["partition"], elected["after"]["leader"]) == ("orders", 0, 1)
     assert elected["election"] == "returned"
-    assert rest[-1]["what"] == "end"
 
 
 def test_a_topic_that_is_deleted_and_one_that_is_unknown(kelr: Kelr, world: World, happen: Callable[..., None]) -> None:
-    happen(lambda: world.after(events.TopicDeleted("orders")))
-    ran = kelr(*WATCH, "--for", "2s")
-    assert ran.code == 0, ran.err
-    assert lines(ran.out)[-6:-2] == [f"orders:{number}: is not there any more" for number in range(4)]
+    happen(lambda: world.after(events.TopicDeleted("orders")), ends)
+    ran = kelr(*WATCH)
+    assert ran.code == 130, ran.err
+    assert lines(ran.out)[-5:-1] == [f"orders:{number}: is not there any more" for number in range(4)]
     none = kelr(*WATCH, "nope")
     assert none.code == 2
     assert "nope" in none.err
@@ -180,6 +180,63 @@ def test_a_leader_that_was_never_in_the_isr_is_not_clean(kelr: Kelr, world: Worl
         state = world.state(0)
         world.after(events.LeadersElected(Election.UNCLEAN, (state.address,)))
 
-    happen(elects_uncleanly)
-    ran = kelr(*WATCH, "orders:0", "--for", "2s")
+    happen(elects_uncleanly, ends)
+    ran = kelr(*WATCH, "orders:0")
     assert "leader none -> 3, not clean: it was in neither ISR nor ELR" in ran.out, ran.out
+
+
+# kelr describe --watch.
+
+DESCRIBE = ("describe", "orders:0", "--watch", "--interval", "0.1", "-b", "kafka-1:9092")
+
+
+def test_describe_prints_its_table_anew_when_it_has_changed(
+    kelr: Kelr, world: World, happen: Callable[..., None]
+) -> None:
+    gone = ConnectError("no broker answered", next_step="check that one is up")
+    happen(nothing, nothing, lambda: returns(world, 1, clean=True), fails(gone), fails(gone), nothing, ends)
+    ran = kelr(*DESCRIBE)
+    assert ran.code == 130
+    # A table, another one when broker 1 leads again, and nothing where nothing changed.
+    tables = ran.out.split("\n\n")[:-1]
+    assert [table.splitlines()[2].split()[:3] for table in tables] == [
+        ["orders:0", "none", "2"],
+        ["orders:0", "1", "3"],
+    ]
+    assert all(re.fullmatch(r"\d\d:\d\d:\d\d UTC", table.splitlines()[0]) for table in tables)
+    assert ran.err.count("not renewed: no broker answered\n") == 1
+
+
+def test_describe_with_filters_is_watched_with_them(kelr: Kelr, happen: Callable[..., None]) -> None:
+    happen(ends)
+    ran = kelr("describe", "--leaderless", "--limit", "2", "--watch", "--interval", "0.1", "-b", "kafka-1:9092")
+    assert (ran.code, ran.out.count("orders:"), "steady" in ran.out) == (130, 3, False)
+    assert "cut by --limit after 2 partitions" in ran.out
+    happen(ends)
+    assert "waiting-for-elr           4" in kelr("describe", "--summary", *DESCRIBE[2:]).out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--watch", "--check"), "--check ends after one look"),
+        (("--watch", "-o", "json"), "-o json is one document"),
+        (("--interval", "2s"), "add --watch, or leave it out"),
+        (("--watch", "--interval", "never"), "not a length of time"),
+    ],
+)
+def test_describe_refuses_what_cannot_be_watched(
+    kelr: Kelr, happen: Callable[..., None], arguments: tuple[str, ...], why: str
+) -> None:
+    happen()
+    ran = kelr("describe", *arguments, "-b", "kafka-1:9092")
+    assert (ran.code, ran.out) == (2, "")
+    assert why in ran.err
+
+
+def test_describe_fails_where_its_first_look_does(kelr: Kelr, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = ConnectError("no broker answered", next_step="check that one is up")
+    monkeypatch.setattr("kelr.commands.session.open_source", lambda _: fails(gone)())
+    ran = kelr(*DESCRIBE)
+    assert (ran.code, ran.out) == (3, "")
+    assert "kelr: error: no broker answered" in ran.err

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from kelr.model import Situation, TopicError, TopicPartition
-from kelr.view.styled import width_of, written
+from kelr.view.styled import plain, width_of, written
 from kelr.view.watch.model import _WORST_FIRST, LogLine, RecoveryProgress, Shown, Trouble, listed
 from kelr.view.watch.paint import cut
 from kelr.view.watch.screen import Drawn, draw
 from kelr.view.watch.state import Mode, Sort, WatchState
+from kelr.view.watch.table import Renewed, table_screen
 from tests.view.watched import BEGIN_MS, ORDERS_1, SECOND_MS, at_first, later
 
 EXPECTED = Path(__file__).with_name("expected")
@@ -132,3 +133,35 @@ def test_no_list_is_cut_without_saying_so() -> None:
     told = text.count("22:13:20 orders:")
     assert f"({50 - told + 7} earlier)" in text
     assert text.splitlines()[-2].endswith("orders:49:")
+
+
+# kelr describe --watch.
+
+
+def test_a_renewed_table_scrolls_and_says_how_old_it_is() -> None:
+    rows = [plain(f"row {number}") for number in range(20)]
+    renewed = Renewed("kafka-1:9092", SECOND_MS, BEGIN_MS, rows, read=True)
+    lines, page = table_screen(renewed, 3, 60, 8)
+    told = [written(line, color=False) for line in lines]
+    assert page == 6
+    assert told == [
+        "kelr describe --watch  kafka-1:9092  22:13:20 UTC, 2 s ago",
+        *(f"row {number}" for number in range(3, 9)),
+        "q quit  up, down, PgUp, PgDn  p pause  r now  lines 4 to 9 of 20",
+    ]
+    end, _ = table_screen(renewed, 99, 60, 8)
+    assert written(end[-2], color=False) == "row 19"
+
+
+def test_a_table_that_is_not_renewed_says_so_and_stays() -> None:
+    renewed = Renewed("c", SECOND_MS, BEGIN_MS, [plain("row")], read=True, trouble=CANNOT, paused=True)
+    lines, page = table_screen(renewed, 0, 80, 6)
+    told = [written(line, color=False) for line in lines]
+    assert (page, told[0]) == (2, "kelr describe --watch  c  22:13:20 UTC, 2 s ago  PAUSED")
+    assert told[1:4] == [
+        "NOT RENEWED since 22:13:22: no broker answered any more within 10 s; check that",
+        "a broker is up",
+        "row",
+    ]
+    nothing = Renewed("c", SECOND_MS, BEGIN_MS, [], read=False)
+    assert "nothing read yet, for 2 s" in written(table_screen(nothing, 0, 80, 6)[0][0], color=False)
