@@ -23,6 +23,7 @@ from kelr.rescue.preparing import Preparing
 from kelr.rescue.producing import Produced, Replay
 from kelr.rescue.replay_plan import PartitionReplay, ReplayOptions, ReplayPlan
 from kelr.sources.live import LiveSource
+from kelr.sources.live.changes import LiveHand
 from kelr.sources.live.producer import LiveProducer
 from kelr.sources.quorum_source import without_log
 from kelr.view.columns import Json
@@ -70,7 +71,23 @@ def replay_records(
         with ReplayJournal(where, about) as journal:
             preparing = _prepare(session, dump, source, options, journal)
             plan = preparing.prepare(tails, session.progress)
+            _require_write(source, plan)
             _go_on(session, dump, plan, preparing, journal, yes=yes)
+
+
+def _require_write(source: LiveSource, plan: ReplayPlan) -> None:
+    """Raises NotAuthorizedError, before anything is asked or produced, where a topic may not be written to.
+
+    A producer's own words for it are that it may not have an id.
+    """
+    topics = tuple(sorted({one.target.state.topic for one in plan.partitions if one.to_replay}))
+    told = LiveHand.of(source).permissions(topics).topics if topics else {}
+    lacking = [topic for topic in topics if (granted := told.get(topic)) is not None and "WRITE" not in granted]
+    if lacking:
+        raise NotAuthorizedError(
+            f"the principal lacks WRITE on topic {some_names(lacking)}; nothing was produced",
+            next_step="grant it, or replay to another topic with --to TOPIC",
+        )
 
 
 def _prepare(

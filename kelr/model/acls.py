@@ -42,7 +42,7 @@ class RequiredAcl:
     needed_for: str
     """What kelr asks with it: the requests, or what they tell."""
     without: str
-    """What the command does in its absence, all others being there."""
+    """What the command does in its absence, all others being there, and what it implies (DESCRIBE for READ)."""
     exit_code: int | None = None
     """The command's exit code in its absence; None: it goes on, and says what is unknown."""
     name: str | None = None
@@ -65,10 +65,15 @@ IMPLIED: Mapping[AclOperation, frozenset[AclOperation]] = {
 }
 """An operation, and those of kelr's that imply it: who has one of them needs no ACL of its own."""
 
+WEAKER: Mapping[AclOperation, AclOperation] = {
+    stronger: weaker for weaker, operations in IMPLIED.items() for stronger in sorted(operations)
+}
+"""An operation, and what it implies."""
 _ALL = "'*'"
 """All topics, groups or ids, quoted for a shell."""
 _C, _T = AclResource.CLUSTER, AclResource.TOPIC
-_NOT_AUTHORIZED = 4
+_FOUND, _NOT_AUTHORIZED, _REFUSED = 1, 4, 6
+"""Exit codes (`kelr.errors.ExitCode`)."""
 
 _SEE = RequiredAcl(
     _T,
@@ -87,8 +92,7 @@ _READ = RequiredAcl(
     _T,
     AclOperation.READ,
     "partitions; last written epochs and high watermarks of the logs (Fetch)",
-    "the topic counts as failed; exit 4 where no topic could be described",
-    _NOT_AUTHORIZED,
+    "log ends are known, and not their epochs: logs cannot be compared",
 )
 _CONTROLLER = RequiredAcl(
     _C,
@@ -99,27 +103,51 @@ _CONTROLLER = RequiredAcl(
 _ALTER = RequiredAcl(
     _C,
     AclOperation.ALTER,
-    "ElectLeaders, AlterPartitionReassignments",
+    "ElectLeaders, AlterPartitionReassignments; reassignments under way",
     "exit 4, nothing is changed",
     _NOT_AUTHORIZED,
 )
+_STATE = (_CONTROLLER, _SEE, _CONFIGS)
 _LOOK = (_CONTROLLER, _READ, _CONFIGS)
-_CHANGE = (_ALTER, _READ, _CONFIGS)
-_VERIFY = (
-    RequiredAcl(
-        _C, AclOperation.DESCRIBE, "every consumer group, and reassignments under way", "`groups` is UNKNOWN", 1
-    ),
-    _READ,
+_ELECT = (
+    _ALTER,
+    RequiredAcl(_T, AclOperation.READ, _READ.needed_for, "no loss can be counted: the election takes --force"),
     _CONFIGS,
+)
+_APPLY = (
+    _ALTER,
+    RequiredAcl(_T, AclOperation.READ, _READ.needed_for, "exit 4, nothing is changed", _NOT_AUTHORIZED),
     RequiredAcl(
-        AclResource.GROUP, AclOperation.DESCRIBE, "what consumer groups have committed", "`groups` is UNKNOWN", 1
+        _T, AclOperation.DESCRIBE_CONFIGS, _CONFIGS.needed_for, "exit 6: min ISR is not what the plan says", _REFUSED
+    ),
+)
+_GROUPS = "`groups` is UNKNOWN"
+_VERIFY = (
+    RequiredAcl(_C, AclOperation.DESCRIBE, "every consumer group, and reassignments under way", _GROUPS, _FOUND),
+    RequiredAcl(
+        _T,
+        AclOperation.READ,
+        "partitions; the replicas' logs, and open transactions (DescribeProducers)",
+        "`truncated`, `logs` and `last-stable-offset` are UNKNOWN",
+        _FOUND,
+    ),
+    RequiredAcl(
+        _T, AclOperation.DESCRIBE_CONFIGS, "min.insync.replicas", "`isr` is UNKNOWN while a replica is away", _FOUND
+    ),
+    RequiredAcl(
+        AclResource.GROUP,
+        AclOperation.DESCRIBE,
+        "what consumer groups have committed",
+        _GROUPS,
+        _FOUND,
+        only="where there are consumer groups",
     ),
     RequiredAcl(
         _T,
         AclOperation.DESCRIBE,
         "whether the groups' coordinators are there",
-        "`groups` is UNKNOWN",
-        1,
+        _GROUPS,
+        _FOUND,
         name="__consumer_offsets",
     ),
     RequiredAcl(
@@ -127,6 +155,7 @@ _VERIFY = (
         AclOperation.DESCRIBE,
         "what the coordinators know of open transactions",
         "`last-stable-offset` is UNKNOWN where a transaction is open",
+        _FOUND,
         only="where a transaction is open",
     ),
 )
@@ -150,17 +179,29 @@ _HISTORY = (
 
 COMMAND_ACLS: Mapping[str, tuple[RequiredAcl, ...]] = {
     "describe": (_SEE, _CONFIGS),
-    "log-info": _LOOK,
+    "watch": _LOOK,
+    "log-info": (_READ,),
     "explain": _LOOK,
-    "whatif": _LOOK,
+    "whatif": _STATE,
     "snapshot": _LOOK,
     "history": _HISTORY,
-    "elect": _CHANGE,
+    "report": _LOOK,
+    "metrics read": (_SEE, _CONFIGS),
+    "metrics export": (_SEE, _CONFIGS),
+    "doctor": (
+        _CONTROLLER,
+        RequiredAcl(
+            _C, AclOperation.DESCRIBE_CONFIGS, "the brokers' configs", "what hangs on them is said not to be known"
+        ),
+        _SEE,
+        _CONFIGS,
+    ),
+    "elect": _ELECT,
     "recover collect": _LOOK,
     "recover plan": _LOOK,
-    "recover apply": _CHANGE,
-    "recover resume": _CHANGE,
-    "recover undo": _CHANGE,
+    "recover apply": _APPLY,
+    "recover resume": _APPLY,
+    "recover undo": _APPLY,
     "recover verify": _VERIFY,
     "recover status": _LOOK,
     "recover hold": (
@@ -174,7 +215,9 @@ COMMAND_ACLS: Mapping[str, tuple[RequiredAcl, ...]] = {
             _NOT_AUTHORIZED,
         ),
     ),
-    "rescue dump": (_READ,),
+    "rescue dump": (
+        RequiredAcl(_T, AclOperation.READ, "the records (Fetch)", "exit 4, nothing is saved", _NOT_AUTHORIZED),
+    ),
     "rescue replay": (
         RequiredAcl(
             _T,
@@ -186,16 +229,17 @@ COMMAND_ACLS: Mapping[str, tuple[RequiredAcl, ...]] = {
         RequiredAcl(
             _T,
             AclOperation.READ,
-            "looking for records that are there already",
-            "exit 4, nothing is written",
-            _NOT_AUTHORIZED,
+            "looking for records that were replayed before",
+            "exit 6, nothing is written; --no-scan does not look",
+            _REFUSED,
+            only="where the topic holds records",
         ),
     ),
 }
 """Command, with its sub-command, to the smallest set of ACLs with which it does all that it can do."""
 
-NO_CLUSTER = frozenset({"recover log", "rescue show"})
-"""Commands beside these ones that read files alone."""
+NO_CLUSTER = frozenset({"config show", "context add", "context import", "recover log"})
+"""Commands that take a cluster's address, and ask it nothing that needs an ACL."""
 
 
 def required_acls(command: str) -> tuple[RequiredAcl, ...]:

@@ -243,7 +243,10 @@ class ConnectionSettings:
     def confluent(self) -> dict[str, Any]:
         """The configuration of a confluent-kafka client (holds secrets: not for printing).
 
+        With OAUTHBEARER there is a token afterwards: a client that gets none fails only after 10 s.
+
         Raises:
+            ConnectError, AuthenticationError: there is no token to be had.
             UnsupportedError: this librdkafka does not know GSSAPI.
         """
         config: dict[str, Any] = {
@@ -263,6 +266,7 @@ class ConnectionSettings:
         if self.tokens is not None:
             from kelr.sources.security.oauth import for_librdkafka  # noqa: PLC0415 - only for this login
 
+            self.tokens.token()
             config["oauth_cb"] = for_librdkafka(self.tokens)
         if self.kerberos_service is not None:
             from kelr.sources.security.kerberos import require_librdkafka  # noqa: PLC0415 - only for this login

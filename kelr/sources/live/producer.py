@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -28,7 +29,9 @@ class LiveProducer:
     def __init__(self, settings: ConnectionSettings, compression: Compression) -> None:
         from confluent_kafka import Producer  # noqa: PLC0415 - only where something is produced
 
-        self._client: Any = Producer({**settings.confluent(), **_tuning(settings, compression)})
+        # librdkafka writes of a fatal error to stderr whatever its log level; each record has it as its own error.
+        silent = logging.Logger("librdkafka", logging.CRITICAL + 1)
+        self._client: Any = Producer({**settings.confluent(), **_tuning(settings, compression)}, logger=silent)
         self._failed: str | None = None
         """Why the client has failed for good, where it has."""
 
