@@ -1,0 +1,129 @@
+"""A look at a cluster: what is in trouble, what is followed until it is settled, and what could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kelr.engine import decide
+from kelr.engine.watching import Sight
+from kelr.model import Selection, Situation, Snapshot, Target, TopicError, TopicPartition
+from kelr.sources.base import Page, take_snapshot
+from kelr.sources.connection import ConnectionSettings
+from kelr.sources.live import LiveSource
+from kelr.sources.memory import MemorySource
+from kelr.sources.watched import Looker
+from tests.faults.cluster import incident, servers_of
+from tests.incident import CLUSTER, INCIDENT, PARTITIONS
+
+ORDERS_1, PAYMENTS = TopicPartition("orders", 1), TopicPartition("payments", 0)
+NOW_MS = 1_700_000_000_000
+
+
+def look(
+    snapshot: Snapshot, before: Sight | None = None, *, source: Any = None, selection: Selection | None = None
+) -> Sight:
+    return Looker(selection or Selection(), lambda: NOW_MS).look(source or MemorySource(snapshot), before)
+
+
+def with_state(address: TopicPartition, **changes: Any) -> Snapshot:
+    """The incident with one partition otherwise."""
+    states = tuple(replace(one, **changes) if one.address == address else one for one in PARTITIONS)
+    return replace(INCIDENT, partitions=states)
+
+
+def without(topic: str) -> Snapshot:
+    return replace(INCIDENT, partitions=tuple(one for one in PARTITIONS if one.topic != topic))
+
+
+def test_what_is_in_trouble_in_the_words_of_the_engine() -> None:
+    sight = look(INCIDENT)
+    found = {str(at): (one.situation, one.waits_for, one.awaits) for at, one in sight.partitions.items()}
+    assert found == {
+        "orders:1": (Situation.WAITING_FOR_ELR, (1,), "broker 1"),
+        "orders:2": (Situation.WAITING_FOR_LAST_KNOWN_LEADER, (4,), "broker 4"),
+        "payments:0": (Situation.UNDER_MIN_ISR, (), ""),
+        "secret:0": (Situation.UNKNOWN, (), ""),
+    }
+    for state in PARTITIONS:
+        decision = decide(INCIDENT, state)
+        if state.address in sight.partitions:
+            one = sight.partitions[state.address]
+            assert (one.situation, one.waits_for) == (decision.situation, decision.waits_for)
+    counts = sight.counts
+    assert (counts.read, counts.leaderless, counts.unsafe, counts.under_min_isr) == (5, 2, 1, 3)
+    # orders:0 is healthy, and broker 1 is missing in its ISR.
+    assert (counts.not_known, counts.catching_up) == (1, 1)
+
+
+@pytest.mark.parametrize("rules", ["elr-4.3", "kip966-balanced"])
+def test_a_live_cluster_that_leaves_healthy_partitions_out_gives_the_same(rules: str) -> None:
+    with incident(rules) as server:
+        source = LiveSource(ConnectionSettings.read(servers_of(server), timeout_s=20.0))
+        with source:
+            live = look(INCIDENT, source=source)
+            saved = look(take_snapshot(source, Selection(), now_ms=NOW_MS))
+            assert live.partitions == saved.partitions
+            assert live.counts == saved.counts
+            assert live.counts.leaderless == len(live.partitions) > 0
+            assert look(INCIDENT, live, source=source) == live
+
+
+def test_what_was_in_trouble_is_followed_until_it_is_settled() -> None:
+    first = look(INCIDENT)
+    led = with_state(ORDERS_1, leader=3, leader_epoch=3, isr=(3, 2), elr=(), last_known_elr=())
+    second = look(led, first)
+    assert (second.partitions[ORDERS_1].situation, second.partitions[ORDERS_1].settled) == (Situation.HEALTHY, False)
+    whole = with_state(ORDERS_1, leader=3, leader_epoch=3, isr=(3, 2, 1), elr=(), last_known_elr=())
+    third = look(whole, second)
+    assert third.partitions[ORDERS_1].settled
+    assert ORDERS_1 not in look(whole, third).partitions
+    # Who was never in trouble is not followed.
+    assert TopicPartition("orders", 0) not in third.partitions
+
+
+def test_a_topic_that_is_gone_is_gone() -> None:
+    first = look(INCIDENT)
+    assert PAYMENTS not in look(without("payments"), first).partitions
+    named = Selection((Target(topic="payments"), Target(topic="orders")))
+    after = look(without("payments"), look(INCIDENT, selection=named), selection=named)
+    assert PAYMENTS not in after.partitions
+    assert after.not_renewed == frozenset()
+
+
+class _Hidden(MemorySource):
+    """Leaves a topic out of every list, and says of it that it may not be seen."""
+
+    def pages(self, selection: Selection, **rest: Any) -> Iterator[Page]:
+        errors = self._denied(selection.targets)
+        for page in super().pages(selection, **rest):
+            kept = tuple(one for one in page.partitions if one.topic != "payments")
+            yield replace(page, partitions=kept, topic_errors=errors)
+
+    @staticmethod
+    def _denied(targets: Sequence[Target]) -> tuple[TopicError, ...]:
+        named = any(target.topic == "payments" for target in targets)
+        return (TopicError("payments", "TOPIC_AUTHORIZATION_FAILED"),) if named else ()
+
+
+def test_what_cannot_be_read_any_more_stays_as_it_was_and_is_marked() -> None:
+    first = look(INCIDENT)
+    second = look(INCIDENT, first, source=_Hidden(INCIDENT))
+    assert second.partitions[PAYMENTS] == first.partitions[PAYMENTS]
+    assert second.not_renewed == {PAYMENTS}
+    assert second.topic_errors == (TopicError("payments", "TOPIC_AUTHORIZATION_FAILED"),)
+    assert not second.healthy
+    assert second.counts.unsafe == 1
+    third = look(INCIDENT, second)
+    assert (third.not_renewed, third.topic_errors) == (frozenset(), ())
+
+
+def test_a_broker_that_is_not_listed_any_more_has_a_status() -> None:
+    first = look(INCIDENT)
+    fewer = replace(INCIDENT, cluster=replace(CLUSTER, brokers=CLUSTER.brokers[1:]))
+    assert first.brokers[1] == "fenced"
+    assert look(fewer, first).brokers[1] == "unregistered"
+    assert 1 not in look(fewer).brokers
