@@ -26,11 +26,16 @@ class Combined:
     """What the active controller says, where one is known."""
     attribute_said: bool = True
     ways_differ: bool = False
-    """Whether a Prometheus server comes to another figure than the processes themselves."""
+    """Whether a Prometheus server comes to another figure than as many processes themselves."""
 
     @property
     def counted(self) -> tuple[Reading, ...]:
         return tuple(one for one in self.readings if not one.old)
+
+    @property
+    def heard(self) -> int:
+        """How many processes say it, over the way that reaches most of them."""
+        return max(map(len, self.processes.values()), default=0)
 
     @property
     def disagree(self) -> bool:
@@ -82,6 +87,7 @@ def _combined(
         by_way.setdefault(ways[one.endpoint], []).append(one)
     # A process and the server that scrapes it tell the same: what comes in over one way is added up, never over two.
     totals = [(sum if adds else max)(one.value for one in those) for those in by_way.values()]
+    same_reach = len({len(those) for those in by_way.values()}) == 1
     of_active = [one.value for one in counted if (one.endpoint, one.process) in active]
     return Combined(
         metric,
@@ -90,7 +96,7 @@ def _combined(
         {way: frozenset(one.process for one in those) for way, those in by_way.items()},
         of_active[0] if len(set(of_active)) == 1 else None,
         all(value.attribute_said for _, _, value in found),
-        len(set(totals)) > 1,
+        same_reach and len(set(totals)) > 1 and metric.attribute is Attribute.VALUE,
     )
 
 

@@ -111,6 +111,7 @@ def _figure(metric: Metric, found: Combined | None, around: Circumstances) -> Me
         comparison=comparison,
         why="; ".join(text for text in why if text),
         readings=() if found is None else found.readings,
+        heard=0 if found is None else found.heard,
         age_s=max(0.0, (around.now_ms - min(stamps)) / 1000) if stamps else None,
         increase=None if found is None else found.increase,
     )
@@ -211,12 +212,12 @@ def _told_by(metric: Metric, found: Combined) -> list[str]:
     if old:
         was, is_ = agree(old, "process was", "processes were"), agree(old, "is", "are")
         notes.append(f"{old} {was} not heard lately, and {is_} left out")
-    if metric.scope is MetricScope.CONTROLLER and metric.key != "active_controllers" and len(found.counted) > 1:
-        if found.disagree and metric.attribute is Attribute.VALUE:
+    if metric.scope is MetricScope.CONTROLLER and metric.attribute is Attribute.VALUE and found.heard > 1:
+        if found.disagree and metric.key != "active_controllers":
             said = ", ".join(f"{one.process} {one.value:g}" for one in found.counted)
             notes.append(f"the controllers disagree ({said}): one lags behind, or cannot keep up")
-        elif metric.attribute is Attribute.VALUE and found.value:
-            notes.append(f"{len(found.counted)} controllers say so each; their sum would be no figure of the cluster")
+        elif metric.key == "offline_partitions" and found.value:
+            notes.append(f"{found.heard} controllers say so each; their sum would be no figure of the cluster")
     if found.ways_differ:
         notes.append("the Prometheus server has another figure than the processes themselves; the higher one is taken")
     if not found.attribute_said:

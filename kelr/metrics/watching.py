@@ -14,7 +14,7 @@ from kelr.errors import AuthenticationError, ConnectError, KelrError, NotAuthori
 from kelr.metrics.computed import needs_operator, under_min_isr
 from kelr.model import BrokerStatus, Cluster, Selection, Situation
 from kelr.model.described import Described
-from kelr.model.rows import Rows
+from kelr.model.rows import Kind, Rows
 from kelr.sources.base import Source
 from kelr.sources.survey import Filters, survey
 
@@ -148,13 +148,13 @@ def look(source: Source, *, most: int) -> Seen:
         counting.topic_errors += len(page.topic_errors)
         rows = page.partitions
         if isinstance(rows, Rows):
-            kinds: Counter[object] = Counter()
+            kinds: Counter[Kind[Described]] = Counter()
             for run in rows.runs:
                 for number, kind in zip(run.numbers, run.kinds, strict=True):
                     counting.name(run.topic, number, kind.example.situation)
-            rows.count_into(kinds)  # type: ignore[arg-type]
+            rows.count_into(kinds)
             for kind, count in kinds.items():
-                counting.count(kind.example, count)  # type: ignore[attr-defined]
+                counting.count(kind.example, count)
         else:
             for row in rows:
                 counting.name(row.state.topic, row.state.partition, row.situation)

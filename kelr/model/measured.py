@@ -67,6 +67,8 @@ class MetricFigure:
     why: str
     """What explains the difference, or what to know about the metric; empty where there is nothing to say."""
     readings: tuple[Reading, ...] = ()
+    heard: int = 0
+    """How many processes say it; one that is read in two ways is one."""
     age_s: float | None = None
     """Of the oldest reading that was counted."""
     increase: float | None = None

@@ -120,7 +120,9 @@ def metrics_view() -> View[MetricFigure]:
                 "What each process says: {endpoint, process, name, value, at_ms, old, increase}.",
                 lambda row: [_reading(one) for one in row.readings],
             ),
+            datum("heard", "integer", "How many processes say it; one that is read in two ways is one."),
             Column("from", "FROM", text=lambda row: plain(_from(row)), shown=Shown.PEOPLE, yields=1),
+            Column("age", "AGE", text=lambda row: plain(_age(row)), right=True, shown=Shown.PEOPLE, yields=2),
         ),
         head=_HEAD,
         tail=_TAIL,
@@ -160,7 +162,9 @@ def show_metrics(output: Output, report: MetricsReport) -> None:
 def _show_people(output: Output, report: MetricsReport, *, wide: bool) -> None:
     layout = Layout(output.width)
     rows = [one for one in report.figures if wide or one.value is not None or one.computed is not None]
-    columns = tuple(one for one in metrics_view().table_columns(wide=wide) if one.key != "from" or report.asked)
+    columns = tuple(
+        one for one in metrics_view().table_columns(wide=wide) if one.key not in {"from", "age"} or report.asked
+    )
     for line in _headline(report):
         output.line(line)
     for line in layout.table(columns, rows):
@@ -224,16 +228,17 @@ def _counted(row: MetricFigure) -> Text:
 
 
 def _shown(value: float) -> str:
-    return f"{int(value):,}" if value == int(value) else f"{value:.3g}"
+    if value == int(value):
+        return f"{int(value):,}"
+    return "<0.001" if 0 < value < 0.001 else f"{value:.3g}"
 
 
 def _from(row: MetricFigure) -> str:
-    """How many processes say it, and how fresh that is."""
-    counted = [one for one in row.readings if not one.old]
-    if not row.readings:
-        return "-"
-    age = "" if row.age_s is None else f", {row.age_s:.0f} s old"
-    return f"{plural(len(counted), str(row.scope))}{age}"
+    return plural(row.heard, str(row.scope)) if row.heard else "-"
+
+
+def _age(row: MetricFigure) -> str:
+    return "-" if row.age_s is None else f"{row.age_s:.0f} s"
 
 
 def _number(value: float | None) -> Json:
