@@ -30,8 +30,8 @@ class LiveProducer:
         from confluent_kafka import Producer  # noqa: PLC0415 - only where something is produced
 
         # librdkafka writes of a fatal error to stderr whatever its log level; each record has it as its own error.
-        silent = logging.Logger("librdkafka", logging.CRITICAL + 1)
-        self._client: Any = Producer({**settings.confluent(), **_tuning(settings, compression)}, logger=silent)
+        silent = {"logger": logging.Logger("librdkafka", logging.CRITICAL + 1)}
+        self._client: Any = Producer({**settings.confluent(), **_tuning(settings, compression), **silent})
         self._failed: str | None = None
         """Why the client has failed for good, where it has."""
 
