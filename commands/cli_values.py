@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kelr.controller import RULE_SETS
 from kelr.engine.rule_docs import RULES
+from kelr.errors.catalogue import CATALOGUE
+from kelr.lab.incidents import INCIDENTS
 from kelr.model import ElectionType, Situation
 from kelr.view.formats import OutputFormat
+from kelr.view.schema import SCHEMAS
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
 
@@ -49,6 +53,7 @@ _ARGUMENT_KINDS = {
     "[JOURNAL]": "recoveries",
     "[JOURNAL|PLAN]": "recoveries",
 }
+_NAMED: dict[str, Iterable[str]] = {"kelr schema": SCHEMAS, "kelr lab incident": INCIDENTS}
 _OFFLINE = ("kelr lab", "kelr fleet")
 """Commands that are about no cluster that the connection flags name."""
 _ENDINGS = {
@@ -56,6 +61,7 @@ _ENDINGS = {
     "--logs": "kelr",
     "--merge": "kelr",
     "--from": "kelr",
+    "--before": "kelr",
     "--command-config": "properties",
     "--plan": "json",
     "--path-to-json-file": "json",
@@ -69,6 +75,7 @@ _ARGUMENT_ENDINGS = {
     "kelr rescue show": "kelr-rescue",
     "kelr rescue replay": "kelr-rescue",
     "kelr snapshot": "kelr",
+    "kelr report": "html",
 }
 
 
@@ -107,13 +114,13 @@ def option_values(path: str, flags: tuple[str, ...], metavar: str | None) -> Val
 
 def argument_values(path: str, metavar: str | None) -> Values:
     """What the argument of the command at `path` takes."""
-    if path.startswith("kelr context ") and metavar in {"NAME", "[NAME]"}:
+    if path.startswith("kelr context ") and path != "kelr context add" and metavar in {"NAME", "[NAME]"}:
         return Values(kind="contexts")
+    if metavar == "[NAME]" and path in _NAMED:
+        return Values(choices=tuple(_NAMED[path]))
     if metavar in {"SHELL", "[SHELL]"}:
         return Values(choices=SHELLS)
     if metavar == "[CODE]":
-        from kelr.errors.catalogue import CATALOGUE  # noqa: PLC0415 - for one command
-
         return Values(choices=tuple(CATALOGUE))
     if metavar in _ARGUMENT_KINDS and not path.startswith(_OFFLINE):
         kind = _ARGUMENT_KINDS[metavar]

@@ -63,7 +63,7 @@ _kelr() {
     for word in "${line[@]:1:${#line[@]}-2}"; do
         if [[ $skip ]]; then skip=; continue; fi
         case "$word" in
-            --from|--topic|--out|--accept-loss|--any|--api|--at|--batch|--bootstrap-controller|--bootstrap-controllers|--bootstrap-server|--bootstrap-servers|--brokers|--budget|--cluster|--cluster-id|--clusters|--command-property|--conf|--controller|--controllers|--endpoint|--endpoint-timeout|--expires-in|--fail-on|--files|--for|--force|--format|--from-offset|--heap-mb|--if|--incidents|--interval|--jolokia|--kafka|--limit|--listen|--log-info|--log-info-api-key|--master|--min-isr|--minimal-replicas|--most-series|--name|--node|--only|--page-limit|--page-size|--partitions|--password-command|--password-env|--pause|--principal|--prometheus|--property|--property-command|--property-env|--property-file|--query-match|--racks|--remote|--replication|--sasl-mechanism|--scenarios|--security|--seed|--segment-mb|--since|--skew|--skip|--states|--timeout|--times|--title|--to-offset|--top|--topics|--until|--user|--username|--wait-for|--weeks|--window|--workers|-b|--gone|--kill|--restart|--stop|--broker|--designate|--elect|--from-replica|--context|-c|--partition|--rack|--cursor|--to|--yes-clear-elr-of|--before|--ca|--cert|--key|--metadata-log|--password-file|--token-file|--dir|--export|--lake|--log-dir|--path-to-json-file|--plan|--logs|--merge|--snapshot|--admin.config|--command-config|--compare-rules|--rules|--by|--situation|--log-info-dialect|--why|--keep|--election|--election-type|-e|--output|-o) skip=1 ;;
+            --from|--topic|--out|--accept-loss|--any|--api|--at|--batch|--bootstrap-controller|--bootstrap-controllers|--bootstrap-server|--bootstrap-servers|--brokers|--budget|--cluster|--cluster-id|--clusters|--command-property|--conf|--controller|--controllers|--endpoint|--endpoint-timeout|--expires-in|--fail-on|--files|--for|--force|--format|--from-offset|--heap-mb|--if|--incidents|--interval|--jolokia|--kafka|--limit|--listen|--log-info|--log-info-api-key|--master|--min-isr|--minimal-replicas|--most-series|--name|--node|--only|--page-limit|--page-size|--partitions|--password-command|--password-env|--pause|--principal|--prometheus|--property|--property-command|--property-env|--property-file|--query-match|--racks|--remote|--replication|--sasl-mechanism|--scenarios|--security|--seed|--segment-mb|--since|--skew|--skip|--states|--timeout|--times|--title|--to-offset|--top|--topics|--until|--user|--username|--wait-for|--weeks|--window|--workers|-b|--gone|--kill|--restart|--stop|--broker|--designate|--elect|--from-replica|--context|-c|--partition|--rack|--cursor|--to|--yes-clear-elr-of|--ca|--cert|--key|--metadata-log|--password-file|--token-file|--dir|--export|--lake|--log-dir|--path-to-json-file|--plan|--before|--logs|--merge|--snapshot|--admin.config|--command-config|--compare-rules|--rules|--by|--situation|--log-info-dialect|--why|--keep|--election|--election-type|-e|--output|-o) skip=1 ;;
             -*) ;;
             *) case "$path $word" in
                 "kelr describe"|"kelr watch"|"kelr log-info"|"kelr history"|"kelr snapshot"|"kelr metrics"|"kelr metrics read"|"kelr metrics export"|"kelr report"|"kelr explain"|"kelr whatif"|"kelr elect"|"kelr recover"|"kelr recover collect"|"kelr recover plan"|"kelr recover apply"|"kelr recover verify"|"kelr recover status"|"kelr recover resume"|"kelr recover undo"|"kelr recover hold"|"kelr recover log"|"kelr rescue"|"kelr rescue dump"|"kelr rescue show"|"kelr rescue replay"|"kelr fleet"|"kelr fleet generate"|"kelr fleet ingest"|"kelr fleet assess"|"kelr fleet exposure"|"kelr fleet report"|"kelr simulate"|"kelr lab"|"kelr lab up"|"kelr lab status"|"kelr lab incident"|"kelr lab kill"|"kelr lab stop"|"kelr lab start"|"kelr lab pause"|"kelr lab resume"|"kelr lab lose-cache"|"kelr lab flush"|"kelr lab expire"|"kelr lab partition"|"kelr lab heal"|"kelr lab fault"|"kelr lab deny"|"kelr lab allow"|"kelr lab advance"|"kelr lab restore"|"kelr lab env"|"kelr lab down"|"kelr demo"|"kelr doctor"|"kelr context"|"kelr context add"|"kelr context list"|"kelr context use"|"kelr context show"|"kelr context test"|"kelr context remove"|"kelr context import"|"kelr config"|"kelr config show"|"kelr errors"|"kelr schema"|"kelr completion") path="$path $word" ;;
@@ -88,10 +88,10 @@ _kelr() {
         *:--rack) _kelr_ask racks; return ;;
         *:--cursor) _kelr_ask targets; return ;;
         *:--to|*:--topic|*:--yes-clear-elr-of) _kelr_ask topics; return ;;
-        *:--before|*:--ca|*:--cert|*:--key|*:--metadata-log|*:--out|*:--password-file|*:--token-file) _kelr_files '*'; return ;;
+        *:--ca|*:--cert|*:--key|*:--metadata-log|*:--out|*:--password-file|*:--token-file) _kelr_files '*'; return ;;
         *:--dir|*:--export|*:--lake|*:--log-dir) _kelr_files -d; return ;;
         *:--path-to-json-file|*:--plan) _kelr_files json; return ;;
-        *:--from|*:--logs|*:--merge|*:--snapshot) _kelr_files kelr; return ;;
+        *:--before|*:--from|*:--logs|*:--merge|*:--snapshot) _kelr_files kelr; return ;;
         *:--admin.config|*:--command-config) _kelr_files properties; return ;;
         *:--compare-rules) _kelr_words "all kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive"; return ;;
         *:--rules) _kelr_words "auto kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive"; return ;;
@@ -150,7 +150,7 @@ _kelr() {
         "kelr report")
             choices="--before --plan --logs --since --until --title --overwrite -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
-                0) _kelr_files '*'; return ;;
+                0) _kelr_files html; return ;;
                 *) _kelr_ask targets; return ;;
             esac
             ;;
@@ -290,6 +290,9 @@ _kelr() {
             ;;
         "kelr lab incident")
             choices="--topic --partitions --dir -o --output --verbose --debug --help"
+            [[ $current == -* ]] || case "$count" in
+                *) _kelr_words "under-min-isr waiting-for-elr last-known-leader needs-unclean-recovery lossy-restart rack-outage"; return ;;
+            esac
             ;;
         "kelr lab kill")
             choices="--power-loss --dir -o --output --verbose --debug --help"
@@ -356,9 +359,6 @@ _kelr() {
             ;;
         "kelr context add")
             choices="-b --bootstrap-server --bootstrap-controller --cluster-id --pin --timeout --read-only --use --force --command-config --username --password-env --password-file --password-command --property --property-env --property-file --property-command -o --output --verbose --debug --help"
-            [[ $current == -* ]] || case "$count" in
-                *) _kelr_ask contexts; return ;;
-            esac
             ;;
         "kelr context list")
             choices="-o --output --verbose --debug --help"
@@ -407,6 +407,9 @@ _kelr() {
             ;;
         "kelr schema")
             choices="-o --output --verbose --debug --help"
+            [[ $current == -* ]] || case "$count" in
+                *) _kelr_words "describe describe-summary watch log-info disk-logs history history-summary explain explain-compare rules errors whatif whatif-any whatif-restart doctor doctor-acls plan applied report snapshot metrics simulate scenarios scenario-checks lab-status lab-incidents lab-incident lab-env demo collection verification recovery-status put-right hold audit-log rescue-dump rescue rescue-records rescue-replay contexts context config context-test context-import fleet-generate fleet-ingest fleet-assess fleet-exposure fleet-report"; return ;;
+            esac
             ;;
         "kelr completion")
             choices="-o --output --verbose --debug --help"

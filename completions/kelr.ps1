@@ -128,13 +128,14 @@ $KelrArguments = @{
     'kelr rescue dump' = @('targets')
     'kelr rescue show' = @('', 'targets')
     'kelr rescue replay' = @('', 'targets')
+    'kelr lab incident' = @('=under-min-isr waiting-for-elr last-known-leader needs-unclean-recovery lossy-restart rack-outage')
     'kelr doctor' = @('targets')
-    'kelr context add' = @('contexts')
     'kelr context use' = @('contexts')
     'kelr context show' = @('contexts')
     'kelr context test' = @('contexts')
     'kelr context remove' = @('contexts')
     'kelr errors' = @('=no-cluster-named bad-address unknown-host nobody-listens no-answer-in-time tls-expected plaintext-expected not-kafka certificate-not-trusted client-certificate-refused login-failed login-expected credentials-refused no-broker-answers brokers-too-old not-a-controller wrong-cluster topic-unknown partition-unknown saved-not-live loss-not-accepted evidence-contradictory consent-missing answer-was-no nobody-to-ask reason-missing broker-not-gone plan-other-cluster plan-expired plan-stale plan-garbled not-a-plan election-file another-kelr journal-open no-open-journal journal-unknown journal-ambiguous journal-other-cluster journal-garbled every-choice-refused internal-topic rescue-other-cluster file-exists cannot-write record-garbled not-json not-a-snapshot snapshot-torn snapshot-garbled newer-format collection-not-snapshot collections-differ collection-other-cluster not-a-log-directory log-directories-differ no-replica-on-disk no-metadata-log metadata-logs-differ moment-not-in-log not-a-rescue-file rescue-damaged no-lab lab-exists lab-damaged not-simulated java-missing jars-unreachable jar-not-as-locked kafka-not-locked pyspark-missing not-a-lake lake-busy scenario-garbled too-many-sets usage bad-input connect authentication not-authorized unsupported lab refused partly-done not-recorded error')
+    'kelr schema' = @('=describe describe-summary watch log-info disk-logs history history-summary explain explain-compare rules errors whatif whatif-any whatif-restart doctor doctor-acls plan applied report snapshot metrics simulate scenarios scenario-checks lab-status lab-incidents lab-incident lab-env demo collection verification recovery-status put-right hold audit-log rescue-dump rescue rescue-records rescue-replay contexts context config context-test context-import fleet-generate fleet-ingest fleet-assess fleet-exposure fleet-report')
     'kelr completion' = @('=bash zsh fish powershell')
 }
 Register-ArgumentCompleter -Native -CommandName kelr -ScriptBlock {
