@@ -330,6 +330,17 @@ def test_a_moment_without_a_leader_is_seen_in_a_band() -> None:
     assert bands(material(THEN)) is None
 
 
+def test_partitions_that_never_rest_make_no_endless_page() -> None:
+    lights = (Light.LEADERLESS, Light.ALONE, Light.LED)
+    turns = tuple(Turn(NOW_MS - 20_000 + number, lights[number % 3], number % 3, False) for number in range(20_000))
+    addresses = [TopicPartition("orders", number) for number in range(40)]
+    told_much = replace(told(None), turns=dict.fromkeys(addresses, turns), begins_ms=NOW_MS - 30_000)
+    drawn = bands(material(THEN, told=told_much))
+    assert drawn is not None
+    assert (len(drawn.shown), drawn.left_out) == (24, 16)
+    assert len(drawn.svg) < 3_000_000
+
+
 def test_a_timeline_leaves_out_what_tells_least_and_says_so() -> None:
     records = tuple(replace(audited(), at_ms=NOW_MS - number, plan_id=str(number)) for number in range(300))
     found = timeline(material(THEN, done=Done("a", records)), most=50)

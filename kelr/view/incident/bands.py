@@ -15,6 +15,8 @@ MOST_BANDS = 24
 """So many partitions get a band; the table of all has the others."""
 _WIDTH, _LEFT, _RIGHT = 1000, 10, 10
 _ROW, _HIGH = 40, 14
+_LEAST = 2.0
+"""Width of what could not be seen otherwise."""
 _TALL = {Light.LEADERLESS: _HIGH, Light.ALONE: 8, Light.LED: 3}
 """Without colours the heights tell the same."""
 
@@ -80,15 +82,23 @@ def _band(address: TopicPartition, turns: Sequence[Turn], begins: int, ends: int
     def x(at_ms: int) -> float:
         return _LEFT + (max(begins, at_ms) - begins) / (ends - begins) * (_WIDTH - _LEFT - _RIGHT)
 
+    # Thousands of moments in one place are drawn as a few.
+    drawn: set[tuple[object, int]] = set()
     for turn, end in _lasting(turns, ends):
-        if turn.light is not Light.DELETED:
-            tall = _TALL[turn.light]
-            # A moment without a leader is seen, however long the whole.
-            least = 2.0 if turn.light is Light.LEADERLESS else 0.0
-            yield rect(x(turn.at_ms), base - tall, max(least, x(end) - x(turn.at_ms)), tall, turn.light.value)
+        wide = x(end) - x(turn.at_ms)
+        place = turn.light, int(x(turn.at_ms) / _LEAST)
+        if turn.light is Light.DELETED or (wide < _LEAST and place in drawn):
+            continue
+        drawn.add(place)
+        tall = _TALL[turn.light]
+        # A moment without a leader is seen, however long the whole.
+        least = _LEAST if turn.light is Light.LEADERLESS else 0.0
+        yield rect(x(turn.at_ms), base - tall, max(least, wide), tall, turn.light.value)
     for turn in turns:
-        if turn.elected is not None and turn.clean is not True:
-            at = x(turn.at_ms)
+        at = x(turn.at_ms)
+        place = "unclean", int(at / (2 * _LEAST))
+        if turn.elected is not None and turn.clean is not True and place not in drawn:
+            drawn.add(place)
             yield f'<path d="M{at - 6:.1f} {base - _HIGH - 3:.1f}h12l-6 9z" class="unclean"/>'
 
 
