@@ -83,7 +83,7 @@ def change_text(change: Change) -> Text:
     if change.before is None or _made_anew(change.before.state, after.state):
         anew = "" if change.before is None else "was deleted and made anew; "
         return [Span(f"{anew}leader {leader_word(after.state.leader)}, ISR {members(after.state.isr)}"), *_end(after)]
-    parts = list(_parts(change.before, after, change.elected))
+    parts = list(_parts(change.before, after, change.elected)) or list(_offline(change.before, after))
     return [Span("; ".join(parts)), *_end(after)] if parts else list(_end(after))[1:]
 
 
@@ -118,7 +118,6 @@ def _parts(before: Watched, after: Watched, how: Elected | None) -> Iterator[str
         ("ELR", old.elr, new.elr),
         ("last known leader", old.last_known_elr, new.last_known_elr),
         ("replicas", old.replicas, new.replicas),
-        ("offline", old.offline_replicas, new.offline_replicas),
         ("adding", old.adding, new.adding),
         ("removing", old.removing, new.removing),
     ):
@@ -129,6 +128,15 @@ def _parts(before: Watched, after: Watched, how: Elected | None) -> Iterator[str
         yield f"{before.situation} -> {after.situation}"
     if before.min_isr != after.min_isr:
         yield f"min ISR {_number(before.min_isr)} -> {_number(after.min_isr)}"
+
+
+def _offline(before: Watched, after: Watched) -> Iterator[str]:
+    """Told where nothing else has changed: mostly it follows from a broker's status, which is told by itself."""
+    was, now = (
+        None if one is None else sorted(one) for one in (before.state.offline_replicas, after.state.offline_replicas)
+    )
+    if was != now:
+        yield f"offline {members(was)} -> {members(now)}"
 
 
 def _elected(how: Elected | None, old: PartitionState, new: PartitionState) -> str:
