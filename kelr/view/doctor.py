@@ -207,7 +207,8 @@ class DoctorReport:
             for line in findings_lines(layout, tallies, self._shell.lines):
                 output.line(line)
             output.line()
-            output.line(verdict(tallies, partitions=partitions, topics=topics))
+            for line in layout.lines(verdict(tallies, partitions=partitions, topics=topics)):
+                output.line(line)
         if not output.format.is_document:
             note_errors(output, errors)
             if following is not None:

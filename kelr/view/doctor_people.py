@@ -102,9 +102,8 @@ def _reasons(tallies: Tallies, checks: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _finding(layout: Layout, tally: Tally, lines: Callable[[Iterable[Command]], Sequence[str]]) -> Iterator[Text]:
-    head = f"{tally.severity.upper():<8}  {tally.id}: "
-    for number, line in enumerate(layout.lines([Span(head, _STYLES[tally.severity]), *plain(_summary(tally))])):
-        yield line if number == 0 else [Span(_INDENT * 5), *line]
+    head = f"{tally.severity.upper():<8}  "
+    yield from layout.paragraph(head, f"{tally.id}: {_summary(tally)}", _STYLES[tally.severity])
     if tally.topics > 1:
         for words in tally.what:
             yield from layout.paragraph(_INDENT * 5, words, Style.PLAIN)
