@@ -133,8 +133,9 @@ def _arguments(command: Command) -> Iterator[str]:
 def _action(values: Values) -> str:
     if values.choices:
         return f'_kelr_words "{" ".join(values.choices)}"'
-    files = f"_kelr_files {'-d' if values.directories else values.ending or '*'}" if values.files else ""
+    ending = "-d" if values.directories else values.ending or "'*'"
+    files = f"_kelr_files {ending}" if values.files else ""
     if values.kind is None:
-        return files.replace("*", "'*'") or ":"
+        return files or ":"
     ask = f"_kelr_ask {values.kind}"
-    return f"{ask}; [[ $COMPREPLY ]] || {files}" if files else ask
+    return f"{ask}; ((${{#COMPREPLY[@]}})) || {files}" if files else ask

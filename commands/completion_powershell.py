@@ -8,9 +8,11 @@ from kelr.commands.cli_model import Command, every
 from kelr.commands.cli_values import Values
 from kelr.commands.completion_parts import HEADER, valued_flags, words_of
 
-_COMPLETER = r"""
+_BEGIN = """
 Register-ArgumentCompleter -Native -CommandName kelr -ScriptBlock {
     param($wordToComplete, $commandAst, $cursorPosition)
+""".strip("\n")
+_REST = r"""
     $words = @($commandAst.CommandElements | Where-Object { $_.Extent.EndOffset -lt $cursorPosition } |
         ForEach-Object { $_.Extent.Text })
     if ($words.Count -eq 0) { $words = @('kelr') }
@@ -55,28 +57,27 @@ Register-ArgumentCompleter -Native -CommandName kelr -ScriptBlock {
 
 
 def powershell_script(root: Command) -> Iterator[str]:
-    """Its lines. Where it offers nothing, PowerShell offers files."""
+    """Its lines. Where it offers nothing, PowerShell offers files. The tables are inside: any scope may read it."""
     flags = valued_flags(root)
     yield HEADER
-    yield "$KelrWords = @{"
+    yield _BEGIN
+    yield "    $KelrWords = @{"
     for command in every(root):
-        yield f"    '{command.path}' = '{' '.join(words_of(command))}'"
-    yield "}"
-    yield f"$KelrValued = @({_list(dict.fromkeys(flag for flag, _, _ in flags))})"
-    yield "# What an option takes: choices behind a =, or what kelr is asked for."
-    yield "$KelrTakes = @{"
+        yield f"        '{command.path}' = '{' '.join(words_of(command))}'"
+    yield "    }"
+    yield f"    $KelrValued = @({_list(dict.fromkeys(flag for flag, _, _ in flags))})"
+    yield "    # What an option takes: choices behind a =, or what kelr is asked for."
+    yield "    $KelrTakes = @{"
     for flag, path, values in flags:
-        if _takes(values):
-            yield f"    '{path or '*'}:{flag}' = '{_takes(values)}'"
-        elif path is not None:
-            yield f"    '{path}:{flag}' = ''"
-    yield "}"
-    yield "$KelrArguments = @{"
+        if path is not None or _takes(values):
+            yield f"        '{path or '*'}:{flag}' = '{_takes(values)}'"
+    yield "    }"
+    yield "    $KelrArguments = @{"
     for command in every(root):
         if any(map(_takes, command.arguments)):
-            yield f"    '{command.path}' = @({_list(map(_takes, command.arguments))})"
-    yield "}"
-    yield _COMPLETER
+            yield f"        '{command.path}' = @({_list(map(_takes, command.arguments))})"
+    yield "    }"
+    yield _REST
 
 
 def _takes(values: Values) -> str:

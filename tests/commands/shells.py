@@ -26,6 +26,7 @@ _BASH = (
     'kelr() { if [[ $1 == __complete ]]; then "$PYTHON" -m kelr "$@"; else printf "<%s>" "$@"; echo; fi; }',
     "bind 'set bell-style none'; bind 'set completion-query-items 0'; bind 'set page-completions off'",
     "bind 'set enable-bracketed-paste off'",
+    "set -u",  # as some have it
 )
 _ZSH = (
     "unsetopt prompt_cr prompt_sp zle_bracketed_paste 2>/dev/null; LISTMAX=9999; unset zle_bracketed_paste",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import stat
@@ -15,9 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from kelr.commands.cli_model import command_line
 from kelr.commands.complete import KINDS, complete
 from kelr.commands.complete_cache import FAILED_S, FRESH_S, MOST_BYTES, MOST_FILES, STALE_S, Cache
 from kelr.commands.complete_line import flags_of, unquoted
+from kelr.commands.completions import FILES, completion_scripts
 from kelr.commands.main import main
 from kelr.model import Broker, BrokerStatus, PartitionState
 from kelr.recovery.journal import JOURNAL_DIRECTORY
@@ -26,6 +29,7 @@ from tests.commands.shells import PATIENCE_S, Shell
 from tests.incident import INCIDENT
 
 BASH, ZSH, FISH = (shutil.which(name) for name in ("bash", "zsh", "fish"))
+SCRIPTS = Path(__file__).resolve().parents[2] / "completions"
 HOSTILE_RACK = "az 4; touch 'hostile' $(touch hostile) `touch hostile` \\ \"x\""
 
 
@@ -455,7 +459,7 @@ def test_files_are_offered_by_what_they_are_for(shell: ShellAt, program: str | N
 )
 def test_fish_completes_a_line(known: tuple[dict[str, str], str], line: str, expected: list[str]) -> None:
     environ, saved = known
-    script = Path(__file__).resolve().parents[2] / "completions" / "kelr.fish"
+    script = SCRIPTS / "kelr.fish"
     program = (
         f"function kelr; {sys.executable} -m kelr $argv; end; source {script};"
         f" complete -C '{line.format(f'--snapshot {saved}')}'"
@@ -464,3 +468,31 @@ def test_fish_completes_a_line(known: tuple[dict[str, str], str], line: str, exp
     done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=PATIENCE_S, check=True)
     assert names(done.stdout.splitlines()) == expected
     assert done.stderr == ""
+
+
+def test_the_tables_of_powershell_are_sound() -> None:
+    """There is no PowerShell where tests run; its tables take a key once, upper and lower case being the same."""
+    (script,) = [text for name, text in completion_scripts(command_line()).items() if name == "kelr.ps1"]
+    tables = re.findall(r"@\{\n(.*?)\n    \}", script, re.DOTALL)
+    assert len(tables) == 3
+    for table in tables:
+        rows = table.splitlines()
+        keys = [
+            found[1].lower() for row in rows if (found := re.fullmatch(r" +'([^']+)' = (?:'[^']*'|@\([^()]+\))", row))
+        ]
+        assert len(keys) == len(rows) == len(set(keys))
+    assert "'kelr lab incident' = '" in tables[0]
+    assert "'*:--context' = 'contexts'" in tables[1]
+    assert "'kelr describe' = @('targets')" in tables[2]
+    assert script.count("{") == script.count("}")
+
+
+@pytest.mark.parametrize("shell", FILES)
+def test_a_script_is_printed_as_it_is_in_completions(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    assert capsys.readouterr().out == (SCRIPTS / FILES[shell]).read_text(encoding="utf-8")
+
+
+def test_an_unknown_shell(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "csh"]) == 2
+    assert "choose one of bash, zsh, fish, powershell" in capsys.readouterr().err
