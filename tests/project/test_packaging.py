@@ -1,14 +1,17 @@
-"""The wheel: what is in it, and that it works alone in an empty environment."""
+"""Wheel and source distribution: what is in them, and that the wheel works alone in an empty environment."""
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from importlib.metadata import distribution, requires
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from packaging.requirements import Requirement
@@ -18,17 +21,29 @@ from kelr import __version__
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def _script() -> ModuleType:
+    """packaging/distributions.py, which is no package."""
+    spec = importlib.util.spec_from_file_location("distributions", ROOT / "packaging" / "distributions.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+distributions = _script()
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """kelr's wheel, built from a copy of the sources, so that nothing of an earlier build can be in it."""
-    sources = tmp_path_factory.mktemp("sources")
-    names = ("kelr", "commands", "pyproject.toml", "README.md", "LICENSE")
-    subprocess.run(["cp", "-R", *(str(ROOT / name) for name in names), str(sources)], check=True)
-    out = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(sources)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return next(out.glob("*.whl"))
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """kelr's wheel and source distribution, as `make wheel` builds them."""
+    wheel, source_distribution = distributions.build(tmp_path_factory.mktemp("dist"))
+    return wheel, source_distribution
+
+
+@pytest.fixture(scope="module")
+def wheel(built: tuple[Path, Path]) -> Path:
+    return built[0]
 
 
 @pytest.fixture(scope="module")
@@ -81,16 +96,32 @@ def test_nothing_lands_at_the_top_level_but_kelr(wheel: Path) -> None:
     assert tops == {"kelr", f"kelr-{__version__}.dist-info"}
 
 
-def test_every_module_and_data_file_is_in_the_wheel(wheel: Path) -> None:
+def test_every_module_and_data_file_is_in_the_wheel_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        packed = {name for name in archive.namelist() if name.startswith("kelr/")}
-    sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "kelr").rglob("*.py")}
-    sources |= {f"kelr/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "commands").rglob("*.py")}
-    sources |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "kelr" / "lab" / "locks").glob("*.json")}
-    templates = (ROOT / "kelr").rglob("templates/*")
-    sources |= {path.relative_to(ROOT).as_posix() for path in templates}
-    assert sources - packed == set()
-    assert "kelr/py.typed" in packed
+        names = set(archive.namelist())
+    assert distributions.wheel_problems(names) == []
+    for name in (
+        "kelr/py.typed",
+        "kelr/commands/main.py",
+        "kelr/lab/locks/kafka-4.3.1.json",
+        "kelr/page/templates/page.css",
+    ):
+        assert name in names
+
+
+def test_the_source_distribution_has_what_builds_it_and_no_tests(built: tuple[Path, Path]) -> None:
+    with tarfile.open(built[1]) as archive:
+        assert distributions.source_problems(set(archive.getnames())) == []
+
+
+def test_what_is_missing_or_does_not_belong_is_found() -> None:
+    whole = distributions.wanted()
+    lacking = (whole - {"kelr/py.typed"}) | {"kelr/tests/test_x.py", "kelr-0.1.0.dist-info/METADATA"}
+    assert distributions.wheel_problems(lacking) == [
+        "missing: kelr/py.typed",
+        "not of the package: kelr/tests/test_x.py",
+    ]
+    assert "does not belong there: tests/test_x.py" in distributions.source_problems({"kelr-0.1.0/tests/test_x.py"})
 
 
 def test_runs_with_its_run_time_dependencies_alone(empty_environment: Path, tmp_path: Path) -> None:
@@ -112,7 +143,11 @@ def test_the_entry_point_is_the_main_function(wheel: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "extras", "group"),
-    [("requirements-test.lock", ["lab"], "dev"), ("requirements-fleet.lock", ["fleet"], None)],
+    [
+        ("requirements-test.lock", ["lab"], "dev"),
+        ("requirements-fleet.lock", ["fleet"], None),
+        ("requirements-run.lock", [], None),
+    ],
 )
 def test_a_lock_has_everything_that_is_declared_with_hashes_and_no_index(
     name: str, extras: list[str], group: str | None
@@ -133,10 +168,19 @@ def test_a_lock_has_everything_that_is_declared_with_hashes_and_no_index(
     assert set(optional) == {"lab", "fleet"}, "every extra is in a lock"
 
 
-def test_both_locks_go_together() -> None:
+def test_the_documents_lock_has_hashes_and_no_index() -> None:
+    lock = (ROOT / "requirements-docs.lock").read_text(encoding="utf-8")
+    locked = _locked(lock)
+    assert {"mkdocs", "mkdocs-material"} <= locked.keys()
+    assert [package for package, entry in locked.items() if "--hash=sha256:" not in entry] == []
+    assert "://" not in lock
+
+
+@pytest.mark.parametrize("other", ["requirements-fleet.lock", "requirements-run.lock"])
+def test_locks_go_together(other: str) -> None:
     first, second = (
         {package: entry.split(" ", 1)[0] for package, entry in _locked((ROOT / name).read_text("utf-8")).items()}
-        for name in ("requirements-test.lock", "requirements-fleet.lock")
+        for name in ("requirements-test.lock", other)
     )
     assert {package: (first[package], second[package]) for package in first.keys() & second.keys()} == {
         package: (first[package],) * 2 for package in first.keys() & second.keys()
