@@ -57,10 +57,10 @@ def waits_in_words(watched: Watched) -> str:
 
 
 def needs_in_words(watched: Watched) -> str:
-    """What the list says of a partition: whom it waits for, or which replicas are to catch up."""
+    """What the list says of a partition: whom it waits for, or which replicas are not in sync yet."""
     if watched.in_trouble:
         return waits_in_words(watched)
-    return f"catching up: {members(one for one in watched.state.replicas if one not in watched.state.isr)}"
+    return f"not in sync: {members(one for one in watched.state.replicas if one not in watched.state.isr)}"
 
 
 def standing_in_words(watched: Watched) -> str:
