@@ -45,6 +45,7 @@ def refuse_read_only(session: Session) -> None:
         raise RefusedError(
             f"nothing was changed: context {settings.context!r} is read_only ({settings.read_only})",
             next_step=f"look with --dry-run, or take read_only out of [contexts.{settings.context}] in that file",
+            code="context-read-only",
         )
 
 

@@ -116,7 +116,11 @@ def _chosen(file: ContextsFile, name: str | None) -> str:
     """The name that was given, or that of the current context. Raises UsageError."""
     chosen = name or os.environ.get("KELR_CONTEXT") or file.current
     if chosen is None:
-        raise UsageError("no context is the current one", next_step="name one, or choose it with kelr context use NAME")
+        raise UsageError(
+            "no context is the current one",
+            next_step="name one, or choose it with kelr context use NAME",
+            code="no-current-context",
+        )
     return chosen
 
 

@@ -49,7 +49,11 @@ def try_out(
 
     chosen = name or os.environ.get("KELR_CONTEXT") or read_contexts(os.environ).current
     if chosen is None:
-        raise UsageError("no context is the current one", next_step="name one, or choose it with kelr context use NAME")
+        raise UsageError(
+            "no context is the current one",
+            next_step="name one, or choose it with kelr context use NAME",
+            code="no-current-context",
+        )
     try_context(output, chosen, pin=pin, timeout_s=timeout_s)
 
 

@@ -101,12 +101,14 @@ class ContextsFile:
             raise RefusedError(
                 f"{self.path} holds {secrets[0]} of context {context.name!r} in clear, and others may read it",
                 next_step=f"chmod 600 {self.path}",
+                code="contexts-not-private",
             )
         values = [*([context.password] if context.password else []), *context.properties.values()]
         if any(value.kind is Kind.COMMAND for value in values) and writable_by_others(self.path):
             raise RefusedError(
                 f"{self.path} names a command that kelr runs for context {context.name!r}, and others may write it",
                 next_step=f"chmod 600 {self.path}",
+                code="contexts-not-private",
             )
 
     def no_context(self, name: str) -> UsageError:
@@ -120,6 +122,7 @@ class ContextsFile:
         return UsageError(
             f"no context {name!r} in {self.path} ({self._known()}){near}",
             next_step=f"choose one of them, or make it with kelr context add {name} -b HOST:PORT",
+            code="context-unknown",
         )
 
     def _known(self) -> str:

@@ -59,6 +59,7 @@ class Edit:
             raise UsageError(
                 f"there is a context {name!r} already, in {self._file.path}",
                 next_step="give another name, or --force to replace it",
+                code="context-exists",
             )
         try:
             context_of(name, values, self._file.path)

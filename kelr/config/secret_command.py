@@ -38,6 +38,7 @@ def run_secret_command(
         raise BadInputError(
             f"{what}: cannot run {command}: {getattr(error, 'strerror', None) or error}",
             next_step="check that the program is installed and on the PATH",
+            code="secret-command-failed",
         ) from error
     with _ended(process):
         printed, complained = _read_both(process, command, what, timeout_s)
@@ -51,6 +52,7 @@ def run_secret_command(
     raise BadInputError(
         f"{what}: what {command} printed is not text (byte {start} is not UTF-8)",
         next_step="have it print the secret as UTF-8",
+        code="secret-command-failed",
     )
 
 
@@ -77,6 +79,7 @@ def _read_both(process: subprocess.Popen[bytes], command: str, what: str, timeou
                 raise BadInputError(
                     f"{what}: {command} prints more than {MAX_BYTES} bytes, which is no secret",
                     next_step="have it print the secret and nothing else",
+                    code="secret-command-failed",
                 )
             del err[:-MAX_BYTES]
     try:
@@ -104,11 +107,14 @@ def _failed(code: int, command: str, what: str, complained: bytes) -> BadInputEr
     how = f"ended with {code}" if code >= 0 else f"was ended by signal {-code}"
     lines = complained.decode(errors="replace").strip().splitlines()[-_SHOWN_LINES:]
     said = f": {' | '.join(line.strip() for line in lines)}" if lines else ", and said nothing on stderr"
-    return BadInputError(f"{what}: {command} {how}{said}", next_step="run that command yourself to see why")
+    return BadInputError(
+        f"{what}: {command} {how}{said}", next_step="run that command yourself to see why", code="secret-command-failed"
+    )
 
 
 def _too_slow(command: str, what: str, timeout_s: float) -> BadInputError:
     return BadInputError(
         f"{what}: {command} did not end within {timeout_s:g} s",
         next_step="unlock the password store first, or name a command that asks nobody",
+        code="secret-command-failed",
     )

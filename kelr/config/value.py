@@ -68,7 +68,9 @@ class Value:
         text = text.removesuffix("\n").removesuffix("\r")
         if not text:
             raise BadInputError(
-                f"{what}: {self.reference} {_NOTHING[self.kind]}", next_step="put the secret there, or name another"
+                f"{what}: {self.reference} {_NOTHING[self.kind]}",
+                next_step="put the secret there, or name another",
+                code="secret-not-there",
             )
         return text
 
@@ -76,7 +78,9 @@ class Value:
         if self.kind is Kind.ENV:
             if self.text not in environ:
                 raise BadInputError(
-                    f"{what}: {self.reference} is not set", next_step=f"export {self.text}, or name another variable"
+                    f"{what}: {self.reference} is not set",
+                    next_step=f"export {self.text}, or name another variable",
+                    code="secret-not-there",
                 )
             return environ[self.text]
         if self.kind is Kind.FILE:
@@ -130,7 +134,9 @@ def _read(path: Path, what: str) -> str:
         return content.decode()
     except OSError as error:
         raise BadInputError(
-            f"{what}: cannot read {path}: {error.strerror or error}", next_step="check the path and its permissions"
+            f"{what}: cannot read {path}: {error.strerror or error}",
+            next_step="check the path and its permissions",
+            code="secret-not-there",
         ) from error
     except UnicodeDecodeError as error:
         # Not chained: the error holds the bytes.

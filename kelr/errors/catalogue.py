@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from kelr.errors.entries_classes import CLASSES
 from kelr.errors.entries_cluster import CLUSTER
+from kelr.errors.entries_contexts import CONTEXTS
 from kelr.errors.entries_files import FILES
 from kelr.errors.entries_lab import LAB
 from kelr.errors.entries_recovery import RECOVERY
@@ -13,6 +14,7 @@ from kelr.errors.entry import Entry
 
 GROUPS: Mapping[str, tuple[Entry, ...]] = {
     "Reaching a cluster": CLUSTER,
+    "Contexts": CONTEXTS,
     "Changing a cluster": RECOVERY,
     "Files": FILES,
     "Labs, fleets and scenarios": LAB,

@@ -104,8 +104,8 @@ CLUSTER = (
         "The broker hung up on the request",
         "It speaks Kafka, or TLS, and closed the connection at kelr's first request.",
         "Mostly a listener that wants SASL, where security.protocol has none; or a broker that was just stopping.",
-        "If it wants a login: set security.protocol=SASL_SSL (or SASL_PLAINTEXT) and sasl.mechanism in a --command-config"
-        " file.",
+        "If it wants a login: set security.protocol=SASL_SSL (or SASL_PLAINTEXT) and sasl.mechanism in a file, and give"
+        " it with --command-config.",
     ),
     Entry(
         "credentials-refused",
