@@ -63,7 +63,11 @@ def named(addresses: Iterable[TopicPartition], most: int = MOST_NAMED, *, longes
 
 
 def stake(decision: Decision) -> int:
-    """Offsets that the stock unclean election is known to lose at least."""
+    """Offsets that the stock unclean election is known to lose at least; where somebody leads, those that replicas give
+    up when they follow."""
+    if decision.leader is not None:
+        parting = (one for one in decision.candidates if one.diverges_at is not None and one.log_end is not None)
+        return sum((one.log_end or 0) - (one.diverges_at or 0) for one in parting)
     losses = (one.loss for one in decision.elections if one.election is ElectionType.UNCLEAN)
     return max((loss.total.at_least for loss in losses if loss is not None and loss.total is not None), default=0)
 

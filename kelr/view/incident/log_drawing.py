@@ -23,7 +23,7 @@ def draw_logs(id: str, title: str, bars: LogBars) -> str:
     if not bars.heard:
         return ""
     scale = scale_of(bars.offsets(), _INNER, least=_LEAST, widest=_WIDEST)
-    parts, top = list(_legend(bars, scale)), 30.0
+    parts, top = _legend(bars, scale)
     for bar in bars.bars:
         parts += _bar(bar, scale, top, imagined=bars.imagined)
         top += _ROW
@@ -69,17 +69,17 @@ def _bar(bar: Bar, scale: Scale | None, top: float, *, imagined: bool) -> Iterat
         holds = bar.holds(one.start)
         x, wide = _LEFT + one.left, one.right - one.left
         if holds is Holds.LACKS:
-            yield line(x, base + _BAR / 2, x + wide, base + _BAR / 2).replace('class="axis"', 'class="lacks"')
+            yield _nothing(x, base + _BAR / 2, wide)
         elif holds is not Holds.NOT_KEPT:
             yield rect(x, base, wide, _BAR, holds.value)
             if one.squeezed and wide > 24:
                 yield text(x + wide / 2, base + 13, "≈", "break", anchor="middle")
-    if bar.high_watermark is not None and bar.high_watermark in bars_range(scale):
+    if bar.high_watermark is not None and bar.high_watermark in _range(scale):
         x = _LEFT + scale.column(bar.high_watermark)
         yield f'<path d="M{x:.1f} {base - 4:.1f}v{_BAR + 8}" class="mark"/>'
 
 
-def bars_range(scale: Scale) -> range:
+def _range(scale: Scale) -> range:
     """The offsets that a scale reaches over, its end included."""
     return range(scale.stretches[0].start, scale.stretches[-1].end + 1) if scale.stretches else range(0)
 
@@ -100,22 +100,36 @@ def _ticks(scale: Scale, top: float) -> Iterator[str]:
             yield text(x, top + 16, words, "tick", anchor=anchor)
 
 
-def _legend(bars: LogBars, scale: Scale | None) -> Iterator[str]:
+def _legend(bars: LogBars, scale: Scale | None) -> tuple[list[str], float]:
+    """What the patterns mean, and where the bars begin below."""
     if scale is None:
-        return
+        return [], 10.0
     seen = {bar.holds(one.start) for bar in bars.heard for one in scale.stretches}
-    x = float(_LEFT)
-    for holds, words in _SHORT.items():
-        if holds in seen:
-            if holds is Holds.LACKS:
-                yield line(x, 14, x + 22, 14).replace('class="axis"', 'class="lacks"')
-            else:
-                yield rect(x, 7, 22, 13, holds.value)
-            yield text(x + 28, 18, words, "tick")
-            x += 28 + 6.9 * len(words) + 16
+    entries: list[tuple[Holds | None, str]] = [(holds, words) for holds, words in _SHORT.items() if holds in seen]
     if any(bar.high_watermark is not None for bar in bars.heard):
-        yield f'<path d="M{x + 4:.1f} 5v18" class="mark"/>'
-        yield text(x + 11, 18, "high watermark", "tick")
+        entries.append((None, "high watermark"))
+    parts, x, y = list[str](), float(_LEFT), 0.0
+    for holds, words in entries:
+        wide = 28 + 7.2 * len(words)
+        if x + wide > _WIDTH - _LEFT:
+            x, y = float(_LEFT), y + 22
+        parts += (_sample(holds, x, y), text(x + 28, y + 18, words, "tick"))
+        x += wide + 14
+    return parts, y + 30
+
+
+def _sample(holds: Holds | None, x: float, y: float) -> str:
+    """A piece of what an entry of the legend stands for; None: a high watermark."""
+    if holds is None:
+        return f'<path d="M{x + 18:.1f} {y + 5:.1f}v18" class="mark"/>'
+    if holds is Holds.LACKS:
+        return _nothing(x, y + 14, 22)
+    return rect(x, y + 7, 22, 13, holds.value)
+
+
+def _nothing(x: float, y: float, wide: float) -> str:
+    """Where a log has no records, and another one has."""
+    return f'<path d="M{x:.1f} {y:.1f}h{wide:.1f}" class="lacks"/>'
 
 
 _SHORT = {

@@ -129,8 +129,8 @@ def _story(number: int, kind: Kind, material: Material) -> Story:
     title = str(kind.shown)
     look = material.before if earlier and material.before is not None else material.now
     rules = RULE_SETS[decision.rules].title
-    alike = f"{count(len(kind.others), 'more partition')} alike, with no more to lose: {named(kind.others)}"
-    others = alike if kind.others else ""
+    alike = f"Stands for {len(kind.addresses):,} partitions; none of them has more to lose."
+    others = f"{alike} The others: {named(kind.others)}" if kind.others else ""
     return Story(
         f"story-{number}",
         title,
@@ -141,10 +141,18 @@ def _story(number: int, kind: Kind, material: Material) -> Story:
         note(bars) if bars.heard else "No replica's log was heard, so there is nothing to draw.",
         in_words(bars),
         log_ends(bars, decision.candidates),
-        tuple(table for table in (steps(decision), returns(decision), choices(decision)) if table.rows),
+        tuple(table for table in _tables(decision) if table.rows),
         (*decision.notes, *(one.text for one in decision.damage)),
         " ".join(part for part in (decision.advice.text, decision.advice.until, decision.advice.alternative) if part),
     )
+
+
+def _tables(decision: Decision) -> Iterator[Table]:
+    """What there is to decide: nothing where a live leader leads, as in an explanation."""
+    if decision.leader is None or decision.situation is Situation.LEADER_NOT_LIVE:
+        yield steps(decision)
+        yield returns(decision)
+        yield choices(decision)
 
 
 def _stories_left(left: Sequence[Kind], commands: Mapping[str, str]) -> str:

@@ -121,7 +121,8 @@ def _sentences(material: Material, found: Sequence[Lost]) -> Iterator[str]:
     if elections:
         done = sum(result == "done" for _, result in elections)
         people = joined(sorted({person for person, _ in elections}))
-        yield f"kelr was asked for {count(len(elections), 'election')}, of which {done:,} came out as planned, by {people}."
+        asked = count(len(elections), "election")
+        yield f"kelr was asked for {asked}, of which {done:,} came out as planned, by {people}."
     yield loss_sentence(material, found)
 
 

@@ -133,7 +133,7 @@ def steps(decision: Decision) -> Table:
     """What Kafka asks by itself, in order."""
     rows = tuple(("yes" if one.holds else "no", one.text, one.evidence, one.source) for one in decision.steps)
     whom = "nobody" if decision.elected is None else f"broker {decision.elected}"
-    return Table(f"Kafka by itself elects {whom}.", ("", "asked for", "evidence", "source"), rows)
+    return Table(f"Kafka by itself elects {whom}.", ("answer", "asked for", "evidence", "source"), rows)
 
 
 def returns(decision: Decision) -> Table:
@@ -210,7 +210,7 @@ def done_table(material: Material, everything: str) -> Table | None:
     )
     left = len(done.rows) - len(shown)
     note = f"{left:,} earlier lines are left out: {everything}" if left else ""
-    header = ("when (UTC)", "who", "command", "where", "what", "result", "")
+    header = ("when (UTC)", "who", "command", "where", "what", "result", "remarks")
     return Table(f"From {done.file}.", header, rows, note)
 
 
