@@ -22,6 +22,7 @@ from confluent_kafka.admin import (
 )
 
 from kelr.commands.main import main
+from kelr.errors import ConnectError
 from kelr.lab import Lab, LabSpec
 from kelr.lab.nodes import NodePaths, properties_text
 from kelr.lab.security.access import client_login, listener_properties
@@ -228,7 +229,7 @@ BAD: Mapping[str, tuple[str, Mapping[str, str], str]] = {
     "a wrong password, PLAIN": ("PLAIN", _WRONG, "refused the credentials"),
     "a wrong password, SCRAM": ("SCRAM256", _WRONG_SCRAM, "refused the credentials"),
     "a wrong password, over TLS": ("SCRAM512", _WRONG_SCRAM, "refused the credentials"),
-    "a mechanism that is not on": ("SCRAM256", {"sasl.mechanism": "SCRAM-SHA-512"}, "SCRAM-SHA-256"),
+    "a mechanism that is not on": ("SCRAM256", {"sasl.mechanism": "SCRAM-SHA-512"}, "refused the credentials"),
     "a wrong client secret": (
         "ISSUER",
         {"sasl.oauthbearer.client.credentials.client.secret": "hush-wrong"},
@@ -298,7 +299,6 @@ def test_every_wrong_way_in(place: Place, case: str, capsys: pytest.CaptureFixtu
     assert took_s < PATIENCE_S
     assert "hush" not in err
     assert "Traceback" not in err
-    admin = AdminClient({**_settings(place, listener).confluent(), "error_cb": lambda _error: None})
-    with pytest.raises(KafkaException) as refused:
-        admin.list_topics(timeout=2)
+    with pytest.raises((KafkaException, ConnectError)) as refused:
+        AdminClient({**_settings(place, listener).confluent(), "error_cb": lambda _error: None}).list_topics(timeout=2)
     assert "hush" not in str(refused.value)

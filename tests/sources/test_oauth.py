@@ -110,6 +110,14 @@ def test_an_answer_without_end_is_cut() -> None:
         fetch()
 
 
+@respx.mock
+def test_a_user_in_the_address_is_not_who_asks() -> None:
+    route = respx.post("https://idp.example/t?k=1").respond(json={"access_token": "t"})
+    fetch(Endpoint("https://me:other@idp.example/t?k=1", "kelr", SECRET))
+    _, _, pair = route.calls.last.request.headers["Authorization"].partition(" ")
+    assert base64.b64decode(pair).decode() == f"kelr:{SECRET}"
+
+
 def test_secrets_in_the_address_are_not_shown() -> None:
     endpoint = Endpoint("https://me:hush-pw@[::1]:8443/token?key=hush-key", "kelr", SECRET)
     assert endpoint.place == "https://[::1]:8443/token"

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote_plus, urlencode, urlsplit
+from urllib.parse import quote_plus, urlencode, urlsplit, urlunsplit
 
 from kelr.errors import AuthenticationError, BadInputError, ConnectError, KelrError
 from kelr.sources.security.tokens import Token, token_of
@@ -110,7 +110,7 @@ def _answer(endpoint: Endpoint) -> tuple[int, bytes] | KelrError:
     try:
         with httpx.Client(verify=_trust(endpoint), timeout=timeout, follow_redirects=False) as client:
             request: dict[str, Any] = {"content": _body(endpoint), "headers": _headers(endpoint)}
-            with client.stream("POST", endpoint.url, **request) as response:
+            with client.stream("POST", _without_user(endpoint.url), **request) as response:
                 return response.status_code, _limited(response, time.monotonic() + endpoint.read_s)
     except httpx.TimeoutException:
         return ConnectError(
@@ -138,11 +138,21 @@ def _trust(endpoint: Endpoint) -> Any:
     return True if endpoint.tls is None else endpoint.tls.context()
 
 
-def _headers(endpoint: Endpoint) -> dict[str, str]:
+def _without_user(url: str) -> str:
+    """httpx would log in as the user in an address, in place of the client; Java takes no notice of it."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def _pair(endpoint: Endpoint) -> str:
     ours = (endpoint.client_id, endpoint.client_secret)
     pair = ":".join(map(quote_plus, ours) if endpoint.encode_header else ours)
+    return base64.b64encode(pair.encode()).decode()
+
+
+def _headers(endpoint: Endpoint) -> dict[str, str]:
     return {
-        "Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}",
+        "Authorization": f"Basic {_pair(endpoint)}",
         "Content-Type": "application/x-www-form-urlencoded",
         "Accept": "application/json",
         "Cache-Control": "no-cache",
@@ -209,8 +219,8 @@ def _said(endpoint: Endpoint, body: bytes) -> str:
     document = _document(body)
     words = [str(document[key]) for key in ("error", "error_description") if isinstance(document.get(key), str)]
     text = " ".join("".join(char if char.isprintable() else " " for char in ": ".join(words)).split())
-    if endpoint.client_secret:
-        text = text.replace(endpoint.client_secret, "***")
+    for secret in (endpoint.client_secret, quote_plus(endpoint.client_secret), _pair(endpoint)):
+        text = text.replace(secret, "***") if secret else text
     return f" ({text[:_SHOWN]})" if text else ""
 
 
