@@ -35,18 +35,25 @@ _DIFFERS = (
 )
 
 
-def run_story(blocks: Sequence[Block], directory: Path, *, swapped: Mapping[str, str] | None = None) -> list[list[str]]:
+def run_story(
+    blocks: Sequence[Block],
+    directory: Path,
+    *,
+    swapped: Mapping[str, str] | None = None,
+    programs: Path = Path(sys.executable).parent,
+) -> list[list[str]]:
     """What each command of each block printed. Fails where one ends with another exit code than 0.
 
     Args:
         directory: an empty one; kelr's state, its lab and the files of the story go there.
         swapped: commands by those of the page that they are run in place of.
+        programs: where kelr and Python are.
     """
     commands = [typed.command for block in blocks for typed in block.typed]
     script = directory / "story.sh"
     lines = ["set -u", *(_line((swapped or {}).get(command, command)) for command in commands)]
     script.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    parts = _on_a_terminal(script, directory).split(f"{_MARK}\n")
+    parts = _on_a_terminal(script, directory, str(programs)).split(f"{_MARK}\n")
     printed = iter(parts[: len(commands)])
     if len(parts) != len(commands) + 1:
         raise AssertionError(f"a command failed:\n{''.join(parts)}")
@@ -70,11 +77,10 @@ def _line(command: str) -> str:
     return f"{command} || {{ echo failed: {shlex.quote(command)}; exit 1; }}\necho {shlex.quote(_MARK)}"
 
 
-def _on_a_terminal(script: Path, directory: Path) -> str:
-    bin_directory = str(Path(sys.executable).parent)
+def _on_a_terminal(script: Path, directory: Path, programs: str) -> str:
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("KELR_") or "CACHE" in name},
-        "PATH": f"{bin_directory}{os.pathsep}{os.environ['PATH']}",
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "KELR_STATE_DIR": str(directory / "state"),
         "KELR_CONFIG_DIR": str(directory / "config"),
         # The control channel's address has to fit, whatever pytest calls its directories.
@@ -93,7 +99,7 @@ def _on_a_terminal(script: Path, directory: Path) -> str:
         reader.start()
         process.wait()
         # Whatever came of it, its cluster is not left behind.
-        down = [f"{bin_directory}/kelr", "lab", "down"]
+        down = [f"{programs}/kelr", "lab", "down"]
         subprocess.run(down, env=environment, capture_output=True, check=False)
     reader.join()
     os.close(ours)

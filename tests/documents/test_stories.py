@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from kelr import __version__
 from tests.documents.blocks import DOCS, ROOT, Block, blocks, write_anew
 from tests.documents.stories import run_story, same
 
@@ -61,6 +65,18 @@ def test_the_tutorial_shows_the_same_on_real_kafka(tmp_path: Path) -> None:
     printed = run_story(told, tmp_path, swapped={UP: "kelr lab up"})
     found = differences(told[1:], printed[1:])
     assert not found, "\n\n".join(found)
+
+
+@pytest.mark.longer
+def test_kelr_is_installed_as_the_readme_says(tmp_path: Path) -> None:
+    """In an environment of its own, from a copy of the sources; takes a package index."""
+    ignored = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__")
+    shutil.copytree(ROOT, tmp_path / "clone", ignore=ignored)
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
+    told = story(README, "install")
+    printed = run_story(told, tmp_path / "clone", programs=tmp_path / "venv" / "bin")
+    assert [lines[-1] for lines in printed] == [f"kelr {__version__}"]
+    assert told[-1].typed[-1].shown == f"kelr {__version__}"
 
 
 @pytest.mark.parametrize("page", [README, TUTORIAL])
