@@ -40,7 +40,9 @@ class Reader:
 
     def __init__(self, settings: Resolved) -> None:
         given = "--timeout" in settings.connection_flags or os.environ.get("KELR_TIMEOUT")
-        self._settings = settings if given else replace(settings, timeout_s=min(PATIENCE_S, settings.timeout_s))
+        timeout_s = settings.timeout_s if given else min(PATIENCE_S, settings.timeout_s)
+        # What --verbose tells would be told again at each new connection, across the screen.
+        self._settings = replace(settings, timeout_s=timeout_s, verbose=False)
         self._session: Session | None = None
         self._told = io.StringIO()
 
