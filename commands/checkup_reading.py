@@ -11,7 +11,7 @@ from kelr.engine.checkup import cluster_checks
 from kelr.engine.checkup.abilities import LogInfo
 from kelr.engine.checkup.catalogue import CHECKS, REORDERED, THROTTLE_LEFT, UNCLEAN_RESTARTS, Looks
 from kelr.engine.checkup.nodes import throttle_checks
-from kelr.engine.checkup.rights import Allowed
+from kelr.engine.checkup.rights import Allowed, named_topics
 from kelr.engine.checkup.topics import TopicChecks
 from kelr.errors import AuthenticationError, KelrError
 from kelr.model import Selection, TopicError
@@ -249,5 +249,10 @@ def read_rights(source: Source, topics: Sequence[str]) -> Allowed | None:
         return None
     from kelr.sources.live.changes import LiveHand  # noqa: PLC0415 - only a live cluster is asked
 
-    told = LiveHand.of(live).permissions(tuple(topics))
-    return Allowed(told.cluster, dict(told.topics))
+    named = named_topics()
+    told = LiveHand.of(live).permissions(tuple(dict.fromkeys((*topics, *sorted(named)))))
+    return Allowed(
+        told.cluster,
+        {topic: told.topics.get(topic) for topic in topics},
+        {topic: told.topics.get(topic) for topic in named},
+    )

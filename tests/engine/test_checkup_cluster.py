@@ -11,7 +11,7 @@ from kelr.engine.checkup.abilities import LogInfo, abilities
 from kelr.engine.checkup.catalogue import CHECKS, Looks
 from kelr.engine.checkup.metadata_versions import release_of, version_name
 from kelr.engine.checkup.nodes import throttle_checks
-from kelr.engine.checkup.rights import Allowed, all_rights, rights_of
+from kelr.engine.checkup.rights import Allowed, all_rights, named_topics, rights_of
 from kelr.engine.checkup.topic_findings import TELLS
 from kelr.engine.checkup.topics import FAILS
 from kelr.model import ELR_FEATURE, METADATA_FEATURE, BrokerStatus, ConfigSource, Features, TopicPartition
@@ -314,6 +314,15 @@ def test_rights_of_who_may_only_look() -> None:
         ("READ on topic *", False, ("secret",)),
         ("DESCRIBE_CONFIGS on topic *", None, ()),
     ]
+
+
+def test_a_topic_that_a_command_needs_by_name_stands_for_no_other() -> None:
+    everything = frozenset({"READ", "DESCRIBE", "DESCRIBE_CONFIGS"})
+    (name,) = named_topics()
+    allowed = Allowed(everything, {"orders": everything}, {name: frozenset()})
+    told = {(str(one.acl), one.acl.name): one.has for one in rights_of("recover verify", allowed).rights}
+    assert told["READ on topic *", None] is True
+    assert told[f"DESCRIBE on topic {name}", name] is False
 
 
 def test_an_answer_without_describe_says_nothing_of_the_rest() -> None:

@@ -21,6 +21,9 @@ class Allowed:
 
     cluster: frozenset[str] | None = None
     topics: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
+    """Topics that stand for all that a command may be asked about."""
+    named: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
+    """Topics that commands need by name (`named_topics`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,12 @@ class CommandRights:
         return tuple(right for right in self.rights if right.has is None)
 
 
+def named_topics() -> frozenset[str]:
+    """The topics that commands need by name, such as ``__consumer_offsets``."""
+    every = (acl for acls in COMMAND_ACLS.values() for acl in acls)
+    return frozenset(acl.name for acl in every if acl.resource is AclResource.TOPIC and acl.name is not None)
+
+
 def all_rights(allowed: Allowed) -> tuple[CommandRights, ...]:
     """Every command that asks a cluster."""
     return tuple(rights_of(command, allowed) for command in COMMAND_ACLS)
@@ -77,7 +86,7 @@ def _right(acl: RequiredAcl, allowed: Allowed) -> Right:
     if acl.resource is not AclResource.TOPIC:
         return Right(acl, None)  # no answer tells of groups and transactional ids together
     if acl.name is not None:
-        return Right(acl, _has(acl, allowed.topics.get(acl.name)))
+        return Right(acl, _has(acl, allowed.named.get(acl.name)))
     told = {topic: _has(acl, operations) for topic, operations in sorted(allowed.topics.items())}
     refused = tuple(topic for topic, has in told.items() if has is False)
     if refused:
