@@ -199,6 +199,10 @@ def _notes(metric: Metric, found: Combined | None, around: Circumstances) -> lis
             count = computed.under_min_isr_without_leader
             have, are = agree(count, "has", "have"), agree(count, "is", "are")
             notes.append(f"{count:,} more under min ISR {have} no live leader, and so {are} in no broker's count")
+    if found is not None and not metric.shipped:
+        notes.append(
+            "no release of Apache Kafka has this metric of KIP-966: it comes from kelr's exporter or another one"
+        )
     if metric.key in _ABOUT and (found is not None or metric.key in {"unclean_elections"}):
         notes.append(_ABOUT[metric.key])
     if metric.key == "active_controllers" and found is not None and found.value == 0:

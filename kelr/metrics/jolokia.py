@@ -58,7 +58,7 @@ def ask_jolokia(endpoint: Endpoint, access: Access, tls: ssl.SSLContext, *, time
     if isinstance(document, dict) and "status" in document:
         # One error for the whole request, such as of an agent that refuses POST.
         said = shortened(document.get("error", "no reason given"))
-        trouble = Trouble.REFUSED if document["status"] in {401, _FORBIDDEN} else Trouble.STATUS
+        trouble = Trouble.REFUSED if document["status"] in (401, _FORBIDDEN) else Trouble.STATUS
         raise NotHeardError(trouble, f"the agent answers with status {shortened(document['status'])}: {said}")
     if not isinstance(document, list):
         raise NotHeardError(Trouble.NOT_UNDERSTOOD, "its answer is not that of a Jolokia agent")

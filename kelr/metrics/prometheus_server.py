@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from kelr.errors import UsageError
 from kelr.metrics.access import Access
 from kelr.metrics.asked import Endpoint, Found, Value
-from kelr.metrics.catalog import METRICS, Recognized, recognize
+from kelr.metrics.catalog import METRICS, Attribute, Recognized, recognize
 from kelr.metrics.http import Answer, NotHeardError, Question, Trouble, ask
 from kelr.metrics.json_bodies import read_json, shortened
 
@@ -131,7 +131,7 @@ def _texts(found: Any) -> list[Any]:
 
 def _values(data: Any) -> Iterator[Value]:
     result = data.get("result") if isinstance(data, dict) else None
-    if not isinstance(result, list) or data.get("resultType") not in {"matrix", "vector"}:
+    if not isinstance(result, list) or data.get("resultType") not in ("matrix", "vector"):
         raise NotHeardError(Trouble.NOT_UNDERSTOOD, "its answer holds no series")
     now_s = clock_s()
     for series in result:
@@ -158,7 +158,7 @@ def _points(series: Mapping[str, Any]) -> list[tuple[float, float]]:
     for one in raw if isinstance(raw, list) else []:
         try:
             at, value = float(one[0]), float(one[1])
-        except (TypeError, ValueError, IndexError, KeyError):
+        except (TypeError, ValueError, IndexError, KeyError, OverflowError):
             continue
         if abs(at) < float("inf") and abs(value) < float("inf"):
             points.append((at, value))
@@ -180,5 +180,5 @@ def _value(known: Recognized, labels: Mapping[str, Any], points: list[tuple[floa
         int(at * 1000),
         old=now_s - at > patience_s,
         attribute_said=known.attribute_said,
-        increase=sum(rises) if gaps else None,
+        increase=sum(rises) if gaps and known.metric.attribute is Attribute.COUNT else None,
     )

@@ -152,7 +152,9 @@ def test_what_no_release_has_is_computed_by_kelr_alone() -> None:
     assert figure("unclean_recoveries", computed=computed).comparison is Comparison.NOT_READ
     own = says("exporter", {"global_under_min_isr": computed.figures["global_under_min_isr"]})
     fresh = replace(computed, taken_at_ms=None, unknown={})
-    assert figure("global_under_min_isr", own, computed=fresh).comparison is Comparison.SAME
+    served = figure("global_under_min_isr", own, computed=fresh)
+    assert served.comparison is Comparison.SAME
+    assert "it comes from kelr's exporter or another one" in served.why
 
 
 def test_without_a_cluster() -> None:

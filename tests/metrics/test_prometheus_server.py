@@ -87,8 +87,11 @@ def test_a_series_that_ended_is_old() -> None:
 @respx.mock
 def test_a_counter_rises_over_restarts() -> None:
     name = "kafka_controller_controllerstats_uncleanleaderelections_total"
-    answers(matrix(series(name, (-30, "5"), (-15, "7"), (0, "1"), instance="a"), series(name, (0, "4"))), NOTHING)
-    assert [one.increase for one in read(Kind.SERVER).values] == [3.0, None]
+    gauge = series("kafka_server_replicamanager_leadercount", (-15, "7"), (0, "9"))
+    answers(
+        matrix(series(name, (-30, "5"), (-15, "7"), (0, "1"), instance="a"), series(name, (0, "4")), gauge), NOTHING
+    )
+    assert [one.increase for one in read(Kind.SERVER).values] == [3.0, None, None]
 
 
 @respx.mock
