@@ -97,9 +97,12 @@ def show(
     from kelr.view.contexts import settings_view  # noqa: PLC0415
 
     file = read_contexts(os.environ)
-    rows = _rows_of(file, _chosen(file, name))
+    chosen = _chosen(file, name)
+    rows = _rows_of(file, chosen)
     with output.listing(settings_view("context")) as listing:
         listing.add(rows)
+    if output.format.for_people:
+        output.note(f"context {chosen} in {file.path}")
 
 
 def _rows_of(file: ContextsFile, name: str) -> list[SettingRow]:

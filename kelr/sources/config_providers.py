@@ -63,9 +63,10 @@ class _Variables:
         if name not in self._names:
             if name not in _USUAL_NAMES:
                 return match[0]  # as Kafka has it: not a variable at all
+            # To Kafka it is mere text, and so may be part of a password: what stands behind the name is not told.
             raise self._reader.error(
                 key,
-                f"{key} holds {match[0]}, and {PROVIDERS_KEY} names no provider {name!r}: to Kafka that is mere text",
+                f"{key} holds a ${{{name}:...}}, and {PROVIDERS_KEY} names no provider {name!r}",
                 next_step=f"add {PROVIDERS_KEY}={name} and {PROVIDERS_KEY}.{name}.class={_PACKAGE}{_class_for(name)}",
             )
         if name not in self._made:

@@ -154,7 +154,7 @@ def settings_view(kind: str) -> View[SettingRow]:
             "origin",
             "FROM",
             lambda row: row.origin,
-            lambda row: styled(row.origin, Style.QUIET) if row.origin == "default" else plain(row.origin),
+            lambda row: styled(row.origin, Style.QUIET) if row.origin == "default" else plain(_short(row.origin)),
             type="string",
             about="Who says so: a flag, a variable, a file with its line, or default.",
         ),
@@ -165,7 +165,15 @@ def settings_view(kind: str) -> View[SettingRow]:
 def _shown_value(row: SettingRow) -> Text:
     if row.hidden:
         return styled(HIDDEN, Style.NOTICE)
-    return styled(NOT_SET, Style.QUIET) if row.value is None else plain(row.value)
+    if row.value is None:
+        return styled(NOT_SET, Style.QUIET)
+    # A list of servers may go over several lines.
+    return plain(row.value.replace(",", ", ") if row.setting.startswith("bootstrap") else row.value)
+
+
+def _short(origin: str) -> str:
+    """A file by its name: settings of the same table say in which directory it is."""
+    return origin.rpartition("/")[2]
 
 
 def tested_view() -> View[Tested]:

@@ -135,14 +135,16 @@ def test_show(kelr: Kelr, place: Path) -> None:
         TWO + 'username = "ada"\npassword_command = "pass kafka"\ntimeout = 2\n[contexts.dev.properties]\n'
         '"security.protocol" = "SASL_SSL"\nsasl.mechanism = "PLAIN"\n',
     )
-    assert kelr("context", "show", "dev").out == (
+    ran = kelr("context", "show", "dev")
+    assert ran.err == f"context dev in {place}\n"
+    assert ran.out == (
         "SETTING            VALUE               FROM\n"
-        f"bootstrap_server   dev:9092            {place}, line 7\n"
-        f"username           ada                 {place}, line 8\n"
-        f"password           command pass kafka  {place}, line 9\n"
-        f"timeout            2                   {place}, line 10\n"
-        f"security.protocol  SASL_SSL            {place}, line 12\n"
-        f"sasl.mechanism     PLAIN               {place}, line 13\n"
+        "bootstrap_server   dev:9092            contexts.toml, line 7\n"
+        "username           ada                 contexts.toml, line 8\n"
+        "password           command pass kafka  contexts.toml, line 9\n"
+        "timeout            2                   contexts.toml, line 10\n"
+        "security.protocol  SASL_SSL            contexts.toml, line 12\n"
+        "sasl.mechanism     PLAIN               contexts.toml, line 13\n"
     )
     assert kelr("context", "show").out.startswith("SETTING           VALUE      FROM\nbootstrap_server  prod:9092")
     assert "did you mean prod?" in kelr("context", "show", "prodd").err

@@ -59,7 +59,7 @@ def test_without_providers_nothing_is_touched() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a=${env:PW}", r"line 1: a holds \$\{env:PW\}, and config.providers names no provider 'env'"),
+        ("a=${env:PW}", r"line 1: a holds a \$\{env:\.\.\.\}, and config.providers names no provider 'env'"),
         (PROVIDERS.replace("env,file", "env, file") + "a=${file:/x:y}", "names no provider 'file'"),
         (
             "config.providers=env\na=${env:PW}",
