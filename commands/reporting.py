@@ -9,23 +9,21 @@ from pathlib import Path
 
 from kelr import __version__
 from kelr.commands.recovering import source_with
+from kelr.commands.report_done import read_done
 from kelr.commands.report_log import read_log
 from kelr.commands.session import Session, now_ms
 from kelr.durable import whole_file
 from kelr.engine.planning import plan_id
-from kelr.errors import BadInputError, RefusedError, UsageError
+from kelr.errors import RefusedError, UsageError
 from kelr.model import Selection, Target, TopicError, TopicPartition
-from kelr.recovery import audit
-from kelr.recovery.places import audit_file, state_directory
 from kelr.recovery.plan_file import read_plan
-from kelr.recovery.shelf import journal_files, open_journals
 from kelr.sources.base import Source
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.snapshot_file import SnapshotFileSource
 from kelr.view.explain_columns import Explained
 from kelr.view.incident.chat import chat
 from kelr.view.incident.kinds import named
-from kelr.view.incident.material import Done, Gap, Look, Material, OpenRun, Planned, Told
+from kelr.view.incident.material import Done, Gap, Look, Material, Planned, Told
 from kelr.view.incident.pages import html
 from kelr.view.incident.summary import affected
 from kelr.view.reported import Reported, show_reported
@@ -98,7 +96,7 @@ def gather(session: Session, wanted: Wanted, file: Path) -> Material:
     source = source_with(session, wanted.logs)
     cluster_id = source.cluster().cluster_id
     told, gaps = read_log(session, wanted.selection, wanted.since, wanted.until, cluster_id=cluster_id)
-    done, done_gaps = _done(wanted, cluster_id, told)
+    done, done_gaps = read_done(wanted.selection, wanted.since, wanted.until, cluster_id=cluster_id, told=told)
     planned = None if wanted.plan is None else _planned(wanted.plan, cluster_id)
     before_source = None if wanted.before is None else _snapshot(wanted.before, cluster_id)
     now = _look(session, source, wanted, name=_name(session, source))
@@ -203,44 +201,6 @@ def _planned(path: Path, cluster_id: str | None) -> Planned:
     saved = read_plan(path)
     _check_cluster(str(path), saved.plan.cluster_id, cluster_id)
     return Planned(str(path), saved.plan, plan_id(saved.plan), saved.edited)
-
-
-def _done(wanted: Wanted, cluster_id: str | None, told: Told | None) -> tuple[Done | None, list[Gap]]:
-    """What kelr's records on this machine tell; None where they cannot be read."""
-    state = state_directory()
-    file = audit_file(state)
-    since_ms = told.begins_ms if told is not None and wanted.since is not None else None
-    until_ms = told.ends_ms if told is not None and wanted.until is not None else None
-    try:
-        rows = tuple(
-            row
-            for row in audit.read(state, since_ms=since_ms, cluster_id=cluster_id)
-            if (row.partition is None and wanted.selection.matches_topic(row.topic))
-            or (row.partition is not None and wanted.selection.matches(row.topic, row.partition))
-            if until_ms is None or row.at_ms <= until_ms
-        )
-        runs = tuple(
-            OpenRun(
-                one.path.stem,
-                one.command,
-                f"{one.who.user}@{one.who.host}",
-                one.begun_ms,
-                len({*one.partitions, *one.planned}),
-            )
-            for one in open_journals(state, cluster_id)
-        )
-        journals = len(journal_files(state, cluster_id))
-    except BadInputError as error:
-        return None, [Gap(f"What kelr did is not told: {error}.")]
-    gaps = []
-    if not file.exists():
-        gaps.append(
-            Gap(
-                f"There is no audit log on this machine ({file}): what kelr did from elsewhere is not in this report."
-                " Run it where the elections were carried out, or name that state directory in KELR_STATE_DIR."
-            )
-        )
-    return Done(str(file), rows, runs, journals), gaps
 
 
 # What is not there, and what to type.

@@ -186,3 +186,21 @@ def test_a_garbled_audit_log_is_said_to_be_one(kelr: Kelr, tmp_path: Path, then:
     page = tmp_path / "review.html"
     assert kelr("report", str(page), "--snapshot", str(then)).code == 0
     assert "What kelr did is not told" in words(page)
+
+
+def test_since_when_is_a_matter_of_choice(kelr: Kelr, tmp_path: Path, then: Path) -> None:
+    audit.append(state_directory(), elected(user="grace"), elected(at_ms=INCIDENT.taken_at_ms - 3_600_000))
+    page = tmp_path / "review.html"
+    since = ("--since", "2023-11-14T22:00Z", "--until", "2023-11-14T23:00Z")
+    assert kelr("report", str(page), "--snapshot", str(then), *since).code == 0
+    assert "of which 1 came out as planned, by grace@laptop." in words(page)
+
+
+def test_of_a_cluster_that_is_not_known_no_record_is_told(kelr: Kelr, tmp_path: Path) -> None:
+    audit.append(state_directory(), elected(cluster_id="another"))
+    unknown = replace(INCIDENT, cluster=replace(INCIDENT.cluster, cluster_id=None))
+    page = tmp_path / "review.html"
+    assert kelr("report", str(page), "--snapshot", str(saved(unknown, tmp_path / "unknown.kelr"))).code == 0
+    text = words(page)
+    assert "Which cluster this is, is not known" in text
+    assert "ada@laptop" not in text
