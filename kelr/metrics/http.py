@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -55,6 +56,8 @@ class Answer:
     status: int
     content: bytes
     content_type: str
+    date_s: float | None = None
+    """What its clock says, in seconds since 1970 UTC; None where it does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +142,8 @@ def _once(
         ) as response:
             _check(response, accepted)
             content = _content(response, deadline, timeout_s, most_bytes)
-            return Answer(response.status_code, content, response.headers.get("content-type", ""))
+            date_s = _date_s(response.headers.get("date"))
+            return Answer(response.status_code, content, response.headers.get("content-type", ""), date_s)
     except httpx.TimeoutException as error:
         raise NotHeardError(Trouble.TIMEOUT, f"no answer within {timeout_s:g} s") from error
     except httpx.TransportError as error:
@@ -200,6 +204,13 @@ def _tls_words(text: str) -> str:
 
 def _without_number(text: str) -> str:
     return text.split("] ", 1)[1] if text.startswith("[Errno") and "] " in text else text
+
+
+def _date_s(text: str | None) -> float | None:
+    try:
+        return None if text is None else parsedate_to_datetime(text).timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
 def _retry_after(text: str | None) -> float | None:

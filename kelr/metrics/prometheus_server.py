@@ -10,6 +10,7 @@ import re
 import ssl
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,6 +24,8 @@ from kelr.metrics.json_bodies import read_json, shortened
 
 WINDOW_S = 300
 _OLD_WITHOUT_A_GAP_S = 90.0
+_APART_S = 30.0
+"""Clocks that are further apart than that are told of."""
 _MATCHER = r'[a-zA-Z_][a-zA-Z0-9_]*\s*(?:=~|!~|!=|=)\s*"(?:[^"\\\n]|\\.)*"'
 _MATCHERS = re.compile(rf"\s*{_MATCHER}\s*(?:,\s*{_MATCHER}\s*)*,?\s*")
 _ERROR_STATUSES = frozenset({400, 404, 405, 422, 503})
@@ -85,18 +88,34 @@ def query_server(endpoint: Endpoint, access: Access, tls: ssl.SSLContext, *, tim
         left = deadline - time.monotonic()
         if left <= 0:
             raise NotHeardError(Trouble.TIMEOUT, f"no answer within {timeout_s:g} s")
-        document = _query(endpoint.url, query, access, tls, timeout_s=left)
+        document, clocks = _query(endpoint.url, query, access, tls, timeout_s=left)
         warnings = [f"it warns: {shortened(one)}" for one in _texts(document.get("warnings"))]
         partial = partial or bool(warnings)
         notes += [note for note in warnings if note not in notes]
-        values += _values(document.get("data"))
+        values += _values(document.get("data"), clocks)
+        if abs(clocks.apart_s) > _APART_S and (note := f"its clock is {clocks.apart_s:+.0f} s from ours") not in notes:
+            notes.append(note)
     if not values:
         narrowed = " among those that --query-match leaves" if endpoint.query_match else ""
         notes.append(f"it has none of the metrics that are looked for{narrowed}")
     return Found(tuple(values), tuple(notes), partial)
 
 
-def _query(url: str, query: str, access: Access, tls: ssl.SSLContext, *, timeout_s: float) -> Mapping[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Clocks:
+    """The server's clock, by which samples are old, and this machine's, by which ages are told."""
+
+    server_s: float
+    ours_s: float
+
+    @property
+    def apart_s(self) -> float:
+        return self.server_s - self.ours_s
+
+
+def _query(
+    url: str, query: str, access: Access, tls: ssl.SSLContext, *, timeout_s: float
+) -> tuple[Mapping[str, Any], _Clocks]:
     parts = urlsplit(url)
     where = parts._replace(path=f"{parts.path.rstrip('/')}/api/v1/query").geturl()
     form = {"query": query, "timeout": f"{max(1, int(timeout_s))}s"}
@@ -110,7 +129,8 @@ def _query(url: str, query: str, access: Access, tls: ssl.SSLContext, *, timeout
     if document.get("status") != "success" or answer.status != 200:
         kind, text = shortened(document.get("errorType", "error")), shortened(document.get("error", "no reason given"))
         raise NotHeardError(Trouble.STATUS, f"it cannot answer the query: {kind}: {text}")
-    return document
+    ours_s = clock_s()
+    return document, _Clocks(ours_s if answer.date_s is None else answer.date_s, ours_s)
 
 
 def _document(answer: Answer) -> Mapping[str, Any]:
@@ -129,11 +149,10 @@ def _texts(found: Any) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-def _values(data: Any) -> Iterator[Value]:
+def _values(data: Any, clocks: _Clocks) -> Iterator[Value]:
     result = data.get("result") if isinstance(data, dict) else None
     if not isinstance(result, list) or data.get("resultType") not in ("matrix", "vector"):
         raise NotHeardError(Trouble.NOT_UNDERSTOOD, "its answer holds no series")
-    now_s = clock_s()
     for series in result:
         labels = series.get("metric") if isinstance(series, dict) else None
         if not isinstance(labels, dict):
@@ -148,7 +167,7 @@ def _values(data: Any) -> Iterator[Value]:
                 known.metric, points[-1][1], said.get("__name__", ""), said, attribute_said=known.attribute_said
             )
         else:
-            yield _value(known, labels, points, now_s)
+            yield _value(known, labels, points, clocks)
 
 
 def _points(series: Mapping[str, Any]) -> list[tuple[float, float]]:
@@ -165,7 +184,7 @@ def _points(series: Mapping[str, Any]) -> list[tuple[float, float]]:
     return sorted(points)
 
 
-def _value(known: Recognized, labels: Mapping[str, Any], points: list[tuple[float, float]], now_s: float) -> Value:
+def _value(known: Recognized, labels: Mapping[str, Any], points: list[tuple[float, float]], clocks: _Clocks) -> Value:
     at, value = points[-1]
     gaps = [later[0] - earlier[0] for earlier, later in pairwise(points)]
     # A scrape that failed once is no reason to give a process up.
@@ -177,8 +196,8 @@ def _value(known: Recognized, labels: Mapping[str, Any], points: list[tuple[floa
         value,
         str(labels.get("__name__", "")),
         {str(key): str(one) for key, one in labels.items()},
-        int(at * 1000),
-        old=now_s - at > patience_s,
+        int((at - clocks.apart_s) * 1000),
+        old=clocks.server_s - at > patience_s,
         attribute_said=known.attribute_said,
         increase=sum(rises) if gaps and known.metric.attribute is Attribute.COUNT else None,
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -82,6 +84,22 @@ def test_a_series_that_ended_is_old() -> None:
         "live": (8.0, False),
         "new": (1.0, False),
     }
+
+
+@respx.mock
+def test_a_server_whose_clock_is_wrong_is_taken_by_its_own() -> None:
+    ahead_s = 400
+    points = series("kafka_server_replicamanager_leadercount", (ahead_s - 20, "5"), (ahead_s - 5, "6"), instance="live")
+    ended = series("kafka_server_replicamanager_leadercount", (ahead_s - 99, "5"), (ahead_s - 84, "6"), instance="dead")
+    headers = {"date": format_datetime(datetime.fromtimestamp(LAST_S + 1 + ahead_s, UTC), usegmt=True)}
+    respx.post(QUERY).mock(
+        side_effect=[httpx.Response(200, json=one, headers=headers) for one in (matrix(points, ended), NOTHING)]
+    )
+    found = read(Kind.SERVER)
+    assert {one.labels["instance"]: one.old for one in found.values} == {"live": False, "dead": True}
+    ages = [LAST_S + 1 - one.at_ms / 1000 for one in found.values if one.at_ms is not None]
+    assert ages == pytest.approx([6, 85], abs=1.1)
+    assert found.notes == ("its clock is +400 s from ours",)
 
 
 @respx.mock
