@@ -15,7 +15,7 @@ _DEEPEST = 4
 def schema_tables() -> Iterator[str]:
     """The lines: a heading and a table for each output."""
     for name, made in SCHEMAS.items():
-        schema = made()
+        schema: _Schema = made()
         yield f"## {name}"
         yield ""
         constant = schema.get("properties", {}).get("version", {}).get("const")
