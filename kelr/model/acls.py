@@ -72,7 +72,7 @@ WEAKER: Mapping[AclOperation, AclOperation] = {
 _ALL = "'*'"
 """All topics, groups or ids, quoted for a shell."""
 _C, _T = AclResource.CLUSTER, AclResource.TOPIC
-_FOUND, _NOT_AUTHORIZED, _REFUSED = 1, 4, 6
+_FOUND, _NOT_AUTHORIZED, _REFUSED, _IN_PART = 1, 4, 6, 7
 """Exit codes (`kelr.errors.ExitCode`)."""
 
 _SEE = RequiredAcl(
@@ -200,8 +200,22 @@ COMMAND_ACLS: Mapping[str, tuple[RequiredAcl, ...]] = {
     "recover collect": _LOOK,
     "recover plan": _LOOK,
     "recover apply": _APPLY,
-    "recover resume": _APPLY,
-    "recover undo": _APPLY,
+    "recover resume": (
+        *_APPLY[:2],
+        RequiredAcl(
+            _T,
+            AclOperation.DESCRIBE_CONFIGS,
+            _CONFIGS.needed_for,
+            "orders are restored, and elections that are left are refused: exit 7",
+            _IN_PART,
+        ),
+    ),
+    "recover undo": (
+        _ALTER,
+        RequiredAcl(
+            _T, AclOperation.DESCRIBE, "partitions with their replicas", "exit 4, nothing is changed", _NOT_AUTHORIZED
+        ),
+    ),
     "recover verify": _VERIFY,
     "recover status": _LOOK,
     "recover hold": (

@@ -229,7 +229,7 @@ BAD: Mapping[str, tuple[str, Mapping[str, str], str]] = {
     "a wrong password, PLAIN": ("PLAIN", _WRONG, "refused the credentials"),
     "a wrong password, SCRAM": ("SCRAM256", _WRONG_SCRAM, "refused the credentials"),
     "a wrong password, over TLS": ("SCRAM512", _WRONG_SCRAM, "refused the credentials"),
-    "a mechanism that is not on": ("SCRAM256", {"sasl.mechanism": "SCRAM-SHA-512"}, "refused the credentials"),
+    "a mechanism that is not on": ("SCRAM256", {"sasl.mechanism": "SCRAM-SHA-512"}, "does not offer this"),
     "a wrong client secret": (
         "ISSUER",
         {"sasl.oauthbearer.client.credentials.client.secret": "hush-wrong"},

@@ -14,6 +14,8 @@ TOPIC_UNAUTHORIZED = "TOPIC_AUTHORIZATION_FAILED"
 REFUSED = "connection refused"
 CLUSTER_UNAUTHORIZED = "CLUSTER_AUTHORIZATION_FAILED"
 
+_CLOSED = "connection closed"
+_NO_MECHANISM = "the listener does not offer this sasl.mechanism"
 _ERRNO_WORDS = {
     "ECONNREFUSED": REFUSED,
     "EHOSTUNREACH": "no route to host",
@@ -28,7 +30,10 @@ def failure_of(error: Exception) -> Failure:
     from kafka import errors  # noqa: PLC0415
 
     text = _words(error)
-    if isinstance(error, errors.SaslAuthenticationFailedError | errors.UnsupportedSaslMechanismError):
+    if isinstance(error, errors.UnsupportedSaslMechanismError):
+        # kafka-python gives it no words where the broker refuses the handshake.
+        return Failure(FailureKind.AUTHENTICATION, _NO_MECHANISM if text == _CLOSED else text)
+    if isinstance(error, errors.SaslAuthenticationFailedError):
         return Failure(FailureKind.AUTHENTICATION, text)
     if isinstance(error, errors.IllegalSaslStateError):
         return Failure(FailureKind.AUTHENTICATION, "the listener expects no SASL login, or another kind")
@@ -55,7 +60,7 @@ def _words(error: Exception) -> str:
     for name, words in _ERRNO_WORDS.items():
         if name in text:
             return words
-    return "connection closed" if text.strip() in {"", "socket disconnected", "closed"} or not error.args else text
+    return _CLOSED if text.strip() in {"", "socket disconnected", "closed"} or not error.args else text
 
 
 _NAMES = {
