@@ -26,6 +26,11 @@ from kelr.sources.live.transport import FailureKind
         (errors.RequestTimedOutError("Request timed out"), FailureKind.TIMED_OUT, "no answer in time"),
         (errors.SaslAuthenticationFailedError("bad: password"), FailureKind.AUTHENTICATION, "bad: password"),
         (errors.UnsupportedSaslMechanismError("none"), FailureKind.AUTHENTICATION, "none"),
+        (
+            errors.UnsupportedSaslMechanismError(),
+            FailureKind.AUTHENTICATION,
+            "the listener does not offer this sasl.mechanism",
+        ),
         (errors.IncompatibleBrokerVersion("too old"), FailureKind.UNSUPPORTED, "too old"),
         (errors.InvalidReceiveError("Invalid frame length: 1213486160"), FailureKind.GARBLED, None),
         (errors.CorrelationIdError("mismatch"), FailureKind.GARBLED, None),
