@@ -17,8 +17,8 @@ _NO_CLUSTER = (
     "Which cluster this is, is not known: kelr's audit log may be of another one, and what kelr did is not told."
 )
 _NO_AUDIT = (
-    "There is no audit log on this machine ({file}): what kelr did from elsewhere is not in this report. Run it where the"
-    " elections were carried out, or name that state directory in KELR_STATE_DIR."
+    "There is no audit log on this machine ({file}): what kelr did from elsewhere is not in this report. Run it where"
+    " the elections were carried out, or name that state directory in KELR_STATE_DIR."
 )
 
 

@@ -83,10 +83,10 @@ def _band(address: TopicPartition, turns: Sequence[Turn], begins: int, ends: int
         return _LEFT + (max(begins, at_ms) - begins) / (ends - begins) * (_WIDTH - _LEFT - _RIGHT)
 
     # Thousands of moments in one place are drawn as a few.
-    drawn: set[tuple[object, int]] = set()
+    drawn: set[tuple[str, int]] = set()
     for turn, end in _lasting(turns, ends):
         wide = x(end) - x(turn.at_ms)
-        place = turn.light, int(x(turn.at_ms) / _LEAST)
+        place = turn.light.value, int(x(turn.at_ms) / _LEAST)
         if turn.light is Light.DELETED or (wide < _LEAST and place in drawn):
             continue
         drawn.add(place)
