@@ -1,0 +1,115 @@
+"""Ingest where it is hard: logs told in many parts on Spark, and runs that are killed half way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kelr.commands.main import main
+from kelr.fleet.ingest import ingest
+from kelr.fleet.lake import Lake
+from kelr.fleet.tables import PARTITION_STATES
+from tests.fleet.test_ingest import content
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.longer
+
+PART_BYTES = 20_000
+SHAPE = ("--clusters", "2", "--partitions", "60", "--brokers", "6", "--weeks", "2", "--incidents", "6", "--seed", "3")
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("hard") / "fleet"
+    assert main(["fleet", "generate", str(place), *SHAPE, "--files", "whole"]) == 0
+    return place
+
+
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, fleet: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """The tables, where each log is told in one go."""
+    lake = tmp_path_factory.mktemp("whole") / "lake"
+    ingest(spark, [str(fleet)], str(lake), now_ms=0, part_bytes=1 << 40)
+    return content(Lake(spark, str(lake)))
+
+
+def test_a_log_in_many_parts_is_the_log(
+    spark: SparkSession, fleet: Path, whole: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks: list[int] = []
+    from kelr.fleet import telling_tasks  # noqa: PLC0415 - what is looked at
+
+    stage = telling_tasks.tell_all
+
+    def counted(lake: Lake, place: object, work: object, *, part_bytes: int) -> None:
+        tasks.extend(len(one.parts(part_bytes)) for one in work.logs)  # type: ignore[attr-defined]
+        stage(lake, place, work, part_bytes=part_bytes)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("kelr.fleet.ingest.tell_all", counted)
+    ingest(spark, [str(fleet)], str(tmp_path / "lake"), now_ms=0, part_bytes=PART_BYTES)
+    assert len(tasks) == 2
+    assert min(tasks) >= 3, "each log has several parts"
+    found = content(Lake(spark, str(tmp_path / "lake")))
+    assert found[PARTITION_STATES.name]
+    assert found == whole
+
+
+def _staged(lake: Path) -> bool:
+    return any(lake.rglob("*stage*/**/*.parquet"))
+
+
+def _landing(lake: Path) -> bool:
+    return any((lake / PARTITION_STATES.name).rglob("*.parquet"))
+
+
+def _kept(lake: Path) -> bool:
+    return any((lake / "_kelr" / "kept").rglob("*.json"))
+
+
+@pytest.mark.parametrize("moment", [Path.exists, _staged, _landing, _kept], ids=["begun", "staged", "landing", "kept"])
+def test_a_run_that_is_killed_leaves_the_tables_as_they_were(
+    spark: SparkSession, fleet: Path, whole: dict[str, list[str]], tmp_path: Path, moment: Callable[[Path], bool]
+) -> None:
+    lake = tmp_path / "lake"
+    first, second = sorted(path for path in fleet.iterdir() if path.is_dir())
+    if moment is not Path.exists and moment is not _staged:
+        # What is looked for must come of the run that is killed.
+        _killed(fleet, lake, moment)
+        assert not Lake(spark, str(lake)).version.number, "nothing has appeared"
+    else:
+        ingest(spark, [str(first)], str(lake), now_ms=0)
+        before = content(Lake(spark, str(lake)))
+        _killed(second, lake, moment)
+        assert content(Lake(spark, str(lake))) == before
+    ingest(spark, [str(fleet)], str(lake), now_ms=0)
+    after = content(Lake(spark, str(lake)))
+    assert {name: rows for name, rows in after.items() if name != "inputs"} == {
+        name: rows for name, rows in whole.items() if name != "inputs"
+    }
+
+
+def _killed(inputs: Path, lake: Path, moment: Callable[[Path], bool]) -> None:
+    """An ingest as a process of its own, ended with SIGKILL, its JVM and workers too, at a moment."""
+    command = [sys.executable, "-m", "kelr", "fleet", "ingest", str(inputs), "--out", str(lake), "--master", "local[2]"]
+    with subprocess.Popen(
+        command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            deadline = time.monotonic() + 900
+            while not moment(lake):
+                assert process.poll() is None, "it ended before that moment"
+                assert time.monotonic() < deadline
+                time.sleep(0.005)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
