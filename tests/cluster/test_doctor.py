@@ -84,13 +84,28 @@ def alter(lab: Lab, kind: int, name: str, values: Mapping[str, str | None]) -> N
         {"name": key, "config_operation": 1 if value is None else 0, "value": value} for key, value in values.items()
     ]
     fields = {"resources": [{"resource_type": kind, "resource_name": name, "configs": configs}], "validate_only": False}
+    answer = ask(lab, Question("IncrementalAlterConfigs", fields), node=int(name) if name else None)
+    assert [one.error_code for one in answer.responses] == [0], answer
+
+
+def set_features(lab: Lab, levels: Mapping[str, int], *, up: bool) -> None:
+    """Raise or lower feature levels, as kafka-features.sh does."""
+    updates = [
+        {"feature": name, "max_version_level": level, "upgrade_type": 1 if up else 2} for name, level in levels.items()
+    ]
+    fields = {"timeout_ms": 20_000, "feature_updates": updates, "validate_only": False}
+    answer = ask(lab, Question("UpdateFeatures", fields, min_version=1))
+    assert answer.error_code == 0, answer
+
+
+def ask(lab: Lab, question: Question, *, node: int | None = None) -> Any:
+    """One request to a broker; any will do unless one is named."""
     with LiveSource(ConnectionSettings.read(lab.bootstrap_servers, timeout_s=20)) as source:
         source.cluster()
         _, transport, brokers = source.reached()
-        node = int(name) if name else brokers.favourite
-        answer = transport.exchange(node, Question("IncrementalAlterConfigs", fields))
+        answer = transport.exchange(brokers.favourite if node is None else node, question)
     assert not isinstance(answer, Failure), answer
-    assert [one.error_code for one in answer.responses] == [0], answer
+    return answer
 
 
 def test_configs_and_replicas_are_put_right(healthy_43: Lab, shell: Shell) -> None:
@@ -133,11 +148,7 @@ def test_configs_and_replicas_are_put_right(healthy_43: Lab, shell: Shell) -> No
 
 def test_elr_is_switched_on_and_features_are_raised(healthy_43: Lab, shell: Shell) -> None:
     lab = healthy_43
-    down = ["kafka-features.sh", "--bootstrap-server", lab.bootstrap_servers, "downgrade"]
-    shell.run(
-        lab,
-        [shlex.join([*down, "--feature", "eligible.leader.replicas.version=0", "--feature", "transaction.version=1"])],
-    )
+    set_features(lab, {"eligible.leader.replicas.version": 0, "transaction.version": 1}, up=False)
     # Nothing but the nodes' files says min ISR now: what ELR makes of it hangs on the controller's.
     alter(lab, BROKER, "", {"min.insync.replicas": None})
     wanted = ("--only", "elr-off,features-behind,static-min-isr")
@@ -167,8 +178,7 @@ def test_elr_on_4_0_is_advised_against(lab_40: Lab, shell: Shell) -> None:
         # It is off now, and that is right on this version: a note, and nobody is told to switch it on.
         assert [(one["id"], one["severity"], one["commands"]) for one in after["items"]] == [("elr-off", "note", [])]
     finally:
-        up = ["kafka-features.sh", "--bootstrap-server", lab.bootstrap_servers, "upgrade"]
-        shell.run(lab, [shlex.join([*up, "--feature", "eligible.leader.replicas.version=1"])])
+        set_features(lab, {"eligible.leader.replicas.version": 1}, up=True)
 
 
 def test_a_dead_broker_is_told_with_the_command_that_explains_it(healthy_43: Lab) -> None:
