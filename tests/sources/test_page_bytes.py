@@ -347,7 +347,10 @@ filters = st.builds(
     brokers=st.frozensets(st.sampled_from(BROKERS), max_size=2),
     racks=st.frozensets(st.sampled_from(["az1", "az9"]), max_size=1),
     exclude_internal=st.booleans(),
-) | st.sampled_from([Filters(leaderless=True), Filters(under_min_isr=True), Filters(offline=True), Filters()])
+    unsettled=st.booleans(),
+) | st.sampled_from(
+    [Filters(leaderless=True), Filters(under_min_isr=True), Filters(offline=True), Filters(unsettled=True), Filters()]
+)
 
 
 def _told(pages: Iterator[SurveyPage]) -> tuple[list[Any], int, int, list[Any]]:
