@@ -15,6 +15,8 @@ from kelr.model.measured import Comparison, MetricFigure, MetricScope
 
 SAME_MOMENT_S = 60.0
 """A snapshot that is older than that says nothing about what gauges say now."""
+SAME_READING_S = 10.0
+"""A gauge that was measured longer ago may differ because the cluster changed since."""
 
 _ABOUT: Mapping[str, str] = {
     "unclean_elections": "counts since each process started, and never goes back: alert on its increase; elections of"
@@ -100,7 +102,6 @@ def _figure(metric: Metric, found: Combined | None, around: Circumstances) -> Me
     value = None if found is None else found.value
     own = None if around.computed is None else around.computed.figures.get(metric.key)
     comparison, why = _compared(metric, found, value, own, around)
-    stamps = [] if found is None else [one.at_ms for one in found.counted if one.at_ms is not None]
     return MetricFigure(
         metric=metric.key,
         title=metric.title,
@@ -112,7 +113,7 @@ def _figure(metric: Metric, found: Combined | None, around: Circumstances) -> Me
         why="; ".join(text for text in why if text),
         readings=() if found is None else found.readings,
         heard=0 if found is None else found.heard,
-        age_s=max(0.0, (around.now_ms - min(stamps)) / 1000) if stamps else None,
+        age_s=_age_s(found, around),
         increase=None if found is None else found.increase,
     )
 
@@ -141,7 +142,16 @@ def _compared(
     reasons = list(_reasons(metric, found, value, own, around))
     if reasons:
         return Comparison.EXPLAINED, [*reasons, *notes]
+    if (age_s := _age_s(found, around)) is not None and age_s > SAME_READING_S:
+        text = f"Kafka's figure was measured {_age(age_s)} ago and kelr's is of now: look again after the next scrape"
+        return Comparison.NOT_COMPARABLE, [text, *notes]
     return Comparison.DIFFERENT, ["nothing that kelr knows of explains it", *notes]
+
+
+def _age_s(found: Combined | None, around: Circumstances) -> float | None:
+    """How old the oldest reading is that was counted; None where nobody says."""
+    stamps = [] if found is None else [one.at_ms for one in found.counted if one.at_ms is not None]
+    return max(0.0, (around.now_ms - min(stamps)) / 1000) if stamps else None
 
 
 def _unread(

@@ -11,7 +11,7 @@ from kelr.metrics.asked import Kind
 from kelr.metrics.catalog import METRICS
 from kelr.metrics.figures import figures, unheard_brokers
 from kelr.metrics.known_bugs import BUGS, bug_of
-from kelr.model.measured import AskedEndpoint, Comparison
+from kelr.model.measured import AskedEndpoint, Comparison, MetricFigure
 from tests.metrics.saying import NOW_MS, cluster_with, counted, figure, of_incident, says
 
 
@@ -42,6 +42,20 @@ def test_a_controller_that_lags_behind() -> None:
 def test_a_difference_that_nothing_explains() -> None:
     found = figure("offline_partitions", says("c1", {"offline_partitions": 2}), computed=counted(offline_partitions=3))
     assert (found.comparison, found.why) == (Comparison.DIFFERENT, "nothing that kelr knows of explains it")
+
+
+def test_a_difference_from_a_scrape_of_a_while_ago_is_none() -> None:
+    def scraped(age_s: int) -> MetricFigure:
+        heard = says(
+            "prom", {"partitions": 9}, kind=Kind.SERVER, labels={"instance": "c1"}, at_ms=NOW_MS - age_s * 1000
+        )
+        return figure("partitions", heard, computed=counted(partitions=12))
+
+    assert scraped(9).comparison is Comparison.DIFFERENT
+    assert (scraped(40).comparison, scraped(40).why) == (
+        Comparison.NOT_COMPARABLE,
+        "Kafka's figure was measured 40 s ago and kelr's is of now: look again after the next scrape",
+    )
 
 
 def test_a_leaderless_partition_is_in_no_brokers_count() -> None:
