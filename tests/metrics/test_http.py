@@ -250,17 +250,17 @@ def test_an_answer_that_never_ends_costs_bounded_time() -> None:
     with hostile(dripping_body) as url, pytest.raises(NotHeardError) as raised:
         ask(Question("GET", url, {}), NOBODY, TLS, timeout_s=0.5)
     assert raised.value.trouble is Trouble.TIMEOUT
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 15
 
 
 def test_headers_that_never_end_hold_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kelr.metrics.reading._GRACE_S", 0.2)
+    monkeypatch.setattr("kelr.metrics.reading._GRACE_S", 0.5)
     began = time.monotonic()
     with hostile(dripping_headers) as slow, hostile(lambda one: one.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + LINE)) as good:
-        heard = read_all([endpoint_of(Kind.TEXT, slow), endpoint_of(Kind.TEXT, good)], NOBODY, timeout_s=0.5)
+        heard = read_all([endpoint_of(Kind.TEXT, slow), endpoint_of(Kind.TEXT, good)], NOBODY, timeout_s=1.5)
     assert [one.asked.heard for one in heard] == [False, True]
-    assert heard[0].asked.problem == "no answer within 0.5 s"
-    assert time.monotonic() - began < 3
+    assert heard[0].asked.problem == "no answer within 1.5 s"
+    assert time.monotonic() - began < 15
 
 
 def test_no_more_are_asked_at_once_than_may_be() -> None:
