@@ -226,7 +226,18 @@ def test_what_the_help_loads() -> None:
     assert "kelr.commands.main" in loaded
     assert loaded.isdisjoint(FORBIDDEN), sorted(loaded & set(FORBIDDEN))
     commands = {name for name in loaded if name.startswith("kelr.commands.")}
-    expected = ("app", "coercion", "help", "main", "options", "registry", "running", "session")
+    expected = (
+        "app",
+        "coercion",
+        "context_in_use",
+        "help",
+        "main",
+        "options",
+        "registry",
+        "running",
+        "session",
+        "settings",
+    )
     assert commands == {f"kelr.commands.{name}" for name in expected}
 
 
