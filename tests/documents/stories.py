@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -78,13 +79,14 @@ def _line(command: str) -> str:
 
 
 def _on_a_terminal(script: Path, directory: Path, programs: str) -> str:
+    # The control channel's address has to fit, whatever pytest calls its directories.
+    lab = Path(tempfile.mkdtemp(prefix="kelr-")) / "lab"
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("KELR_") or "CACHE" in name},
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "KELR_STATE_DIR": str(directory / "state"),
         "KELR_CONFIG_DIR": str(directory / "config"),
-        # The control channel's address has to fit, whatever pytest calls its directories.
-        "KELR_LAB_DIR": tempfile.mkdtemp(prefix="kelr-") + "/lab",
+        "KELR_LAB_DIR": str(lab),
         "COLUMNS": str(COLUMNS),
         "NO_COLOR": "1",
         "TERM": "xterm",
@@ -101,6 +103,7 @@ def _on_a_terminal(script: Path, directory: Path, programs: str) -> str:
         # Whatever came of it, its cluster is not left behind.
         down = [f"{programs}/kelr", "lab", "down"]
         subprocess.run(down, env=environment, capture_output=True, check=False)
+        shutil.rmtree(lab.parent, ignore_errors=True)
     reader.join()
     os.close(ours)
     text = b"".join(chunks).decode().replace("\r\n", "\n")
