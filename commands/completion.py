@@ -18,8 +18,8 @@ def completion(output: Output, shell: Shell) -> None:
     """Print the completion script of a shell.
 
     It completes commands, options and their values, and asks kelr for what only a
-    cluster knows: topics, partitions, brokers, racks, contexts and open recoveries.
-    kelr remembers that for a minute, in KELR_CACHE_DIR or the user's cache directory,
+    cluster knows: topics, partitions, brokers, racks, contexts and recoveries. kelr
+    remembers that for a minute, in KELR_CACHE_DIR or the user's cache directory,
     and waits for a cluster no longer than a person notices. It starts no password
     command: contexts that have one get no topics completed.
 
