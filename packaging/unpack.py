@@ -34,14 +34,17 @@ def main():
 def _unpacked(archive, build):
     """The directory with this build's packages; made if it is not there, or not whole."""
     files = json.loads(_member(archive, "files.json"))
-    bases = [base for base in _bases() if _is_ours(base)]
+    bases = _bases()
     for base in bases:
-        if _is_whole(os.path.join(base, build), files):
+        if _is_ours(base) and _is_whole(os.path.join(base, build), files):
             return os.path.join(base, build)
     reasons = []
     for base in bases:
         try:
-            return _unpack(archive, base, build, files)
+            os.makedirs(base, mode=0o700, exist_ok=True)
+            if _is_ours(base):
+                return _unpack(archive, base, build, files)
+            reasons.append(f"{base}: others may write there")
         except OSError as error:
             reasons.append(f"{base}: {error.strerror or error}")
     _refuse(
@@ -64,9 +67,8 @@ def _bases():
 
 
 def _is_ours(base):
-    """Whether nobody else can put files there; makes the directory."""
+    """Whether it is there, and nobody else can put files into it."""
     try:
-        os.makedirs(base, mode=0o700, exist_ok=True)
         found = os.lstat(base)
     except OSError:
         return False

@@ -84,7 +84,8 @@ def built(single: Path) -> str:
 
 
 def test_the_first_start_unpacks_and_the_second_does_not(single: Path, home: Path) -> None:
-    first = run(single, home, "describe", "--leaderless")
+    first = run(single, home, "describe", "--leaderless", TMPDIR=str(home))
+    assert [path.name for path in home.iterdir()] == [".cache"]
     site = home / ".cache" / "kelr" / "single-file" / built(single)
     assert (first.returncode, first.stderr) == (6, "")
     assert first.stdout.split() == [str(site / "kelr" / "commands"), "describe", "--leaderless"]
@@ -147,7 +148,7 @@ def test_a_directory_that_others_may_write_to_is_not_used(single: Path, home: Pa
     open_to_all.chmod(0o777)
     done = run(single, home, KELR_CACHE_DIR=str(open_to_all.parent))
     assert (done.returncode, done.stdout) == (5, "")
-    assert "no place to unpack to" in done.stderr
+    assert f"no place to unpack to; {open_to_all}: others may write there" in done.stderr
     assert "KELR_CACHE_DIR" in done.stderr
     assert list(open_to_all.iterdir()) == []
 
