@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from kelr.commands.complete_cache import FRESH_S, STALE_S, Cache, Known, cache_directory
 from kelr.commands.complete_line import flags_of, last
 
-WAIT_S = 0.17
+WAIT_S = 0.13
 """How long a reading that was just begun is waited for; with what Python takes to start, less than 0.3 s."""
 _POLL_S = 0.004
 _VARIABLES = ("KELR_BOOTSTRAP_SERVER", "KELR_COMMAND_CONFIG", "KELR_CONTEXT", "KELR_CONFIG_DIR")
