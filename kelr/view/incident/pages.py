@@ -57,7 +57,7 @@ class Story:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NextStep:
     """Something to do next."""
 
     text: str
@@ -171,19 +171,19 @@ def _bands_left(left: int, commands: Mapping[str, str]) -> str:
     return f"{count(left, 'more partition')} had shorter trouble: {commands.get('history-summary', '')}"
 
 
-def next_steps(material: Material) -> Iterator[Step]:
+def next_steps(material: Material) -> Iterator[NextStep]:
     """What to do next: what is half done first, then what is in trouble now."""
     done, commands = material.done, material.commands
     for run in () if done is None else done.open_runs:
         text = f"A run was cut short ({run.command}, by {run.who}): put right what it may have left behind."
-        yield Step(text, count(run.partitions, "partition"), commands.get("resume", ""))
+        yield NextStep(text, count(run.partitions, "partition"), commands.get("resume", ""))
     plan_id = None if material.planned is None else material.planned.plan_id
     if done is not None and any(row.plan_id == plan_id for row in done.rows if row.plan_id is not None):
-        yield Step("Look whether all is well after the plan's elections.", "", commands.get("verify", ""))
+        yield NextStep("Look whether all is well after the plan's elections.", "", commands.get("verify", ""))
     for kind in kinds(material.now.rows)[:MOST_KINDS]:
         decision = kind.row.decision
         if _worth(decision):
-            yield Step(decision.advice.text, named(kind.addresses), material.advice.get(kind.shown, ""))
+            yield NextStep(decision.advice.text, named(kind.addresses), material.advice.get(kind.shown, ""))
 
 
 def made(material: Material) -> Iterator[tuple[str, str]]:
