@@ -57,7 +57,7 @@ imports: $(READY) build/tree  ## Check that the layers import only what they may
 # What starts a Java is behind them.
 PREDICTIONS := $(addprefix tests/cluster/test_,predictions.py predictions_in_corners.py describe_against_kafka_topics.py \
 	live_reassignments.py disk.py simulated_data.py simulated_stock_tools.py metadata_log.py recovery_quorum.py history.py \
-	whatif.py)
+	whatif.py doctor.py command_acls.py)
 
 # Spark needs a Java of the system's own, which the tests cannot bring.
 spark-java: $(READY)
