@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from kelr.commands.context_in_use import given_servers, variables_beside
 from kelr.commands.context_words import origin_in, password_row, path_of, property_row, text_row
 from kelr.commands.settings import Resolved
 from kelr.config.contexts_file import ContextsFile, read_contexts
@@ -48,7 +49,7 @@ def setting_rows(settings: Resolved, *, environ: Mapping[str, str] | None = None
     Raises:
         BadInputError: a properties file cannot be read.
     """
-    variables = os.environ if environ is None else environ
+    variables = variables_beside(settings.given, os.environ if environ is None else environ)
     origins = _Origins(settings, variables, read_contexts(variables))
     return [*_settings(origins), *_login(origins), *_directories(variables)]
 
@@ -59,6 +60,8 @@ def _settings(origins: _Origins) -> Iterator[SettingRow]:
     for key, flag, variable in _PLACES:
         value = getattr(settings, key)
         origin = origins.of(key, flag, variable, getattr(given, key))
+        if key == "bootstrap_server" and given.bootstrap_server is None and given_servers(given) is not None:
+            origin = "--command-property"
         if value is not None and origin == DEFAULT:  # only a property says so
             origin = "bootstrap.servers"
         yield SettingRow(key, None if value is None else str(value), origin)

@@ -12,6 +12,27 @@ if TYPE_CHECKING:
     from kelr.config.login import Login
 
 
+CLUSTER_VARIABLES = ("KELR_BOOTSTRAP_SERVER", "KELR_COMMAND_CONFIG", "KELR_BOOTSTRAP_CONTROLLER")
+"""Those that name a cluster, or how to log in to one."""
+
+
+def variables_beside(given: Settings, variables: Mapping[str, str]) -> Mapping[str, str]:
+    """The variables without those that name a cluster, where ``--context`` names one: who typed it means that cluster,
+    and not the one of a variable that was set a while ago; nor is its password for that one."""
+    if not given.context:
+        return variables
+    return {name: value for name, value in variables.items() if name not in CLUSTER_VARIABLES}
+
+
+def given_servers(given: Settings) -> str | None:
+    """The brokers that a flag names, be it as a property."""
+    if given.bootstrap_server or not given.command_property:
+        return given.bootstrap_server
+    from kelr.config.login import given_properties  # noqa: PLC0415 - only where there are properties
+
+    return given_properties(given.command_property).get("bootstrap.servers") or None
+
+
 def context_in_use(given: Settings, variables: Mapping[str, str]) -> Context | None:
     """The context that a flag or a variable names, or else the current one, where nothing else names a cluster.
 
@@ -34,18 +55,13 @@ def context_in_use(given: Settings, variables: Mapping[str, str]) -> Context | N
 
 def _names_cluster(given: Settings, variables: Mapping[str, str]) -> bool:
     flags = (
-        given.bootstrap_server,
+        given_servers(given),
         given.command_config,
         given.bootstrap_controller,
         given.snapshot,
         given.metadata_log,
     )
-    names = ("KELR_BOOTSTRAP_SERVER", "KELR_COMMAND_CONFIG", "KELR_BOOTSTRAP_CONTROLLER")
-    return (
-        any(flags)
-        or any(variables.get(name) for name in names)
-        or any(text.startswith("bootstrap.servers=") for text in given.command_property or ())
-    )
+    return any(flags) or any(variables.get(name) for name in CLUSTER_VARIABLES)
 
 
 def login_of(given: Settings, variables: Mapping[str, str], context: Context | None) -> Login | None:

@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kelr.commands.context_in_use import connection_flags, context_in_use, given_command_config, login_of
+from kelr.commands.context_in_use import (
+    connection_flags,
+    context_in_use,
+    given_command_config,
+    given_servers,
+    login_of,
+    variables_beside,
+)
 from kelr.errors import UsageError
 from kelr.view.formats import OutputFormat
 
@@ -46,7 +53,8 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The settings of this run: flag, then environment variable, then context, then default."""
+    """The settings of this run: flag, then environment variable, then context, then default. Beside ``--context`` no
+    variable names another cluster."""
 
     bootstrap_server: str | None
     command_config: Path | None
@@ -121,7 +129,7 @@ def resolve(given: Settings, *, environ: Mapping[str, str] | None = None, local:
         UsageError: an environment variable holds nonsense, or options contradict each other.
         BadInputError: the contexts file is not what it should be.
     """
-    variables = os.environ if environ is None else environ
+    variables = variables_beside(given, os.environ if environ is None else environ)
     if given.snapshot is not None and (given.bootstrap_server or given.context):
         raise UsageError(
             "--snapshot answers from a file; it cannot be given together with --bootstrap-server or --context",
@@ -137,7 +145,7 @@ def resolve(given: Settings, *, environ: Mapping[str, str] | None = None, local:
     context = None if local or saved else context_in_use(given, variables)
     login = login_of(given, variables, context)
     bootstrap = (
-        given.bootstrap_server
+        given_servers(given)
         or variables.get("KELR_BOOTSTRAP_SERVER")
         or (context.bootstrap_server if context is not None else None)
         or (login.servers if login is not None else None)

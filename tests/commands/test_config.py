@@ -99,6 +99,18 @@ def test_each_step_of_precedence(kelr: Kelr, place: Path, monkeypatch: pytest.Mo
     assert found["security.protocol"] == ("SASL_PLAINTEXT", f"{place}, line 9")
 
 
+def test_what_is_shown_beside_a_context_that_was_named(
+    kelr: Kelr, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KELR_BOOTSTRAP_SERVER", "env:1")
+    monkeypatch.setenv("KELR_COMMAND_CONFIG", "env.properties")
+    found = shown(kelr, "-c", "prod")
+    assert found["bootstrap_server"] == ("prod:9093", f"{place}, line 3")
+    assert found["command_config"] == (None, "default")
+    found = shown(kelr, "-c", "prod", "--command-property", "bootstrap.servers=given:1")
+    assert found["bootstrap_server"] == ("given:1", "--command-property")
+
+
 def test_lines_of_a_properties_file(kelr: Kelr, place: Path) -> None:
     path = place.parent / "client.properties"
     path.write_text(
@@ -137,6 +149,7 @@ def test_a_file_takes_the_place_of_the_whole_login(kelr: Kelr, place: Path) -> N
         Settings(bootstrap_server="other:1"),
         Settings(command_config=Path("x.properties")),
         Settings(command_property=("bootstrap.servers=other:1",)),
+        Settings(command_property=(" bootstrap.servers = other:1",)),
         Settings(bootstrap_controller="c:1"),
         Settings(metadata_log=(Path("log"),)),
         Settings(snapshot=Path("x.kelr")),

@@ -40,11 +40,36 @@ def test_flag_before_environment_before_context(environ: dict[str, str], tmp_pat
     assert (by_context.bootstrap_server, by_context.command_config) == ("prod:9092", tmp_path / "prod.properties")
     assert by_context.cluster_id == CLUSTER_ID
     environ["KELR_BOOTSTRAP_SERVER"] = "env:9092"
-    assert resolve(Settings(context="prod"), environ=environ).bootstrap_server == "env:9092"
+    named = environ | {"KELR_CONTEXT": "prod"}
+    assert resolve(Settings(), environ=named).bootstrap_server == "env:9092"
     given = resolve(Settings(context="prod", bootstrap_server="flag:9092"), environ=environ)
     assert given.bootstrap_server == "flag:9092"
     # The expected cluster is that of the context, whatever address leads to it.
     assert given.cluster_id == CLUSTER_ID
+
+
+def test_no_variable_leads_a_context_that_was_named_elsewhere(environ: dict[str, str], tmp_path: Path) -> None:
+    """`--context lab` while a variable still has production in it: nothing is asked of that, or changed there."""
+    environ |= {
+        "KELR_BOOTSTRAP_SERVER": "env:9092",
+        "KELR_COMMAND_CONFIG": "env.properties",
+        "KELR_BOOTSTRAP_CONTROLLER": "env:9093",
+        "KELR_TIMEOUT": "7",
+    }
+    settings = resolve(Settings(context="prod"), environ=environ)
+    assert (settings.bootstrap_server, settings.command_config) == ("prod:9092", tmp_path / "prod.properties")
+    assert (settings.bootstrap_controller, settings.timeout_s) == (None, 7)
+
+
+def test_servers_in_a_property_are_servers_that_a_flag_names(environ: dict[str, str]) -> None:
+    for text in ("bootstrap.servers=given:1", " bootstrap.servers =given:1"):
+        given = Settings(context="prod", command_property=(text,))
+        assert resolve(given, environ=environ).bootstrap_server == "given:1"
+        alone = Settings(command_property=(text,))
+        current = environ | {"KELR_BOOTSTRAP_SERVER": "env:9092"}
+        assert resolve(alone, environ=current).bootstrap_server == "given:1"
+    both = Settings(bootstrap_server="flag:1", command_property=("bootstrap.servers=given:1",))
+    assert resolve(both, environ=environ).bootstrap_server == "flag:1"
 
 
 def test_environment_variables(environ: dict[str, str]) -> None:
@@ -73,7 +98,8 @@ def test_controllers_flag_before_environment_before_context(tmp_path: Path) -> N
 
     env = {"KELR_BOOTSTRAP_CONTROLLER": "env:9093"}
     assert found(Settings(context="other")) == ("context:9093", "other:9092", False)
-    assert found(Settings(context="other"), **env) == ("env:9093", "other:9092", False)
+    assert found(Settings(context="other"), **env) == ("context:9093", "other:9092", False)
+    assert found(Settings(), KELR_CONTEXT="other", **env) == ("env:9093", "other:9092", False)
     assert found(Settings(context="other", bootstrap_controller="flag:1"), **env) == ("flag:1", "other:9092", False)
     # What is configured answers where no brokers are, and only stands beside them where they are.
     assert found(Settings(), **env) == ("env:9093", None, True)
