@@ -88,7 +88,7 @@ def told(elected_as: ElectedAs | None, leader: int = 3) -> Told:
         after = replace(LEADERLESS, leader=leader, leader_epoch=3, isr=(leader,))
         election = Election(elected_as, 1, leader)
         entry = PartitionEntry(At(7, 1, NOW_MS - 40_000), LEADERLESS, after, Cause(CauseKind.ELECTION), election)
-        summary.elections = 1
+        summary.state, summary.elections = after, 1
         if elected_as.clean is not True:
             summary.unsafe.append(entry)
         turns.append(Turn(NOW_MS - 40_000, Light.ALONE, leader, elected_as.clean))
@@ -143,6 +143,29 @@ def test_without_logs_it_is_unknown() -> None:
 def test_a_clean_election_lost_nothing() -> None:
     found = losses(material(look(led(1, 3)), before=THEN, told=told(ElectedAs.ELR, 1)))
     assert only(found) == (1, Grade.PROVEN_NONE, Bounds(0, 0), "metadata log")
+
+
+@pytest.mark.parametrize("before", [None, THEN])
+def test_a_metadata_log_that_ends_before_the_election_proves_nothing_of_it(before: Look | None) -> None:
+    ended = told(None)
+    ended.summaries[ONE].elections = 1  # an earlier one, before all of them were gone
+    made = material(look(led(1, 3)), before=before, told=replace(ended, ends_ms=NOW_MS - 50_000))
+    assert only(losses(made))[:3] == (1, Grade.UNKNOWN, None)
+    assert "not known (1 election; unknown: 1)" in loss_sentence(made, losses(made))
+    # With the logs of before, an election of one that was live then can be counted all the same.
+    assert only(losses(replace(made, now=look(led(3, 3)), before=THEN)))[:3] == (3, Grade.BOUNDED, Bounds(4))
+
+
+def test_a_metadata_log_that_begins_after_the_election_proves_nothing_of_it() -> None:
+    late = told(ElectedAs.ELR, 1)
+    for summaries in ({}, late.summaries):
+        made = replace(late, begins_ms=NOW_MS - 1000, summaries=summaries)
+        assert only(losses(material(look(led(1, 3)), before=THEN, told=made)))[:3] == (1, Grade.UNKNOWN, None)
+
+
+def test_an_election_after_that_of_kelr_is_not_passed_over() -> None:
+    found = losses(material(look(led(2, 5)), done=Done("a", (audited(),))))
+    assert [(one.leader, one.grade) for one in found] == [(3, Grade.BOUNDED), (2, Grade.UNKNOWN)]
 
 
 def test_between_two_snapshots_one_election_is_counted_and_several_are_not() -> None:

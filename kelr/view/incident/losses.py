@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kelr.model import Bounds, Decision, ElectionType, Grade, Loss, TopicPartition
-from kelr.replay.history import PartitionEntry
+from kelr.replay.history import PartitionEntry, PartitionSummary
 from kelr.view.audit import AuditRow
 from kelr.view.incident.material import Material
 
@@ -110,27 +110,55 @@ def _unrecorded(material: Material, address: TopicPartition, recorded: Sequence[
     """Elections that kelr did not carry out, or not on this machine."""
     known = {(_number(row.after.get("leader")), _number(row.after.get("leader_epoch"))) for row in recorded}
     before = None if material.before is None else material.before.rows.get(address)
-    if material.told is not None:
-        summary = material.told.summaries.get(address)
-        unsafe = () if summary is None else summary.unsafe
-        for entry in unsafe:
-            leader = entry.election.leader if entry.election is not None else None
-            if entry.after is None or (leader, entry.after.leader_epoch) not in known:
-                yield _by_log(entry, None if before is None else before.decision)
-        if unsafe or recorded or summary is None:
-            return
-        if (
-            summary.elections
-            and before is not None
-            and before.decision.leader is None
-            and _led_since(material, address)
-        ):
+    summary = None if material.told is None else material.told.summaries.get(address)
+    unsafe = () if summary is None else summary.unsafe
+    for entry in unsafe:
+        leader = entry.election.leader if entry.election is not None else None
+        if entry.after is None or (leader, entry.after.leader_epoch) not in known:
+            yield _by_log(entry, None if before is None else before.decision)
+    now = material.now.rows.get(address)
+    if now is None or now.decision.leader is None:
+        return
+    waited = before.decision if before is not None and before.decision.leader is None else None
+    told_to = _told_to(summary, recorded)
+    if told_to is not None and told_to < now.decision.leader_epoch:
+        yield _after_the_records(waited, now.decision, told_to)
+    elif waited is not None and not unsafe and not recorded:
+        if before is not None and _covers(material, summary, before.taken_at_ms):
             basis = "metadata log: every election in its time was of a member of ISR or ELR"
-            yield Lost(address, _leader(material, address), Grade.PROVEN_NONE, Bounds(0, 0), None, basis)
-        return
-    if before is None or before.decision.leader is not None or recorded or not _led_since(material, address):
-        return
-    yield _between(before.decision, material.now.rows[address].decision)
+            yield Lost(address, now.decision.leader, Grade.PROVEN_NONE, Bounds(0, 0), None, basis)
+        else:
+            yield _between(waited, now.decision)
+
+
+def _told_to(summary: PartitionSummary | None, recorded: Sequence[AuditRow]) -> int | None:
+    """The newest leader epoch that the metadata log or the audit log tells of; None: they tell of none."""
+    epochs = [_number(row.after.get("leader_epoch")) for row in recorded]
+    if summary is not None and summary.state is not None:
+        epochs.append(summary.state.leader_epoch)
+    return max((epoch for epoch in epochs if epoch is not None), default=None)
+
+
+def _covers(material: Material, summary: PartitionSummary | None, since_ms: int) -> bool:
+    """Whether the metadata log tells of the time from this moment on, and of an election in it."""
+    return (
+        material.told is not None
+        and summary is not None
+        and summary.state is not None
+        and bool(summary.elections)
+        and max(material.told.begins_ms, summary.known_since_ms) <= since_ms
+    )
+
+
+def _after_the_records(waited: Decision | None, now: Decision, told_to: int) -> Lost:
+    """Who leads now came to it after the metadata log and the audit log end: they prove nothing of that."""
+    if waited is not None and now.leader_epoch == waited.leader_epoch + 1:
+        return _between(waited, now)
+    basis = (
+        f"nothing tells of what came after leader epoch {told_to}; it is {now.leader_epoch} now. A metadata log up to"
+        " now would tell"
+    )
+    return Lost(TopicPartition(now.topic, now.partition), now.leader, Grade.UNKNOWN, None, None, basis)
 
 
 def _by_log(entry: PartitionEntry, before: Decision | None) -> Lost:
@@ -172,16 +200,6 @@ def _designation(before: Decision | None, leader: int | None) -> Loss | None:
         return None
     outcomes = (one for one in before.elections if one.election is ElectionType.DESIGNATION)
     return next((one.loss for one in outcomes if one.designate == leader and one.elected == leader), None)
-
-
-def _led_since(material: Material, address: TopicPartition) -> bool:
-    now = material.now.rows.get(address)
-    return now is not None and now.decision.leader is not None
-
-
-def _leader(material: Material, address: TopicPartition) -> int | None:
-    now = material.now.rows.get(address)
-    return None if now is None else now.decision.leader
 
 
 def _bounds(loss: Mapping[str, Any], name: str) -> Bounds | None:
