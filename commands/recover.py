@@ -28,7 +28,9 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files that
 
 
 @app.command()
-@with_session(local_with="log_dir")
+@with_session(
+    local_with="log_dir", exits={ExitCode.PARTLY_DONE: "some topics could not be described; the file holds the others"}
+)
 def collect(
     session: Session,
     targets: Targets = None,

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kelr.commands.session import Session, now_ms
+from kelr.commands.topic_errors import topics_failed
 from kelr.errors import UsageError
-from kelr.model import NotHeard, Selection, TopicPartition
+from kelr.model import NotHeard, Selection, TopicError, TopicPartition
 from kelr.recovery.gather import selection_of
 from kelr.sources.base import Source
 from kelr.view.collection import Collected, show_collection
@@ -24,14 +25,17 @@ def collect_live(session: Session, selection: Selection, out: Path, *, everythin
 
     _check_free(out, overwrite=overwrite)
     source = session.source()
+    errors: list[TopicError] = []
     if selection.is_everything and not everything:
-        unsafe = _unsafe(source)
+        unsafe = _unsafe(source, errors)
         if not unsafe:
+            if errors:
+                raise topics_failed(errors, some_worked=True)
             session.output.note("every partition has its leader and enough replicas in sync: nothing was written")
             return
         selection = selection_of(unsafe)
     with session.progress("replicas' logs read") as progress:
-        save_snapshot(
+        saved = save_snapshot(
             source,
             selection,
             out,
@@ -45,6 +49,9 @@ def collect_live(session: Session, selection: Selection, out: Path, *, everythin
     silent = sum(isinstance(answer, NotHeard) for answer in answers)
     part = Collected(None, len(answers) - silent, silent)
     show_collection(session.output, str(out), [part], notes=(), following=("explain", "--snapshot", str(out)))
+    errors.extend(saved.topic_errors)
+    if errors:
+        raise topics_failed(errors, some_worked=saved.partitions > 0)
 
 
 def collect_disks(
@@ -123,12 +130,13 @@ def _show(
     show_collection(session.output, str(out), parts, notes=notes, following=following or plan)
 
 
-def _unsafe(source: Source) -> list[TopicPartition]:
-    """Every partition without a live leader, or under min ISR."""
+def _unsafe(source: Source, errors: list[TopicError]) -> list[TopicPartition]:
+    """Every partition without a live leader, or under min ISR; topics that could not be described join the errors."""
     from kelr.sources.decisions import is_unsafe, page_snapshot  # noqa: PLC0415
 
     found: list[TopicPartition] = []
     for page in source.pages(Selection()):
+        errors += page.topic_errors
         snapshot = page_snapshot(source, page, now_ms)
         found += [state.address for state in snapshot.partitions if is_unsafe(snapshot, state)]
     return found

@@ -10,7 +10,8 @@ import typer
 from kelr.commands.disk_logs import LogDirs, LogFiles, names_cluster, with_disks
 from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
 from kelr.commands.session import Session, now_ms
-from kelr.errors import UsageError
+from kelr.commands.topic_errors import topics_failed
+from kelr.errors import ExitCode, UsageError
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="Where to save it; ends in .kelr by custom.")]
 NoLogs = Annotated[
@@ -19,7 +20,7 @@ NoLogs = Annotated[
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")]
 
 
-@with_session()
+@with_session(exits={ExitCode.PARTLY_DONE: "some topics could not be described; the file holds the others"})
 def snapshot(
     session: Session,
     file: File,
@@ -76,4 +77,7 @@ def snapshot(
             overwrite=overwrite,
             progress=progress,
         )
-    show_saved(session.output, Saved(str(file), file.stat().st_size, saved, not no_logs), beside.warnings)
+    size_bytes = file.stat().st_size
+    show_saved(session.output, Saved(str(file), size_bytes, saved.partitions, not no_logs), beside.warnings)
+    if saved.topic_errors:
+        raise topics_failed(saved.topic_errors, some_worked=saved.partitions > 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -81,6 +82,14 @@ def write_snapshot(snapshot: Snapshot, path: Path, *, overwrite: bool = False) -
     write_lines(_lines_of(snapshot), path, overwrite=overwrite)
 
 
+@dataclass(frozen=True, slots=True)
+class SavedSnapshot:
+    """What became of a snapshot that was saved page by page."""
+
+    partitions: int
+    topic_errors: tuple[TopicError, ...]
+
+
 def save_snapshot(
     source: Source,
     selection: Selection,
@@ -91,17 +100,18 @@ def save_snapshot(
     lineage: bool = False,
     overwrite: bool = False,
     progress: Progress | None = None,
-) -> int:
+) -> SavedSnapshot:
     """Read everything selected straight into a file, a page at a time: memory does not grow with the cluster.
 
     Args: as `kelr.sources.base.take_snapshot`; `progress` is told of each page's logs.
 
-    Returns: how many partitions were saved.
+    Returns: how many partitions were saved, and which topics could not be described (the file names them too).
 
     Raises:
         UsageError: the file exists and `overwrite` is not set, or it cannot be written. A source's own errors pass.
     """
     saved = 0
+    errors: list[TopicError] = []
 
     def lines() -> Iterator[BaseModel]:
         nonlocal saved
@@ -117,10 +127,11 @@ def save_snapshot(
             quorums = quorums_of(source, page.partitions)
             yield from _body(page.partitions, configs, logs, page.first_partition_replicas, fresh, quorums=quorums)
             yield from _errors(page.topic_errors)
+            errors.extend(page.topic_errors)
             saved += len(page.partitions)
 
     write_lines(lines(), path, overwrite=overwrite)
-    return saved
+    return SavedSnapshot(saved, tuple(errors))
 
 
 class SnapshotFileSource:

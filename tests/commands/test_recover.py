@@ -16,7 +16,7 @@ import pytest
 from kelr.commands.recovering import rescue_commands
 from kelr.durable import AppendOnlyFile
 from kelr.errors import UsageError
-from kelr.model import RescueStep, TopicPartition
+from kelr.model import RescueStep, TopicError, TopicPartition
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery import audit
 from kelr.recovery.plan_file import read_plan
@@ -689,6 +689,21 @@ def test_nothing_is_collected_where_nothing_is_unsafe(kelr: Kelr, monkeypatch: p
     assert (ran.code, Path("live.kelr").exists(), "nothing was written" in ran.err) == (0, False, True)
     assert kelr("recover", "collect", "--out", "live.kelr", "orders:0", *CONNECTION).code == 0
     assert [str(state.address) for state in read_snapshot(Path("live.kelr")).partitions] == ["orders:0"]
+
+
+@pytest.mark.usefixtures("world")
+def test_a_collection_says_what_it_could_not_look_at(kelr: Kelr, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = (TopicError("hidden", "TOPIC_AUTHORIZATION_FAILED"),)
+    snapshot = replace(INCIDENT, topic_errors=refused)
+    monkeypatch.setattr("kelr.commands.session.open_source", lambda _: MemorySource(snapshot))
+    some = kelr("recover", "collect", "--out", "some.kelr", "orders", "hidden", *CONNECTION)
+    assert (some.code, "1 topic could not be described: hidden" in some.err) == (7, True)
+    none = kelr("recover", "collect", "--out", "none.kelr", "hidden", *CONNECTION)
+    assert (none.code, "the principal needs DESCRIBE" in none.err) == (4, True)
+    healthy = replace(INCIDENT, partitions=INCIDENT.partitions[:1], topic_errors=refused)
+    monkeypatch.setattr("kelr.commands.session.open_source", lambda _: MemorySource(healthy))
+    ran = kelr("recover", "collect", "--out", "all.kelr", *CONNECTION)
+    assert (ran.code, "hidden" in ran.err, "every partition has its leader" in ran.err) == (7, True, False)
 
 
 @pytest.mark.usefixtures("world")

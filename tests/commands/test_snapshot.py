@@ -39,6 +39,15 @@ def test_no_logs_and_targets(kelr: Kelr, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.usefixtures("incident")
+def test_topics_that_are_left_out_are_named(kelr: Kelr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = kelr("snapshot", "saved.kelr", "orders", "nope")
+    assert (ran.code, "1 topic could not be described: nope" in ran.err) == (7, True)
+    assert {state.topic for state in read_snapshot(Path("saved.kelr")).partitions} == {"orders"}
+    assert kelr("snapshot", "none.kelr", "nope").code == 2
+
+
+@pytest.mark.usefixtures("incident")
 def test_an_existing_file_is_kept_unless_told_otherwise(kelr: Kelr, tmp_path: Path) -> None:
     path = tmp_path / "saved.kelr"
     path.write_text("precious", encoding="utf-8")

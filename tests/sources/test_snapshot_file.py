@@ -178,14 +178,15 @@ def test_the_same_snapshot_makes_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_a_source_saved_page_by_page_is_the_same_file_content(tmp_path: Path, path: Path) -> None:
-    count = save_snapshot(
+    saved = save_snapshot(
         MemorySource(SNAPSHOT), Selection(), path, now_ms=NOW_MS, with_logs=lambda _partition: True, lineage=True
     )
-    assert count == len(PARTITIONS)
+    assert (saved.partitions, saved.topic_errors) == (len(PARTITIONS), ())
     assert replace(read_snapshot(path), source="live") == SNAPSHOT
     few = tmp_path / "few"
-    save_snapshot(MemorySource(SNAPSHOT), select(["orders:1", "absent"]), few, now_ms=7)
+    part = save_snapshot(MemorySource(SNAPSHOT), select(["orders:1", "absent"]), few, now_ms=7)
     read = read_snapshot(few)
+    assert (part.partitions, part.topic_errors) == (1, read.topic_errors)
     assert [str(partition.address) for partition in read.partitions] == ["orders:1"]
     assert (read.taken_at_ms, read.logs, set(read.configs)) == (7, {}, {"orders"})
     assert [error.topic for error in read.topic_errors] == ["absent"]
