@@ -101,6 +101,11 @@ def gather(session: Session, wanted: Wanted, file: Path) -> Material:
     before_source = None if wanted.before is None else _snapshot(wanted.before, cluster_id)
     now = _look(session, source, wanted, name=_name(session, source))
     before = None if before_source is None else _look(session, before_source, wanted, name=before_source.name)
+    if before is not None and session.settings.snapshot is not None and before.taken_at_ms > now.taken_at_ms:
+        raise UsageError(
+            f"{wanted.before} was taken after {session.settings.snapshot}: they are the wrong way round",
+            next_step=f"kelr report {file} --before {session.settings.snapshot} --snapshot {wanted.before}",
+        )
     every = _concerned((now, before), told, done, planned, wanted.selection)
     if not wanted.named:
         now = _completed(session, source, now, every)
@@ -118,7 +123,7 @@ def gather(session: Session, wanted: Wanted, file: Path) -> Material:
         told=told,
         done=done,
         planned=planned,
-        gaps=(*_gaps(wanted, now, every), *gaps, *done_gaps),
+        gaps=(*_gaps(wanted, now, before, every), *gaps, *done_gaps),
         commands=_commands(session, wanted),
         advice=_advice(session, now),
     )
@@ -206,11 +211,16 @@ def _planned(path: Path, cluster_id: str | None) -> Planned:
 # What is not there, and what to type.
 
 
-def _gaps(wanted: Wanted, now: Look, every: Collection[TopicPartition]) -> Iterable[Gap]:
+def _gaps(wanted: Wanted, now: Look, before: Look | None, every: Collection[TopicPartition]) -> Iterable[Gap]:
     if wanted.before is None:
         yield Gap(
             "No snapshot from the incident was given (--before): what the logs held before the elections is known only"
             " where kelr carried them out, or where they have not happened yet."
+        )
+    if before is not None and before.taken_at_ms >= now.taken_at_ms:
+        yield Gap(
+            "The snapshot from the incident (--before) is not older than the newest look: what came between them cannot"
+            " be told, or a clock was wrong."
         )
     if wanted.plan is None:
         yield Gap("No plan was given (--plan): what was planned is not shown.")

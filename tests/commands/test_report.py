@@ -81,6 +81,20 @@ def test_a_page_from_two_snapshots(kelr: Kelr, tmp_path: Path, then: Path, after
     assert f"kelr report {page} --before {then} --snapshot {after}" in text
 
 
+def test_snapshots_the_wrong_way_round_are_refused(kelr: Kelr, tmp_path: Path, then: Path, after: Path) -> None:
+    page = tmp_path / "page.html"
+    result = kelr("report", str(page), "--before", str(after), "--snapshot", str(then))
+    assert result.code == 2
+    assert "wrong way round" in result.err
+    assert not page.exists()
+
+
+def test_twice_the_same_snapshot_is_said(kelr: Kelr, tmp_path: Path, then: Path) -> None:
+    result = kelr("report", str(tmp_path / "page.html"), "--before", str(then), "--snapshot", str(then))
+    assert result.code == 0
+    assert "not older than the newest look" in result.err
+
+
 def test_what_is_missing_is_said(kelr: Kelr, tmp_path: Path, then: Path) -> None:
     page = tmp_path / "review.html"
     ran = kelr("report", str(page), "--snapshot", str(then))

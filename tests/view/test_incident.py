@@ -29,7 +29,7 @@ from kelr.view.incident.log_drawing import draw_logs
 from kelr.view.incident.losses import Lost, elected_since, losses, summed
 from kelr.view.incident.material import Done, Gap, Light, Look, Material, OpenRun, Told, Turn
 from kelr.view.incident.pages import html
-from kelr.view.incident.summary import affected, loss_sentence, tiles
+from kelr.view.incident.summary import affected, loss_sentence, paragraph, tiles
 from kelr.view.log_bars import log_bars
 from tests.incident import INCIDENT
 
@@ -154,6 +154,14 @@ def test_a_metadata_log_that_ends_before_the_election_proves_nothing_of_it(befor
     assert "not known (1 election; unknown: 1)" in loss_sentence(made, losses(made))
     # With the logs of before, an election of one that was live then can be counted all the same.
     assert only(losses(replace(made, now=look(led(3, 3)), before=THEN)))[:3] == (3, Grade.BOUNDED, Bounds(4))
+
+
+def test_a_time_without_a_leader_that_had_not_ended_is_said_to_be_no_shorter() -> None:
+    ended = told(None)
+    ended.summaries[ONE].lasting = {Trouble.LEADERLESS: NOW_MS - 80_000}
+    made = material(look(led(1, 3)), told=ended)
+    assert [tile.value for tile in tiles(made, ()) if "longest" in tile.label] == ["at least 40.0s"]
+    assert "without a leader was at least 40.0s (orders:1)" in paragraph(made, ())
 
 
 def test_a_metadata_log_that_begins_after_the_election_proves_nothing_of_it() -> None:

@@ -51,7 +51,7 @@ def tiles(material: Material, found: Sequence[Lost]) -> tuple[Tile, ...]:
         Tile("without a leader now", f"{leaderless:,}", bad=leaderless > 0),
         Tile(
             "longest time without a leader" + ("" if longest is None or longest[1] is None else f" ({longest[1]})"),
-            "?" if longest is None else lasted(longest[0]),
+            "?" if longest is None else _lasted(material, *longest),
             bad=longest is not None and longest[0] > 0,
         ),
         Tile(
@@ -89,6 +89,13 @@ def _longest(material: Material) -> tuple[int, TopicPartition | None] | None:
     return max(found, key=lambda one: one[0]) if found else (0, None)
 
 
+def _lasted(material: Material, longest_ms: int, where: TopicPartition | None) -> str:
+    """How long it was; one that lasts when the metadata log ends was, or will be, longer."""
+    summary = None if material.told is None or where is None else material.told.summaries.get(where)
+    still = summary is not None and Trouble.LEADERLESS in summary.lasting
+    return f"at least {lasted(longest_ms)}" if still else lasted(longest_ms)
+
+
 def _elections(material: Material) -> list[tuple[str, str]]:
     """Who carried out what, of elections that kelr began."""
     rows = () if material.done is None else material.done.rows
@@ -115,8 +122,8 @@ def _sentences(material: Material, found: Sequence[Lost]) -> Iterator[str]:
     yield f"At {when(now.taken_at_ms)[:19]} UTC, in the newest look, {without:,} had no leader{more}."
     longest = _longest(material)
     if longest is not None and longest[1] is not None:
-        where = named([longest[1]], longest=60)
-        yield f"The longest time without a leader was {lasted(longest[0])} ({where}), by the controller's clock."
+        where, took = named([longest[1]], longest=60), _lasted(material, *longest)
+        yield f"The longest time without a leader was {took} ({where}), by the controller's clock."
     elections = _elections(material)
     if elections:
         done = sum(result == "done" for _, result in elections)
