@@ -263,7 +263,13 @@ class DescribeReport:
             notes.append(f"cut by --limit after {self.shown:,} partitions; go on with --cursor {cut_at}")
         elif not self.shown and not self._errors:
             notes.append(f"no partition to show; {read:,} looked at")
+            if not read and self._cluster.partitions_source.startswith(_BY_BROKERS):
+                notes.append("brokers list no topic that the principal may not describe")
         return notes
+
+
+_BY_BROKERS = ("DescribeTopicPartitions", "Metadata")
+"""Requests that were answered for one principal."""
 
 
 def explain_command(targets: Sequence[str], errors: Sequence[TopicError]) -> list[str]:

@@ -239,6 +239,12 @@ def test_nothing_to_show_is_said(kelr: Kelr) -> None:
     assert (ran.code, ran.out, ran.err) == (0, "", "no partition to show; 5 looked at\n")
 
 
+def test_an_empty_list_may_be_one_of_what_the_principal_sees(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    cluster(replace(INCIDENT, partitions=(), configs={}, logs={}))
+    said = "no partition to show; 0 looked at\nbrokers list no topic that the principal may not describe\n"
+    assert kelr("describe").err == said
+
+
 def test_elr_off_is_given_as_the_reason(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
     cluster(replace(INCIDENT, cluster=replace(CLUSTER, features=Features({}, {}))))
     assert "ELR is off on this cluster (feature eligible.leader.replicas.version is 0)" in kelr("describe").err
