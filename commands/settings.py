@@ -108,6 +108,7 @@ class Resolved:
             servers or self.bootstrap_server,
             command_config=self.command_config,
             overrides=None if self.login is None else self.login.properties,
+            literal=() if self.login is None else self.login.fetched,
             timeout_s=self.timeout_s,
             log_info=self.log_info,
         )

@@ -72,6 +72,15 @@ class Login:
             own[JAAS_KEY] = self._jaas(own)
         return own
 
+    @property
+    def fetched(self) -> frozenset[str]:
+        """The properties whose secret comes from a variable, a file or a command: it is taken as it is."""
+        context = self.context
+        keys = {key for key, value in context.properties.items() if value.kind is not Kind.HERE}
+        if context.username and context.password is not None and context.password.kind is not Kind.HERE:
+            keys.add(JAAS_KEY)
+        return frozenset(keys.difference(self.given))
+
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """What a person should know of how the secrets are kept, in sentences."""

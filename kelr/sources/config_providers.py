@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from kelr.errors import BadInputError
@@ -28,9 +28,16 @@ Lookup = Callable[[str, str], str | None]
 
 
 def resolved(
-    properties: Mapping[str, Property], *, origin: str | None, environ: Mapping[str, str] | None = None
+    properties: Mapping[str, Property],
+    *,
+    origin: str | None,
+    environ: Mapping[str, str] | None = None,
+    literal: Collection[str] = (),
 ) -> Mapping[str, Property]:
     """The properties with all variables replaced, and without those that only set up the providers.
+
+    Args:
+        literal: keys whose values are secrets that were fetched already: what reads as a variable is part of them.
 
     Raises:
         BadInputError: a variable has no provider, or its provider has no such key; names file and line, never a value.
@@ -41,6 +48,9 @@ def resolved(
     found = {}
     for key, held in properties.items():
         if key == PROVIDERS_KEY or key.startswith(f"{PROVIDERS_KEY}."):
+            continue
+        if key in literal:
+            found[key] = held
             continue
         text = _VARIABLE.sub(lambda match, key=key: variables.value(key, match), held.value)  # type: ignore[misc]
         found[key] = Property(text, held.line)

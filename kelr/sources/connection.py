@@ -7,7 +7,7 @@ named in `ConnectionSettings.ignored`, so that the caller can say so.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -144,6 +144,7 @@ class ConnectionSettings:
         *,
         command_config: Path | None = None,
         overrides: Mapping[str, str] | None = None,
+        literal: Collection[str] = (),
         timeout_s: float = DEFAULT_TIMEOUT_S,
         log_info: LogInfoKey | None = None,
     ) -> Self:
@@ -153,6 +154,7 @@ class ConnectionSettings:
             bootstrap_servers: ``host:port,...``; None takes `bootstrap.servers` of the file.
             command_config: the properties file that Kafka's own tools take.
             overrides: properties that win over the file (`--command-property key=value`).
+            literal: those of them whose values are taken as they are, ``${...}`` in them too.
             log_info: GetReplicaLogInfo's API key and dialect, where somebody configured them.
 
         Raises:
@@ -162,7 +164,7 @@ class ConnectionSettings:
         properties = dict(read_properties(command_config)) if command_config is not None else {}
         properties.update({key: Property(value, 0) for key, value in (overrides or {}).items()})
         origin = str(command_config) if command_config is not None else None
-        properties = dict(resolved(properties, origin=origin))
+        properties = dict(resolved(properties, origin=origin, literal=literal))
         reader = PropertyReader(properties, origin=origin)
         servers = bootstrap_servers or reader.text("bootstrap.servers")
         if not servers:

@@ -111,6 +111,25 @@ def test_what_is_shown_beside_a_context_that_was_named(
     assert found["bootstrap_server"] == ("given:1", "--command-property")
 
 
+def test_a_secret_that_was_fetched_is_no_text_with_variables(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A password may have ${env:HOME} in it; neither is that replaced, nor told in an error."""
+    secret = "plan${env:HOME}t${env:NONE}${file:/x:y}"
+    monkeypatch.setenv("PW", secret)
+    providers = "org.apache.kafka.common.config.provider"
+    place.write_text(
+        PROD.replace('password_command = "printf s3%s cret"', 'password_env = "PW"')
+        + f'"config.providers" = "env"\n"config.providers.env.class" = "{providers}.EnvVarConfigProvider"\n'
+        + '"ssl.key.password" = { env = "PW" }\n"client.id" = "${env:HOME}"\n',
+        encoding="utf-8",
+    )
+    connection = resolve(Settings(context="prod")).connection()
+    assert connection.kafka_python()["sasl_plain_password"] == secret
+    assert connection.confluent()["sasl.password"] == secret
+    given = Settings(context="prod", command_property=("ssl.key.password=${env:NONE}",))
+    with pytest.raises(BadInputError, match="has no such value"):
+        resolve(given).connection()
+
+
 def test_lines_of_a_properties_file(kelr: Kelr, place: Path) -> None:
     path = place.parent / "client.properties"
     path.write_text(
