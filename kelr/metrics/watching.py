@@ -5,32 +5,20 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from kelr.controller import choose_rules
 from kelr.errors import AuthenticationError, ConnectError, KelrError, NotAuthorizedError, RefusedError, UnsupportedError
 from kelr.metrics.computed import needs_operator, under_min_isr
-from kelr.model import BrokerStatus, Cluster, Selection, Situation
+from kelr.model import WORST_FIRST, BrokerStatus, Cluster, Selection, Situation
 from kelr.model.described import Described
 from kelr.model.rows import Kind, Rows
 from kelr.sources.base import Source
 from kelr.sources.survey import Filters, survey
 
-IN_TROUBLE = tuple(situation for situation in Situation if situation is not Situation.HEALTHY)
-WORST_FIRST = (
-    Situation.NO_LIVE_REPLICA,
-    Situation.NEEDS_UNCLEAN_RECOVERY,
-    Situation.WAITING_FOR_LAST_KNOWN_LEADER,
-    Situation.WAITING_FOR_ELR,
-    Situation.WAITING_FOR_ISR,
-    Situation.LEADER_NOT_LIVE,
-    Situation.LEADER_PENDING,
-    Situation.UNDER_MIN_ISR,
-    Situation.UNKNOWN,
-)
-assert set(WORST_FIRST) == set(IN_TROUBLE)
+IN_TROUBLE = tuple(situation for situation in WORST_FIRST if situation is not Situation.HEALTHY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +66,7 @@ class _Counting:
         """Count partitions that are alike."""
         self.situations[row.situation] += count
         self.leaderless += count * (row.state.leader is None or row.state.leader not in self.cluster.live)
-        for broker in awaited(row):
+        for broker in row.awaited:
             self.awaited[broker] += count
         under, manual = under_min_isr(row), needs_operator(row, self.cluster)
         self.under_min_isr += count * (under is True)
@@ -119,17 +107,6 @@ class _Counting:
             listed_left_out=trouble - min(len(listed), self.most),
             topic_errors=self.topic_errors,
         )
-
-
-def awaited(row: Described) -> Sequence[int]:
-    """The brokers that a partition without a leader waits for."""
-    if row.situation is Situation.WAITING_FOR_ISR:
-        return row.state.isr
-    if row.situation is Situation.WAITING_FOR_ELR:
-        return row.state.elr or ()
-    if row.situation is Situation.WAITING_FOR_LAST_KNOWN_LEADER:
-        return row.state.last_known_elr or ()
-    return ()
 
 
 def look(source: Source, *, most: int) -> Seen:

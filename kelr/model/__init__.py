@@ -62,7 +62,7 @@ if TYPE_CHECKING:
         Wish,
     )
     from kelr.model.quorum import RecoveryQuorum
-    from kelr.model.situation import Situation
+    from kelr.model.situation import WORST_FIRST, Situation
     from kelr.model.snapshot import Snapshot
     from kelr.model.target import Selection, Target, parse_target, select
     from kelr.model.topic_error import TopicError
@@ -71,6 +71,7 @@ __all__ = [
     "ELR_FEATURE",
     "LOG_DIRECTORY",
     "METADATA_FEATURE",
+    "WORST_FIRST",
     "Advice",
     "AdviceAction",
     "Alternative",
@@ -182,7 +183,7 @@ _HOMES = {
         "Wish",
     ),
     "quorum": ("RecoveryQuorum",),
-    "situation": ("Situation",),
+    "situation": ("WORST_FIRST", "Situation"),
     "snapshot": ("Snapshot",),
     "target": ("Selection", "Target", "parse_target", "select"),
     "topic_error": ("TopicError",),

@@ -21,3 +21,14 @@ class Described:
     enough: int | None = field(default=None, compare=False)
     """So many in sync are not under min ISR: the effective min ISR or, where that is not known and all that can be
     asked for are in sync, as many as that."""
+
+    @property
+    def awaited(self) -> tuple[int, ...]:
+        """The brokers one of which a partition without a leader waits for."""
+        if self.situation is Situation.WAITING_FOR_ISR:
+            return self.state.isr
+        if self.situation is Situation.WAITING_FOR_ELR:
+            return self.state.elr or ()
+        if self.situation is Situation.WAITING_FOR_LAST_KNOWN_LEADER:
+            return self.state.last_known_elr or ()
+        return ()

@@ -29,3 +29,18 @@ class Situation(StrEnum):
     """No leader, although an election would find one: the controller will elect it at its next event here."""
     UNKNOWN = "unknown"
     """The source cannot tell: ELR or min ISR would decide, and they are not known."""
+
+
+WORST_FIRST = (
+    Situation.NO_LIVE_REPLICA,
+    Situation.NEEDS_UNCLEAN_RECOVERY,
+    Situation.WAITING_FOR_LAST_KNOWN_LEADER,
+    Situation.WAITING_FOR_ELR,
+    Situation.WAITING_FOR_ISR,
+    Situation.LEADER_NOT_LIVE,
+    Situation.LEADER_PENDING,
+    Situation.UNDER_MIN_ISR,
+    Situation.UNKNOWN,
+    Situation.HEALTHY,
+)
+"""All of them, in the order in which a person on call wants to see them."""

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from kelr.errors.entry import Entry
 from kelr.view.columns import Column, View, datum
+from kelr.view.facts import NamedFact, told_in_full
 from kelr.view.layout import Layout
 from kelr.view.output import Output
-from kelr.view.styled import Style, Text, plain, styled
+from kelr.view.styled import Text
 
 _COLUMNS: tuple[Column[Entry], ...] = (
     Column("code", "CODE", value=lambda entry: entry.code, type="string", about="It stays the same in later versions."),
@@ -59,31 +60,15 @@ def errors_document(groups: Mapping[str, Sequence[Entry]]) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
-    name: str
-    text: str
-
-
-_LINES: tuple[Column[_Line], ...] = (
-    Column("name", "", text=lambda line: plain(line.name)),
-    Column("text", "", text=lambda line: plain(line.text)),
-)
-
-
-@dataclass(frozen=True, slots=True)
 class _Block:
     """All that there is to say of one entry."""
 
     layout: Layout
 
     def lines(self, entry: Entry) -> Iterator[Text]:
-        yield styled(f"{entry.code}: {entry.title}", Style.HEADING)
-        yield plain("")
-        yield from self.layout.lines(plain(entry.meaning))
-        yield plain("")
         facts = (
-            _Line("cause", entry.cause),
-            _Line("what to do", entry.remedy),
-            _Line("exit code", str(int(entry.exit_code))),
+            NamedFact("cause", entry.cause),
+            NamedFact("what to do", entry.remedy),
+            NamedFact("exit code", str(int(entry.exit_code))),
         )
-        yield from self.layout.table(_LINES, facts, header=False)
+        yield from told_in_full(self.layout, f"{entry.code}: {entry.title}", entry.meaning, facts)

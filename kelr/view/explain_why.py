@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from kelr.controller import Election
 from kelr.engine.rule_docs import Asked, Rule, asked_in
 from kelr.view.columns import Column, Json, Shown, View
+from kelr.view.facts import NamedFact, told_in_full
 from kelr.view.layout import Layout
 from kelr.view.output import Output
-from kelr.view.styled import Style, Text, plain, styled
+from kelr.view.styled import Text, plain
 
 _ELECTIONS = {
     Election.ONLINE: "by itself",
@@ -98,42 +99,26 @@ def _asked_document(asked: Asked) -> Mapping[str, Json]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
-    name: str
-    text: str
-
-
-_LINES: tuple[Column[_Line], ...] = (
-    Column("name", "", text=lambda line: plain(line.name)),
-    Column("text", "", text=lambda line: plain(line.text)),
-)
-
-
-@dataclass(frozen=True, slots=True)
 class _Block:
     """All that there is to say of one rule."""
 
     layout: Layout
 
     def lines(self, rule: Rule) -> Iterator[Text]:
-        yield styled(f"{rule.id}: {rule.question}", Style.HEADING)
-        yield plain("")
-        yield from self.layout.lines(plain(rule.doc))
-        yield plain("")
-        yield from self.layout.table(_LINES, _facts(rule), header=False)
+        yield from told_in_full(self.layout, f"{rule.id}: {rule.question}", rule.doc, _facts(rule))
 
 
-def _facts(rule: Rule) -> Iterator[_Line]:
-    yield _Line("asked by", rule.asked)
+def _facts(rule: Rule) -> Iterator[NamedFact]:
+    yield NamedFact("asked by", rule.asked)
     for election, name in _ELECTIONS.items():
         for asked in asked_in(rule.id):
             if asked.election is election:
-                yield _Line(name, _place(asked))
+                yield NamedFact(name, _place(asked))
     if rule.elects_cleanly is not None:
         holds = "holds all that was committed" if rule.elects_cleanly else "may lack committed records"
-        yield _Line("whom it elects", holds)
-    yield _Line("source", rule.source)
-    yield _Line("more", f'{rule.documented[0]}, "{rule.documented[1]}"')
+        yield NamedFact("whom it elects", holds)
+    yield NamedFact("source", rule.source)
+    yield NamedFact("more", f'{rule.documented[0]}, "{rule.documented[1]}"')
 
 
 def _place(asked: Asked) -> str:

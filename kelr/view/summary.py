@@ -94,22 +94,11 @@ class Summary:
             self._of(replica).in_elr += count
         for replica in state.last_known_elr or ():
             self._of(replica).last_known += count
-        for replica in awaited(row):
+        for replica in row.awaited:
             self._of(replica).awaited += count
 
     def _of(self, broker: int) -> BrokerCount:
         return self.brokers.setdefault(broker, BrokerCount(broker))
-
-
-def awaited(row: Described) -> tuple[int, ...]:
-    """The brokers that a partition without a leader waits for."""
-    if row.situation is Situation.WAITING_FOR_ISR:
-        return row.state.isr
-    if row.situation is Situation.WAITING_FOR_ELR:
-        return row.state.elr or ()
-    if row.situation is Situation.WAITING_FOR_LAST_KNOWN_LEADER:
-        return row.state.last_known_elr or ()
-    return ()
 
 
 def show_summary(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kelr.model import Situation, TopicError, TopicPartition
+from kelr.model import WORST_FIRST, Situation, TopicError, TopicPartition
 from kelr.view.styled import plain, width_of, written
-from kelr.view.watch.model import _WORST_FIRST, LogLine, RecoveryProgress, Shown, Trouble, listed
+from kelr.view.watch.model import LogLine, RecoveryProgress, Shown, Trouble, listed
 from kelr.view.watch.paint import cut
 from kelr.view.watch.screen import Drawn, draw
 from kelr.view.watch.state import Mode, Sort, WatchState
@@ -121,7 +121,7 @@ def test_before_the_first_look_and_with_nothing_in_trouble() -> None:
 
 
 def test_the_worst_situation_is_first_and_all_have_a_place() -> None:
-    assert set(_WORST_FIRST) == set(Situation)
+    assert set(WORST_FIRST) == set(Situation)
     rows = listed(at_first().story, Sort.SITUATION, "").rows
     assert [str(at) for at in rows] == ["orders:2", "orders:1", "payments:0", "secret:0"]
 

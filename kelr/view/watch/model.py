@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kelr.engine.watching import BrokerChange, Change, PartitionChange, Readings, Story, Watched
 from kelr.engine.words import brokers
-from kelr.model import Decision, Situation, TopicPartition
+from kelr.model import WORST_FIRST, Decision, TopicPartition
 from kelr.view.explain import Explanation
 from kelr.view.plan_words import named, partitions_in_words
 from kelr.view.replicas import ReplicaMarks
@@ -15,19 +15,7 @@ from kelr.view.styled import Span, Text, width_of
 from kelr.view.watch.state import Sort
 from kelr.view.watch.words import change_text, members, needs_in_words, plain_words
 
-_WORST_FIRST = (
-    Situation.NO_LIVE_REPLICA,
-    Situation.NEEDS_UNCLEAN_RECOVERY,
-    Situation.WAITING_FOR_LAST_KNOWN_LEADER,
-    Situation.WAITING_FOR_ELR,
-    Situation.WAITING_FOR_ISR,
-    Situation.LEADER_NOT_LIVE,
-    Situation.LEADER_PENDING,
-    Situation.UNDER_MIN_ISR,
-    Situation.UNKNOWN,
-    Situation.HEALTHY,
-)
-_SEVERITY = {situation: rank for rank, situation in enumerate(_WORST_FIRST)}
+_SEVERITY = {situation: rank for rank, situation in enumerate(WORST_FIRST)}
 _MOST_NAMED = 3
 _LONGEST_NAMES = 60
 _MOST_SPELT = 1000
