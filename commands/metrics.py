@@ -157,12 +157,13 @@ def read(
     from kelr.metrics.prometheus_server import checked_match  # noqa: PLC0415
 
     match = None if query_match is None else checked_match(query_match)
+    given = (
+        *(endpoint_of(Kind.TEXT, one) for one in endpoint or ()),
+        *(endpoint_of(Kind.SERVER, one, match) for one in prometheus or ()),
+        *(endpoint_of(Kind.JOLOKIA, one) for one in jolokia or ()),
+    )
     asked = Asked(
-        endpoints=(
-            *(endpoint_of(Kind.TEXT, one) for one in endpoint or ()),
-            *(endpoint_of(Kind.SERVER, one, match) for one in prometheus or ()),
-            *(endpoint_of(Kind.JOLOKIA, one) for one in jolokia or ()),
-        ),
+        endpoints=tuple(dict.fromkeys(given)),  # one that is named twice does not lead twice as many partitions
         access=read_access(
             user=user, password_file=password_file, token_file=token_file, ca=ca, certificate=cert, key=key
         ),

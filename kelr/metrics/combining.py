@@ -10,7 +10,10 @@ from kelr.metrics.catalog import Attribute, Metric
 from kelr.metrics.reading import Heard
 from kelr.model.measured import MetricScope, Reading
 
-_NO_PROCESS = frozenset({"__name__", "name", "type", "topic", "partition", "dir", "quantile", "le"})
+_NAMING = frozenset({"__name__", "name", "type"})
+_NO_PROCESS = _NAMING | {"topic", "partition", "dir", "quantile", "le"}
+_SCRAPES = frozenset({"job", "prometheus", "prometheus_replica", "replica"})
+"""Labels that tell who scraped a process, and not which process it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +56,42 @@ def combine(heard: Sequence[Heard], metrics: Iterable[Metric]) -> Mapping[str, C
     """What all endpoints say of each metric that any of them has."""
     found: dict[str, list[tuple[Heard, str, Value]]] = {}
     for one in heard:
+        apart = _labels_apart(one)
         for value in one.found.values:
-            found.setdefault(value.metric.key, []).append((one, process_of(one, value), value))
+            process = process_of(one, value, apart.get(value.labels.get("instance", ""), ()))
+            found.setdefault(value.metric.key, []).append((one, process, value))
     active = _active(found.get("active_controllers", ()))
     return {metric.key: _combined(metric, found[metric.key], active) for metric in metrics if metric.key in found}
 
 
-def process_of(heard: Heard, value: Value) -> str:
-    """The Kafka process that a value is about: the endpoint itself, or what a Prometheus server scraped."""
+def _labels_apart(heard: Heard) -> Mapping[str, Sequence[str]]:
+    """By instance: the labels that tell several processes of that name apart, such as those of two clusters that one
+    Prometheus server has. They are labels of whole targets: every series of the instance has them."""
+    held: dict[str, list[Mapping[str, str]]] = {}
+    for value in heard.found.values if heard.endpoint.kind is Kind.SERVER else ():
+        if instance := value.labels.get("instance"):
+            held.setdefault(instance, []).append(value.labels)
+    return {
+        instance: sorted(
+            name
+            for name in set.intersection(*map(set, those)) - _NO_PROCESS - _SCRAPES
+            if len({labels[name] for labels in those}) > 1
+        )
+        for instance, those in held.items()
+    }
+
+
+def process_of(heard: Heard, value: Value, apart: Sequence[str] = ()) -> str:
+    """The Kafka process that a value is about: the endpoint itself, or what a Prometheus server scraped.
+
+    Args:
+        apart: the labels that tell processes with the instance of this one apart.
+    """
     if heard.endpoint.kind is not Kind.SERVER:
         return heard.asked.endpoint
     instance = value.labels.get("instance")
     if instance:
-        return instance
+        return ",".join((instance, *(f"{name}={value.labels[name]}" for name in apart)))
     rest = {name: one for name, one in value.labels.items() if name not in _NO_PROCESS}
     return ",".join(f"{name}={one}" for name, one in sorted(rest.items())) or heard.asked.endpoint
 
@@ -112,7 +138,7 @@ def _readings(metric: Metric, found: Sequence[tuple[Heard, str, Value]]) -> tupl
         by_process.setdefault((heard.asked.endpoint, process), []).append(value)
     readings = []
     for (endpoint, process), values in by_process.items():
-        fresh = [one for one in values if not one.old] or values
+        fresh = _once([one for one in values if not one.old] or values)
         if metric.of_each_partition:
             total = float(sum(one.value != 0 for one in fresh))
         elif metric.attribute is Attribute.VALUE and metric.scope is MetricScope.BROKER:
@@ -133,6 +159,16 @@ def _readings(metric: Metric, found: Sequence[tuple[Heard, str, Value]]) -> tupl
             )
         )
     return tuple(sorted(readings, key=lambda one: (one.endpoint, one.process)))
+
+
+def _once(values: Sequence[Value]) -> list[Value]:
+    """Series that differ in nothing but who scraped them, and under which of its names, are one: the highest."""
+    kept: dict[frozenset[tuple[str, str]], Value] = {}
+    for one in values:
+        part = frozenset(label for label in one.labels.items() if label[0] not in _NAMING | _SCRAPES)
+        if part not in kept or kept[part].value < one.value:
+            kept[part] = one
+    return list(kept.values())
 
 
 def _said_as(value: Value) -> str:

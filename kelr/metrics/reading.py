@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import Empty, Queue
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 AT_ONCE = 8
 """Endpoints that are asked at the same time."""
+_MOST = 2.0**53
+"""A count beyond that is none, and could not be told to the unit."""
 _GRACE_S = 2.0
 """How long beyond its timeout a request may take to notice that, before it is left to itself."""
 
@@ -85,7 +87,7 @@ def _work(
 def _read(endpoint: Endpoint, access: Access, tls: ssl.SSLContext, timeout_s: float) -> Heard:
     began = time.monotonic()
     try:
-        found = _reader(endpoint.kind)(endpoint, access, tls, timeout_s=timeout_s)
+        found = _counts(_reader(endpoint.kind)(endpoint, access, tls, timeout_s=timeout_s))
     except NotHeardError as error:
         told = NotHeardError(error.trouble, access.hidden(error.text))
         return _failed(endpoint, told, time.monotonic() - began)
@@ -96,6 +98,16 @@ def _read(endpoint: Endpoint, access: Access, tls: ssl.SSLContext, timeout_s: fl
     notes = tuple(map(access.hidden, found.notes))
     asked = AskedEndpoint(endpoint.shown, endpoint.kind, True, took_s, len(found.values), None, notes)
     return Heard(endpoint, asked, found)
+
+
+def _counts(found: Found) -> Found:
+    """What was found, without values that can be no counts."""
+    kept = tuple(one for one in found.values if abs(one.value) <= _MOST and (one.increase or 0.0) <= _MOST)
+    left_out = len(found.values) - len(kept)
+    if not left_out:
+        return found
+    note = f"{left_out:,} of its values are too large for any count, and are left out"
+    return replace(found, values=kept, notes=(*found.notes, note), partial=True)
 
 
 def _reader(kind: Kind) -> Callable[..., Found]:

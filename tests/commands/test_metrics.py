@@ -137,6 +137,32 @@ def test_what_differs_is_read_again_before_it_is_said(live: Callable[[Snapshot],
 
 
 @respx.mock
+def test_an_endpoint_that_is_named_twice_is_asked_once(kelr: Kelr) -> None:
+    """A broker does not lead twice as many partitions for it."""
+    text = "kafka_server_replicamanager_underminisrpartitioncount 1.0\n"
+    route = respx.get("http://b1:9404/metrics").mock(return_value=httpx.Response(200, text=text))
+    ran = kelr("metrics", "--endpoint", "b1:9404", "--endpoint", "http://b1:9404/metrics", "-o", "json")
+    assert (ran.code, route.call_count) == (0, 1)
+    items = {one["metric"]: one for one in json.loads(ran.out)["items"]}
+    assert items["under_min_isr"]["value"] == 1
+
+
+@respx.mock
+def test_values_that_are_no_counts_are_left_out(kelr: Kelr) -> None:
+    """The sum of two of them is infinite."""
+    text = "kafka_server_replicamanager_underminisrpartitioncount 1e308\nkafka_server_replicamanager_leadercount 7\n"
+    for name in ("b1", "b2"):
+        respx.get(f"http://{name}/metrics").mock(return_value=httpx.Response(200, text=text))
+    ran = kelr("metrics", "--endpoint", "b1", "--endpoint", "b2", "-o", "json")
+    assert ran.code == 0, ran.err
+    document = json.loads(ran.out)
+    items = {one["metric"]: one for one in document["items"]}
+    assert items["leaders"]["value"] == 14
+    assert items["under_min_isr"]["value"] is None
+    assert "1 of its values are too large for any count, and are left out" in document["endpoints"][0]["notes"]
+
+
+@respx.mock
 def test_check(live: Callable[[Snapshot], None], kelr: Kelr) -> None:
     respx.get("http://c1/metrics").mock(return_value=controller(2))
     live(INCIDENT)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from kelr.metrics.alerts import alerts
-from kelr.metrics.asked import Kind
-from kelr.metrics.catalog import METRICS
+from kelr.metrics.asked import Found, Kind, Value
+from kelr.metrics.catalog import BY_KEY, METRICS
 from kelr.metrics.figures import figures, unheard_brokers
 from kelr.metrics.known_bugs import BUGS, bug_of
 from kelr.model.measured import AskedEndpoint, Comparison, MetricFigure
@@ -117,6 +117,34 @@ def test_partitions_that_the_principal_may_not_see() -> None:
         assert found.why == (
             "the controllers have 30 partitions that kelr is not shown: its principal lacks DESCRIBE on those topics"
         )
+
+
+def test_clusters_whose_processes_have_the_same_names_are_several() -> None:
+    """One Prometheus server of two clusters, each with a kafka-1: neither is the other, though `instance` says so."""
+    heard = says("prom", {}, kind=Kind.SERVER)
+    values = tuple(
+        Value(BY_KEY[key], number, key, {"instance": "kafka-1", "cluster": cluster, "job": "kafka"})
+        for cluster, offline in (("a", 0), ("b", 4))
+        for key, number in (("active_controllers", 1), ("offline_partitions", offline), ("leaders", 5))
+    )
+    heard = replace(heard, found=Found(values))
+    found = figure("offline_partitions", heard, computed=counted(offline_partitions=4))
+    assert found.comparison is Comparison.NOT_COMPARABLE
+    assert "these are several clusters" in found.why
+    assert [one.process for one in found.readings] == ["kafka-1,cluster=a", "kafka-1,cluster=b"]
+    assert figure("leaders", heard, computed=counted(leaders=10)).heard == 2
+
+
+def test_a_process_that_is_scraped_twice_is_one() -> None:
+    """Two jobs, two servers of a pair, or rules that give a gauge two names."""
+    heard = says("prom", {}, kind=Kind.SERVER)
+    labels = ({"job": "a"}, {"job": "b"}, {"job": "a", "replica": "2"}, {"job": "a", "name": "LeaderCount"})
+    values = tuple(Value(BY_KEY["leaders"], 5, "x", {"instance": "kafka-1", **one}) for one in labels)
+    found = figure("leaders", replace(heard, found=Found(values)), computed=counted(leaders=5))
+    assert (found.value, found.heard) == (5, 1)
+    # Directories of a broker are added up all the same.
+    values = tuple(Value(BY_KEY["logs_to_recover"], 5, "x", {"instance": "kafka-1", "dir": one}) for one in "ab")
+    assert figure("logs_to_recover", replace(heard, found=Found(values))).value == 10
 
 
 def test_several_clusters_are_not_compared() -> None:
