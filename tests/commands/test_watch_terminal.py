@@ -41,6 +41,15 @@ def breaks(*_):
     raise ZeroDivisionError("oh")
 screen.draw = breaks
 """
+IMPATIENT = """
+import os, signal
+from kelr.view.watch.terminal import Terminal
+back = Terminal._give_back
+def pressed_again(terminal):
+    os.kill(os.getpid(), signal.SIGINT)
+    back(terminal)
+Terminal._give_back = pressed_again
+"""
 
 
 class OnTerminal:
@@ -145,9 +154,10 @@ def test_keys_and_the_end(watching: OnTerminal) -> None:
     assert watching.written.endswith(b"UTC: 2 leaderless, 1 unsafe of 5 partitions\r\n")
 
 
-def test_a_signal_that_ends_it(watching: OnTerminal) -> None:
-    watching.process.send_signal(signal.SIGTERM)
-    assert watching.ended() == -signal.SIGTERM
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_a_signal_that_ends_it(watching: OnTerminal, number: signal.Signals) -> None:
+    watching.process.send_signal(number)
+    assert watching.ended() == -number
     given_back(watching)
 
 
@@ -157,6 +167,18 @@ def test_ctrl_c(watching: OnTerminal) -> None:
     given_back(watching)
     assert b"kelr: interrupted\r\n" in watching.written
     assert b"Traceback" not in watching.written
+
+
+def test_ctrl_c_pressed_again_while_the_terminal_is_given_back(snapshot: Path) -> None:
+    watch = OnTerminal(snapshot, more=IMPATIENT)
+    try:
+        watch.until(ENTER)
+        watch.until(b"orders:2")
+        watch.press(b"\x03")
+        assert watch.ended() == 130
+        given_back(watch)
+    finally:
+        watch.close()
 
 
 def test_ctrl_z_gives_the_terminal_back_and_takes_it_again(watching: OnTerminal) -> None:

@@ -39,8 +39,9 @@ class Ended(BaseException):
 class Terminal:
     """Takes the terminal over; use as a context manager in the main thread.
 
-    Ctrl-C raises KeyboardInterrupt as ever. SIGTERM and SIGHUP raise `Ended` out of `wait`. Ctrl-Z gives the terminal
-    back, stops the process, and takes the terminal over again when it goes on.
+    Ctrl-C raises KeyboardInterrupt as ever, once: pressed again, it does not cut short the giving back. SIGTERM, SIGHUP
+    and SIGQUIT (Ctrl-\\) raise `Ended` out of `wait`. Ctrl-Z gives the terminal back, stops the process, and takes the
+    terminal over again when it goes on.
     """
 
     def __init__(self, keyboard: TextIO, screen: TextIO) -> None:
@@ -51,6 +52,7 @@ class Terminal:
         self._wakes: tuple[int, int] = (-1, -1)
         self._wakeup_before = -1
         self._ended: int | None = None
+        self._interrupted = False
         self.changed = True
         """Whether the size changed, or somebody else had the screen, since this was last set to False."""
 
@@ -60,8 +62,10 @@ class Terminal:
             os.set_blocking(end, False)
         self._wakeup_before = signal.set_wakeup_fd(self._wakes[1], warn_on_full_buffer=False)
         handlers: dict[int, Callable[[int, FrameType | None], None]] = {
+            signal.SIGINT: self._interrupt,
             signal.SIGTERM: self._end,
             signal.SIGHUP: self._end,
+            signal.SIGQUIT: self._end,
             signal.SIGTSTP: self._suspend,
             signal.SIGWINCH: self._resized,
         }
@@ -69,13 +73,18 @@ class Terminal:
         try:
             self._take()
         except BaseException:
-            self._restore_signals()
+            self._give_back_undisturbed()
             raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._give_back_undisturbed()
+
+    def _give_back_undisturbed(self) -> None:
+        """Put everything back, whatever is pressed meanwhile."""
+        self._interrupted = True
         try:
             self._give_back()
         finally:
@@ -156,6 +165,11 @@ class Terminal:
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         for end in self._wakes:
             os.close(end)
+
+    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
+        if not self._interrupted:
+            self._interrupted = True
+            raise KeyboardInterrupt
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
         self._ended = number
