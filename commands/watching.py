@@ -144,13 +144,20 @@ class Watching:
         sight = looked.story.sight
         if self.story is None and sight.topic_errors and not sight.counts.read:
             raise topics_failed(sight.topic_errors, some_worked=False)
+        if self.story is None and self.options.until_healthy and not sight.counts.read:
+            raise UsageError(
+                "no partition was found to watch: of none it can be said that it is healthy",
+                next_step="check the names; brokers list no topic that the principal may not describe",
+            )
         self.story, self.trouble, self.looked = looked.story, None, looked
         return sight, looked.changes
 
     @property
     def healthy(self) -> bool:
-        """Whether the newest look came through and saw nothing that is leaderless or unsafe."""
-        return self.story is not None and self.trouble is None and self.story.sight.healthy
+        """Whether the newest look came through and saw partitions, none of them leaderless or unsafe."""
+        if self.story is None or self.trouble is not None:
+            return False
+        return self.story.sight.healthy and self.story.sight.counts.read > 0
 
     @property
     def ends_now(self) -> bool | None:

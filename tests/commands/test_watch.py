@@ -69,6 +69,19 @@ def lines(out: str) -> Sequence[str]:
     return [line[9:] for line in out.splitlines()]
 
 
+@pytest.mark.parametrize("target", ["ordres-*", "/^x/"])
+def test_of_no_partition_it_is_not_said_that_it_is_healthy(
+    kelr: Kelr, happen: Callable[..., None], target: str
+) -> None:
+    happen()
+    ran = kelr(*WATCH, target, "--until-healthy", "--for", "60s")
+    assert (ran.code, ran.out) == (2, "")
+    assert "no partition was found to watch" in ran.err
+    ran = kelr(*WATCH, target, "--for", "300ms")
+    assert ran.code == 0
+    assert "nothing is leaderless" not in ran.out
+
+
 def test_it_ends_when_everything_is_healthy(kelr: Kelr, world: World, happen: Callable[..., None]) -> None:
     happen(nothing, lambda: returns(world, 1, clean=True), lambda: joins(world, 2), lambda: joins(world, 3))
     ran = kelr(*WATCH, "orders", "--until-healthy", "--for", "60s")

@@ -102,6 +102,8 @@ def _nothing(shown: Shown, state: WatchState, rows: Listed) -> Text:
         return styled(f"  no topic of the {rows.of:,} partitions here holds {state.wanted!r}", Style.NOTICE)
     if shown.story.sight.topic_errors:
         return styled("  nothing is leaderless or unsafe of what could be read", Style.NOTICE)
+    if not shown.story.sight.counts.read:
+        return styled("  no partition was found; topics without DESCRIBE are not listed", Style.NOTICE)
     return styled("  nothing is leaderless or unsafe", Style.GOOD)
 
 
