@@ -55,7 +55,8 @@ def results(document: Any) -> dict[str, str]:
 def test_an_incident(kelr: Kelr) -> None:
     found = document(kelr)
     assert [(one["id"], one["topic"], one["partitions"]) for one in found["items"] if one["topic"] == "orders"] == [
-        ("leaderless", "orders", [1, 2])
+        ("leaderless", "orders", [1, 2]),
+        ("under-min-isr", "orders", [1, 2]),
     ]
     assert (found["partitions"], found["topics"]) == (5, 3)
     told = results(found)

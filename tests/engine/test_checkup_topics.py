@@ -50,6 +50,38 @@ def test_under_min_isr() -> None:
     assert finding.commands == (("explain", "orders"),)
 
 
+def test_under_min_isr_without_a_leader() -> None:
+    """ "nothing found by under-min-isr" would not be true of them."""
+    told = found(look([row("orders", 0), row("orders", 1, leader=None, isr=(), elr=(1,))]))
+    assert told["under-min-isr"].partitions == told["leaderless"].partitions == (1,)
+
+
+def test_commands_that_do_harm_in_an_incident_are_not_printed() -> None:
+    """Min ISR of a topic whose partition waits for its ELR, which the write empties; a replica that is moved away."""
+    waits = row("orders", 1, leader=None, isr=(), elr=(2,), config=replace(KNOWN, min_insync_replicas=9))
+    rows = [row("orders", 0, config=replace(KNOWN, min_insync_replicas=9)), waits]
+    finding = found(look(rows))["min-isr-is-rf"]
+    assert finding.commands == ()
+    assert finding.caution == (
+        "not while 1 partition of orders is in trouble (the write would empty an ELR that they wait for):"
+        " kelr doctor prints the command after"
+    )
+    alone = TopicChecks(CLUSTER, wanted=frozenset({"min-isr-is-rf"}))
+    (told,) = [*alone.add(rows), *alone.finish()]
+    assert isinstance(told, Finding)
+    assert told.commands == ()
+    one_rack = found(look([row("pay", 0, (1, 4), leader=None, isr=(), elr=(4,))]))["one-rack"]
+    assert one_rack.commands == ()
+    assert "take the replica out that holds the most" in str(one_rack.caution)
+
+
+def test_min_isr_where_nobody_tells_of_elr() -> None:
+    cluster = replace(CLUSTER, features=Features())
+    config = replace(KNOWN, min_insync_replicas=1, min_insync_replicas_source=ConfigSource.TOPIC)
+    finding = found(look([row("orders", 0, config=config)], cluster))["min-isr-one"]
+    assert "with ELR on this write empties ELR" in str(finding.caution)
+
+
 def test_min_isr_of_one_that_the_topic_sets() -> None:
     config = replace(KNOWN, min_insync_replicas=1, min_insync_replicas_source=ConfigSource.TOPIC)
     finding = found(look([row("orders", 0, config=config)]))["min-isr-one"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from kelr.engine.checkup import catalogue as of
@@ -18,6 +18,14 @@ CLEARS_ELR = (
     " are led and in sync"
 )
 WANTED_REPLICAS = 3
+_MOVES = "a reassignment may take the replica out that holds the most"
+_NOT_NOW: Mapping[of.Check, str] = {
+    of.MIN_ISR_ONE: "the write would empty an ELR that they wait for",
+    of.MIN_ISR_IS_RF: "the write would empty an ELR that they wait for",
+    of.RF_ONE: _MOVES,
+    of.RF_TWO: _MOVES,
+    of.ONE_RACK: _MOVES,
+}
 _UNCLEAN = "unclean.leader.election.enable"
 _MIN_ISR = "min.insync.replicas"
 _MOST_PIECES = 20
@@ -41,6 +49,8 @@ class TopicSeen:
     name: str
     config: TopicConfig
     partitions: int = 0
+    troubled: int = 0
+    """Partitions that are not healthy, or of which that is not known."""
     least: int | None = None
     """The smallest replica count above 1."""
     found: dict[of.Check, list[int]] = field(default_factory=dict)
@@ -52,8 +62,16 @@ class TopicSeen:
 
 
 def told(about: About, check: of.Check, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
-    """What a check found of a topic, in words, with the commands that put it right."""
-    return TELLS[check](about, topic, numbers)
+    """What a check found of a topic, in words, with the commands that put it right.
+
+    In an incident some of those would do harm: a write of min.insync.replicas empties the ELR that a partition waits
+    for, and a reassignment may take the replica out that holds the most. They are not printed then.
+    """
+    finding = TELLS[check](about, topic, numbers)
+    if not topic.troubled or not finding.commands or check not in _NOT_NOW:
+        return finding
+    caution = f"not while {_partitions(range(topic.troubled))} of {topic.name} {_are(range(topic.troubled))} in trouble"
+    return replace(finding, commands=(), caution=f"{caution} ({_NOT_NOW[check]}): kelr doctor prints the command after")
 
 
 def _now(check: of.Check, _about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
@@ -104,7 +122,7 @@ def _min_isr_one(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Fi
         command = fixes.topic_config(topic.name, _MIN_ISR, "2")
     else:
         caution = f"it holds for every topic without a value of its own; {caution}"
-    if command is not None and about.elr:
+    if command is not None and about.elr is not False:
         caution = f"{caution}; {CLEARS_ELR}"
     return of.MIN_ISR_ONE.finding(
         what,
@@ -123,7 +141,7 @@ def _min_isr_is_rf(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> 
         caution: str | None = "with two replicas the other choice is min ISR 1: give it a third replica"
         return of.MIN_ISR_IS_RF.finding(what, topic=topic.name, partitions=numbers, caution=caution)
     command = fixes.topic_config(topic.name, _MIN_ISR, str(least - 1))
-    caution = CLEARS_ELR if about.elr else None
+    caution = None if about.elr is False else CLEARS_ELR
     return of.MIN_ISR_IS_RF.finding(what, topic=topic.name, partitions=numbers, commands=[command], caution=caution)
 
 

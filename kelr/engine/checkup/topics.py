@@ -83,6 +83,7 @@ class TopicChecks:
         assert topic is not None
         self.partitions += 1
         topic.partitions += 1
+        topic.troubled += row.situation is not Situation.HEALTHY
         count = len(_target(row))
         if count > 1 and (topic.least is None or count < topic.least):
             topic.least = count
@@ -123,7 +124,8 @@ class TopicChecks:
 
 FAILS: Mapping[of.Check, Callable[[Described, TopicChecks], bool]] = {
     of.LEADERLESS: lambda row, _: row.situation not in _LED or row.state.leader is None,
-    of.UNDER_MIN_ISR: lambda row, _: row.situation is Situation.UNDER_MIN_ISR,
+    # Those without a leader too: that they have one trouble more is no reason to say that they have not this one.
+    of.UNDER_MIN_ISR: lambda row, _: _under_min_isr(row),
     of.UNCLEAN_ELECTION: lambda row, _: row.config.unclean_leader_election is True,
     of.MIN_ISR_ONE: lambda row, _: row.min_isr == 1 and len(_target(row)) > 1,
     of.MIN_ISR_IS_RF: lambda row, _: row.min_isr is not None and row.min_isr >= len(_target(row)) > 1,
@@ -133,6 +135,11 @@ FAILS: Mapping[of.Check, Callable[[Described, TopicChecks], bool]] = {
     of.REASSIGNMENT: lambda row, _: bool(row.state.adding or row.state.removing),
 }
 """What each check asks of a partition."""
+
+
+def _under_min_isr(row: Described) -> bool:
+    enough = row.min_isr if row.enough is None else row.enough
+    return enough is not None and len(row.state.isr) < enough
 
 
 def _target(row: Described) -> tuple[int, ...]:
