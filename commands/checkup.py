@@ -104,9 +104,15 @@ def show_acls(session: Session, words: Sequence[str], principal: str | None) -> 
             f"no command {command!r} asks a cluster for anything", next_step=f"choose one of {', '.join(COMMAND_ACLS)}"
         ) from None
     settings = session.settings
-    servers = settings.connection().servers_text if settings.bootstrap_server and settings.saved is None else None
+    servers = _stock_servers(session) if settings.bootstrap_server and settings.saved is None else None
     report = AclsReport(rights, principal or _principal(session), servers, asked=allowed is not None)
     show_acls_report(session.output, report)
+
+
+def _stock_servers(session: Session) -> str:
+    """Where kafka-acls.sh goes. Whoever may grant ACLs logs in as another than who lacks them: with another file."""
+    flags = stock_connection(session).split(maxsplit=1)[1]
+    return f"{flags.split(maxsplit=1)[0]} --command-config FILE" if "--command-config" in flags else flags
 
 
 def _allowed(session: Session) -> Allowed | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import ssl
 from collections.abc import Mapping
@@ -32,10 +33,17 @@ class Access:
 
     def hidden(self, text: str) -> str:
         """What an endpoint says, without the secrets that it may say back."""
-        for secret in (self.token, self.password):
+        for secret in (self.token, self._in_header, self.password):
             if secret:
                 text = text.replace(secret, "***")
         return text
+
+    @property
+    def _in_header(self) -> str | None:
+        """User and password as the header has them, which anybody can read back."""
+        if self.user is None or not self.password:
+            return None
+        return base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
 
     def headers(self) -> Mapping[str, str]:
         """The header that names who asks."""

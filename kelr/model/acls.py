@@ -7,6 +7,7 @@ imply DESCRIBE, ALTER_CONFIGS implies DESCRIBE_CONFIGS (org.apache.kafka.metadat
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -306,7 +307,7 @@ def shell_line(acls: Iterable[RequiredAcl], principal: str, *, bootstrap_server:
     place = flag if resource is AclResource.CLUSTER else f"{flag} {name or _ALL}"
     server = "" if bootstrap_server is None else f" --bootstrap-server {bootstrap_server}"
     operations = " ".join(f"--operation {_camel(acl.operation)}" for acl in held)
-    return f"kafka-acls.sh{server} --add --allow-principal {principal} {operations} {place}"
+    return f"kafka-acls.sh{server} --add --allow-principal {shlex.quote(principal)} {operations} {place}"
 
 
 def shell_lines(acls: Iterable[RequiredAcl], principal: str, *, bootstrap_server: str | None = None) -> tuple[str, ...]:

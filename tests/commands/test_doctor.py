@@ -261,3 +261,17 @@ def test_acls_that_this_principal_lacks(kelr: Kelr, server: SimulatedServer) -> 
         f"  kafka-acls.sh --bootstrap-server {server.bootstrap_servers} --add --allow-principal User:NAME"
         " --operation Alter --cluster"
     ]
+
+
+def test_lines_that_grant_acls_can_be_run(kelr: Kelr, server: SimulatedServer, tmp_path: Path) -> None:
+    """Where there are ACLs there is a login; and a principal may have blanks in it, or worse."""
+    server.inside(lambda world: world.denied.add(Denied("cluster", "ALTER")))
+    config = tmp_path / "engineer.properties"
+    config.write_text("security.protocol=PLAINTEXT\n", encoding="utf-8")
+    where = ("-b", server.bootstrap_servers, "--command-config", str(config))
+    ran = kelr("doctor", "--acls", "elect", *where, "--principal", "User:CN=ada, O=x; true")
+    (line,) = [line.strip() for line in ran.out.splitlines() if "kafka-acls.sh" in line]
+    assert line == (
+        f"kafka-acls.sh --bootstrap-server {server.bootstrap_servers} --command-config FILE --add"
+        " --allow-principal 'User:CN=ada, O=x; true' --operation Alter --cluster"
+    )

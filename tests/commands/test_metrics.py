@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -254,7 +255,15 @@ def test_secrets_are_never_printed(kelr: Kelr, monkeypatch: pytest.MonkeyPatch, 
     assert "auth: no *** here" in ran.out
     shown += ran.out + ran.err
     ran = kelr("metrics", "--endpoint", "http://c1/nothing", "--user", "ann", "-o", "json")
+    shown += ran.out + ran.err
+    basic = base64.b64encode(f"ann:{SECRET}".encode()).decode()
+    respx.get("http://c2/metrics").mock(
+        return_value=httpx.Response(500, extensions={"reason_phrase": f"Basic {basic}".encode()})
+    )
+    ran = kelr("metrics", "--endpoint", "c2", "--user", "ann", "-o", "json")
+    assert "it answers HTTP 500 Basic ***" in ran.out
     assert SECRET not in shown + ran.out + ran.err
+    assert basic not in shown + ran.out + ran.err
 
 
 def test_the_exporter_as_a_process_ends_cleanly_on_sigterm() -> None:
