@@ -11,6 +11,7 @@ import typer
 
 from kelr.commands.consent import can_ask
 from kelr.commands.context_add import add
+from kelr.commands.context_in_use import CLUSTER_VARIABLES
 from kelr.commands.context_try import try_out
 from kelr.commands.options import with_output
 from kelr.config.imports import Tool
@@ -149,7 +150,7 @@ def use(
     edit.use(name)
     edit.write()
     output.note("no context is the current one now" if name is None else f"{name} is the current context now")
-    shadowed = next((key for key in ("KELR_CONTEXT", "KELR_BOOTSTRAP_SERVER") if os.environ.get(key)), None)
+    shadowed = next((key for key in ("KELR_CONTEXT", *CLUSTER_VARIABLES) if os.environ.get(key)), None)
     if shadowed is not None:
         output.note(f"{shadowed} is set, and wins over it")
 

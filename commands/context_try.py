@@ -22,7 +22,6 @@ _EXITS = {
     ExitCode.UNSUPPORTED: "the cluster cannot be asked, or does not tell its id (--pin)",
     ExitCode.REFUSED: "it is another cluster than the context is for",
 }
-_CLUSTER_VARIABLES = ("KELR_CONTEXT", "KELR_BOOTSTRAP_SERVER", "KELR_COMMAND_CONFIG", "KELR_BOOTSTRAP_CONTROLLER")
 
 
 @with_output(exits=_EXITS)
@@ -70,8 +69,7 @@ def try_context(output: Output, name: str, *, pin: bool, timeout_s: float | None
     from kelr.commands.session import Session, Settings, resolve  # noqa: PLC0415
     from kelr.view.contexts import tested_view  # noqa: PLC0415
 
-    environ = {key: value for key, value in os.environ.items() if key not in _CLUSTER_VARIABLES}
-    settings = resolve(Settings(context=name, timeout_s=timeout_s, format=output.format), environ=environ)
+    settings = resolve(Settings(context=name, timeout_s=timeout_s, format=output.format))
     if settings.log_answers:
         raise UsageError(
             f"context {name!r} names controllers and no brokers, and it is brokers that are tried",

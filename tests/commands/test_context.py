@@ -168,6 +168,10 @@ def test_use_and_remove(kelr: Kelr, place: Path, monkeypatch: pytest.MonkeyPatch
         kelr("context", "use", "dev").err == "dev is the current context now\nKELR_CONTEXT is set, and wins over it\n"
     )
     monkeypatch.delenv("KELR_CONTEXT")
+    for name in ("KELR_BOOTSTRAP_SERVER", "KELR_COMMAND_CONFIG", "KELR_BOOTSTRAP_CONTROLLER"):
+        monkeypatch.setenv(name, "elsewhere:1")
+        assert kelr("context", "use", "dev").err.endswith(f"now\n{name} is set, and wins over it\n")
+        monkeypatch.delenv(name)
     assert kelr("context", "use", "--none").err == "no context is the current one now\n"
     assert place.read_text(encoding="utf-8") == TWO.removeprefix('current = "prod"\n\n')
     kelr("context", "use", "dev")
