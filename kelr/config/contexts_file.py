@@ -141,7 +141,7 @@ def read_contexts_file(path: Path) -> ContextsFile:
             content = file.read(_MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:
             raise BadInputError(f"{path} is larger than {_MAX_BYTES} bytes", next_step="look at what became of it")
-        text = content.decode()
+        text = content.decode("utf-8-sig")  # editors of Windows begin a file with a mark
     except FileNotFoundError:
         return ContextsFile(path)
     except (OSError, UnicodeDecodeError) as error:

@@ -41,7 +41,7 @@ def read_properties(path: Path) -> Mapping[str, Property]:
                 f"{path} is larger than {_MAX_SIZE_BYTES} bytes: not a client properties file",
                 next_step="name the properties file that Kafka's own tools take as --command-config",
             )
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # a mark of an editor is no part of the first key
     except OSError as error:
         raise BadInputError(
             f"cannot read {path}: {error.strerror or error}", next_step="check the path and its permissions"

@@ -9,6 +9,7 @@ import pytest
 from kelr.config.contexts_file import read_context, read_contexts, read_contexts_file
 from kelr.config.value import Kind, Value
 from kelr.errors import BadInputError, RefusedError, UsageError
+from kelr.sources.properties import read_properties
 
 WHOLE = """
 current = "prod"
@@ -181,3 +182,12 @@ def test_modes(tmp_path: Path, text: str, mode: int, refused: str | None) -> Non
 def test_no_secret_is_in_a_repr(tmp_path: Path) -> None:
     file = read_contexts_file(write(tmp_path, CLEAR + "[contexts.prod.properties]\n'ssl.key.password' = 's3cret'\n"))
     assert "s3cret" not in repr(file) + repr(file.context("prod")) + str(file.every())
+
+
+def test_the_mark_of_an_editor_is_no_part_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "contexts.toml"
+    path.write_bytes(b'\xef\xbb\xbf[contexts.dev]\r\nbootstrap_server = "a:1"\r\n')
+    assert read_contexts_file(path).context("dev").bootstrap_server == "a:1"
+    properties = tmp_path / "client.properties"
+    properties.write_bytes(b"\xef\xbb\xbfsecurity.protocol=SASL_SSL\r\n")
+    assert read_properties(properties)["security.protocol"].value == "SASL_SSL"
