@@ -63,7 +63,7 @@ def test_commands_that_do_harm_in_an_incident_are_not_printed() -> None:
     finding = found(look(rows))["min-isr-is-rf"]
     assert finding.commands == ()
     assert finding.caution == (
-        "not while 1 partition of orders is in trouble (the write would empty an ELR that they wait for):"
+        "not while partitions of the topic are in trouble (the write would empty an ELR that they wait for):"
         " kelr doctor prints the command after"
     )
     alone = TopicChecks(CLUSTER, wanted=frozenset({"min-isr-is-rf"}))

@@ -70,8 +70,11 @@ def told(about: About, check: of.Check, topic: TopicSeen, numbers: tuple[int, ..
     finding = TELLS[check](about, topic, numbers)
     if not topic.troubled or not finding.commands or check not in _NOT_NOW:
         return finding
-    caution = f"not while {_partitions(range(topic.troubled))} of {topic.name} {_are(range(topic.troubled))} in trouble"
-    return replace(finding, commands=(), caution=f"{caution} ({_NOT_NOW[check]}): kelr doctor prints the command after")
+    # Without the topic's name: people read it once, of however many topics.
+    caution = (
+        f"not while partitions of the topic are in trouble ({_NOT_NOW[check]}): kelr doctor prints the command after"
+    )
+    return replace(finding, commands=(), caution=caution)
 
 
 def _now(check: of.Check, _about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
