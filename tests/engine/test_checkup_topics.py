@@ -75,6 +75,18 @@ def test_commands_that_do_harm_in_an_incident_are_not_printed() -> None:
     assert "take the replica out that holds the most" in str(one_rack.caution)
 
 
+def test_nor_are_those_that_concern_another_topic() -> None:
+    """A write of the cluster's default empties the ELR of all topics that go by it."""
+    low = replace(KNOWN, min_insync_replicas=1, min_insync_replicas_source=ConfigSource.CLUSTER_DEFAULT)
+    calm = [row("calm", 0, config=low)]
+    for rows, printed in ((calm, True), ([*calm, row("pay", 0, leader=None, isr=(), elr=(1,))], False)):
+        tallies = Tallies(frozenset(BY_ID))
+        tallies.take(look(rows))
+        (tally,) = [one for one in tallies.found if one.id == "min-isr-one"]
+        assert bool(tally.commands) is printed
+        assert any("not while partitions are in trouble" in one for one in tally.cautions) is not printed
+
+
 def test_min_isr_where_nobody_tells_of_elr() -> None:
     cluster = replace(CLUSTER, features=Features())
     config = replace(KNOWN, min_insync_replicas=1, min_insync_replicas_source=ConfigSource.TOPIC)
