@@ -173,6 +173,14 @@ def test_since_when_begins_anew_with_the_situation_and_not_with_a_look() -> None
     assert [one.after for one in changes if isinstance(one, PartitionChange)] == [unsafe]
 
 
+def test_since_when_begins_anew_with_a_topic_of_the_same_name() -> None:
+    waiting = Watched(NO_LEADER, Situation.WAITING_FOR_ELR)
+    story = Story.beginning(sight({AT: waiting}, {}, 1000))
+    anew = replace(waiting, state=replace(NO_LEADER, topic_id="another", leader_epoch=1))
+    story, _ = story.after(sight({AT: anew}, {}, 2000))
+    assert (story.since[AT].at_ms, story.since[AT].before_the_watch) == (2000, False)
+
+
 def test_what_could_not_be_read_is_not_healthy() -> None:
     fine = sight({AT: Watched(LED, Situation.HEALTHY)}, {})
     assert fine.healthy

@@ -42,7 +42,8 @@ class Story:
         return Story(self.begun, self.begun_ms, sight, since), changes_between(self.sight, sight)
 
     def _since(self, at: TopicPartition, one: Watched, sight: Sight) -> Since:
-        known = self.since.get(at)
-        if known is not None and known.situation is one.situation:
+        known, before = self.since.get(at), self.sight.partitions.get(at)
+        made_anew = before is not None and before.state.topic_id != one.state.topic_id
+        if known is not None and known.situation is one.situation and not made_anew:
             return known
         return Since(one.situation, sight.seen_ms, False)
