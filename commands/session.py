@@ -115,6 +115,9 @@ class Session:
         settings = self.settings
         if settings.context is not None:
             self.say(f"context {settings.context}")
+        if settings.led_elsewhere:
+            where = f"{settings.bootstrap_server}, which KELR_BOOTSTRAP_SERVER names"
+            self.output.note(f"context {settings.context!r} is used at {where}, and not at its own address")
         for warning in () if settings.login is None else settings.login.warnings:
             self.output.note(warning)
 

@@ -84,6 +84,8 @@ class Resolved:
     """What came as flags."""
     read_only: str | None = None
     """Where it is said that commands which change a cluster are refused; None: they are not."""
+    led_elsewhere: bool = False
+    """Whether a variable names other brokers than the context, which a variable names as well."""
 
     @property
     def saved(self) -> str | None:
@@ -171,6 +173,12 @@ def resolve(given: Settings, *, environ: Mapping[str, str] | None = None, local:
         log_info=_log_info(given, variables, context),
         login=login,
         given=given,
+        led_elsewhere=bool(
+            context is not None
+            and context.bootstrap_server
+            and not given_servers(given)
+            and variables.get("KELR_BOOTSTRAP_SERVER", "") not in {"", context.bootstrap_server}
+        ),
         read_only=str(context.file) if context is not None and context.read_only else None,
     )
 

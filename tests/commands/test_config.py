@@ -130,6 +130,22 @@ def test_a_secret_that_was_fetched_is_no_text_with_variables(place: Path, monkey
         resolve(given).connection()
 
 
+def test_a_variable_that_leads_a_context_elsewhere_is_said(
+    kelr: Kelr, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert place.exists()
+    monkeypatch.setenv("KELR_CONTEXT", "prod")
+    monkeypatch.setenv("KELR_BOOTSTRAP_SERVER", "127.0.0.1:1")
+    said = "context 'prod' is used at 127.0.0.1:1, which KELR_BOOTSTRAP_SERVER names, and not at its own address\n"
+    ran = kelr("describe", "--timeout", "2")
+    assert (ran.code, ran.err.count(said)) == (3, 1)
+    assert said not in kelr("describe", "-b", "127.0.0.1:1", "--timeout", "2").err
+    monkeypatch.setenv("KELR_BOOTSTRAP_SERVER", "prod:9093")
+    assert not resolve(Settings()).led_elsewhere
+    place.write_text(PROD.replace('bootstrap_server = "prod:9093"\n', ""), encoding="utf-8")
+    assert not resolve(Settings()).led_elsewhere, "it has no address of its own"
+
+
 def test_lines_of_a_properties_file(kelr: Kelr, place: Path) -> None:
     path = place.parent / "client.properties"
     path.write_text(
