@@ -205,6 +205,14 @@ def test_a_sum_is_no_surer_than_its_parts() -> None:
     assert summed([lost(Grade.UNKNOWN, None)]) is None
 
 
+def test_that_all_was_clean_is_said_of_the_time_that_was_told_and_no_other() -> None:
+    made = material(THEN, told=replace(told(None), begins_ms=NOW_MS - 60_000))
+    assert loss_sentence(made, ()) == (
+        "No election is known that lost anything committed: by the metadata log, from 2023-11-14 22:13:20 to"
+        " 2023-11-14 22:14:20 UTC, all of them were clean."
+    )
+
+
 def test_nothing_known_is_not_nothing_lost() -> None:
     alone = material(THEN)
     assert "not known" in loss_sentence(alone, ())

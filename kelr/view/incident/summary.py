@@ -137,7 +137,10 @@ def loss_sentence(material: Material, found: Sequence[Lost]) -> str:
     """What was lost in all, and how sure that is."""
     if not found:
         if material.told is not None:
-            return "No election is known that lost anything committed: by the metadata log all of them were clean."
+            told = material.told
+            span = f"from {when(told.begins_ms)[:19]} to {when(told.ends_ms)[:19]} UTC"
+            clean = f"by the metadata log, {span}, all of them were clean"
+            return f"No election is known that lost anything committed: {clean}."
         return "Nothing tells of elections, so whether anything was lost is not known."
     by_grade = [(grade, sum(one.grade is grade for one in found)) for grade in ORDER]
     grades = ", ".join(f"{GRADES[grade]}: {many:,}" for grade, many in by_grade if many)
