@@ -116,8 +116,8 @@ class Session:
         if settings.context is not None:
             self.say(f"context {settings.context}")
         if settings.led_elsewhere:
-            where = f"{settings.bootstrap_server}, which KELR_BOOTSTRAP_SERVER names"
-            self.output.note(f"context {settings.context!r} is used at {where}, and not at its own address")
+            where = f"{settings.bootstrap_server}, and not at its own address"
+            self.output.note(f"context {settings.context!r}, which KELR_CONTEXT names, is used at {where}")
         for warning in () if settings.login is None else settings.login.warnings:
             self.output.note(warning)
 

@@ -85,7 +85,7 @@ class Resolved:
     read_only: str | None = None
     """Where it is said that commands which change a cluster are refused; None: they are not."""
     led_elsewhere: bool = False
-    """Whether a variable names other brokers than the context, which a variable names as well."""
+    """Whether a flag or a variable names other brokers than the context, which a variable names."""
 
     @property
     def saved(self) -> str | None:
@@ -175,9 +175,9 @@ def resolve(given: Settings, *, environ: Mapping[str, str] | None = None, local:
         given=given,
         led_elsewhere=bool(
             context is not None
+            and given.context is None
             and context.bootstrap_server
-            and not given_servers(given)
-            and variables.get("KELR_BOOTSTRAP_SERVER", "") not in {"", context.bootstrap_server}
+            and bootstrap != context.bootstrap_server
         ),
         read_only=str(context.file) if context is not None and context.read_only else None,
     )

@@ -137,6 +137,8 @@ def read_contexts(environ: Mapping[str, str]) -> ContextsFile:
 def read_contexts_file(path: Path) -> ContextsFile:
     """As `read_contexts`, of this file."""
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():  # a pipe would be waited for, for ever
+            raise BadInputError(f"{path} is no file", next_step="look at what became of it")
         with path.open("rb") as file:
             content = file.read(_MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:

@@ -136,10 +136,13 @@ def test_a_variable_that_leads_a_context_elsewhere_is_said(
     assert place.exists()
     monkeypatch.setenv("KELR_CONTEXT", "prod")
     monkeypatch.setenv("KELR_BOOTSTRAP_SERVER", "127.0.0.1:1")
-    said = "context 'prod' is used at 127.0.0.1:1, which KELR_BOOTSTRAP_SERVER names, and not at its own address\n"
+    said = "context 'prod', which KELR_CONTEXT names, is used at 127.0.0.1:1, and not at its own address\n"
     ran = kelr("describe", "--timeout", "2")
     assert (ran.code, ran.err.count(said)) == (3, 1)
-    assert said not in kelr("describe", "-b", "127.0.0.1:1", "--timeout", "2").err
+    monkeypatch.delenv("KELR_BOOTSTRAP_SERVER")
+    assert said in kelr("describe", "-b", "127.0.0.1:1", "--timeout", "2").err
+    meant = kelr("describe", "--context", "prod", "-b", "127.0.0.1:1", "--timeout", "2")
+    assert (meant.code, said in meant.err) == (3, False)
     monkeypatch.setenv("KELR_BOOTSTRAP_SERVER", "prod:9093")
     assert not resolve(Settings()).led_elsewhere
     place.write_text(PROD.replace('bootstrap_server = "prod:9093"\n', ""), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -191,3 +192,9 @@ def test_the_mark_of_an_editor_is_no_part_of_the_file(tmp_path: Path) -> None:
     properties = tmp_path / "client.properties"
     properties.write_bytes(b"\xef\xbb\xbfsecurity.protocol=SASL_SSL\r\n")
     assert read_properties(properties)["security.protocol"].value == "SASL_SSL"
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "contexts.toml")
+    with pytest.raises(BadInputError, match=r"contexts\.toml is no file"):
+        read_contexts_file(tmp_path / "contexts.toml")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.controller import ELR_4_0, ELR_4_3, KRAFT, RULE_SETS, ControllerState, RuleSet, controller_state, handle
@@ -36,6 +36,7 @@ from kelr.model import (
 )
 from kelr.model.rows import Kind, Run, states
 from tests.engine.snapshots import snapshots
+from tests.properties import examples
 
 BROKERS = range(1, 6)
 IDS = (0, 1, 2, 3, 17, 33, 65_537)
@@ -86,7 +87,7 @@ courses = st.lists(st.builds(Assumption, happenings, broker=st.sampled_from(IDS)
 rule_sets = st.sampled_from(tuple(RULE_SETS.values()))
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(snapshots(), rule_sets, courses)
 def test_one_after_the_other_is_what_the_machine_makes_of_all(
     drawn: Snapshot, rules: RuleSet, blows: list[Assumption]
@@ -100,7 +101,7 @@ def test_one_after_the_other_is_what_the_machine_makes_of_all(
             assert sums(fate.worst.after) == sums(expected.partitions[address])
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(
     snapshots(),
     rule_sets,
@@ -154,7 +155,7 @@ def healthy_and_not(draw: st.DrawFn) -> Snapshot:
     )
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(healthy_and_not(), st.integers(1, 3), st.booleans(), st.sampled_from((ELR_4_3, ELR_4_0, KRAFT)))
 def test_counts_of_any_k_are_those_of_each_set_alone(
     snapshot: Snapshot, size: int, clean: bool, rules: RuleSet
@@ -178,7 +179,7 @@ def test_counts_of_any_k_are_those_of_each_set_alone(
         assert Counter(counting.now()) == tally.now
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(healthy_and_not(), st.sets(st.sampled_from(BROKERS), min_size=1, max_size=3))
 def test_partitions_in_rows_come_to_the_same(snapshot: Snapshot, killed: set[int]) -> None:
     kinds: dict[PartitionState, Kind[PartitionState]] = {}

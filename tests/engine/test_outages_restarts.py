@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.controller import ELR_4_3, controller_state, handle
@@ -26,6 +26,7 @@ from kelr.model import (
     TopicPartition,
 )
 from tests.engine.test_outages import healthy_and_not
+from tests.properties import examples
 
 
 def restarts_of(snapshot: Snapshot, keep: Keep) -> Restarts:
@@ -117,7 +118,7 @@ def test_a_partition_under_min_isr_blocks_only_its_own_brokers() -> None:
     assert {blocked.standing for blocked in plan.unhealthy} == {Standing.UNDER_MIN_ISR}
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(healthy_and_not(), st.permutations(range(1, 6)))
 def test_a_plan_is_what_the_machine_makes_of_the_steps(drawn: Snapshot, order: list[int]) -> None:
     """Each step's verdict is the worst that any partition comes to in the whole cluster's state machine."""

@@ -37,6 +37,7 @@ from kelr.model import (
 )
 from tests.engine.cases import cluster_of, leaderless, log_of, silent, snapshot_of
 from tests.engine.snapshots import IDS, NO_LEADER, rule_sets, snapshots, with_brokers_called
+from tests.properties import examples
 
 
 def decided_one_by_one(snapshot: Snapshot, rules: RuleSet | None) -> list[Verdict]:
@@ -52,7 +53,7 @@ def test_the_batch_says_what_decide_says_of_each(snapshot: Snapshot, several: li
         assert list(verdicts(snapshot, rules, cache=cache)) == decided_one_by_one(snapshot, rules)
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(snapshots(), rule_sets)
 def test_a_cache_that_forgets_all_the_time_says_the_same(snapshot: Snapshot, rules: RuleSet | None) -> None:
     cache = PatternCache(limit=1)
@@ -73,7 +74,7 @@ def test_partitions_that_differ_in_their_brokers_names_only_have_one_pattern_and
         assert verdict_of(decide(other, same, rules)) == verdict.renamed(called.__getitem__)
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(snapshots(), rule_sets)
 def test_a_pattern_that_is_recognized_is_the_pattern_itself(snapshot: Snapshot, rules: RuleSet | None) -> None:
     """The quick way, by shapes that were seen before, leads to the pattern that the slow way finds."""
@@ -87,7 +88,7 @@ def test_a_pattern_that_is_recognized_is_the_pattern_itself(snapshot: Snapshot, 
         assert found.tell(found.pattern.decide()) == PatternCache().verdict(found)
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(snapshots(), rule_sets)
 def test_a_pattern_is_its_own_pattern(snapshot: Snapshot, rules: RuleSet | None) -> None:
     for state in snapshot.partitions:

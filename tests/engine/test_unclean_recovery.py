@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.controller import (
@@ -44,6 +44,7 @@ from kelr.model import (
 )
 from tests.controller.recovering import Run
 from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent, snapshot_of
+from tests.properties import examples
 
 KIP966_RULES = (KIP966, KIP966_NONE, KIP966_BALANCED, KIP966_AGGRESSIVE)
 LOST_TWO = leaderless((3, 1, 2), last_known=(1, 2))
@@ -491,7 +492,7 @@ def tell(recovery: Run, replica: int, log: tuple[int | None, int]) -> None:
 UNDECIDED = "tells of a better log"
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(worlds())
 def test_the_manager_elects_whom_the_decision_says(world: tuple[Snapshot, RuleSet]) -> None:
     snapshot, rules = world
@@ -510,7 +511,7 @@ def test_the_manager_elects_whom_the_decision_says(world: tuple[Snapshot, RuleSe
         assert (recovery.state().isr, recovery.state().elr) == ((found.elected,), ())
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(worlds(), st.booleans(), st.tuples(st.integers(0, 2), st.integers(1, 3)))
 def test_the_manager_elects_on_a_return_whom_the_forecast_says(
     world: tuple[Snapshot, RuleSet], clean: bool, log: tuple[int, int]

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.controller import ELR_4_3, KIP966_AGGRESSIVE, KIP966_BALANCED, KRAFT, RuleSet, choose_rules
@@ -32,6 +32,7 @@ from tests.engine import cases
 from tests.engine.cases import cluster_of, leaderless, log_of, silent
 from tests.engine.snapshots import TOPICS, released_rule_sets, rule_sets, snapshots
 from tests.incident import INCIDENT
+from tests.properties import examples
 
 ORDERS_1 = TopicPartition("orders", 1)
 AT = TopicPartition("orders", 0)
@@ -612,7 +613,7 @@ def _as_kafka_has_it(state: PartitionState) -> PartitionState:
     return replace(state, isr=isr, elr=among(state.elr, out=isr), last_known_elr=among(state.last_known_elr))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(snapshots().map(_consistent), released_rule_sets)
 def test_forecasts_say_what_imagining_the_return_shows(snapshot: Snapshot, rules: RuleSet | None) -> None:
     chosen = rules or choose_rules(snapshot.cluster.features).rules
@@ -634,7 +635,7 @@ def test_forecasts_say_what_imagining_the_return_shows(snapshot: Snapshot, rules
                 assert found == (forecast.elected, forecast.isr, forecast.elr)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(snapshots().map(_consistent), released_rule_sets)
 def test_outcomes_say_what_imagining_the_election_shows(snapshot: Snapshot, rules: RuleSet | None) -> None:
     chosen = rules or choose_rules(snapshot.cluster.features).rules
@@ -651,7 +652,7 @@ def test_outcomes_say_what_imagining_the_election_shows(snapshot: Snapshot, rule
 IN_HISTORIES = [happening for happening in Happening if happening.of_brokers or happening is Happening.DESIGNATION]
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(snapshots().map(_consistent), rule_sets, st.data())
 def test_any_history_can_be_imagined_and_explained(
     snapshot: Snapshot, rules: RuleSet | None, data: st.DataObject

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.controller import RULE_SETS, RuleSet
@@ -26,6 +26,7 @@ from kelr.fleet.assess.shapes import KEY, blow_code
 from kelr.fleet.assess.tables import column_of
 from kelr.model import ConfigSource, NotHeard, Snapshot
 from tests.engine.snapshots import IDS, snapshots
+from tests.properties import examples
 
 RULES = tuple(RULE_SETS.values())
 happenings = st.sampled_from((Happening.FAILS, Happening.STOPS, Happening.RETURNS, Happening.RETURNS_UNCLEAN))
@@ -86,7 +87,7 @@ def names(flags: Standing) -> list[str]:
     return [column_of(flag) for flag in sorted(Standing, reverse=True) if flags & flag]
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(snapshots(), st.sampled_from(RULES), courses)
 def test_each_outcome_is_what_whatif_says_and_a_key_says_all_of_its_pattern(
     snapshot: Snapshot, rules: RuleSet, blows: list[Assumption]
@@ -114,7 +115,7 @@ def test_each_outcome_is_what_whatif_says_and_a_key_says_all_of_its_pattern(
         assert {brokers[one] for one in told["waits_for"]} == returns
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(snapshots(), st.sampled_from(RULES), st.lists(st.sampled_from(IDS), min_size=2, max_size=2, unique=True))
 def test_sums_of_rows_are_the_tally_of_the_scenario(snapshot: Snapshot, rules: RuleSet, pair: list[int]) -> None:
     """Of one part, and of two parts: also where only one of them, or none, does something to a partition."""

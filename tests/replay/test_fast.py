@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.replay import fast
@@ -14,6 +14,7 @@ from kelr.replay import records as rec
 from kelr.replay.fast import Folding
 from kelr.replay.image import MetadataImage
 from kelr.replay.packed import IdleRun, PackedChanges, address_of, id_text, key_of
+from tests.properties import examples
 
 TOPICS = tuple(id_text(bytes(15) + bytes((number,))) for number in range(3))
 _topics, _numbers = st.sampled_from(TOPICS), st.integers(0, 2)
@@ -92,7 +93,7 @@ def _says(image: MetadataImage) -> dict[str, Any]:
     return {name: value for name, value in vars(image).items() if name not in _PASSING}
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(_batches, st.booleans(), st.integers(0, 30))
 def test_a_folded_log_is_the_log_applied(
     found: list[Sequence[rec.MetadataRecord]], checkpoint: bool, looked_after: int

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.controller import RULE_SETS
 from kelr.simulation.cluster import SimulatedCluster
 from kelr.simulation.language import ScenarioError, parse, render, run
 from kelr.simulation.session import SPECS, Session
+from tests.properties import examples
 
 BROKERS = st.integers(0, 5).map(str)
 LISTS = st.lists(st.integers(0, 5), min_size=1, max_size=4, unique=True).map(lambda ids: ",".join(map(str, ids)))
@@ -137,7 +138,7 @@ def check(cluster: SimulatedCluster) -> None:
             assert logs.leadership.waiting.isdisjoint(logs.ledger.committed)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.sampled_from(sorted(RULE_SETS)), st.lists(sensible(), max_size=40))
 def test_sensible_directives_in_any_order(rules: str, lines: list[str]) -> None:
     session = performed([*start(rules), *lines])
@@ -146,14 +147,14 @@ def test_sensible_directives_in_any_order(rules: str, lines: list[str]) -> None:
     session.cluster.as_snapshot()
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.one_of(nonsense(), sensible()), max_size=25))
 def test_any_words_at_all(lines: list[str]) -> None:
     session = performed([*start("elr"), *lines])
     assert session.cluster is not None
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.text(max_size=300))
 def test_any_text_at_all(text: str) -> None:
     try:

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.admin.topics import DescribeTopicPartitionsResponse
 
@@ -31,6 +31,7 @@ from kelr.sources.live.reassignments import Reassignments
 from kelr.sources.live.schemas import WireError
 from kelr.sources.survey import Filters, SurveyPage, survey
 from kelr.sources.unwanted import Look, Unwanted
+from tests.properties import examples
 from tests.sources.fake_cluster import FakeCluster, FakeTransport
 
 BROKERS = (1, 2, 3, 256, 70_000)
@@ -190,7 +191,7 @@ IDS = st.none() | st.frozensets(st.sampled_from([1, 2, 3]))
 
 
 @given(st.lists(partitions(), min_size=1, max_size=6), IDS, IDS, st.integers(1, 3))
-@settings(max_examples=100)
+@examples(100)
 def test_what_is_compared_in_columns_is_what_expressions_match(
     states: list[PartitionState], leaders: frozenset[int] | None, replicas: frozenset[int] | None, count: int
 ) -> None:
@@ -245,7 +246,7 @@ def test_ids_of_more_than_one_byte_are_left_to_the_expressions(ids: frozenset[in
 
 
 @given(topics(), st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_bytes_that_are_cut_or_changed_are_an_error_or_an_answer(
     held: dict[TopicPartition, PartitionState], data: st.DataObject
 ) -> None:
@@ -374,7 +375,7 @@ def _told(pages: Iterator[SurveyPage]) -> tuple[list[Any], int, int, list[Any]]:
     start=st.none() | st.builds(TopicPartition, st.sampled_from(["a", "b", "orders"]), st.integers(0, 12)),
     targets=st.sampled_from([[], [], ["orders"], ["o*", "absent"], ["a:0-3", "b"]]),
 )
-@settings(max_examples=120, deadline=None)
+@examples(120)
 def test_filters_decide_the_same_on_bytes_as_on_partitions(
     *,
     held: dict[TopicPartition, PartitionState],
@@ -417,7 +418,7 @@ class Deaf:
 
 
 @given(held=topics(), live=st.frozensets(st.sampled_from(BROKERS)), elr=st.sampled_from([None, 0, 1]), data=st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_unsafe_partitions_are_decided_the_same_where_healthy_ones_are_left_out_unread(
     held: dict[TopicPartition, PartitionState], live: frozenset[int], elr: int | None, data: st.DataObject
 ) -> None:
@@ -458,7 +459,7 @@ unwanted_ones = st.builds(Unwanted, st.lists(looks, min_size=1, max_size=3).map(
 
 
 @given(partitions(), st.none() | st.integers(1, 4), unwanted_ones)
-@settings(max_examples=100)
+@examples(100)
 def test_unwanted_bytes_are_those_of_unwanted_partitions(
     state: PartitionState, first: int | None, unwanted: Unwanted
 ) -> None:
@@ -474,7 +475,7 @@ def test_unwanted_bytes_are_those_of_unwanted_partitions(
 
 
 @given(st.lists(st.tuples(partitions(), st.integers(1, 70)), min_size=1, max_size=8), unwanted_ones)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_of_long_topics_none_but_unwanted_partitions_are_passed_over(
     runs: list[tuple[PartitionState, int]], unwanted: Unwanted
 ) -> None:

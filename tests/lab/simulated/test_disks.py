@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.controller import events
@@ -23,6 +23,7 @@ from kelr.sources.disk.collection import DiskCollection
 from kelr.sources.disk.files import is_locked, read_leader_epochs, read_offsets
 from kelr.sources.disk.reading import read_log_directories
 from kelr.sources.records.batches import BatchRun, StopKind
+from tests.properties import examples
 
 ORDERS = TopicPartition("orders", 0)
 CLUSTER_ID = "bWFkZS11cC1jbHVzdGVyIQ"
@@ -236,7 +237,7 @@ VERBS = st.lists(
 )
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(verbs=VERBS)
 def test_after_any_history_every_disk_is_as_the_memory(
     tmp_path_factory: pytest.TempPathFactory, verbs: list[tuple[str, int, int]]

@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 from confluent_kafka import Consumer, KafkaError
 from confluent_kafka import TopicPartition as Named
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.consumer import FetchRequest
 
@@ -34,6 +34,7 @@ from kelr.sources.live.requests import FAR_OFFSET
 from tests.lab.simulated.data import PATIENCE_S, Got, end_of_epoch, fetch, fetch_all, list_offsets
 from tests.lab.simulated.stories import ORDERS, cluster
 from tests.lab.simulated.test_contents import records_of
+from tests.properties import examples
 
 TOPIC = ORDERS.topic
 LATEST, EARLIEST = -1, -2
@@ -135,7 +136,7 @@ VERBS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(verbs=VERBS, native=st.booleans())
 def test_after_any_history_kelr_reads_what_the_logs_hold(verbs: list[tuple[str, int, int]], native: bool) -> None:
     with cluster("elr-4.3", (1, 2, 3), (2, 3, 1), **({} if native else {"log_info": None})) as server:

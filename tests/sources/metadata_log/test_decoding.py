@@ -6,13 +6,14 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.messages import metadata
 from kelr.replay import records as rec
 from kelr.sources.metadata_log.decoding import KINDS, decode
 from kelr.sources.records.errors import UnreadableBatchError
+from tests.properties import examples
 from tests.sources.metadata_log.random_records import records, says
 
 LOOKED_INTO = [kind.name for kind in KINDS.values() if kind.read is not None]
@@ -21,7 +22,7 @@ CHANGE = b"\x01\x05\x02\x00\x00\x00\x07" + TOPIC
 
 
 @pytest.mark.parametrize("kind", metadata.ALL_KINDS)
-@settings(max_examples=40)
+@examples(40)
 @given(data=st.data())
 def test_a_record_says_what_its_fields_say(kind: str, data: st.DataObject) -> None:
     version, fields = data.draw(records(kind))
@@ -29,7 +30,7 @@ def test_a_record_says_what_its_fields_say(kind: str, data: st.DataObject) -> No
 
 
 @pytest.mark.parametrize("kind", LOOKED_INTO)
-@settings(max_examples=40)
+@examples(40)
 @given(data=st.data())
 def test_a_record_that_is_cut_or_too_long_is_refused(kind: str, data: st.DataObject) -> None:
     version, fields = data.draw(records(kind))
@@ -49,7 +50,7 @@ def test_garbage_is_a_record_or_refused_and_nothing_else(rest: bytes, head: byte
     assert isinstance(found, rec.MetadataRecord)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(data=st.data())
 def test_a_record_with_changed_bytes_is_another_record_or_refused(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(LOOKED_INTO))

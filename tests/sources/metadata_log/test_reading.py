@@ -7,7 +7,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.messages import metadata
@@ -18,6 +18,7 @@ from kelr.sources.metadata_log.decoding import decode
 from kelr.sources.metadata_log.reading import BatchReader, read_batches
 from kelr.sources.records.batches import Compression, Stop, StopKind
 from kelr.sources.records.crc32c import crc32c, crc32c_of_frames
+from tests.properties import examples
 from tests.sources.metadata_log.random_records import records
 from tests.sources.metadata_log.written import NO_OP, batch, changed, control, sealed
 
@@ -200,7 +201,7 @@ _plain = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.lists(st.tuples(st.integers(-1, 300), st.binary(min_size=16, max_size=16), _plain), min_size=1, max_size=90))
 def test_packed_changes_are_what_they_are_one_by_one(made: list[tuple[int, bytes, dict[str, object]]]) -> None:
     values = [changed(partition, topic, **tags) for partition, topic, tags in made]  # type: ignore[arg-type]
@@ -215,7 +216,7 @@ def test_packed_changes_are_what_they_are_one_by_one(made: list[tuple[int, bytes
     assert list(found.records[half:]) == [decode(value) for value in values[half:]]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.integers(1, 150), st.sampled_from([(1,), (1, 2), (1, 2, 3), ()]), st.integers(0, 1), st.data())
 def test_changes_of_one_size_are_what_they_are_one_by_one(
     count: int, isr: tuple[int, ...], lead: int, data: st.DataObject
@@ -249,7 +250,7 @@ def test_a_large_batch_of_changes_is_packed() -> None:
     assert [*larger.records] == [*(decode(value) for value in values), decode(SHRUNK)]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.data())
 def test_bytes_that_were_changed_are_read_alike_at_once_and_one_by_one(data: st.DataObject) -> None:
     """Also with a right checksum: what an expression takes for a record is one, or it is left alone."""
@@ -334,6 +335,6 @@ def test_what_is_remembered_of_records_stays_small(monkeypatch: pytest.MonkeyPat
 
 
 @given(st.binary(max_size=200_000))
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_both_ways_to_a_checksum_agree(data: bytes) -> None:
     assert crc32c(data) == crc32c_of_frames(data)

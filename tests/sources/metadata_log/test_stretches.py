@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.errors import KelrError
@@ -25,6 +25,7 @@ from kelr.sources.metadata_log.replaying import replay
 from kelr.sources.metadata_log.stretches import StretchReader
 from kelr.sources.metadata_log.whole import Windows
 from kelr.sources.records.batches import Compression, Stop, StopKind
+from tests.properties import examples
 from tests.replay.test_fast import _says
 from tests.sources.metadata_log.random_records import records as any_record
 from tests.sources.metadata_log.written import NO_OP, batch, changed, control, sealed
@@ -202,7 +203,7 @@ def patch() -> Iterator[pytest.MonkeyPatch]:
 _logs = st.builds(written, st.lists(_batch, max_size=14), st.lists(st.integers(-300, 900), min_size=1, max_size=4))
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(_logs, st.integers(100, 6000), st.sampled_from([0, fast.MOST_GONE]))
 def test_any_log(data: bytes, window: int, most_gone: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -210,7 +211,7 @@ def test_any_log(data: bytes, window: int, most_gone: int) -> None:
         agree(data, window, patch)
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(_logs, st.integers(100, 6000), st.data())
 def test_any_log_that_is_damaged(data: bytes, window: int, chosen: st.DataObject) -> None:
     how = chosen.draw(st.sampled_from(["torn", "zeros", "flipped", "sealed", "rubbish"]))
@@ -241,7 +242,7 @@ def _sealed_all(data: bytearray) -> bytes:
     return out + bytes(data[at:])
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(_logs, st.data())
 def test_any_moment(data: bytes, chosen: st.DataObject) -> None:
     offsets = st.integers(0, 400).map(lambda offset: Moment(offset=offset))
