@@ -21,7 +21,7 @@ from mkdocs.structure.files import File
 _LOG = logging.getLogger("mkdocs.kelr")
 _FENCE = re.compile(r"^(```|~~~).*?^\1[ ]*$", re.DOTALL | re.MULTILINE)
 _NAMED = re.compile(r"(?<!\[)`(?:docs/)?([a-z0-9-]+(?:/[a-z0-9-]+)*\.md)`(?!\])")
-_FETCHED_WORKER = re.compile(r"<script src=[\"']?https://unpkg\.com/iframe-worker/shim[\"']?></script>")
+_FETCHED_WORKER = re.compile(r"<script src=[\"']?https://[^\"'\s>]+/iframe-worker/shim[\"']?></script>")
 _OWN_WORKER = "assets/frame-worker.js"
 _CHECKED_BY = re.compile(r"^<!-- (?:shown|run|told): [^\n]* -->\n(?=```)", re.MULTILINE)
 _NOT_PAGES = frozenset({"report.md"})
