@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -24,6 +25,8 @@ from kelr.sources.connection import ConnectionSettings
 TIMEOUT_S = 0.6
 ORDERS, QUIET = TopicPartition("orders", 0), TopicPartition("quiet", 0)
 
+_SETTLED_S = 20.0
+
 Change = Callable[[str, bytes], bytes]
 """The name of the request and the whole frame of its answer, to the frame that is sent."""
 
@@ -39,6 +42,23 @@ class Wire:
     def passed(self, name: str, frame: bytes) -> bytes:
         self.seen.append(name)
         return frame if self.change is None else self.change(name, frame)
+
+
+@contextmanager
+def changed_answers(server: SimulatedServer, wire: Wire, change: Change) -> Iterator[None]:
+    """Answers are changed so, up to the last one to whom was asked meanwhile.
+
+    A client may have sent a question ahead when it gives up; the answer to it would otherwise meet the next change.
+    """
+    wire.change = change
+    try:
+        yield
+    finally:
+        deadline = time.monotonic() + _SETTLED_S
+        while server.perform(lambda there: sum(there.connections(node) for node in there.world.nodes)):
+            assert time.monotonic() < deadline, "a client is still connected"
+            time.sleep(0.002)
+        wire.change = None
 
 
 @contextmanager

@@ -22,7 +22,16 @@ from kelr.sources.live import LiveSource
 from kelr.sources.live.network import KafkaTransport
 from kelr.sources.live.quick import QuickTransport
 from kelr.sources.live.transport import Transport
-from tests.fuzz.hostile import ORDERS, TIMEOUT_S, Wire, hostile_cluster, listening, makes_sense, settings_of
+from tests.fuzz.hostile import (
+    ORDERS,
+    TIMEOUT_S,
+    Wire,
+    changed_answers,
+    hostile_cluster,
+    listening,
+    makes_sense,
+    settings_of,
+)
 from tests.fuzz.messages import mutated, mutations
 from tests.properties import examples
 
@@ -68,15 +77,14 @@ def truth(cluster: tuple[SimulatedServer, Wire]) -> Read:
 def outcome(cluster: tuple[SimulatedServer, Wire], change: Callable[[str, bytes], bytes]) -> Read | KelrError:
     """One reading while answers are changed."""
     server, wire = cluster
-    wire.change = change
-    began = time.monotonic()
-    try:
-        return read(server)
-    except KelrError as error:
-        return error
-    finally:
-        wire.change = None
-        assert time.monotonic() - began < QUESTIONS * TIMEOUT_S + SLACK_S
+    with changed_answers(server, wire, change):
+        began = time.monotonic()
+        try:
+            return read(server)
+        except KelrError as error:
+            return error
+        finally:
+            assert time.monotonic() - began < QUESTIONS * TIMEOUT_S + SLACK_S
 
 
 def is_sound(found: Read | KelrError) -> None:

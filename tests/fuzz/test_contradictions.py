@@ -14,7 +14,7 @@ from kelr.errors import ConnectError
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.model import NotHeard, PartitionState, ReplicaLog, Selection, TopicPartition, select
 from kelr.sources.live import LiveSource
-from tests.fuzz.hostile import ORDERS, QUIET, Wire, hostile_cluster, settings_of
+from tests.fuzz.hostile import ORDERS, QUIET, Change, Wire, changed_answers, hostile_cluster, settings_of
 
 PATIENCE_S = 1.0
 Edit = Callable[[Any], None]
@@ -43,12 +43,14 @@ def edited(kind: Any, version: int, edit: Edit) -> Callable[[bytes], bytes]:
 def pages(cluster: tuple[SimulatedServer, Wire], edit: Edit, selection: Selection) -> list[PartitionState]:
     server, wire = cluster
     do = edited(DescribeTopicPartitionsResponse, 0, edit)
-    wire.change = lambda name, frame: do(frame) if name == "DescribeTopicPartitions" else frame
-    try:
+    with changed_answers(server, wire, _of("DescribeTopicPartitions", do)):
         with LiveSource(settings_of(server, PATIENCE_S)) as source:
             return [state for page in source.pages(selection) for state in page.partitions]
-    finally:
-        wire.change = None
+
+
+def _of(name: str, do: Callable[[bytes], bytes]) -> Change:
+    """Changes the answers to this request alone."""
+    return lambda asked, frame: do(frame) if asked == name else frame
 
 
 def first(message: Any) -> Any:
@@ -142,11 +144,8 @@ def log_of(cluster: tuple[SimulatedServer, Wire], name: str, kind: Any, version:
     with LiveSource(settings_of(server, PATIENCE_S)) as source:
         (state,) = [one for page in source.pages(select([f"{ORDERS.topic}:0"])) for one in page.partitions]
         do = edited(kind, version, edit)
-        wire.change = lambda asked, frame: do(frame) if asked == name else frame
-        try:
+        with changed_answers(server, wire, _of(name, do)), source:
             logs = source.replica_logs([state], lineage=True)[ORDERS]
-        finally:
-            wire.change = None
     return next(log for log in logs if log.replica == 2)
 
 
@@ -252,13 +251,10 @@ def test_a_broker_at_an_address_that_is_none_is_not_heard(
 
     server, wire = cluster
     do = edited(DescribeClusterResponse, 2, edit)
-    wire.change = lambda name, frame: do(frame) if name == "DescribeCluster" else frame
-    try:
+    with changed_answers(server, wire, _of("DescribeCluster", do)):
         with LiveSource(settings_of(server, PATIENCE_S)) as source:
             (state,) = [one for page in source.pages(select([f"{ORDERS.topic}:0"])) for one in page.partitions]
             logs = {log.replica: log for log in source.replica_logs([state])[ORDERS]}
-    finally:
-        wire.change = None
     assert isinstance(logs[2], ReplicaLog) == ("rack" in changes)
     assert isinstance(logs[3], ReplicaLog)
 
