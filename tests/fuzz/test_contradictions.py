@@ -43,9 +43,9 @@ def edited(kind: Any, version: int, edit: Edit) -> Callable[[bytes], bytes]:
 def pages(cluster: tuple[SimulatedServer, Wire], edit: Edit, selection: Selection) -> list[PartitionState]:
     server, wire = cluster
     do = edited(DescribeTopicPartitionsResponse, 0, edit)
-    with changed_answers(server, wire, _of("DescribeTopicPartitions", do)):
-        with LiveSource(settings_of(server, PATIENCE_S)) as source:
-            return [state for page in source.pages(selection) for state in page.partitions]
+    asked = LiveSource(settings_of(server, PATIENCE_S))
+    with changed_answers(server, wire, _of("DescribeTopicPartitions", do)), asked as source:
+        return [state for page in source.pages(selection) for state in page.partitions]
 
 
 def _of(name: str, do: Callable[[bytes], bytes]) -> Change:
@@ -251,10 +251,10 @@ def test_a_broker_at_an_address_that_is_none_is_not_heard(
 
     server, wire = cluster
     do = edited(DescribeClusterResponse, 2, edit)
-    with changed_answers(server, wire, _of("DescribeCluster", do)):
-        with LiveSource(settings_of(server, PATIENCE_S)) as source:
-            (state,) = [one for page in source.pages(select([f"{ORDERS.topic}:0"])) for one in page.partitions]
-            logs = {log.replica: log for log in source.replica_logs([state])[ORDERS]}
+    asked = LiveSource(settings_of(server, PATIENCE_S))
+    with changed_answers(server, wire, _of("DescribeCluster", do)), asked as source:
+        (state,) = [one for page in source.pages(select([f"{ORDERS.topic}:0"])) for one in page.partitions]
+        logs = {log.replica: log for log in source.replica_logs([state])[ORDERS]}
     assert isinstance(logs[2], ReplicaLog) == ("rack" in changes)
     assert isinstance(logs[3], ReplicaLog)
 
