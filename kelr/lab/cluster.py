@@ -219,7 +219,11 @@ class Lab(Observed):
         """The controller notices by itself that brokers are gone, when their sessions have expired."""
 
     def pause(self, broker: int) -> None:
-        """SIGSTOP: the broker neither answers nor fetches until `go_on`, or until it is killed."""
+        """SIGSTOP: the broker neither answers nor fetches until `go_on`, or until it is killed.
+
+        Raises:
+            LabError: the lab has no such broker, or it does not come to stand.
+        """
         self.check_broker(broker)
         processes.hold(processes.all_of(self._state.lab_id, broker))
 
@@ -241,14 +245,15 @@ class Lab(Observed):
             self.wait_unfenced(broker)
 
     def wait_unfenced(self, *brokers: int, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Wait until each broker says of itself that it is registered and unfenced.
+        """Wait until each broker says of itself that it is registered and unfenced, and all that answer say so too.
 
         A broker opens its port only after it has read the metadata up to its own registration, so that its own
-        answer cannot be about an earlier life of it; another broker's could.
+        answer cannot be about an earlier life of it; another broker's could. But one that was paused says what it knew
+        before, and whoever asks another broker next is told what that one knows.
         """
         deadline = time.monotonic() + timeout_s
-        for broker in brokers:
-            while wire.fenced_as_seen_by(self.port(broker)).get(broker) is not False:
+        for broker, asked in (*((one, (one,)) for one in brokers), *((one, self.brokers) for one in brokers)):
+            while not self._is_unfenced(broker, asked):
                 self._check_alive(broker)
                 if time.monotonic() > deadline:
                     raise LabError(f"broker {broker} was not unfenced in {timeout_s:.0f} s{self._log_tail(broker)}")
@@ -423,6 +428,11 @@ class Lab(Observed):
         copies = [self.data_directory(node) for node in self.controllers]
         known = MetadataLogSource(open_metadata_log(copies)).cluster().broker(broker)
         return None if known is None else known.broker_epoch
+
+    def _is_unfenced(self, broker: int, asked: Sequence[int]) -> bool:
+        """Whether those that are asked and answer hold the broker to be unfenced, one at least."""
+        views = [view for one in asked if (view := wire.fenced_as_seen_by(self.port(one)))]
+        return bool(views) and all(view.get(broker) is False for view in views)
 
     def _check_alive(self, broker: int) -> None:
         if self._process(broker) is None:

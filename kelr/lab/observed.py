@@ -48,6 +48,10 @@ class Observed(ABC):
             return seen
         raise LabError("no broker of the lab answers", next_step="start one, or look at 'kelr lab status'")
 
+    def views(self, *topics: str) -> list[Mapping[TopicPartition, PartitionState]]:
+        """As `partitions`, of each broker that answers: one may know what another has not read yet."""
+        return list(wire.views(map(self.port, self.brokers), topics))
+
     def wait_partitions(
         self, topic: str, what: str, holds: Callable[[PartitionState], bool], *, timeout_s: float = 30.0
     ) -> None:
@@ -59,7 +63,7 @@ class Observed(ABC):
         seen: list[Mapping[TopicPartition, PartitionState]] = []
 
         def all_hold() -> bool:
-            seen[:] = wire.views(map(self.port, self.brokers), (topic,))
+            seen[:] = self.views(topic)
             return bool(seen) and all(view and all(map(holds, view.values())) for view in seen)
 
         try:

@@ -163,11 +163,12 @@ class Story:
 
 
 def create_topic(lab: AnyLab, topic: str, layouts: Sequence[Sequence[int]], config: Mapping[str, str]) -> None:
-    """Create a topic with a given assignment.
+    """Create a topic with a given assignment, and wait until every broker that answers knows it: the controller answers
+    when it has written it down, and a broker that is asked next may not have read that yet.
 
     Raises:
         UsageError: there is one of that name.
-        LabError: the cluster refuses.
+        LabError: the cluster refuses, or a broker does not get to know it.
     """
     from confluent_kafka import KafkaException  # noqa: PLC0415
     from confluent_kafka.admin import AdminClient, NewTopic  # noqa: PLC0415
@@ -182,6 +183,7 @@ def create_topic(lab: AnyLab, topic: str, layouts: Sequence[Sequence[int]], conf
         if reason.name() == "TOPIC_ALREADY_EXISTS":
             raise UsageError(f"topic {topic} exists already", next_step="name another one with --topic") from error
         raise LabError(f"cannot create topic {topic}: {reason.str()}") from error
+    lab.wait_partitions(topic, "every broker knows the topic", lambda _state: True)
 
 
 def _brokers(brokers: Collection[int]) -> str:
