@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from typing import Any
 
 import pytest
@@ -25,7 +25,7 @@ from kelr.sources.connection import ConnectionSettings
 TIMEOUT_S = 0.6
 ORDERS, QUIET = TopicPartition("orders", 0), TopicPartition("quiet", 0)
 
-_SETTLED_S = 20.0
+_CLIENTS = count(1)
 
 Change = Callable[[str, bytes], bytes]
 """The name of the request and the whole frame of its answer, to the frame that is sent."""
@@ -35,30 +35,29 @@ class Wire:
     """Where the answers of a cluster come by."""
 
     def __init__(self) -> None:
-        self.change: Change | None = None
+        self.changes: dict[str, Change] = {}
+        """By the id of the client that asks."""
         self.seen: list[str] = []
         """The requests that were answered, by name, in their order."""
 
-    def passed(self, name: str, frame: bytes) -> bytes:
+    def passed(self, name: str, client: str, frame: bytes) -> bytes:
         self.seen.append(name)
-        return frame if self.change is None else self.change(name, frame)
+        change = self.changes.get(client)
+        return frame if change is None else change(name, frame)
 
 
 @contextmanager
-def changed_answers(server: SimulatedServer, wire: Wire, change: Change) -> Iterator[None]:
-    """Answers are changed so, up to the last one to whom was asked meanwhile.
+def changed_answers(wire: Wire, asking: ConnectionSettings, change: Change) -> Iterator[None]:
+    """Whoever asks with these settings gets answers that are changed so, and nobody else does.
 
-    A client may have sent a question ahead when it gives up; the answer to it would otherwise meet the next change.
+    A client may have sent a question ahead when it gives up, and the cluster may come to it long after: the answer is
+    still that client's, and meets no change that is meant for the next one.
     """
-    wire.change = change
+    wire.changes[asking.client_id] = change
     try:
         yield
     finally:
-        deadline = time.monotonic() + _SETTLED_S
-        while server.perform(lambda there: sum(there.connections(node) for node in there.world.nodes)):
-            assert time.monotonic() < deadline, "a client is still connected"
-            time.sleep(0.002)
-        wire.change = None
+        del wire.changes[asking.client_id]
 
 
 @contextmanager
@@ -70,12 +69,12 @@ def hostile_cluster(rules: str = "kip966-balanced") -> Iterator[tuple[SimulatedS
     wire = Wire()
 
     class Mangled(Connection):
-        async def _body(self, api: Any, *arguments: Any) -> bytes | None:
-            self._named = api.name
-            return await super()._body(api, *arguments)
+        async def _body(self, api: Any, frame: bytes, version: int, sender: str, *more: Any) -> bytes | None:
+            self._asked = api.name, sender
+            return await super()._body(api, frame, version, sender, *more)
 
         async def _send(self, data: bytes) -> None:
-            await super()._send(wire.passed(self._named, data))
+            await super()._send(wire.passed(*self._asked, data))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(servers, "Connection", Mangled)
@@ -104,7 +103,9 @@ def _incident(world: World) -> None:
 
 
 def settings_of(server: SimulatedServer, timeout_s: float = TIMEOUT_S) -> ConnectionSettings:
-    return ConnectionSettings(tuple(("127.0.0.1", server.ports[broker]) for broker in (2, 3)), timeout_s=timeout_s)
+    """How a client reaches the cluster that nobody was before."""
+    servers = tuple(("127.0.0.1", server.ports[broker]) for broker in (2, 3))
+    return ConnectionSettings(servers, timeout_s=timeout_s, client_id=f"tests-{next(_CLIENTS)}")
 
 
 @contextmanager

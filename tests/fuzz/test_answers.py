@@ -57,8 +57,8 @@ def cluster() -> Iterator[tuple[SimulatedServer, Wire]]:
         yield made
 
 
-def read(server: SimulatedServer, timeout_s: float = TIMEOUT_S) -> Read:
-    with LiveSource(settings_of(server, timeout_s), clock_ms=lambda: 0) as source:
+def read(asking: ConnectionSettings) -> Read:
+    with LiveSource(asking, clock_ms=lambda: 0) as source:
         brokers = tuple((broker.id, broker.status.value) for broker in source.cluster().brokers)
         found = [state for page in source.pages(select([])) for state in page.partitions]
         logs = source.replica_logs([state for state in found if state.topic == ORDERS.topic], lineage=True)
@@ -68,7 +68,7 @@ def read(server: SimulatedServer, timeout_s: float = TIMEOUT_S) -> Read:
 @pytest.fixture(scope="module")
 def truth(cluster: tuple[SimulatedServer, Wire]) -> Read:
     server, _ = cluster
-    found = read(server, 20.0)
+    found = read(settings_of(server, 20.0))
     assert found.partitions[ORDERS].leader is None
     assert any(isinstance(log, ReplicaLog) and log.log_end for log in found.logs[ORDERS])
     return found
@@ -77,10 +77,11 @@ def truth(cluster: tuple[SimulatedServer, Wire]) -> Read:
 def outcome(cluster: tuple[SimulatedServer, Wire], change: Callable[[str, bytes], bytes]) -> Read | KelrError:
     """One reading while answers are changed."""
     server, wire = cluster
-    with changed_answers(server, wire, change):
+    asking = settings_of(server)
+    with changed_answers(wire, asking, change):
         began = time.monotonic()
         try:
-            return read(server)
+            return read(asking)
         except KelrError as error:
             return error
         finally:
