@@ -41,6 +41,24 @@ class Command:
     """What each argument takes; the last one may be repeated."""
     hidden_options: tuple[Option, ...] = ()
     """Those that the help leaves out."""
+    default: str | None = None
+    """Of a group: its command that runs where none is named."""
+
+    @property
+    def taken(self) -> tuple[Option, ...]:
+        """What can be typed right behind it: its options, and those of the command that runs where none is named."""
+        runs = self._default_command
+        return self.options if runs is None else tuple(dict.fromkeys((*self.options, *runs.options)))
+
+    @property
+    def taken_hidden(self) -> tuple[Option, ...]:
+        """`taken`, of those that the help leaves out."""
+        runs = self._default_command
+        return self.hidden_options if runs is None else (*self.hidden_options, *runs.hidden_options)
+
+    @property
+    def _default_command(self) -> Command | None:
+        return next((below for below in self.commands if below.name == self.default), None)
 
 
 def command_line() -> Command:
@@ -80,6 +98,7 @@ def _command(command: Any, context: Any) -> Command:
         commands=tuple(below),
         arguments=tuple(argument_values(path, param.metavar) for param in arguments),
         hidden_options=tuple(option for param, option in taken if param.hidden),
+        default=getattr(command, "default_command", None),
     )
 
 

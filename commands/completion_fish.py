@@ -30,7 +30,7 @@ def fish_script(root: Command) -> Iterator[str]:
             yield f"complete -c kelr -n {here} -a {child.name} -d {single_quoted(child.sentence)}"
         for values in dict.fromkeys(command.arguments):
             yield from (f"complete -c kelr -n {here} {offered}" for offered in _offered(values))
-        for option in command.options:
+        for option in command.taken:
             yield _option(here, option)
 
 

@@ -17,8 +17,8 @@ def single_quoted(text: str) -> str:
 
 
 def words_of(command: Command) -> list[str]:
-    """What can be typed after a command: its own commands, and its options."""
-    return [below.name for below in command.commands] + [flag for option in command.options for flag in option.flags]
+    """What can be typed after a command: its own commands, and the options that it takes."""
+    return [below.name for below in command.commands] + [flag for option in command.taken for flag in option.flags]
 
 
 def valued_flags(root: Command) -> list[tuple[str, str | None, Values]]:
@@ -28,7 +28,7 @@ def valued_flags(root: Command) -> list[tuple[str, str | None, Values]]:
     """
     found: dict[str, dict[str, Values]] = {}
     for command in every(root):
-        for option in (*command.options, *command.hidden_options):
+        for option in (*command.taken, *command.taken_hidden):
             if option.takes_value:
                 for flag in (*option.flags, *option.aliases):
                     found.setdefault(flag, {})[command.path] = option.values

@@ -23,6 +23,9 @@ _kelr_ask() {
 }
 """.strip("\n")
 
+_NOTHING = "{ : }"
+"""The action where nothing can be offered. Without any, zsh shows a message, and then does not write an option out."""
+
 
 def zsh_script(root: Command) -> Iterator[str]:
     """Its lines."""
@@ -47,10 +50,11 @@ def _body(command: Command) -> Iterator[str]:
         yield from (f"        {single_quoted(f'{below.name}:{below.sentence}')}" for below in command.commands)
         yield "    )"
         yield "    local state"
-    yield "    _arguments -C -s \\"
-    for option in command.options:
+    # A group's options stand before the name of its command: what stands behind it is that command's.
+    yield "    _arguments -C -s -A '-*' \\" if command.commands else "    _arguments -C -s \\"
+    for option in command.taken:
         yield from (f"        {single_quoted(specification)} \\" for specification in _option(option))
-    for option in command.hidden_options:
+    for option in command.taken_hidden:
         # The exclamation mark: understood, and not offered.
         yield from (f"        {single_quoted('!' + specification)} \\" for specification in _option(option))
     if not command.commands:
@@ -68,10 +72,10 @@ def _body(command: Command) -> Iterator[str]:
 def _arguments(command: Command) -> Iterator[str]:
     final = len(command.arguments)
     if not final:
-        yield "'*:argument:'"
+        yield f"'*:argument:{_NOTHING}'"
     for place, values in enumerate(command.arguments, start=1):
         where = "*" if place == final else str(place)
-        yield single_quoted(f"{where}:{'file' if values.files else 'value'}:{_action(values)}")
+        yield single_quoted(f"{where}:{'file' if values.files else 'value'}:{_action(values) or _NOTHING}")
 
 
 def _function(command: Command) -> str:

@@ -18,9 +18,12 @@ ENDPOINTS = "Endpoints"
 class ReadsByDefault(KelrGroup):
     """``kelr metrics --endpoint ...`` is ``kelr metrics read --endpoint ...``."""
 
+    default_command = "read"
+    """`kelr.commands.cli_model` offers its options behind the group's name, too."""
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if "--help" not in args[:1] and (not args or args[0] not in self.commands):
-            args = ["read", *args]
+            args = [self.default_command, *args]
         return list(super().parse_args(ctx, args))
 
 

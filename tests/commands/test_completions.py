@@ -408,6 +408,9 @@ def test_a_shell_completes_a_line(shell: ShellAt, program: str | None, known: tu
     assert here.completed("kelr desc") == "<describe>"
     assert here.completed("kelr lab inc") == "<lab><incident>"
     assert here.completed("kelr describe --output=ya") == "<describe><--output=yaml>"
+    assert here.completed("kelr metrics --jolo") == "<metrics><--jolokia>", "of what runs where no command is named"
+    assert here.completed("kelr metrics -b a:1 --output js") == "<metrics><-b><a:1><--output><json>"
+    assert here.completed("kelr metrics export --inter") == "<metrics><export><--interval>", "it takes no argument"
     assert here.completed(f"{before} pay") == f"{given}<payments>"
     assert here.completed(f"{before} payments:") == f"{given}<payments:0>"
     assert here.completed(f"{before} orders:0,8-1") == f"{given}<orders:0,8-1>"
@@ -453,6 +456,8 @@ def test_files_are_offered_by_what_they_are_for(shell: ShellAt, program: str | N
         ("kelr {} describe --broker=1", ["--broker=1", "--broker=14"]),
         ("kelr {} describe --rack=az1", ["--rack=az1"]),
         ("kelr lab inc", ["incident"]),
+        ("kelr metrics --jolo", ["--jolokia"]),
+        ("kelr metrics export --jolo", []),
         ("kelr describe --output y", ["yaml"]),
         ("kelr -b 127.0.0.1:1 describe ord", []),
     ],
