@@ -1,7 +1,8 @@
 """Templates become pages: one HTML file that opens offline (no script, nothing loaded from anywhere), or Markdown.
 
 A package keeps its templates in its folder ``templates``; those of HTML extend ``page.html``, whose style sheet every
-page has, with the package's own behind it. Every text is made harmless on its way into a page.
+page has, with the package's own behind it, and import ``parts.html`` for what several have in common. Every text is
+made harmless on its way into a page.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from kelr.page.words import harmless
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|#])")
 _PACKAGE = "kelr.page"
-_FRAME = "page.html"
+_SHARED = frozenset({"page.html", "parts.html"})
+"""Templates of this package that those of others extend and import."""
 _STYLE = "page.css"
 
 
@@ -49,7 +51,7 @@ def markdown_page(package: str, template: str, context: Mapping[str, Any]) -> st
 
 def _environment(package: str, *, autoescape: bool) -> Environment:
     def load(name: str) -> str:
-        return _read(_PACKAGE if name == _FRAME else package, name)
+        return _read(_PACKAGE if name in _SHARED else package, name)
 
     environment = Environment(
         loader=FunctionLoader(load),
