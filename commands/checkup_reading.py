@@ -10,6 +10,7 @@ from kelr.commands.session import Session, now_ms
 from kelr.engine.checkup import cluster_checks
 from kelr.engine.checkup.abilities import LogInfo
 from kelr.engine.checkup.catalogue import CHECKS, REORDERED, THROTTLE_LEFT, UNCLEAN_RESTARTS, Looks
+from kelr.engine.checkup.incidents import Calm, for_cluster, waits
 from kelr.engine.checkup.nodes import throttle_checks
 from kelr.engine.checkup.rights import Allowed, named_topics
 from kelr.engine.checkup.topics import TopicChecks
@@ -93,6 +94,9 @@ class Examination:
         self._looks_at_throttles = THROTTLE_LEFT.id in wanted
         self._throttled: dict[str, Sequence[str]] = {}
         self._unread: list[NotChecked] = []
+        self._defaults: list[Finding] = []
+        self._troubled = 0
+        self._saw_topics = False
         self.partitions = 0
         self.topics = 0
         self.errors: list[TopicError] = []
@@ -105,11 +109,18 @@ class Examination:
         Raises:
             ConnectError, AuthenticationError: the cluster went away for good.
         """
-        yield list(cluster_checks(self._patient.facts))
+        told = list(cluster_checks(self._patient.facts))
+        yield [one for one in told if not waits(one)]
         if self._wanted & _OF_PARTITIONS or self._looks_at_throttles:
             yield from self._of_topics()
         if self._looks_at_throttles:
             yield list(self._of_throttles())
+        waiting = [one for one in told if isinstance(one, Finding) and waits(one)]
+        yield list(for_cluster((*waiting, *self._defaults), self._calm()))
+
+    def _calm(self) -> Calm:
+        """Whether anything is in trouble, as far as was looked."""
+        return Calm(self._troubled, self._saw_topics and self._selection.is_everything and not self.errors)
 
     def _of_throttles(self) -> Iterator[Finding | NotChecked]:
         facts = self._patient.facts
@@ -135,6 +146,7 @@ class Examination:
                     yield found
         yield list(checks.finish())
         self.partitions, self.topics = checks.partitions, checks.topics
+        self._defaults, self._troubled, self._saw_topics = list(checks.of_defaults()), checks.troubled, True
         yield self._unseen()
 
     def _have_seen(self, topics: list[str]) -> None:

@@ -8,7 +8,7 @@ imply DESCRIBE, ALTER_CONFIGS implies DESCRIBE_CONFIGS (org.apache.kafka.metadat
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -280,18 +280,6 @@ def together(acls: Iterable[RequiredAcl]) -> tuple[RequiredAcl, ...]:
     return tuple(acl for acl in first.values() if not _is_implied(acl, first))
 
 
-def missing_acls(
-    required: Iterable[RequiredAcl], allowed: Mapping[AclResource, Collection[str] | None]
-) -> tuple[RequiredAcl, ...]:
-    """Those that a principal lacks.
-
-    Args:
-        allowed: for each kind of resource, the operations that the principal may do, by Kafka's names as
-            "authorized operations" gives them (KIP-430); None or absent where nobody tells, which counts as allowed.
-    """
-    return tuple(acl for acl in required if not _has(acl, allowed.get(acl.resource)))
-
-
 def shell_line(acls: Iterable[RequiredAcl], principal: str, *, bootstrap_server: str | None = None) -> str:
     """One kafka-acls.sh command for ACLs of one resource.
 
@@ -316,14 +304,6 @@ def shell_lines(acls: Iterable[RequiredAcl], principal: str, *, bootstrap_server
     for acl in together(acls):
         by_place.setdefault((acl.resource, acl.name), []).append(acl)
     return tuple(shell_line(held, principal, bootstrap_server=bootstrap_server) for held in by_place.values())
-
-
-def _has(acl: RequiredAcl, operations: Collection[str] | None) -> bool:
-    return (
-        operations is None
-        or acl.operation in operations
-        or not IMPLIED.get(acl.operation, frozenset()).isdisjoint(operations)
-    )
 
 
 def _is_implied(acl: RequiredAcl, beside: Mapping[tuple[AclResource, AclOperation, str | None], RequiredAcl]) -> bool:

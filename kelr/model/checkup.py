@@ -177,6 +177,8 @@ class Finding:
     """What puts it right, in order; empty where no command does."""
     caution: str | None = None
     """What to know before running them, or what to do where there is no command."""
+    harm: str | None = None
+    """What its commands would do to partitions that are in trouble; None: they may be run at any time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.engine.checkup.catalogue import BY_ID, CHECKS, chosen
+from kelr.engine.checkup.incidents import Calm, for_cluster
 from kelr.engine.checkup.tally import Tallies, ranges
 from kelr.engine.checkup.topics import TopicChecks
 from kelr.model import BrokerStatus, Cluster, ConfigSource, Features, TopicConfig
@@ -75,16 +76,67 @@ def test_commands_that_do_harm_in_an_incident_are_not_printed() -> None:
     assert "take the replica out that holds the most" in str(one_rack.caution)
 
 
-def test_nor_are_those_that_concern_another_topic() -> None:
-    """A write of the cluster's default empties the ELR of all topics that go by it."""
-    low = replace(KNOWN, min_insync_replicas=1, min_insync_replicas_source=ConfigSource.CLUSTER_DEFAULT)
-    calm = [row("calm", 0, config=low)]
-    for rows, printed in ((calm, True), ([*calm, row("pay", 0, leader=None, isr=(), elr=(1,))], False)):
-        tallies = Tallies(frozenset(BY_ID))
-        tallies.take(look(rows))
-        (tally,) = [one for one in tallies.found if one.id == "min-isr-one"]
-        assert bool(tally.commands) is printed
-        assert any("not while partitions are in trouble" in one for one in tally.cautions) is not printed
+LOW_DEFAULT = replace(KNOWN, min_insync_replicas=1, min_insync_replicas_source=ConfigSource.CLUSTER_DEFAULT)
+
+
+def of_cluster(rows: Sequence[Described], cluster: Cluster = CLUSTER, *, everything: bool = True) -> list[Finding]:
+    """What is said of the cluster's defaults once all partitions were looked at."""
+    checks = TopicChecks(cluster, wanted=frozenset(BY_ID))
+    told = [*checks.add(rows), *checks.finish()]
+    for one in told:
+        assert not (isinstance(one, Finding) and any("--entity-default" in str(line) for line in one.commands)), one
+    return list(for_cluster(checks.of_defaults(), Calm(checks.troubled, everything)))
+
+
+def test_the_cluster_s_default_is_written_once_for_all_its_topics() -> None:
+    rows = [row("calm", 0, config=LOW_DEFAULT), row("calm", 1, config=LOW_DEFAULT), row("pay", 0, config=LOW_DEFAULT)]
+    (told,) = of_cluster(rows)
+    assert (told.id, told.topic) == ("min-isr-one", None)
+    assert told.what == "min.insync.replicas is 1 where a topic has no value of its own: 2 topics"
+    assert told.commands == (
+        "kafka-configs.sh {stock} --alter --entity-type brokers --entity-default --add-config min.insync.replicas=2",
+    )
+    assert "empties ELR and LastKnownElr of all partitions of all topics" in str(told.caution)
+
+
+@pytest.mark.parametrize(
+    ("rows", "count"),
+    [
+        ([row("pay", 0, leader=None, isr=(), elr=(1,))], "1 partition of those that were looked at is in trouble"),
+        (
+            [row("pay", 0, isr=(1,)), row("pay", 1, isr=(1,))],
+            "2 partitions of those that were looked at are in trouble",
+        ),
+        ([row("secret", 0, isr=(1,), config=TopicConfig())], "or may be"),
+    ],
+)
+def test_it_is_not_written_while_any_topic_is_in_trouble(rows: list[Described], count: str) -> None:
+    """A write of the cluster's default empties the ELR of all topics."""
+    (told,) = of_cluster([row("calm", 0, config=LOW_DEFAULT), *rows])
+    assert told.commands == ()
+    assert count in str(told.caution)
+    assert "the write would empty an ELR that they wait for" in str(told.caution)
+
+
+def test_it_is_written_with_a_warning_where_not_all_was_looked_at() -> None:
+    (told,) = of_cluster([row("calm", 0, config=LOW_DEFAULT)], everything=False)
+    assert len(told.commands) == 1
+    assert str(told.caution).startswith(
+        "not while partitions are in trouble (the write would empty an ELR that they wait for), and not all of them"
+        " were looked at; it holds for every topic"
+    )
+
+
+def test_where_elr_is_off_nothing_is_emptied_and_nothing_left_out() -> None:
+    cluster = replace(CLUSTER, features=Features({}, {}))
+    led = row("pay", 0, isr=(1,), cluster=cluster)
+    (told,) = of_cluster([row("calm", 0, config=LOW_DEFAULT, cluster=cluster), led], cluster)
+    assert len(told.commands) == 1
+    assert "ELR" not in f"{told.caution} {told.why}"
+    own = replace(KNOWN, min_insync_replicas=3, min_insync_replicas_source=ConfigSource.TOPIC)
+    finding = found(look([row("pay", 0, isr=(1, 2), config=own, cluster=cluster)], cluster))["min-isr-is-rf"]
+    assert len(finding.commands) == 1, "lowering it is what lets producers go on"
+    assert finding.caution is None
 
 
 def test_min_isr_where_nobody_tells_of_elr() -> None:
@@ -102,16 +154,6 @@ def test_min_isr_of_one_that_the_topic_sets() -> None:
     )
     assert finding.caution is not None
     assert "empties ELR" in finding.caution
-
-
-def test_min_isr_of_one_without_elr_says_nothing_of_elr() -> None:
-    cluster = replace(CLUSTER, features=Features({}, {}))
-    config = replace(KNOWN, min_insync_replicas=1)
-    finding = found(look([row("orders", 0, config=config)], cluster))["min-isr-one"]
-    assert finding.commands == (
-        "kafka-configs.sh {stock} --alter --entity-type brokers --entity-default --add-config min.insync.replicas=2",
-    )
-    assert "ELR" not in f"{finding.caution} {finding.why}"
 
 
 def test_min_isr_of_one_with_two_replicas_has_no_command() -> None:

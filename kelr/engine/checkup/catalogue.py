@@ -47,6 +47,7 @@ class Check:
         brokers: Iterable[int] = (),
         commands: Iterable[Command] = (),
         caution: str | None = None,
+        harm: str | None = None,
     ) -> Finding:
         """What was found at one place, in this check's words and severity unless others are given."""
         return Finding(
@@ -59,6 +60,7 @@ class Check:
             brokers=tuple(brokers),
             commands=tuple(commands),
             caution=caution,
+            harm=harm,
         )
 
     def not_checked(self, why: str, *topics: str) -> NotChecked:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from kelr.controller import choose_rules
 from kelr.engine.checkup import catalogue as of
 from kelr.engine.checkup import fixes
+from kelr.engine.checkup.incidents import EMPTIES_ELR, OTHER_RULES
 from kelr.engine.checkup.metadata_versions import NEEDED_FOR_ELR, NEWEST_4_0, release_of, version_name
 from kelr.engine.words import brokers as broker_words
 from kelr.engine.words import joined, plural
@@ -54,6 +55,7 @@ def _elr_on(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
             "ELR is on, and the software is Kafka 4.0",
             commands=[fixes.lower_feature(ELR_FEATURE, 0)],
             caution="upgrade to Kafka 4.1.1 or newer, and switch ELR on again there; until then it is safer off",
+            harm=OTHER_RULES,
         )
     elif (facts.cluster.features.supported or {}).get(METADATA_FEATURE) is None:
         yield of.ELR_BUG.not_checked("the software's version is not known")
@@ -83,7 +85,10 @@ def _elr_off(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
     commands.append(fixes.raise_features(wanted))
     who = "all brokers have it" if _asked_all(facts) else "the brokers that told have it"
     yield of.ELR_OFF.finding(
-        f"ELR is off (eligible.leader.replicas.version 0), and {who}", commands=commands, caution=_PINS
+        f"ELR is off (eligible.leader.replicas.version 0), and {who}",
+        commands=commands,
+        caution=_PINS,
+        harm=OTHER_RULES,
     )
 
 
@@ -143,7 +148,9 @@ def _behind(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
         caution = "after that no broker can go back to older software"
         if not _asked_all(facts):
             caution += "; not every broker could be asked what its software supports"
-        yield of.FEATURES_BEHIND.finding(shown, commands=[fixes.raise_features(behind)], caution=caution)
+        yield of.FEATURES_BEHIND.finding(
+            shown, commands=[fixes.raise_features(behind)], caution=caution, harm=OTHER_RULES
+        )
 
 
 def _level(name: str, level: int) -> str:
@@ -237,6 +244,7 @@ def static_min_isr_checks(facts: CheckupFacts) -> Iterator[Finding | NotChecked]
             brokers=sorted(told),
             commands=commands,
             caution="the cluster's default goes before the brokers' files; kelr takes the highest value as meant",
+            harm=None if elr is False else EMPTIES_ELR,
         )
 
 
@@ -253,6 +261,7 @@ def _ignored(ignored: Mapping[int, tuple[str, str]]) -> Finding:
         brokers=sorted(ignored),
         commands=commands,
         caution="where the cluster's value is the one that is meant, take the line out of the files instead; with ELR"
-        " on the write empties ELR and LastKnownElr of all topics without a value of their own: do it while all are led"
-        " and in sync",
+        " on the write empties ELR and LastKnownElr of all partitions of all topics: do it while all are led and in"
+        " sync",
+        harm=EMPTIES_ELR,
     )

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from kelr.engine.checkup.catalogue import BY_ID, CHECKS, LEADERLESS, MIN_ISR_ONE, STATIC_MIN_ISR, UNDER_MIN_ISR
+from kelr.engine.checkup.catalogue import BY_ID, CHECKS
 from kelr.model.checkup import Command, Finding, NotChecked, Result, Severity
 
 FIRST = 5
 """Places and commands that are kept for people; documents have all."""
-
-
-_EMPTIES_ELR = "empties ELR"
-"""What the caution of a command says that does so (`topic_findings.CLEARS_ELR`)."""
 
 
 @dataclass
@@ -98,21 +94,10 @@ class Tallies:
 
     @property
     def found(self) -> tuple[Tally, ...]:
-        """What was found, the worst first; without commands that concern other topics, and would do harm to those that
-        are in trouble now."""
+        """What was found, the worst first."""
         order = {check.id: place for place, check in enumerate(CHECKS)}
         severities = list(Severity)
-        tallies = map(self._for_now, self._found.values())
-        return tuple(sorted(tallies, key=lambda one: (severities.index(one.severity), order[one.id])))
-
-    def _for_now(self, tally: Tally) -> Tally:
-        empties = any(_EMPTIES_ELR in caution for caution in tally.cautions)
-        if tally.id not in {MIN_ISR_ONE.id, STATIC_MIN_ISR.id} or not tally.commands or not empties:
-            return tally
-        if self._found.keys().isdisjoint({LEADERLESS.id, UNDER_MIN_ISR.id}):
-            return tally
-        caution = "not while partitions are in trouble, whose ELR the write would empty: kelr doctor prints it after"
-        return replace(tally, commands=[], more_commands=False, cautions=[caution])
+        return tuple(sorted(self._found.values(), key=lambda one: (severities.index(one.severity), order[one.id])))
 
     def unchecked(self, check: str) -> tuple[Unchecked, ...]:
         """Why a check could not be made, or not everywhere."""

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from kelr.engine.checkup import catalogue as of
 from kelr.engine.checkup import fixes
+from kelr.engine.checkup.incidents import EMPTIES_ELR, MOVES, for_topic
 from kelr.engine.checkup.tally import pieces
 from kelr.engine.words import plural
 from kelr.model import Cluster, ConfigSource, TopicConfig
 from kelr.model.checkup import Command, Finding
 
 CLEARS_ELR = (
-    "with ELR on this write empties ELR and LastKnownElr of every partition that it concerns: do it while all of them"
-    " are led and in sync"
+    "with ELR on this write empties ELR and LastKnownElr of all partitions of the topic: do it while all of them are"
+    " led and in sync"
+)
+CLEARS_ALL_ELR = (
+    "with ELR on this write empties ELR and LastKnownElr of all partitions of all topics: do it while all of them are"
+    " led and in sync"
 )
 WANTED_REPLICAS = 3
-_MOVES = "a reassignment may take the replica out that holds the most"
-_NOT_NOW: Mapping[of.Check, str] = {
-    of.MIN_ISR_ONE: "the write would empty an ELR that they wait for",
-    of.MIN_ISR_IS_RF: "the write would empty an ELR that they wait for",
-    of.RF_ONE: _MOVES,
-    of.RF_TWO: _MOVES,
-    of.ONE_RACK: _MOVES,
-}
 _UNCLEAN = "unclean.leader.election.enable"
 _MIN_ISR = "min.insync.replicas"
 _MOST_PIECES = 20
@@ -40,6 +37,11 @@ class About:
     @property
     def elr(self) -> bool | None:
         return self.cluster.features.elr_enabled
+
+    @property
+    def min_isr_harm(self) -> str | None:
+        """What a write of min.insync.replicas does to partitions in trouble; None where there is no ELR to empty."""
+        return None if self.elr is False else EMPTIES_ELR
 
 
 @dataclass
@@ -64,17 +66,34 @@ class TopicSeen:
 def told(about: About, check: of.Check, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
     """What a check found of a topic, in words, with the commands that put it right.
 
-    In an incident some of those would do harm: a write of min.insync.replicas empties the ELR that a partition waits
-    for, and a reassignment may take the replica out that holds the most. They are not printed then.
+    Those that would do harm in an incident are not printed while a partition of the topic is in trouble.
     """
-    finding = TELLS[check](about, topic, numbers)
-    if not topic.troubled or not finding.commands or check not in _NOT_NOW:
-        return finding
-    # Without the topic's name: people read it once, of however many topics.
-    caution = (
-        f"not while partitions of the topic are in trouble ({_NOT_NOW[check]}): kelr doctor prints the command after"
+    return for_topic(TELLS[check](about, topic, numbers), topic.troubled)
+
+
+def goes_by_default(topic: TopicSeen) -> bool:
+    """Whether a topic's min ISR is 1 because the cluster's is, and could be higher."""
+    config = topic.config
+    return (
+        config.min_insync_replicas == 1
+        and config.min_insync_replicas_source is not ConfigSource.TOPIC
+        and (topic.least or 0) >= WANTED_REPLICAS
     )
-    return replace(finding, commands=(), caution=caution)
+
+
+def low_default(about: About, topics: int) -> Finding:
+    """The cluster's min.insync.replicas of 1: one command for all topics that go by it."""
+    caution = (
+        "it holds for every topic without a value of its own; producers with acks=all are refused from then on where"
+        " fewer than 2 are in sync"
+    )
+    return of.MIN_ISR_ONE.finding(
+        f"min.insync.replicas is 1 where a topic has no value of its own: {plural(topics, 'topic')}",
+        why=_min_isr_one_why(about),
+        commands=[fixes.default_config(_MIN_ISR, "2")],
+        caution=caution if about.elr is False else f"{caution}; {CLEARS_ALL_ELR}",
+        harm=about.min_isr_harm,
+    )
 
 
 def _now(check: of.Check, _about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
@@ -109,31 +128,36 @@ def _unclean(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Findin
 def _min_isr_one(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
     source = topic.config.min_insync_replicas_source
     what = f"min ISR is 1 for {topic.name} ({_where(source)})"
-    why = of.MIN_ISR_ONE.why
-    if about.elr:
-        why += "; and its ELR stays empty, since replicas go into it only while the ISR is below min ISR"
-    command: Command | None = fixes.default_config(_MIN_ISR, "2")
-    caution = "producers with acks=all are refused from then on where fewer than 2 are in sync"
+    command: Command | None = None
     if (topic.config.min_insync_replicas or 0) > 1:
-        command = None
         what = f"min ISR is 1 for {topic.name}: its partition 0 has one replica, and that one's count is what counts"
         caution = "give partition 0 more replicas"
     elif (topic.least or 0) < WANTED_REPLICAS:
-        command = None
         caution = "with min ISR 2 and two replicas a single broker stops producers: give it a third replica first"
-    elif source is ConfigSource.TOPIC:
-        command = fixes.topic_config(topic.name, _MIN_ISR, "2")
+    elif goes_by_default(topic):
+        caution = "the value is the cluster's: what is said of all topics without a value of their own has the command"
     else:
-        caution = f"it holds for every topic without a value of its own; {caution}"
-    if command is not None and about.elr is not False:
-        caution = f"{caution}; {CLEARS_ELR}"
+        command = fixes.topic_config(topic.name, _MIN_ISR, "2")
+        caution = "producers with acks=all are refused from then on where fewer than 2 are in sync"
+        if about.elr is not False:
+            caution = f"{caution}; {CLEARS_ELR}"
     return of.MIN_ISR_ONE.finding(
         what,
-        why=why,
+        why=_min_isr_one_why(about),
         topic=topic.name,
         partitions=numbers,
         commands=[command] if command else [],
         caution=caution,
+        harm=about.min_isr_harm,
+    )
+
+
+def _min_isr_one_why(about: About) -> str:
+    if not about.elr:
+        return of.MIN_ISR_ONE.why
+    return (
+        f"{of.MIN_ISR_ONE.why}; and its ELR never holds more than the last one in sync, since replicas go into it only"
+        " while the ISR is below min ISR"
     )
 
 
@@ -145,7 +169,14 @@ def _min_isr_is_rf(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> 
         return of.MIN_ISR_IS_RF.finding(what, topic=topic.name, partitions=numbers, caution=caution)
     command = fixes.topic_config(topic.name, _MIN_ISR, str(least - 1))
     caution = None if about.elr is False else CLEARS_ELR
-    return of.MIN_ISR_IS_RF.finding(what, topic=topic.name, partitions=numbers, commands=[command], caution=caution)
+    return of.MIN_ISR_IS_RF.finding(
+        what,
+        topic=topic.name,
+        partitions=numbers,
+        commands=[command],
+        caution=caution,
+        harm=about.min_isr_harm,
+    )
 
 
 def _replicas_few(check: of.Check, about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
@@ -191,7 +222,7 @@ def _moved(check: of.Check, what: str, topic: str, wanted: Mapping[int, tuple[in
         caution = f"{count} are too many for a line: write the assignment with kafka-reassign-partitions.sh"
         return check.finding(what, topic=topic, partitions=wanted, caution=caution)
     caution = "this copies data; the brokers are kelr's suggestion, by rack alone and not by load"
-    return check.finding(what, topic=topic, partitions=wanted, commands=[command], caution=caution)
+    return check.finding(what, topic=topic, partitions=wanted, commands=[command], caution=caution, harm=MOVES)
 
 
 TELLS: Mapping[of.Check, Callable[[About, TopicSeen, tuple[int, ...]], Finding]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from kelr.engine.checkup import catalogue as of
-from kelr.engine.checkup.topic_findings import About, TopicSeen, told
+from kelr.engine.checkup.topic_findings import About, TopicSeen, goes_by_default, low_default, told
 from kelr.model import Cluster, Situation, TopicConfig
 from kelr.model.checkup import Finding, NotChecked
 from kelr.model.described import Described
@@ -34,6 +34,10 @@ class TopicChecks:
         self._known: dict[Kind[Described], _Judged] = {}
         self.partitions = 0
         self.topics = 0
+        self.troubled = 0
+        """Partitions that are not healthy, or of which that is not known."""
+        self._by_default = 0
+        """Topics whose min ISR is 1 because the cluster's is."""
 
     def add(self, rows: Sequence[Described]) -> Iterator[Finding | NotChecked]:
         """What is found of the topics that end within these partitions."""
@@ -56,7 +60,14 @@ class TopicChecks:
             numbers = topic.found.get(check)
             if numbers:
                 yield told(self._about, check, topic, tuple(numbers))
+        self.troubled += topic.troubled
+        self._by_default += of.MIN_ISR_ONE in topic.found and goes_by_default(topic)
         yield from self._not_known(topic)
+
+    def of_defaults(self) -> Iterator[Finding]:
+        """What is found of the values that topics without their own go by; when all topics are over."""
+        if self._by_default:
+            yield low_default(self._about, self._by_default)
 
     def _begin(self, topic: str, config: TopicConfig) -> Iterator[Finding | NotChecked]:
         if self._topic is not None and self._topic.name == topic:
