@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from kelr.commands.moments import read_moment
 from kelr.commands.session import now_ms
 from kelr.errors import BadInputError
 from kelr.model import Selection
 from kelr.recovery import audit
-from kelr.recovery.audit import AuditRecord
+from kelr.recovery.audit import AuditRecord, AuditWhat
 from kelr.recovery.journal_reader import Journalled
 from kelr.recovery.places import audit_file, state_directory
 from kelr.recovery.shelf import journal_files, open_journals
@@ -36,11 +38,8 @@ def read_done(
     since_ms = _moment_ms("--since", since, None if told is None else told.begins_ms)
     until_ms = _moment_ms("--until", until, None if told is None else told.ends_ms)
     try:
-        rows = tuple(
-            row
-            for row in audit.read(state, since_ms=since_ms, cluster_id=cluster_id)
-            if _concerns(row, selection) and (until_ms is None or row.at_ms <= until_ms)
-        )
+        lines = _each_once(audit.read(state, since_ms=since_ms, cluster_id=cluster_id))
+        rows = tuple(row for row in lines if _concerns(row, selection) and (until_ms is None or row.at_ms <= until_ms))
         runs = tuple(map(_open_run, open_journals(state, cluster_id)))
         journals = len(journal_files(state, cluster_id))
     except BadInputError as error:
@@ -55,6 +54,19 @@ def _moment_ms(option: str, text: str | None, by_log_ms: int | None) -> int | No
     if moment is None:
         return None
     return by_log_ms if moment.at_ms is None else moment.at_ms
+
+
+def _each_once(rows: Iterable[AuditRecord]) -> Iterator[AuditRecord]:
+    """The lines without those that say again what an earlier one of the same journal says: where kelr was killed right
+    after it had written an election's line, `recover resume` writes it once more."""
+    seen: set[tuple[object, ...]] = set()
+    for row in rows:
+        key = row.journal, row.topic, row.partition, row.result
+        if row.what is AuditWhat.ELECTION and row.journal is not None:
+            if key in seen:
+                continue
+            seen.add(key)
+        yield row
 
 
 def _concerns(row: AuditRecord, selection: Selection) -> bool:

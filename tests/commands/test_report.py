@@ -125,6 +125,18 @@ def test_what_kelr_did_is_told_with_who_did_it(kelr: Kelr, tmp_path: Path, then:
     assert "audit log: counted just before the election; not heard: 1" in text
 
 
+def test_an_election_that_was_written_down_twice_is_counted_once(kelr: Kelr, tmp_path: Path, after: Path) -> None:
+    once = elected(journal="2026-1.journal", loss={"grade": "bounded", "committed": [4, 4], "total": [19, 19]})
+    other = replace(once, journal="2026-2.journal", at_ms=once.at_ms + 1)
+    audit.append(state_directory(), once, replace(once, at_ms=once.at_ms + 5000))
+    page = tmp_path / "review.html"
+    assert kelr("report", str(page), "--snapshot", str(after)).code == 0
+    assert "Committed offsets lost: 4 (1 election; bounded: 1)." in words(page)
+    audit.append(state_directory(), other)
+    assert kelr("report", str(page), "--force", "--snapshot", str(after)).code == 0
+    assert "Committed offsets lost: 8 (2 elections; bounded: 2)." in words(page)
+
+
 def test_a_timeline_from_a_metadata_log(kelr: Kelr, tmp_path: Path) -> None:
     write_told_log(tmp_path)
     page = tmp_path / "review.html"

@@ -16,7 +16,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.engine import decide
-from kelr.model import Bounds, Cluster, Grade, PartitionState, Snapshot, TopicPartition
+from kelr.model import (
+    ELR_FEATURE,
+    METADATA_FEATURE,
+    Bounds,
+    Cluster,
+    Features,
+    Grade,
+    PartitionState,
+    Snapshot,
+    TopicPartition,
+)
 from kelr.recovery.audit import AuditRecord, AuditWhat
 from kelr.replay.changes import At
 from kelr.replay.history import Cause, CauseKind, ElectedAs, Election, PartitionEntry, PartitionSummary, Span, Trouble
@@ -137,7 +147,7 @@ def test_without_logs_it_is_unknown() -> None:
     older = replace(LEADERLESS, leader_epoch=1)
     other = look(replace(INCIDENT, partitions=(older,)), 0)
     found = losses(material(look(led(3, 3)), before=other, told=told(ElectedAs.UNCLEAN)))
-    assert only(found)[1] is Grade.UNKNOWN
+    assert [(one.leader, one.grade) for one in found] == [(3, Grade.UNKNOWN), (None, Grade.UNKNOWN)]
 
 
 def test_a_clean_election_lost_nothing() -> None:
@@ -183,6 +193,52 @@ def test_between_two_snapshots_one_election_is_counted_and_several_are_not() -> 
     # 1 was down: whether it came back whole is not known.
     assert only(losses(material(look(led(1, 3)), before=THEN)))[:3] == (1, Grade.UNKNOWN, None)
     assert losses(material(THEN, before=THEN)) == ()
+
+
+def without_elr(one: Look) -> Look:
+    return replace(one, cluster=replace(one.cluster, features=Features({ELR_FEATURE: 0, METADATA_FEATURE: 29})))
+
+
+@pytest.mark.parametrize("unsure", ["now", "before"])
+def test_without_elr_an_election_from_the_isr_proves_nothing(unsure: str) -> None:
+    now, before = look(led(1, 3)), THEN
+    if unsure == "now":
+        now = without_elr(now)
+    else:
+        before = without_elr(before)
+    made = material(now, before=before, told=told(ElectedAs.ISR, 1))
+    assert only(losses(made)) == (1, Grade.UNKNOWN, None, "metadata log")
+    assert "whether it came back whole is not known" in losses(made)[0].basis
+    # One that was live then has what it had then.
+    counted = losses(material(without_elr(look(led(3, 3))), before=THEN, told=told(ElectedAs.ISR, 3)))
+    assert only(counted) == (3, Grade.BOUNDED, Bounds(4), "metadata log")
+    alone = material(without_elr(look(led(1, 3))), told=told(ElectedAs.ISR, 1))
+    assert "of members of the ISR, which without ELR proves nothing." in loss_sentence(alone, losses(alone))
+
+
+def test_what_came_between_the_earlier_look_and_the_first_known_election_is_unknown() -> None:
+    later = audited(before={"leader": None, "leader_epoch": 5}, after={"leader": 3, "leader_epoch": 6})
+    found = losses(material(look(led(3, 6)), before=THEN, done=Done("a", (later,))))
+    assert [(one.leader, one.grade) for one in found] == [(3, Grade.BOUNDED), (None, Grade.UNKNOWN)]
+    assert "between leader epoch 2, of the earlier look, and 5" in found[1].basis
+    # It was led then: losing its leader is no election.
+    leading = look(replace(INCIDENT, partitions=(replace(LEADERLESS, leader=1, isr=(1,), leader_epoch=4),)), 0)
+    assert len(losses(material(look(led(3, 6)), before=leading, done=Done("a", (later,))))) == 1
+
+
+def test_elections_of_a_partition_that_was_led_under_min_isr_are_not_passed_over() -> None:
+    alone = replace(LEADERLESS, leader=3, isr=(3,), elr=(), leader_epoch=4)
+    leading = look(replace(INCIDENT, partitions=(alone,)), INCIDENT.taken_at_ms)
+    assert leading.in_trouble == (ONE,)
+    found = losses(material(look(led(2, 6)), before=leading))
+    assert only(found) == (2, Grade.UNKNOWN, None, "two looks")
+    assert losses(material(look(led(3, 6)), before=leading)) != ()  # it was lost, and elected again
+    assert losses(material(look(led(3, 4)), before=leading)) == ()
+    # A metadata log without trouble from then to now tells that all were clean.
+    quiet = Told("a log", INCIDENT.taken_at_ms - 1, NOW_MS, 99, (), 0, {}, {})
+    assert losses(material(look(led(2, 6)), before=leading, told=quiet)) == ()
+    assert losses(material(look(led(2, 6)), before=leading, told=replace(quiet, begins_ms=NOW_MS))) != ()
+    assert losses(material(look(led(2, 6)), before=leading, told=replace(quiet, ends_ms=NOW_MS - 60_001))) != ()
 
 
 def test_who_was_elected_is_known_from_each_source() -> None:

@@ -8,17 +8,21 @@ an election was clean is known from the metadata log, too. Where none of them te
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from kelr.model import Bounds, Decision, ElectionType, Grade, Loss, TopicPartition
+from kelr.model import Bounds, Decision, ElectionType, Grade, Loss, Situation, TopicPartition
+from kelr.page.words import sentence
 from kelr.replay.history import PartitionEntry, PartitionSummary
 from kelr.view.audit import AuditRow
+from kelr.view.explain_columns import Explained
 from kelr.view.incident.material import Material
 
 _ELECTED = frozenset({"done", "not-restored"})
 """Results of the audit log after which the planned replica led."""
 _NOTHING_HAPPENED = frozenset({"not-needed", "refused", "not-tried", "no-leader", "begun"})
+_READ_WITHIN_MS = 60_000
+"""A metadata log that ends so shortly before the newest look counts as reaching to it: two clocks tell the times."""
 ORDER = (Grade.UNKNOWN, Grade.BOUNDED, Grade.NONE_IF_FEWER_THAN_MIN_ISR, Grade.PROVEN_NONE)
 """The worst first."""
 
@@ -116,6 +120,8 @@ def _unrecorded(material: Material, address: TopicPartition, recorded: Sequence[
         leader = entry.election.leader if entry.election is not None else None
         if entry.after is None or (leader, entry.after.leader_epoch) not in known:
             yield _by_log(entry, None if before is None else before.decision)
+    if before is not None:
+        yield from _before_the_records(material, before, summary, recorded)
     now = material.now.rows.get(address)
     if now is None or now.decision.leader is None:
         return
@@ -125,10 +131,11 @@ def _unrecorded(material: Material, address: TopicPartition, recorded: Sequence[
         yield _after_the_records(waited, now.decision, told_to)
     elif waited is not None and not unsafe and not recorded:
         if before is not None and _covers(material, summary, before.taken_at_ms):
-            basis = "metadata log: every election in its time was of a member of ISR or ELR"
-            yield Lost(address, now.decision.leader, Grade.PROVEN_NONE, Bounds(0, 0), None, basis)
+            yield _of_members(material, waited, now.decision)
         else:
             yield _between(waited, now.decision)
+    elif before is not None and not unsafe and not recorded and not _led_on(before.decision, now.decision):
+        yield from _while_under_min_isr(material, before, now.decision, summary)
 
 
 def _told_to(summary: PartitionSummary | None, recorded: Sequence[AuditRow]) -> int | None:
@@ -148,6 +155,64 @@ def _covers(material: Material, summary: PartitionSummary | None, since_ms: int)
         and bool(summary.elections)
         and max(material.told.begins_ms, summary.known_since_ms) <= since_ms
     )
+
+
+def elr_is_on(material: Material) -> bool:
+    """Whether every look found ELR on: a replica that restarted uncleanly then leaves ISR and ELR. With ELR off it
+    stays in the ISR, so that being elected from there proves nothing of its log (KIP-966, "last replica standing")."""
+    looks = (material.now, material.before)
+    return all(look is None or look.cluster.features.elr_enabled is True for look in looks)
+
+
+def _of_members(material: Material, waited: Decision, now: Decision) -> Lost:
+    """The metadata log tells of all elections since, and each was of a member of ISR or ELR."""
+    address = TopicPartition(now.topic, now.partition)
+    if elr_is_on(material):
+        basis = "metadata log: every election in its time was of a member of ISR or ELR"
+        return Lost(address, now.leader, Grade.PROVEN_NONE, Bounds(0, 0), None, basis)
+    found = _between(waited, now)
+    basis = "metadata log: elected from the ISR, which without ELR proves nothing: who restarted uncleanly stays in it"
+    return replace(found, basis=f"{basis}. {sentence(found.basis)}")
+
+
+def _before_the_records(
+    material: Material, before: Explained, summary: PartitionSummary | None, recorded: Sequence[AuditRow]
+) -> Iterator[Lost]:
+    """What came between the earlier look and the first election that anything tells of."""
+    unsafe = () if summary is None else summary.unsafe
+    epochs = [_number(row.before.get("leader_epoch")) for row in recorded]
+    epochs += [entry.before.leader_epoch for entry in unsafe if entry.before is not None]
+    first = min((epoch for epoch in epochs if epoch is not None), default=None)
+    # To lose its leader takes a partition one epoch, and is no election.
+    seen = before.decision.leader_epoch + (before.decision.leader is not None)
+    if first is not None and first > seen and not _covers(material, summary, before.taken_at_ms):
+        address = TopicPartition(before.decision.topic, before.decision.partition)
+        basis = f"nothing tells of what came between leader epoch {seen}, of the earlier look, and {first}"
+        yield Lost(address, None, Grade.UNKNOWN, None, None, basis)
+
+
+def _led_on(before: Decision, now: Decision) -> bool:
+    """Whether the earlier leader has led ever since, as far as leader epochs tell, or it was healthy."""
+    healthy = before.leader is None or before.situation is Situation.HEALTHY
+    return healthy or (now.leader == before.leader and now.leader_epoch <= before.leader_epoch + 1)
+
+
+def _while_under_min_isr(
+    material: Material, before: Explained, now: Decision, summary: PartitionSummary | None
+) -> Iterator[Lost]:
+    """It was led, but in trouble, and has had elections since: of a replica that was behind, perhaps."""
+    told = material.told
+    reaches = told is not None and told.begins_ms <= before.taken_at_ms
+    if summary is None:
+        # The metadata log tells of all that had no leader, or an election that is not sure to have been clean.
+        reaches = reaches and told is not None and told.ends_ms + _READ_WITHIN_MS >= material.now.taken_at_ms
+    if not reaches:
+        was, epoch = before.decision.leader, before.decision.leader_epoch
+        basis = (
+            f"two looks: {was} led in leader epoch {epoch} of the earlier one, and {now.leader} leads in"
+            f" {now.leader_epoch}; nothing tells of the elections between them"
+        )
+        yield Lost(TopicPartition(now.topic, now.partition), now.leader, Grade.UNKNOWN, None, None, basis)
 
 
 def _after_the_records(waited: Decision | None, now: Decision, told_to: int) -> Lost:

@@ -12,7 +12,7 @@ from kelr.replay.history import Trouble
 from kelr.view.history_words import lasted, when
 from kelr.view.incident.happenings import who
 from kelr.view.incident.kinds import named
-from kelr.view.incident.losses import ORDER, Lost, summed
+from kelr.view.incident.losses import ORDER, Lost, elr_is_on, summed
 from kelr.view.incident.material import Material
 from kelr.view.incident.tables import GRADES, bounds_in_words
 
@@ -139,8 +139,9 @@ def loss_sentence(material: Material, found: Sequence[Lost]) -> str:
         if material.told is not None:
             told = material.told
             span = f"from {when(told.begins_ms)[:19]} to {when(told.ends_ms)[:19]} UTC"
-            clean = f"by the metadata log, {span}, all of them were clean"
-            return f"No election is known that lost anything committed: {clean}."
+            clean = "clean" if elr_is_on(material) else "of members of the ISR, which without ELR proves nothing"
+            known = f"by the metadata log, {span}, all of them were {clean}"
+            return f"No election is known that lost anything committed: {known}."
         return "Nothing tells of elections, so whether anything was lost is not known."
     by_grade = [(grade, sum(one.grade is grade for one in found)) for grade in ORDER]
     grades = ", ".join(f"{GRADES[grade]}: {many:,}" for grade, many in by_grade if many)
