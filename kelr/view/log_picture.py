@@ -6,7 +6,8 @@ Every kind of cell has a character of its own, so that nothing is told by colour
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TextIO
 
 from kelr.engine.words import plural
@@ -73,24 +74,51 @@ def picture_texts(bars: LogBars, *, width: int | None, ink: Ink = BLOCKS) -> Ite
     yield from wrap([Span("Logs: ", Style.HEADING), Span(bars.title)], whole)
     labels = {bar.replica: _label(bar, imagined=bars.imagined) for bar in bars.bars}
     facts = {bar.replica: _facts(bar, wide=whole >= _WIDE) for bar in bars.bars}
-    label = max((width_of(text) for text in labels.values()), default=0)
-    room = whole - label - 6 - max((len(facts[bar.replica]) for bar in bars.heard), default=0)
-    drawn = picture(bars, max(_NARROWEST_BARS, room), ink)
+    place = _place(list(labels.values()), [facts[bar.replica] for bar in bars.heard], whole)
+    drawn = picture(bars, place.columns, ink)
     if drawn.scale is None:
         yield from wrap(
             plain("  (their offsets differ at more places than there are columns: use a wider terminal)"), whole
         )
     for line in drawn.lines:
-        yield from _line(line, labels[line.bar.replica].ljust(label), facts[line.bar.replica], drawn.columns, whole)
+        yield from _line(line, labels[line.bar.replica], facts[line.bar.replica], drawn.columns, place)
     if drawn.scale is not None and drawn.columns:
-        yield plain(" " * (label + 2) + _ruler(drawn))
+        yield plain(" " * place.left + _ruler(drawn, whole - place.left))
     yield from (text for remark in remarks(bars) for text in _indented(remark, whole))
     yield from (text for remark in _legend(drawn, ink) for text in _indented(remark, whole, Style.QUIET))
 
 
-def _indented(text: str, width: int, style: Style = Style.PLAIN) -> Iterator[Text]:
-    for number, line in enumerate(wrap(styled(text, style), width - 4)):
-        yield [Span("  " if number == 0 else "    "), *line]
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the bars stand: beside their labels and in front of the facts, as far as there is room for that."""
+
+    width: int
+    """Of the terminal."""
+    left: int
+    """The column in which they begin."""
+    columns: int
+    """Cells of a bar at most."""
+    labels_beside: bool
+    facts_beside: bool
+
+
+def _place(labels: Sequence[str], facts: Sequence[str], width: int) -> _Place:
+    """Facts that leave the bars too little room go on a line of their own below, and labels on one above."""
+    label, fact = max(map(width_of, labels), default=0), max(map(width_of, facts), default=0)
+    if width - label - 6 - fact >= _NARROWEST_BARS:
+        return _Place(width, label + 2, width - label - 6 - fact, labels_beside=True, facts_beside=True)
+    # Behind the last cell stands the mark of the end.
+    if width - label - 3 >= _NARROWEST_BARS:
+        return _Place(width, label + 2, width - label - 3, labels_beside=True, facts_beside=False)
+    return _Place(width, 2, max(_NARROWEST_BARS, width - 3), labels_beside=False, facts_beside=False)
+
+
+def _indented(text: str, width: int, style: Style = Style.PLAIN, left: int = 2) -> Iterator[Text]:
+    room = width - left - 2
+    # Ranges of long offsets have no space at which they could be broken.
+    words = (word if len(word) <= room else word.replace("..", ".. ") for word in text.split(" "))
+    for number, line in enumerate(wrap(styled(" ".join(words), style), room)):
+        yield [Span(" " * (left if number == 0 else left + 2)), *line]
 
 
 def _label(bar: Bar, *, imagined: bool) -> str:
@@ -110,12 +138,15 @@ def _facts(bar: Bar, *, wide: bool) -> str:
     return "  ".join(parts)
 
 
-def _line(line: Line, label: str, facts: str, columns: int, width: int) -> Iterator[Text]:
-    bar = line.bar
-    head = Span(label, Style.GOOD if bar.leads else Style.PLAIN)
+def _line(line: Line, label: str, facts: str, columns: int, place: _Place) -> Iterator[Text]:
+    bar, left = line.bar, place.left
+    style = Style.GOOD if bar.leads else Style.PLAIN
+    head = [Span(label + " " * (left - width_of(label)) if place.labels_beside else " " * left, style)]
+    if not place.labels_beside:
+        yield from ([Span(" "), *text] for text in wrap(styled(label.strip(), style), place.width - 1))
     if bar.unheard is not None:
-        for number, text in enumerate(wrap(styled(f"not heard: {bar.unheard}", Style.NOTICE), width - len(label) - 2)):
-            yield [head if number == 0 else Span(" " * len(label)), Span("  "), *text]
+        for number, text in enumerate(wrap(styled(f"not heard: {bar.unheard}", Style.NOTICE), place.width - left)):
+            yield [*(head if number == 0 else [Span(" " * left)]), *text]
         return
     cells: list[Span] = []
     for cell in line.cells:
@@ -124,20 +155,28 @@ def _line(line: Line, label: str, facts: str, columns: int, width: int) -> Itera
             cells[-1] = Span(cells[-1].text + cell.character, style)
         else:
             cells.append(Span(cell.character, style))
-    yield [head, Span("  "), *cells, Span(" " * (columns - len(line.cells)) + "  " + facts)]
+    if place.facts_beside:
+        yield [*head, *cells, Span(" " * (columns - len(line.cells)) + "  " + facts)]
+        return
+    if cells or place.labels_beside:
+        yield [*head, *cells]
+    yield from _indented(facts, place.width, left=min(left, 4))
 
 
-def _ruler(drawn: Picture) -> str:
-    """Offsets under the columns at which they begin, as many as find room; ends first."""
+def _ruler(drawn: Picture, width: int) -> str:
+    """Offsets under the columns at which they begin, as many as find room; ends first. Those that would not fit behind
+    their mark stand in front of it."""
     scale, columns = drawn.scale, drawn.columns
     assert scale is not None
     offsets = [scale.stretches[0].start, *(one.end for one in scale.stretches)] if scale.stretches else []
     places = {at: scale.column(at) + sum(mark < at for mark in drawn.marks) for at in offsets}
     wanted = [*offsets[:1], *offsets[:-3:-1], *offsets[1:-2]]
-    cells = [" "] * (columns + 24)
+    cells = [" "] * min(columns + 24, width)
     for at in wanted:
         text, place = f"^{at}", places[at]
-        if all(cell == " " for cell in cells[max(0, place - 1) : place + len(text) + 1]):
+        if place + len(text) > len(cells):
+            text, place = f"{at}^", place - len(str(at))
+        if place >= 0 and all(cell == " " for cell in cells[max(0, place - 1) : place + len(text) + 1]):
             cells[place : place + len(text)] = text
     return "".join(cells).rstrip()
 
