@@ -14,12 +14,16 @@ from kelr.commands.watch_reader import Reader, Worker
 from kelr.commands.watching import has_screen, read_time_s, title_of
 from kelr.errors import ConnectError, KelrError, UsageError
 from kelr.model import TopicError
+from kelr.sources.quorum_source import without_log
+from kelr.sources.watched import silence_of
 from kelr.view.output import Output
+from kelr.view.watch.gaps import Gaps, silence
 from kelr.view.watch.model import Trouble
 from kelr.view.watch.paint import Painter, spans_of
 from kelr.view.watch.state import Around, Mode, WatchState, press
 from kelr.view.watch.table import Renewed, table_lines, table_screen
 from kelr.view.watch.terminal import Ended, Terminal, end_by_signal
+from kelr.view.watch.words import clock
 
 _DEFAULT_INTERVAL = "2s"
 _WAIT_S = 0.25
@@ -61,19 +65,36 @@ class _Described:
 
     taken_at_ms: int
     lines: Sequence[str]
+    silence: str | None
+    """`silence_of` the source."""
 
 
 class _Looks:
-    """One look after another in a thread, with when the next is due."""
+    """One look after another in a thread, with when the next is due.
 
-    def __init__(self, session: Session, describe: Describe, interval_s: float, wake: Callable[[], None]) -> None:
+    Args:
+        wake: called, in another thread, when a look has ended.
+        patient: whether a cluster that cannot be reached at the first look is waited for.
+    """
+
+    def __init__(
+        self, session: Session, describe: Describe, interval_s: float, *, wake: Callable[[], None], patient: bool
+    ) -> None:
+        self._patient = patient
         self._session, self._describe, self._interval_ms = session, describe, round(1000 * interval_s)
         self._reader = Reader(session.settings)
         self._worker: Worker[int | None, _Described] = Worker("describe", self._look, wake)
         self._due_ms = now_ms()
         self._begun_ms: int | None = None
+        self._watched_ms = self._heard_ms = self._due_ms
         self.newest: _Described | None = None
         self.trouble: Trouble | None = None
+
+    @property
+    def silent(self) -> Trouble | None:
+        """As in `Watching`."""
+        why = None if self.newest is None else self.newest.silence
+        return None if why is None else silence(why, self._heard_ms)
 
     @property
     def busy(self) -> bool:
@@ -83,11 +104,13 @@ class _Looks:
     def due_ms(self) -> int:
         return self._due_ms
 
-    def look_when_due(self, width: int | None, *, at_once: bool = False) -> None:
-        """Begin a look for a terminal of this width if it is time."""
-        if not self.busy and (at_once or now_ms() >= self._due_ms):
-            self._begun_ms = now_ms()
-            self._worker.begin(width)
+    def look_when_due(self, width: int | None, *, at_once: bool = False) -> bool:
+        """Begin a look for a terminal of this width if it is time; whether one was begun."""
+        if self.busy or not (at_once or now_ms() >= self._due_ms):
+            return False
+        self._begun_ms = now_ms()
+        self._worker.begin(width)
+        return True
 
     def take(self, timeout_s: float = 0.0) -> bool:
         """Whether a look has come through. Raises KelrError where the first one failed."""
@@ -99,11 +122,13 @@ class _Looks:
         self._due_ms = (ended_ms if took_long else begun_ms) + self._interval_ms
         if isinstance(found, _Described):
             self.newest, self.trouble = found, None
+            self._heard_ms = found.taken_at_ms if found.silence is None else self._heard_ms
             return True
-        if not isinstance(found, KelrError) or (self.newest is None and type(found) is not ConnectError):
+        waited_for = self.newest is not None or (self._patient and type(found) is ConnectError)
+        if not isinstance(found, KelrError) or not waited_for:
             raise found
-        since_ms = begun_ms if self.trouble is None else self.trouble.since_ms
-        self.trouble = Trouble(since_ms, found.message, found.next_step or "")
+        since_ms = self._watched_ms if self.newest is None else self.newest.taken_at_ms
+        self.trouble = Trouble(since_ms, found.message, found.next_step or "", never_read=self.newest is None)
         return False
 
     def _look(self, width: int | None) -> _Described:
@@ -128,22 +153,19 @@ class _Looks:
             raise
         if result.errors and not result.read:
             raise topics_failed(result.errors, some_worked=False)
-        return _Described(taken_at_ms, written.getvalue().splitlines())
+        return _Described(taken_at_ms, written.getvalue().splitlines(), silence_of(without_log(source)))
 
 
 def _in_a_pipe(session: Session, describe: Describe, interval_s: float) -> None:
-    looks = _Looks(session, describe, interval_s, lambda: None)
+    looks = _Looks(session, describe, interval_s, wake=lambda: None, patient=False)
     told: Sequence[str] | None = None
-    trouble = ""
+    gaps = Gaps()
     while True:
         looks.look_when_due(None)
         wait_s = _WAIT_S if looks.busy else (looks.due_ms - now_ms()) / 1000
         came = looks.take(max(0.001, min(_WAIT_S, wait_s)))
-        if looks.newest is None and looks.trouble is not None:
-            raise ConnectError(looks.trouble.message, next_step=looks.trouble.next_step)
-        if looks.trouble is not None and looks.trouble.message != trouble:
-            session.output.note(f"not renewed: {looks.trouble.message}")
-        trouble = "" if looks.trouble is None else looks.trouble.message
+        for gap in gaps.lines(looks.trouble, looks.silent, now_ms()):
+            session.output.note(f"{clock(gap.at_ms)} {gap.text}")
         if came and looks.newest is not None and looks.newest.lines != told:
             told = looks.newest.lines
             for line in table_lines(looks.newest.taken_at_ms, told):
@@ -154,7 +176,7 @@ def _in_a_pipe(session: Session, describe: Describe, interval_s: float) -> None:
 def _on_screen(session: Session, describe: Describe, interval_s: float) -> None:
     try:
         with Terminal(sys.stdin, sys.stdout) as terminal:
-            _run(session, _Looks(session, describe, interval_s, terminal.wake), terminal)
+            _run(session, _Looks(session, describe, interval_s, wake=terminal.wake, patient=True), terminal)
     except Ended as ended:
         end_by_signal(ended.number)
 
@@ -163,18 +185,18 @@ def _run(session: Session, looks: _Looks, terminal: Terminal) -> None:
     painter, state = Painter(color=session.output.color), WatchState(mode=Mode.EXPLAIN)
     title = title_of(session)
     asked = redraws = 0
+    looked_for: int | None = None
     begun_ms = now_ms()
     while not state.quits:
         looks.take()
         width, height = terminal.size
-        resized = terminal.changed
-        if resized or state.redraws > redraws:
+        if terminal.changed or state.redraws > redraws:
             terminal.changed, redraws = False, state.redraws
             painter.forget()
-        if not state.paused or state.asked > asked:
-            # A table is as wide as its terminal was: another width wants another look.
-            looks.look_when_due(width, at_once=state.asked > asked or resized)
-            asked = state.asked
+        wanted = state.asked > asked
+        # A table is as wide as its terminal was: another width wants another look.
+        if (wanted or not state.paused) and looks.look_when_due(width, at_once=wanted or width != looked_for):
+            asked, looked_for = state.asked, width
         newest = looks.newest
         renewed = Renewed(
             title,
@@ -183,6 +205,7 @@ def _run(session: Session, looks: _Looks, terminal: Terminal) -> None:
             () if newest is None else [spans_of(line) for line in newest.lines],
             read=newest is not None,
             trouble=looks.trouble,
+            silent=looks.silent,
             paused=state.paused,
         )
         lines, page = table_screen(renewed, state.scroll, width, height)

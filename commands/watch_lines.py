@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from kelr.commands.session import Session, now_ms
+from kelr.commands.watch_telling import Teller
 from kelr.commands.watching import NOTHING_LEFT, Watching, WatchOptions
 from kelr.engine.watching import Change, Sight
 from kelr.view.columns import Json
-from kelr.view.output import Listing
-from kelr.view.styled import Style, styled
-from kelr.view.watch.head import recovery_words
+from kelr.view.styled import plain
 from kelr.view.watch.lines import WatchLine, begin_lines, change_lines, watch_view
-from kelr.view.watch.model import RecoveryProgress, Trouble
 
 _AT_MOST_S = 0.25
 """So long at a time is waited for a look: Ctrl-C comes through in between."""
@@ -32,20 +30,17 @@ def watch_in_lines(session: Session, options: WatchOptions) -> bool:
         "targets": [str(one) for one in options.selection.targets],
         "interval_s": options.interval_s,
     }
+    teller = Teller(each_step=True)
     with session.output.listing(watch_view(), head) as listing:
-        teller = _Teller(listing)
-        listing.add(begin_lines(first[0]))
-        while True:
-            teller.tell(watching)
-            ended = watching.ends_now
-            if ended is not None:
-                teller.end(watching)
-                listing.finish()
-                return ended
+        begin, *found = begin_lines(first[0])
+        listing.add([begin, *teller.gaps(watching), *found, *teller.rest(watching)])
+        while (ended := watching.ends_now) is None:
             seen = _waited_for(watching)
-            if seen is not None:
-                sight, changes = seen
-                listing.add(change_lines(sight, changes))
+            changes = () if seen is None else change_lines(*seen)
+            listing.add([*teller.gaps(watching), *changes, *teller.rest(watching)])
+        listing.add([_end(watching)])
+        listing.finish()
+        return ended
 
 
 def _nobody() -> None:
@@ -64,52 +59,8 @@ def _waited_for(watching: Watching) -> Seen | None:
     return None
 
 
-class _Teller:
-    """Tells once what goes on for longer: that nothing can be read, that nothing is left, how a recovery comes on."""
-
-    def __init__(self, listing: Listing[WatchLine]) -> None:
-        self._listing = listing
-        self._trouble: Trouble | None = None
-        self._healthy = False
-        self._recovery: RecoveryProgress | None = None
-
-    def tell(self, watching: Watching) -> None:
-        """What is new since the last time."""
-        self._listing.add(self._lines(watching))
-
-    def end(self, watching: Watching) -> None:
-        """The last line."""
-        why = NOTHING_LEFT if watching.options.until_healthy and watching.healthy else "the time is up"
-        self._listing.add([_line(now_ms(), "end", f"ended: {why}", Style.PLAIN, watching)])
-
-    def _lines(self, watching: Watching) -> Iterator[WatchLine]:
-        trouble, before = watching.trouble, self._trouble
-        self._trouble = trouble
-        if trouble is not None and (before is None or before.message != trouble.message):
-            step = f"; {trouble.next_step}" if trouble.next_step else ""
-            yield _line(now_ms(), "not-read", f"the cluster cannot be read: {trouble.message}{step}", Style.BAD, None)
-        if trouble is not None:
-            return
-        at_ms = now_ms() if watching.story is None else watching.story.sight.seen_ms
-        if before is not None:
-            lasted_s = (at_ms - before.since_ms) / 1000
-            words = f"the cluster can be read again, after {lasted_s:.0f} s in which nobody looked"
-            yield _line(at_ms, "read-again", words, Style.NOTICE, watching)
-        recovery = None if watching.looked is None else watching.looked.recovery
-        if recovery is not None and _progress(recovery) != _progress(self._recovery):
-            yield _line(at_ms, "recovery", recovery_words(recovery), Style.HEADING, watching)
-        self._recovery = recovery
-        if watching.healthy and not self._healthy:
-            yield _line(at_ms, "healthy", NOTHING_LEFT, Style.GOOD, watching)
-        self._healthy = watching.healthy
-
-
-def _progress(recovery: RecoveryProgress | None) -> tuple[object, ...] | None:
-    if recovery is None:
-        return None
-    return recovery.journal, recovery.good, recovery.bad, recovery.ending
-
-
-def _line(at_ms: int, what: str, text: str, style: Style, watching: Watching | None) -> WatchLine:
-    counts = None if watching is None or watching.story is None else watching.story.sight.counts
-    return WatchLine(at_ms, what, "", styled(text, style), counts=counts)
+def _end(watching: Watching) -> WatchLine:
+    why = NOTHING_LEFT if watching.options.until_healthy and watching.healthy else "the time is up"
+    story, fresh = watching.story, watching.trouble is None and watching.silent is None
+    counts = story.sight.counts if story is not None and fresh else None
+    return WatchLine(now_ms(), "end", "", plain(f"ended: {why}"), counts=counts)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.commands.watch_reader import Asked, DetailJob, Reader, Worker
+from kelr.commands.watch_telling import Teller
 from kelr.commands.watching import NOTHING_LEFT, Watching, WatchOptions, title_of
 from kelr.engine.watching import Readings
 from kelr.errors import KelrError
 from kelr.model import TopicPartition
 from kelr.view.explain import Explanation
 from kelr.view.output import Output
+from kelr.view.watch.lines import WatchLine
 from kelr.view.watch.model import Detail, Listed, LogLine, Shown, listed, log_lines
 from kelr.view.watch.paint import Painter
 from kelr.view.watch.screen import Drawn, draw
@@ -51,7 +53,9 @@ def _say_at_the_end(output: Output, watching: Watching) -> None:
         return
     counts = story.sight.counts
     stands = NOTHING_LEFT if story.sight.healthy else f"{counts.leaderless:,} leaderless, {counts.unsafe:,} unsafe"
-    output.note(f"at {clock(story.sight.taken_at_ms)} UTC: {stands} of {counts.read:,} partitions")
+    gaps = ((watching.trouble, "it could not be read"), (watching.silent, "no controller answered"))
+    since = [f"; {what} since {clock(one.since_ms)}" for one, what in gaps if one is not None]
+    output.note(f"at {clock(story.sight.taken_at_ms)} UTC: {stands} of {counts.read:,} partitions{''.join(since)}")
 
 
 @dataclass(slots=True)
@@ -79,6 +83,7 @@ class _Screen:
         self._painter = Painter(color=session.output.color)
         self._state = WatchState()
         self._log = _Log()
+        self._teller = Teller(each_step=False)
         self._details: Mapping[TopicPartition, Detail] = {}
         self._readings = Readings()
         self._detail_trouble = ""
@@ -96,8 +101,9 @@ class _Screen:
             ended = self.watching.ends_now
             if ended is not None:
                 return ended
-            if not self._state.paused or self._state.asked > asked:
-                self.watching.look_when_due(at_once=self._state.asked > asked)
+            wanted = self._state.asked > asked
+            # Asked for while one is under way, a look comes after it: that one may have begun too early.
+            if (wanted or not self._state.paused) and self.watching.look_when_due(at_once=wanted):
                 asked = self._state.asked
             if self._terminal.changed or self._state.redraws > redraws:
                 self._terminal.changed, redraws = False, self._state.redraws
@@ -112,9 +118,8 @@ class _Screen:
     def _take(self) -> None:
         """What the threads have brought."""
         seen = self.watching.take()
-        if seen is not None:
-            sight, changes = seen
-            self._log.add(log_lines(sight.seen_ms, changes))
+        changes = [] if seen is None else log_lines(seen[0].seen_ms, seen[1])
+        self._log.add([*self._told(self._teller.gaps), *changes, *self._told(self._teller.rest)])
         found = self._asker.take()
         if isinstance(found, KelrError):
             self._detail_trouble = found.message
@@ -123,6 +128,9 @@ class _Screen:
         elif found is not None:
             self._detail_trouble = ""
             self._details, self._readings = found.details, self._readings.with_answers(found.logs)
+
+    def _told(self, tell: Callable[[Watching], Iterable[WatchLine]]) -> list[LogLine]:
+        return [LogLine(line.at_ms, line.name, line.words) for line in tell(self.watching)]
 
     def _draw(self) -> Drawn:
         rows = self._listed()
@@ -153,6 +161,7 @@ class _Screen:
             details=self._details,
             readings=self._readings,
             trouble=self.watching.trouble,
+            silent=self.watching.silent,
             detail_trouble="" if self.watching.trouble is not None else self._detail_trouble,
             recovery=None if looked is None else looked.recovery,
             looking_since_ms=self.watching.looking_since_ms,

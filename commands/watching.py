@@ -15,6 +15,7 @@ from kelr.engine.watching import Change, Sight, Story
 from kelr.errors import ConnectError, KelrError, UsageError
 from kelr.model import Selection
 from kelr.sources.watched import Looker
+from kelr.view.watch.gaps import silence
 from kelr.view.watch.model import Trouble
 
 _TIME = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)\s*(ms|s|m|h|)", re.ASCII)
@@ -107,11 +108,20 @@ class Watching:
         """When the next look is to begin."""
         return self._due_ms
 
-    def look_when_due(self, *, at_once: bool = False) -> None:
-        """Begin a look if it is time, and none is under way."""
-        if self.looking_since_ms is None and (at_once or now_ms() >= self._due_ms):
-            self.looking_since_ms = now_ms()
-            self._worker.begin(self.story)
+    @property
+    def silent(self) -> Trouble | None:
+        """That no controller answered in the newest look that came through; None: one did, or nobody knows."""
+        story = self.story
+        why = None if story is None else story.sight.controller_silence
+        return None if story is None or why is None else silence(why, story.heard_ms)
+
+    def look_when_due(self, *, at_once: bool = False) -> bool:
+        """Begin a look if it is time, and none is under way; whether one was begun."""
+        if self.looking_since_ms is not None or not (at_once or now_ms() >= self._due_ms):
+            return False
+        self.looking_since_ms = now_ms()
+        self._worker.begin(self.story)
+        return True
 
     def take(self, timeout_s: float = 0.0) -> tuple[Sight, Sequence[Change]] | None:
         """A look that has come through, and what it saw change; None where there is none, or it failed (`trouble`).
@@ -128,17 +138,17 @@ class Watching:
         self._due_ms = begun_ms + interval_ms if ended_ms - begun_ms < interval_ms else ended_ms + interval_ms
         self.looking_since_ms = None
         if isinstance(found, BaseException):
-            self._failed(found, begun_ms)
+            self._failed(found)
             return None
         return self._seen(found)
 
-    def _failed(self, error: BaseException, begun_ms: int) -> None:
+    def _failed(self, error: BaseException) -> None:
         if not isinstance(error, KelrError):
             raise error
         if self.story is None and (type(error) is not ConnectError or not self._patient):
             raise error
-        since_ms = begun_ms if self.trouble is None else self.trouble.since_ms
-        self.trouble = Trouble(since_ms, error.message, error.next_step or "")
+        since_ms = self.begun_ms if self.story is None else self.story.sight.taken_at_ms
+        self.trouble = Trouble(since_ms, error.message, error.next_step or "", never_read=self.story is None)
 
     def _seen(self, looked: Looked) -> tuple[Sight, Sequence[Change]]:
         sight = looked.story.sight
@@ -148,13 +158,15 @@ class Watching:
             raise UsageError(
                 "no partition was found to watch: of none it can be said that it is healthy",
                 next_step="check the names; brokers list no topic that the principal may not describe",
+                code="nothing-to-watch",
             )
         self.story, self.trouble, self.looked = looked.story, None, looked
         return sight, looked.changes
 
     @property
     def healthy(self) -> bool:
-        """Whether the newest look came through and saw partitions, none of them leaderless or unsafe."""
+        """Whether the newest look came through, a controller answering where that can be told, and saw partitions, none
+        of them leaderless or unsafe."""
         if self.story is None or self.trouble is not None:
             return False
         return self.story.sight.healthy and self.story.sight.counts.read > 0

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from kelr.commands.session import now_ms
 from kelr.controller import Election, events
 from kelr.errors import AuthenticationError, ConnectError
 from kelr.model import PartitionState
@@ -17,6 +18,7 @@ from tests.recovery.simulated import SimulatedSource, World, leaderless, returns
 
 WATCH = ("watch", "--interval", "0.1", "-b", "kafka-1:9092")
 Happening = Callable[[], None]
+TIME = r"\d\d:\d\d:\d\d"
 WAITING = [f"orders:{number}: leader none, ISR - (waits for broker 1)" for number in range(4)]
 
 
@@ -123,17 +125,108 @@ def test_a_cluster_that_is_away_for_a_while_is_waited_for(
 ) -> None:
     gone = ConnectError("no broker answered", next_step="check that one is up")
     expired = AuthenticationError("the brokers refused the credentials: token expired", next_step="get a new one")
-    happen(fails(gone), fails(gone), fails(expired), nothing, lambda: returns(world, 1, clean=True), ends)
+
+    def returns_unseen() -> None:
+        returns(world, 1, clean=True)
+        raise gone
+
+    happen(fails(gone), fails(expired), fails(gone), returns_unseen, nothing, ends)
     ran = kelr(*WATCH, "orders")
     assert ran.code == 130, ran.err
     _, *told = lines(ran.out)
-    assert told[:6] == [
-        *WAITING,
-        "the cluster cannot be read: no broker answered; check that one is up",
-        "the cluster cannot be read: the brokers refused the credentials: token expired; get a new one",
+    assert told[:4] == WAITING
+    # Each reason once; and that there was a gap comes before what changed in it.
+    expected = [
+        rf"the cluster cannot be read, and was last at {TIME}: no broker answered; check that one is up",
+        rf"the cluster cannot be read, and was last at {TIME}: the brokers refused .*: token expired; get a new one",
+        r"the cluster can be read again, after \d+ s in which nothing was seen",
+        r"broker 1: fenced -> live",
     ]
-    assert re.fullmatch(r"the cluster can be read again, after \d+ s in which nobody looked", told[6])
-    assert told[7] == "broker 1: fenced -> live"
+    assert len(told) == 4 + len(expected) + 4
+    for pattern, line in zip(expected, told[4:], strict=False):
+        assert re.fullmatch(pattern, line), line
+
+
+def test_a_controller_that_is_gone_for_a_while(
+    kelr: Kelr, world: World, monkeypatch: pytest.MonkeyPatch, happen: Callable[..., None]
+) -> None:
+    """Brokers go on telling what they knew: it may be out of date, and is never taken for healthy."""
+    silence: list[str | None] = [None]
+    monkeypatch.setattr(SimulatedSource, "controller_silence", property(lambda _: silence[0]), raising=False)
+
+    def gone() -> None:
+        silence[0] = "no answer in time"
+        returns(world, 1, clean=True)
+
+    def joined() -> None:
+        joins(world, 2)
+        joins(world, 3)
+
+    def back() -> None:
+        silence[0] = None
+
+    happen(gone, joined, nothing, nothing, back)
+    ran = kelr(*WATCH, "orders", "--until-healthy", "--for", "60s")
+    assert (ran.code, ran.err) == (0, "")
+    _, *told = lines(ran.out)
+    assert told[:4] == WAITING
+    assert re.fullmatch(
+        rf"no controller answers since {TIME} \(no answer in time\): what brokers tell may be out of date;"
+        r" check that most controllers are up \(kelr doctor\)",
+        told[4],
+    )
+    assert told[5] == "broker 1: fenced -> live"
+    *_, healthy, again, left, ended = told
+    assert healthy == "orders:3: ISR 1 -> 1,2,3 (healthy)"
+    assert re.fullmatch(r"a controller answers again, after \d+ s", again)
+    assert (left, ended) == ("nothing is leaderless or unsafe", "ended: nothing is leaderless or unsafe")
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that goes ten times too fast: looks that are 2 s apart come five times a second."""
+    begun_ms = now_ms()
+    for module in ("watching", "watch_lines", "watch_telling"):
+        monkeypatch.setattr(f"kelr.commands.{module}.now_ms", lambda: begun_ms + 10 * (now_ms() - begun_ms))
+
+
+@pytest.mark.usefixtures("hurried")
+def test_since_when_is_the_last_look_that_learnt_something(
+    kelr: Kelr, monkeypatch: pytest.MonkeyPatch, happen: Callable[..., None]
+) -> None:
+    silence: list[str | None] = [None]
+    monkeypatch.setattr(SimulatedSource, "controller_silence", property(lambda _: silence[0]), raising=False)
+
+    def gone() -> None:
+        silence[0] = "no answer in time"
+
+    happen(gone, nothing, fails(ConnectError("no broker answered", next_step="")), ends)
+    ran = kelr("watch", "steady", "--interval", "2s", "-b", "kafka-1:9092")
+    begin, *_, silent, missing = (
+        line for line in ran.out.splitlines() if "healthy" not in line and "nothing" not in line
+    )
+    times = [seconds(told) for line in (begin, silent, missing) for told in re.findall(TIME, line)]
+    seen, silent_seen, heard, missed, read = times
+    # Two seconds lie between the beginnings of two looks.
+    assert heard <= seen < silent_seen <= read < missed
+
+
+def seconds(time: str) -> int:
+    """``00:01:05`` as 65."""
+    hours, minutes, rest = map(int, time.split(":"))
+    return 3600 * hours + 60 * minutes + rest
+
+
+def test_without_a_controller_it_does_not_end_as_healthy(
+    kelr: Kelr, monkeypatch: pytest.MonkeyPatch, happen: Callable[..., None]
+) -> None:
+    monkeypatch.setattr(SimulatedSource, "controller_silence", "REQUEST_TIMED_OUT", raising=False)
+    happen()
+    ran = kelr(*WATCH, "steady", "--until-healthy", "--for", "400ms", "-o", "ndjson")
+    assert ran.code == 1, ran.err
+    items = [json.loads(line) for line in ran.out.splitlines()]
+    assert [item["what"] for item in items] == ["begin", "no-controller", "end"]
+    assert items[-1]["read"] is None
 
 
 @pytest.mark.parametrize(
@@ -217,7 +310,28 @@ def test_describe_prints_its_table_anew_when_it_has_changed(
         ["orders:0", "1", "3"],
     ]
     assert all(re.fullmatch(r"\d\d:\d\d:\d\d UTC", table.splitlines()[0]) for table in tables)
-    assert ran.err.count("not renewed: no broker answered\n") == 1
+    # On stderr, with times: that it is out of date, and that it is not any more, although the table is the same.
+    missing, again = ran.err.splitlines()[:2]
+    last = tables[1].splitlines()[0].removesuffix(" UTC")
+    assert (
+        missing[9:] == f"the cluster cannot be read, and was last at {last}: no broker answered; check that one is up"
+    )
+    assert re.fullmatch(r"the cluster can be read again, after \d+ s in which nothing was seen", again[9:])
+
+
+def test_describe_says_that_no_controller_answers(
+    kelr: Kelr, monkeypatch: pytest.MonkeyPatch, happen: Callable[..., None]
+) -> None:
+    silence: list[str | None] = ["NOT_CONTROLLER"]
+    monkeypatch.setattr(SimulatedSource, "controller_silence", property(lambda _: silence[0]), raising=False)
+    happen(nothing, lambda: silence.clear() or silence.append(None), nothing, ends)
+    ran = kelr(*DESCRIBE)
+    assert ran.code == 130
+    missing, again, *_ = ran.err.splitlines()
+    assert "no controller answers since " in missing
+    assert "(NOT_CONTROLLER): what brokers tell may be out of date" in missing
+    assert "a controller answers again, after" in again
+    assert ran.out.count("PARTITION") == 1
 
 
 def test_describe_with_filters_is_watched_with_them(kelr: Kelr, happen: Callable[..., None]) -> None:

@@ -188,6 +188,19 @@ def test_what_could_not_be_read_is_not_healthy() -> None:
     assert not sight({AT: Watched(LED, Situation.UNKNOWN)}, {}).healthy
 
 
+def test_what_brokers_tell_that_hear_no_controller_is_not_healthy() -> None:
+    assert not replace(sight({AT: Watched(LED, Situation.HEALTHY)}, {}), controller_silence="no answer").healthy
+
+
+def test_up_to_when_a_controller_was_heard() -> None:
+    story = Story.beginning(replace(sight({}, {}, 1000), controller_silence="no answer"))
+    heard = [story.heard_ms]
+    for at_ms, silence in ((2000, None), (3000, "no answer"), (4000, "no answer"), (5000, None)):
+        story, _ = story.after(replace(sight({}, {}, at_ms), controller_silence=silence))
+        heard.append(story.heard_ms)
+    assert heard == [1000, 2000, 2000, 2000, 5000]
+
+
 # Log ends as they arrive.
 
 

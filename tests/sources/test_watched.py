@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from kafka.protocol.admin.cluster import DescribeQuorumResponse
+from kafka.protocol.admin.topics import ListPartitionReassignmentsResponse
 
 from kelr.engine import decide
 from kelr.engine.watching import Sight
@@ -14,10 +16,13 @@ from kelr.model import Selection, Situation, Snapshot, Target, TopicError, Topic
 from kelr.sources.base import Page, take_snapshot
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
+from kelr.sources.live.transport import Failure, FailureKind
 from kelr.sources.memory import MemorySource
-from kelr.sources.watched import Looker
+from kelr.sources.watched import Looker, silence_of
 from tests.faults.cluster import incident, servers_of
 from tests.incident import CLUSTER, INCIDENT, PARTITIONS
+from tests.sources.fake_cluster import FakeTransport
+from tests.sources.samples import fake_cluster
 
 ORDERS_1, PAYMENTS = TopicPartition("orders", 1), TopicPartition("payments", 0)
 NOW_MS = 1_700_000_000_000
@@ -127,3 +132,75 @@ def test_a_broker_that_is_not_listed_any_more_has_a_status() -> None:
     assert first.brokers[1] == "fenced"
     assert look(fewer, first).brokers[1] == "unregistered"
     assert 1 not in look(fewer).brokers
+
+
+# Whether a controller answers.
+
+SILENT, CLOSED = Failure(FailureKind.TIMED_OUT, "no answer in time"), Failure(FailureKind.UNREACHABLE, "closed")
+UNSUPPORTED = Failure(FailureKind.UNSUPPORTED, "not known")
+NOT_LEADER, TIMED_OUT, NOT_CONTROLLER, DENIED = 6, 7, 41, 31
+"""Kafka's error codes."""
+
+
+def quorum(error: int = 0, *, partition_error: int = 0, leader: int = -1) -> Any:
+    """An answer to DescribeQuorum."""
+    kind = DescribeQuorumResponse.TopicData
+    partition = kind.PartitionData(
+        partition_index=0,
+        error_code=partition_error,
+        error_message=None,
+        leader_id=leader,
+        leader_epoch=1,
+        high_watermark=1,
+        current_voters=[],
+        observers=[],
+    )
+    topics = [] if error else [kind(topic_name="__cluster_metadata", partitions=[partition])]
+    return DescribeQuorumResponse(version=2, error_code=error, error_message=None, topics=topics, nodes=[])
+
+
+def moves(error: int = 0) -> Any:
+    """An answer to ListPartitionReassignments."""
+    return ListPartitionReassignmentsResponse(
+        version=0, throttle_time_ms=0, error_code=error, error_message=None, topics=[]
+    )
+
+
+@pytest.mark.parametrize(
+    ("quorum_answer", "moves_answer", "silence"),
+    [
+        (quorum(leader=3000), moves(), None),
+        # What a broker says in the controller's name once it has waited long enough, and what it does before.
+        (SILENT, SILENT, "no answer in time"),
+        (quorum(TIMED_OUT), moves(TIMED_OUT), "REQUEST_TIMED_OUT"),
+        (CLOSED, CLOSED, "closed"),
+        # A controller that leads no more.
+        (quorum(partition_error=NOT_LEADER), moves(NOT_CONTROLLER), "NOT_LEADER_OR_FOLLOWER"),
+        (quorum(), moves(NOT_CONTROLLER), "no controller is known"),
+        # One of the two answers is enough, and a denial is the controller's.
+        (SILENT, moves(), None),
+        (quorum(leader=3000), SILENT, None),
+        (quorum(DENIED), moves(DENIED), None),
+        (quorum(DENIED), SILENT, None),
+        (SILENT, moves(DENIED), None),
+        # Old brokers, and proxies: nothing is known, and so nothing is said.
+        (UNSUPPORTED, moves(NOT_CONTROLLER), None),
+        (UNSUPPORTED, SILENT, None),
+        (UNSUPPORTED, UNSUPPORTED, None),
+    ],
+)
+def test_whether_a_controller_answers(quorum_answer: Any, moves_answer: Any, silence: str | None) -> None:
+    cluster = fake_cluster()
+    answers = {"DescribeQuorum": quorum_answer, "ListPartitionReassignments": moves_answer}
+    cluster.before = lambda _node, name: answers.get(name)
+    settings = ConnectionSettings((("127.0.0.1", 1),), timeout_s=0.4)
+    with LiveSource(settings, connect=lambda _: FakeTransport(cluster)) as source:
+        sight = look(INCIDENT, source=source)
+        assert (sight.controller_silence, silence_of(source)) == (silence, silence)
+        # It is asked anew at each look.
+        answers.clear()
+        assert look(INCIDENT, sight, source=source).controller_silence is None
+
+
+def test_a_source_that_asks_no_controller_says_nothing_of_one() -> None:
+    assert look(INCIDENT).controller_silence is None

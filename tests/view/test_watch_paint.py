@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kelr.view.styled import Span, Style, Text, plain, styled, width_of, written
@@ -75,6 +75,7 @@ def test_a_change_in_a_cell_writes_the_cell() -> None:
     assert middle == "\x1b[?2026h\x1b[1;11H\x1b[32m   3\x1b[0m\x1b[?2026l"
 
 
+@example([Span("aaa\u8868\u8868"), Span(""), Span("a")], 7)
 @given(st.lists(SPANS, max_size=6), st.integers(1, 30))
 def test_what_is_cut_fits_and_says_so(text: list[Span], width: int) -> None:
     whole = "".join(span.text for span in text)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kelr.model import WORST_FIRST, Situation, TopicError, TopicPartition
 from kelr.view.styled import plain, width_of, written
+from kelr.view.watch.gaps import silence
 from kelr.view.watch.model import LogLine, RecoveryProgress, Shown, Trouble, listed
 from kelr.view.watch.paint import cut
 from kelr.view.watch.screen import Drawn, draw
@@ -18,6 +20,7 @@ from tests.view.watched import BEGIN_MS, ORDERS_1, SECOND_MS, at_first, later
 
 EXPECTED = Path(__file__).with_name("expected")
 RECOVERY = RecoveryProgress("20231114-1", "recover apply", "ada@laptop", 40, 11, 1, SECOND_MS - 3000)
+SILENT = silence("no answer in time", BEGIN_MS)
 CANNOT = Trouble(SECOND_MS, "no broker answered any more within 10 s", "check that a broker is up")
 
 
@@ -39,6 +42,8 @@ SCREENS: dict[str, tuple[Shown, int, int, WatchState]] = {
     "later-80x40": (later(at_first()), 80, 40, WatchState(selected=ORDERS_1)),
     "later-200x30": (replace(later(at_first()), recovery=RECOVERY), 200, 30, WatchState(sort=Sort.SINCE)),
     "not-renewed-80x24": (replace(later(at_first()), trouble=CANNOT, now_ms=SECOND_MS + 65_000), 80, 24, WatchState()),
+    "no-controller-80x24": (replace(later(at_first()), silent=SILENT), 80, 24, WatchState()),
+    "no-controller-40x10": (replace(later(at_first()), silent=SILENT), 40, 10, WatchState()),
     "filtered-120x20": (at_first(), 120, 20, WatchState(typing="pay")),
     "help-80x30": (at_first(), 80, 30, WatchState(mode=Mode.HELP)),
     "explain-80x24": (at_first(), 80, 24, WatchState(mode=Mode.EXPLAIN, selected=ORDERS_1, scroll=3)),
@@ -76,13 +81,44 @@ def test_the_explanation_is_that_of_kelr_explain() -> None:
     assert "\n".join(told[:60]).strip() in screen(shown, 100, 90, state)
 
 
-def test_what_was_not_renewed_is_marked_in_every_row() -> None:
-    fine, cannot = screen(at_first(), 100, 24), screen(replace(at_first(), trouble=CANNOT), 100, 24)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"trouble": CANNOT}, id="the look failed"),
+        pytest.param({"silent": SILENT}, id="no controller answered"),
+        pytest.param({"now_ms": BEGIN_MS + 8001}, id="a look hangs, or nobody looks"),
+    ],
+)
+def test_what_may_be_out_of_date_is_marked_in_every_row(changes: dict[str, Any]) -> None:
+    fine = screen(replace(at_first(), now_ms=BEGIN_MS + 8000), 100, 24)
+    old = screen(replace(at_first(), **changes), 100, 24)
     assert "*" not in fine
-    rows = [line for line in cannot.splitlines() if line[2:].startswith(("orders:", "payments:", "secret:"))]
+    rows = [line for line in old.splitlines() if line[2:].startswith(("orders:", "payments:", "secret:"))]
     assert len(rows) == 4
     assert all(line[1] == "*" for line in rows)
-    assert "* not renewed" in cannot.splitlines()[-1]
+    assert "* not renewed" in old.splitlines()[-1]
+
+
+def test_a_look_that_takes_long_is_not_old_for_that() -> None:
+    shown = replace(at_first(), now_ms=BEGIN_MS + 60_000)
+    assert shown.story is not None
+    assert shown.stale
+    slow = replace(shown.story, sight=replace(shown.story.sight, took_ms=30_000))
+    assert not replace(shown, story=slow).stale
+    assert replace(shown, story=slow, now_ms=BEGIN_MS + 70_000).stale
+
+
+@pytest.mark.parametrize("width", [40, 50, 60, 80, 200])
+def test_the_age_is_never_cut_off(width: int) -> None:
+    title = "kafka-1.europe-west.example.com:9092,... orders-* payments-*"
+    shown = replace(at_first(), title=title, now_ms=BEGIN_MS + 3_723_000)
+    first, *_ = screen(shown, width, 10, WatchState(paused=True)).splitlines()
+    assert first.endswith("  22:13:20 UTC, 1 h 02 m ago  PAUSED")
+    assert first.startswith("kelr watch") is (width >= 60)
+    assert (title in first) is (width == 200)
+    renewed = Renewed(title, BEGIN_MS + 5000, BEGIN_MS, [], read=True)
+    (head, *_), _ = table_screen(renewed, 0, width, 10)
+    assert written(head, color=False).endswith("  22:13:20 UTC, 5 s ago")
 
 
 def test_a_topic_that_could_not_be_read_marks_its_rows_alone() -> None:
@@ -103,7 +139,7 @@ def test_a_topic_that_could_not_be_read_marks_its_rows_alone() -> None:
 def test_logs_that_are_older_than_the_looks_say_so() -> None:
     late = replace(at_first(), now_ms=BEGIN_MS + 30_000)
     assert "* orders:2, logs as of 22:13:20, 30 s ago, not renewed since" in screen(late, 100, 24)
-    row = next(line for line in screen(late, 200, 24).splitlines() if line.startswith("> orders:2"))
+    row = next(line for line in screen(late, 200, 24).splitlines() if line.startswith(">*orders:2"))
     assert row.endswith("* as of 22:13:20")
 
 
@@ -117,6 +153,10 @@ def test_before_the_first_look_and_with_nothing_in_trouble() -> None:
     settled = {at: replace(one, state=replace(one.state, isr=one.state.replicas)) for at, one in healthy.items()}
     calm = replace(shown, story=replace(shown.story, sight=replace(shown.story.sight, partitions=settled)))
     assert "nothing is leaderless or unsafe\n" in screen(calm, 80, 24)
+    for changes in ({"trouble": CANNOT}, {"silent": SILENT}):
+        told = screen(replace(calm, **changes), 100, 24)
+        assert "nothing was leaderless or unsafe at 22:13:20; how it stands now is not known" in told
+        assert "nothing is leaderless" not in told
     assert "no topic of the 4 partitions here holds 'zzz'" in screen(at_first(), 80, 24, WatchState(filter="zzz"))
 
 
@@ -158,6 +198,8 @@ def test_a_table_that_is_not_renewed_says_so_and_stays() -> None:
     lines, page = table_screen(renewed, 0, 80, 6)
     told = [written(line, color=False) for line in lines]
     assert (page, told[0]) == (2, "kelr describe --watch  c  22:13:20 UTC, 2 s ago  PAUSED")
+    silent, _ = table_screen(replace(renewed, trouble=None, silent=SILENT), 0, 80, 6)
+    assert written(silent[1], color=False).startswith("NO CONTROLLER ANSWERS since 22:13:20 (no answer in time)")
     assert told[1:4] == [
         "NOT RENEWED since 22:13:22: no broker answered any more within 10 s; check that",
         "a broker is up",

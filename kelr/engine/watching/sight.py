@@ -70,6 +70,9 @@ class Sight:
     """Partitions of topics that could not be read this time: they are as an earlier look saw them."""
     took_ms: int = 0
     """How long the reading took."""
+    controller_silence: str | None = None
+    """Why no controller answered although it was asked: brokers then tell what they knew last, however old that is.
+    None: one answered, or nobody knows."""
 
     @property
     def seen_ms(self) -> int:
@@ -78,5 +81,7 @@ class Sight:
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing is leaderless or unsafe, and everything could be read."""
-        return not self.topic_errors and not any(one.in_trouble for one in self.partitions.values())
+        """Whether nothing is leaderless or unsafe, everything could be read, and nothing says that it may be old."""
+        if self.topic_errors or self.controller_silence is not None:
+            return False
+        return not any(one.in_trouble for one in self.partitions.values())

@@ -29,17 +29,21 @@ class Story:
     begun_ms: int
     sight: Sight
     since: Mapping[TopicPartition, Since]
+    heard_ms: int
+    """When the newest look began in which a controller answered, or nobody could tell; where no look has had an answer,
+    when the first one began."""
 
     @classmethod
     def beginning(cls, sight: Sight) -> Story:
         """After the first look."""
         since = {at: Since(one.situation, sight.seen_ms, True) for at, one in sight.partitions.items()}
-        return cls(sight.counts, sight.seen_ms, sight, since)
+        return cls(sight.counts, sight.seen_ms, sight, since, sight.taken_at_ms)
 
     def after(self, sight: Sight) -> tuple[Story, tuple[Change, ...]]:
         """The story with one more look, and what that look saw change."""
         since = {at: self._since(at, one, sight) for at, one in sight.partitions.items()}
-        return Story(self.begun, self.begun_ms, sight, since), changes_between(self.sight, sight)
+        heard_ms = sight.taken_at_ms if sight.controller_silence is None else self.heard_ms
+        return Story(self.begun, self.begun_ms, sight, since, heard_ms), changes_between(self.sight, sight)
 
     def _since(self, at: TopicPartition, one: Watched, sight: Sight) -> Since:
         known, before = self.since.get(at), self.sight.partitions.get(at)

@@ -55,8 +55,10 @@ def newest_version(versions: Message, key: int) -> int | None:
     return next((api.max_version for api in versions.api_keys if api.api_key == key), None)
 
 
-def describe_cluster(ask: AskAny, ask_controller: AskController, versions: Message) -> tuple[Cluster, Reassignments]:
-    """The whole cluster, and the reassignments under way in it.
+def describe_cluster(
+    ask: AskAny, ask_controller: AskController, versions: Message
+) -> tuple[Cluster, Reassignments, str | None]:
+    """The whole cluster, the reassignments under way in it, and why no controller answered (`_silence`).
 
     Args:
         ask: asks any broker.
@@ -82,7 +84,7 @@ def describe_cluster(ask: AskAny, ask_controller: AskController, versions: Messa
         partitions_source="DescribeTopicPartitions v0" if pages else "Metadata",
         reassignments_error=reassignments.error,
     )
-    return cluster, reassignments
+    return cluster, reassignments, _silence(quorum, moves)
 
 
 def _describe_cluster(ask: AskAny, *, fenced: bool) -> BrokerList | None:
@@ -145,3 +147,24 @@ def _controller(answer: Message | Failure) -> int | None:
             if error_name(partition.error_code) == NONE and partition.leader_id >= 0:
                 return int(partition.leader_id)
     return None
+
+
+def _silence(quorum: Message | Failure, moves: Message | Failure) -> str | None:
+    """Why neither question came back with an answer of the controller that leads; None: one did, or that is not known,
+    since these brokers know no DescribeQuorum (before Kafka 3.3, ZooKeeper's, proxies).
+
+    Brokers pass both on as they are, so that a denial is the controller's answer, too (KafkaApis.forwardToController;
+    ControllerApis.handleDescribeQuorum and handleListPartitionReassignments authorize).
+    """
+    if isinstance(quorum, Failure):
+        if quorum.kind is FailureKind.UNSUPPORTED:
+            return None
+        why = quorum.detail
+    else:
+        partition = next((error_name(one.error_code) for topic in quorum.topics for one in topic.partitions), NONE)
+        errors = [error_name(quorum.error_code), partition]
+        why = next((error for error in errors if error != NONE), "no controller is known")
+        if why == CLUSTER_UNAUTHORIZED or _controller(quorum) is not None:
+            return None
+    heard = not isinstance(moves, Failure) and error_name(moves.error_code) in {NONE, CLUSTER_UNAUTHORIZED}
+    return None if heard else why

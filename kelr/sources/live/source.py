@@ -68,6 +68,7 @@ class LiveSource:
         self._versions: Message = None
         self._cluster: Cluster | None = None
         self._reassignments = NOT_ASKED
+        self._silence: str | None = None
         self._configs = config_reader()
         self._forgotten = False
         self._closed = False
@@ -84,10 +85,18 @@ class LiveSource:
         if self._cluster is None:
             _, brokers = self._reached()
             self._learn_versions(brokers)
-            self._cluster, self._reassignments = describe_cluster(brokers.ask, brokers.ask_controller, self._versions)
+            self._cluster, self._reassignments, self._silence = describe_cluster(
+                brokers.ask, brokers.ask_controller, self._versions
+            )
             self._learn(self._cluster.brokers)
         self._check_open()
         return self._cluster
+
+    @property
+    def controller_silence(self) -> str | None:
+        """Why no controller that leads answered when `cluster` was read: until one does, brokers tell what they knew
+        last. None: one answered, or the brokers know no such question."""
+        return self._silence
 
     def pages(
         self, selection: Selection, *, page_size: int | None = None, start: TopicPartition | None = None

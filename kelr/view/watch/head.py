@@ -2,50 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from kelr.engine.watching import Counts, Story
 from kelr.model import BrokerStatus
 from kelr.view.styled import Span, Style, Text, styled
 from kelr.view.table import wrap
-from kelr.view.watch.model import RecoveryProgress, Shown
+from kelr.view.watch.gaps import not_renewed_in_words, silence_in_words
+from kelr.view.watch.model import RecoveryProgress, Shown, Trouble
+from kelr.view.watch.paint import cut
 from kelr.view.watch.state import WatchState
-from kelr.view.watch.words import clock
+from kelr.view.watch.words import clock, duration
 
 _GAP = "  "
 _MOST_LINES = 3
 """Of one message."""
 _MOST_BROKERS = 5
+_LEAST_TITLE = 12
 
 
 def head_lines(shown: Shown, state: WatchState, width: int) -> list[Text]:
     """Two lines always; more where there is more to say."""
-    lines: list[Text] = [_first(shown, state)]
+    lines: list[Text] = [first_line("kelr watch", shown.title, _age(shown, state), width)]
+    # A low screen shows the first of these lines: before the figures stands that they are old.
+    lines += gap_lines(shown.trouble, shown.silent, width)
     if shown.story is not None:
-        lines += _packed(_counts(shown.story), width)
-    lines += [line for text in _troubles(shown) for line in wrap(text, width)[:_MOST_LINES]]
+        lines += _packed(_counts(shown.story, fresh=not shown.stale), width)
+    lines += [line for text in _also(shown) for line in _few_lines(text, width)]
     return lines
 
 
-def duration(seconds: float) -> str:
-    """``7 s``, ``3 m 07 s``, ``2 h 05 m``, ``3 d 04 h``."""
-    whole = max(0, int(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} m {whole % 60:02} s"
-    if whole < 86_400:
-        return f"{whole // 3600} h {whole % 3600 // 60:02} m"
-    return f"{whole // 86_400} d {whole % 86_400 // 3600:02} h"
+def first_line(name: str, title: str, age: Sequence[Span], width: int) -> Text:
+    """What is watched, and how old it is, which is never cut: where there is no room, the name goes, and then the
+    title's end."""
+    room = width - sum(len(span.text) for span in age)
+    named = len(name) + len(_GAP) + min(len(title), _LEAST_TITLE) <= room
+    head = [Span(name, Style.HEADING), Span(f"{_GAP}{title}")] if named else [Span(title)]
+    return [*cut(head, max(0, room)), *age]
 
 
-def _first(shown: Shown, state: WatchState) -> Text:
-    parts = [Span("kelr watch", Style.HEADING), Span(f"  {shown.title}")]
+def gap_lines(trouble: Trouble | None, silent: Trouble | None, width: int) -> list[Text]:
+    """Why what is shown may be out of date."""
+    told = [] if trouble is None else [not_renewed_in_words(trouble)]
+    told += [] if silent is None else [silence_in_words(silent)]
+    return [line for words in told for line in _few_lines(styled(words, Style.BAD), width)]
+
+
+def _few_lines(text: Text, width: int) -> list[Text]:
+    """The text's first lines; the last one says where there are more."""
+    lines = [*wrap(text, width)]
+    if len(lines) > _MOST_LINES:
+        lines[_MOST_LINES - 1] = [*lines[_MOST_LINES - 1], Span(" >", Style.QUIET)]
+    return lines[:_MOST_LINES]
+
+
+def _age(shown: Shown, state: WatchState) -> list[Span]:
+    parts: list[Span] = []
     if shown.story is None:
         read = Span(f"  nothing read yet, for {duration((shown.now_ms - shown.begun_ms) / 1000)}", Style.NOTICE)
     else:
         at_ms = shown.story.sight.taken_at_ms
-        style = Style.BAD if shown.trouble is not None else Style.PLAIN
+        style = Style.BAD if shown.stale else Style.PLAIN
         read = Span(f"  {clock(at_ms)} UTC, {duration((shown.now_ms - at_ms) / 1000)} ago", style)
     parts.append(read)
     if state.paused:
@@ -55,11 +72,12 @@ def _first(shown: Shown, state: WatchState) -> Text:
     return parts
 
 
-def _counts(story: Story) -> Iterator[Span]:
+def _counts(story: Story, *, fresh: bool) -> Iterator[Span]:
     """Pieces that are not broken."""
     sight, begun = story.sight, story.begun
     live = sum(status is BrokerStatus.LIVE for status in sight.brokers.values())
-    yield Span(f"{live} of {len(sight.brokers)} brokers live", Style.GOOD if live == len(sight.brokers) else Style.BAD)
+    all_live = Style.GOOD if fresh else Style.PLAIN
+    yield Span(f"{live} of {len(sight.brokers)} brokers live", all_live if live == len(sight.brokers) else Style.BAD)
     for status in BrokerStatus:
         named = [broker for broker, one in sight.brokers.items() if one is status]
         if named and status is not BrokerStatus.LIVE:
@@ -96,11 +114,7 @@ def _figures(counts: Counts, begun: Counts) -> Iterator[tuple[str, int, int, boo
         yield "healthy, not all in sync", counts.catching_up, begun.catching_up, False
 
 
-def _troubles(shown: Shown) -> Iterator[Text]:
-    trouble = shown.trouble
-    if trouble is not None:
-        step = f"; {trouble.next_step}" if trouble.next_step else ""
-        yield styled(f"NOT RENEWED since {clock(trouble.since_ms)}: {trouble.message}{step}", Style.BAD)
+def _also(shown: Shown) -> Iterator[Text]:
     if shown.detail_trouble:
         yield styled(f"logs not asked: {shown.detail_trouble}", Style.NOTICE)
     if shown.recovery is not None:

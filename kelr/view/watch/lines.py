@@ -21,7 +21,8 @@ class WatchLine:
 
     at_ms: int
     what: str
-    """``begin``, ``partition``, ``broker``, ``recovery``, ``not-read``, ``read-again``, ``healthy`` or ``end``."""
+    """``begin``, ``partition``, ``broker``, ``recovery``, ``not-read``, ``read-again``, ``no-controller``,
+    ``controller-again``, ``healthy`` or ``end``."""
     name: str
     words: Text
     change: Change | None = None
@@ -71,8 +72,8 @@ def watch_view() -> View[WatchLine]:
             datum(
                 "what",
                 "string",
-                "begin, partition, broker, recovery, not-read, read-again, healthy (nothing is leaderless or unsafe)"
-                " or end.",
+                "begin, partition, broker, recovery, not-read, read-again, no-controller (what follows may be out of"
+                " date until controller-again), controller-again, healthy (nothing is leaderless or unsafe) or end.",
             ),
             datum("topic", "string?", "Topic name; null: it is not about a partition."),
             datum("partition", "integer?", "Partition number; null: it is not about one."),

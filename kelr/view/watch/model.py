@@ -33,12 +33,14 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why the cluster cannot be read."""
+    """Why nothing new is learnt of the cluster."""
 
     since_ms: int
-    """The first look that failed."""
+    """When the newest look began that came through; where none did, the watch."""
     message: str
     next_step: str = ""
+    never_read: bool = False
+    """No look has come through so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class LogLine:
 
     at_ms: int
     name: str
+    """Partitions or brokers; empty where it is about the watch itself."""
     text: Text
 
 
@@ -89,6 +92,8 @@ class Shown:
     readings: Readings = field(default_factory=Readings)
     trouble: Trouble | None = None
     """Why the newest look failed; None: it did not."""
+    silent: Trouble | None = None
+    """Why no controller answered in the newest look that came through; None: one did, or nobody knows."""
     detail_trouble: str = ""
     """Why the logs could not be asked for the last time."""
     recovery: RecoveryProgress | None = None
@@ -100,7 +105,27 @@ class Shown:
 
     def is_old(self, detail: Detail) -> bool:
         """Whether looks came and went since its logs were read."""
-        return self.now_ms - detail.taken_at_ms > 1000 * (3 * self.interval_s + 2)
+        return self.now_ms - detail.taken_at_ms > self._few_looks_ms
+
+    @property
+    def known_ms(self) -> int | None:
+        """Up to when it is known how the cluster stood; None: nothing was read so far."""
+        if self.story is None:
+            return None
+        return self.story.sight.taken_at_ms if self.silent is None else self.silent.since_ms
+
+    @property
+    def stale(self) -> bool:
+        """Whether the list may be out of date: the newest look failed, or heard no controller, or is longer ago than
+        looks are apart (it is paused, or one hangs)."""
+        if self.trouble is not None or self.silent is not None or self.story is None:
+            return True
+        sight = self.story.sight
+        return self.now_ms - sight.seen_ms > self._few_looks_ms + sight.took_ms
+
+    @property
+    def _few_looks_ms(self) -> float:
+        return 1000 * (3 * self.interval_s + 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,19 +98,20 @@ def _placed(spans: Sequence[Span]) -> _Line:
 
 def cut(text: Text, width: int) -> list[Span]:
     """The text up to the screen's edge; what is cut ends in ``>``, so that nobody takes it for the whole."""
+    shown = [Span(cleaned(span.text), span.style) for span in text]
+    if sum(width_of(span.text) for span in shown) <= width:
+        return shown
+    if width <= 0:
+        return []
     spans: list[Span] = []
-    used = 0
-    for span in text:
-        shown = cleaned(span.text)
-        size = width_of(shown)
-        if used + size <= width:
-            spans.append(Span(shown, span.style))
-            used += size
-            continue
-        room = width - used - 1
-        spans += [Span(_within(shown, room), span.style)] if room > 0 else []
-        return [*_without_last(spans, room), Span(">", Style.QUIET)] if width > 0 else []
-    return spans
+    room = width - 1
+    for span in shown:
+        kept = _within(span.text, room)
+        spans += [Span(kept, span.style)] if kept else []
+        room -= width_of(kept)
+        if len(kept) < len(span.text):
+            break
+    return [*spans, Span(">", Style.QUIET)]
 
 
 def _within(text: str, width: int) -> str:
@@ -120,10 +121,3 @@ def _within(text: str, width: int) -> str:
         if used > width:
             return text[:at]
     return text
-
-
-def _without_last(spans: list[Span], room: int) -> list[Span]:
-    """The edge is reached by the spans alone: the last column is needed for the mark."""
-    if room >= 0 or not spans:
-        return spans
-    return [*spans[:-1], Span(spans[-1].text[:-1], spans[-1].style)]

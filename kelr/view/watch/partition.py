@@ -9,9 +9,8 @@ from kelr.model import Candidate, TopicPartition
 from kelr.view.explain_columns import Explained
 from kelr.view.styled import Span, Style, Text, plain, styled
 from kelr.view.table import wrap
-from kelr.view.watch.head import duration
 from kelr.view.watch.model import Detail, Shown
-from kelr.view.watch.words import clock
+from kelr.view.watch.words import clock, duration
 
 _MOST_SUMMARY = 3
 

@@ -9,11 +9,10 @@ from kelr.model import TopicPartition
 from kelr.view.describe import STYLES
 from kelr.view.replicas import ReplicaMarks
 from kelr.view.styled import Span, Style, Text, width_of
-from kelr.view.watch.head import duration
 from kelr.view.watch.model import Listed, Shown, replica_cells
 from kelr.view.watch.paint import cut
 from kelr.view.watch.state import Sort, WatchState
-from kelr.view.watch.words import clock, leader_word, needs_in_words
+from kelr.view.watch.words import clock, duration, leader_word, needs_in_words
 
 _GAP = "  "
 _MARKS = 2
@@ -69,7 +68,7 @@ def row_lines(
     lines: list[Text] = []
     for at in visible:
         watched = story.sight.partitions[at]
-        stale = shown.trouble is not None or at in story.sight.not_renewed
+        stale = shown.stale or at in story.sight.not_renewed
         mark = (">" if at == selected else " ") + ("*" if stale else " ")
         spans = [Span(mark, Style.HEADING if at == selected else Style.NOTICE)]
         for name, size in columns.items():

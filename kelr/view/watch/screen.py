@@ -100,6 +100,9 @@ def _nothing(shown: Shown, state: WatchState, rows: Listed) -> Text:
         return styled("  nothing was read so far", Style.NOTICE)
     if rows.of:
         return styled(f"  no topic of the {rows.of:,} partitions here holds {state.wanted!r}", Style.NOTICE)
+    if shown.stale:
+        words = f"  nothing was leaderless or unsafe at {clock(shown.known_ms or 0)}; how it stands now is not known"
+        return styled(words, Style.NOTICE)
     if shown.story.sight.topic_errors:
         return styled("  nothing is leaderless or unsafe of what could be read", Style.NOTICE)
     if not shown.story.sight.counts.read:
@@ -115,7 +118,8 @@ def _log(shown: Shown, room: int, width: int) -> list[Text]:
     begin = f"changes{since}"
     lines: list[Text] = []
     for entry in reversed(shown.log):
-        wrapped = wrap([Span(f"{entry.name}: ", Style.HEADING), *entry.text], width - 9)
+        name = [Span(f"{entry.name}: ", Style.HEADING)] if entry.name else []
+        wrapped = wrap([*name, *entry.text], width - 9)
         told = [
             [Span(f"{clock(entry.at_ms)} " if not at else " " * 9, Style.QUIET), *one] for at, one in enumerate(wrapped)
         ]
@@ -139,7 +143,7 @@ def _foot(shown: Shown, state: WatchState, rows: Listed) -> Text:
     if state.mode is not Mode.LIST:
         return styled("up, down, PgUp, PgDn  Esc back  q quit", Style.QUIET)
     spans: list[Span] = []
-    if shown.story is not None and (shown.trouble is not None or shown.story.sight.not_renewed):
+    if shown.story is not None and (shown.stale or shown.story.sight.not_renewed):
         spans.append(Span("* not renewed  ", Style.NOTICE))
     if state.filter:
         spans.append(Span(f"{state.filter!r}: {len(rows.rows):,} of {rows.of:,}  ", Style.NOTICE))

@@ -6,12 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kelr.view.styled import Span, Style, Text, plain, styled
-from kelr.view.table import wrap
-from kelr.view.watch.head import duration
+from kelr.view.watch.head import first_line, gap_lines
 from kelr.view.watch.model import Trouble
-from kelr.view.watch.words import clock
-
-_MOST_LINES = 3
+from kelr.view.watch.words import clock, duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +22,14 @@ class Renewed:
     lines: Sequence[Text]
     read: bool
     trouble: Trouble | None = None
+    silent: Trouble | None = None
+    """As in `Shown`."""
     paused: bool = False
 
 
 def table_screen(renewed: Renewed, scroll: int, width: int, height: int) -> tuple[list[Text], int]:
     """The whole screen, and how many lines of the table are on it."""
-    head = [_head(renewed)]
-    if renewed.trouble is not None:
-        trouble = renewed.trouble
-        step = f"; {trouble.next_step}" if trouble.next_step else ""
-        text = f"NOT RENEWED since {clock(trouble.since_ms)}: {trouble.message}{step}"
-        head += wrap(styled(text, Style.BAD), width)[:_MOST_LINES]
+    head = [_head(renewed, width), *gap_lines(renewed.trouble, renewed.silent, width)]
     page = max(1, height - len(head) - 1)
     first = max(0, min(scroll, len(renewed.lines) - page))
     body = list(renewed.lines[first : first + page])
@@ -50,12 +44,12 @@ def table_lines(taken_at_ms: int, lines: Sequence[str]) -> Iterator[str]:
     yield ""
 
 
-def _head(renewed: Renewed) -> Text:
+def _head(renewed: Renewed, width: int) -> Text:
     age = duration((renewed.now_ms - renewed.taken_at_ms) / 1000)
-    style = Style.BAD if renewed.trouble is not None else Style.PLAIN
+    style = Style.BAD if renewed.trouble is not None or renewed.silent is not None else Style.PLAIN
     read = f"  {clock(renewed.taken_at_ms)} UTC, {age} ago" if renewed.read else f"  nothing read yet, for {age}"
     paused = [Span("  PAUSED", Style.NOTICE)] if renewed.paused else []
-    return [Span("kelr describe --watch", Style.HEADING), Span(f"  {renewed.title}"), Span(read, style), *paused]
+    return first_line("kelr describe --watch", renewed.title, [Span(read, style), *paused], width)
 
 
 def _foot(renewed: Renewed, first: int, page: int) -> Text:

@@ -10,7 +10,7 @@ import select
 import shutil
 import signal
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, Self, TextIO
@@ -190,8 +190,3 @@ def end_by_signal(number: int) -> None:
     """End this process as the signal would have, now that everything is put back."""
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
-
-
-def is_terminal(streams: Iterable[TextIO], variables: Any) -> bool:
-    """Whether a screen can be shown: all of these are terminals, and one that can move its cursor."""
-    return all(stream.isatty() for stream in streams) and variables.get("TERM") not in {None, "", "dumb"}

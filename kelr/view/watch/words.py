@@ -31,6 +31,18 @@ def clock(at_ms: int) -> str:
     return f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
 
 
+def duration(seconds: float) -> str:
+    """``7 s``, ``3 m 07 s``, ``2 h 05 m``, ``3 d 04 h``."""
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} m {whole % 60:02} s"
+    if whole < 86_400:
+        return f"{whole // 3600} h {whole % 3600 // 60:02} m"
+    return f"{whole // 86_400} d {whole % 86_400 // 3600:02} h"
+
+
 def members(replicas: Iterable[int] | None) -> str:
     """``1,2``; ``-`` for none, ``?`` where it is not known."""
     return "?" if replicas is None else ",".join(map(str, replicas)) or "-"

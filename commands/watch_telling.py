@@ -1,0 +1,58 @@
+"""What a watch tells beside the changes between two looks: on the screen's list of changes and in a pipe alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kelr.commands.session import now_ms
+from kelr.commands.watching import NOTHING_LEFT, Watching
+from kelr.engine.watching import Sight
+from kelr.view.styled import Style, styled
+from kelr.view.watch.gaps import Gaps
+from kelr.view.watch.head import recovery_words
+from kelr.view.watch.lines import WatchLine
+from kelr.view.watch.model import RecoveryProgress
+
+
+class Teller:
+    """Tells once what goes on for longer: that nothing can be read, that no controller answers, how a recovery comes
+    on, that nothing is left.
+
+    Args:
+        each_step: whether each step of a recovery is told, or its beginning and end alone.
+    """
+
+    def __init__(self, *, each_step: bool) -> None:
+        self._each_step = each_step
+        self._gaps = Gaps()
+        self._healthy = False
+        self._recovery: RecoveryProgress | None = None
+
+    def gaps(self, watching: Watching) -> Iterator[WatchLine]:
+        """What is new of times in which nothing was learnt: before the changes that a look saw since."""
+        story, trouble = watching.story, watching.trouble
+        if story is None or trouble is not None:
+            return self._gaps.lines(trouble, None, now_ms())
+        return self._gaps.lines(None, watching.silent, story.sight.seen_ms, story.sight.counts)
+
+    def rest(self, watching: Watching) -> Iterator[WatchLine]:
+        """What is new besides, once a look has come through: behind the changes that it saw."""
+        if watching.looked is None or watching.trouble is not None:
+            return
+        sight, recovery = watching.looked.story.sight, watching.looked.recovery
+        if recovery is not None and self._progress(recovery) != self._progress(self._recovery):
+            yield _line("recovery", recovery_words(recovery), Style.HEADING, sight)
+        self._recovery = recovery
+        if watching.healthy and not self._healthy:
+            yield _line("healthy", NOTHING_LEFT, Style.GOOD, sight)
+        self._healthy = watching.healthy
+
+    def _progress(self, recovery: RecoveryProgress | None) -> tuple[object, ...] | None:
+        if recovery is None:
+            return None
+        steps = (recovery.good, recovery.bad) if self._each_step else ()
+        return recovery.journal, recovery.ending, *steps
+
+
+def _line(what: str, text: str, style: Style, sight: Sight) -> WatchLine:
+    return WatchLine(sight.seen_ms, what, "", styled(text, style), counts=sight.counts)

@@ -1,0 +1,89 @@
+"""Times in which nothing new was learnt, in words: the cluster cannot be read, or its brokers hear no controller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kelr.engine.watching import Counts
+from kelr.view.styled import Style, styled
+from kelr.view.watch.lines import WatchLine
+from kelr.view.watch.model import Trouble
+from kelr.view.watch.words import clock, duration
+
+_MEANS = "what brokers tell may be out of date"
+_LOOK_AT = "check that most controllers are up (kelr doctor)"
+
+
+def silence(why: str, heard_ms: int) -> Trouble:
+    """That no controller answers, as trouble with the watch.
+
+    Args:
+        why: `Sight.controller_silence`.
+        heard_ms: `Story.heard_ms`.
+    """
+    return Trouble(heard_ms, why, _LOOK_AT)
+
+
+def not_renewed_in_words(trouble: Trouble) -> str:
+    """For the top of a screen."""
+    what = "NOTHING READ YET" if trouble.never_read else f"NOT RENEWED since {clock(trouble.since_ms)}"
+    return f"{what}: {trouble.message}{_step(trouble)}"
+
+
+def silence_in_words(silent: Trouble) -> str:
+    """For the top of a screen."""
+    return f"NO CONTROLLER ANSWERS since {clock(silent.since_ms)} ({silent.message}): {_MEANS}{_step(silent)}"
+
+
+class Gaps:
+    """Remembers what was told of such times, so that a beginning and an end are told once each."""
+
+    def __init__(self) -> None:
+        self._trouble: Trouble | None = None
+        self._silent: Trouble | None = None
+        self._told: set[str] = set()
+        """The messages of the trouble that goes on: two that take turns are told once each."""
+
+    def lines(
+        self, trouble: Trouble | None, silent: Trouble | None, at_ms: int, counts: Counts | None = None
+    ) -> Iterator[WatchLine]:
+        """What is new of them.
+
+        Args:
+            trouble: why the newest look failed; None: it did not.
+            silent: as in `Shown`.
+            at_ms: when that became known.
+            counts: of the newest look that came through.
+        """
+        failed, self._trouble = self._trouble, trouble
+        if trouble is not None:
+            if trouble.message not in self._told:
+                self._told.add(trouble.message)
+                last = "" if trouble.never_read else f", and was last at {clock(trouble.since_ms)}"
+                words = f"the cluster cannot be read{last}: {trouble.message}{_step(trouble)}"
+                yield _line(at_ms, "not-read", words, Style.BAD, None)
+            return
+        if failed is not None:
+            self._told.clear()
+            again = "" if failed.never_read else " again"
+            words = f"the cluster can be read{again}, after {_lasted(failed, at_ms)} in which nothing was seen"
+            yield _line(at_ms, "read-again", words, Style.NOTICE, counts)
+        before, self._silent = self._silent, silent
+        if silent is not None and before is None:
+            words = f"no controller answers since {clock(silent.since_ms)} ({silent.message}): {_MEANS}{_step(silent)}"
+            yield _line(at_ms, "no-controller", words, Style.BAD, counts)
+        if silent is None and before is not None:
+            words = f"a controller answers again, after {_lasted(before, at_ms)}"
+            yield _line(at_ms, "controller-again", words, Style.NOTICE, counts)
+
+
+def _line(at_ms: int, what: str, words: str, style: Style, counts: Counts | None) -> WatchLine:
+    return WatchLine(at_ms, what, "", styled(words, style), counts=counts)
+
+
+def _lasted(trouble: Trouble, at_ms: int) -> str:
+    return duration((at_ms - trouble.since_ms) / 1000)
+
+
+def _step(trouble: Trouble) -> str:
+    return f"; {trouble.next_step}" if trouble.next_step else ""
