@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -249,6 +250,24 @@ def test_plans_read_what_they_need_and_ask_python_for_patterns_alone(world: Worl
 
 def _plan(frame: DataFrame) -> str:
     return str(frame._jdf.queryExecution().executedPlan().toString())
+
+
+def test_partitions_of_one_file_are_shared_out(world: World, spark: SparkSession) -> None:
+    """Each of them becomes many rows: no task may have a large cluster to itself because its file is small."""
+    from pyspark.sql import functions as fn  # noqa: PLC0415 - PySpark is loaded where it is used
+
+    assert len(list(Path(world.lake.place).glob("partition_states/cluster=alpha/*/*.parquet"))) == 1
+    small = {"adaptive.advisoryPartitionSizeInBytes": "64B", "adaptive.coalescePartitions.minPartitionSize": "1B"}
+    before = {name: spark.conf.get(f"spark.sql.{name}") for name in small}
+    try:
+        for name, value in small.items():
+            spark.conf.set(f"spark.sql.{name}", value)
+        frame = keys_of(world.lake, world.plan, AT_US).where("cluster = 'alpha'")
+        shares = [row["count"] for row in frame.groupBy(fn.spark_partition_id()).count().collect()]
+    finally:
+        for name, value in before.items():
+            spark.conf.set(f"spark.sql.{name}", str(value))
+    assert max(shares) <= sum(shares) / 2
 
 
 def test_again_and_for_one_cluster_takes_the_place_of_what_was_there(world: World) -> None:

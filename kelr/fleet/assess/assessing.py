@@ -110,7 +110,9 @@ def keys_of(lake: Lake, plan: Spread, at_us: int | None, topic: str | None = Non
     """The key of every partition that is assessed, once for each rule set, with its brokers and scenarios."""
     partitions = states(lake, plan.contexts, at_us, topic)
     of_topics = topics(lake, plan.contexts, at_us, partitions)
-    frame = partitions.join(_small(of_topics), ["cluster", "topic"], "left")
+    # Files are packed into tasks by their bytes, and a few MiB are millions of partitions, each of them many rows of
+    # the answer: without this a task has a whole large cluster, and the others wait for it.
+    frame = partitions.hint("rebalance").join(_small(of_topics), ["cluster", "topic"], "left")
     heard = logs(lake, plan.contexts, at_us)
     if heard is None:
         frame = frame.withColumn("logs", fn.lit(None).cast(KEY["logs"].dataType))
