@@ -185,7 +185,9 @@ def _ask(output: Output, question: str) -> None:
     output.stderr.write(question)
     output.stderr.flush()
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-        raise RefusedError("nothing was changed: the answer was no", next_step="answer y, or add --yes")
+        raise RefusedError(
+            "nothing was changed: the answer was no", next_step="answer y, or add --yes", code="answer-was-no"
+        )
 
 
 @with_output()

@@ -95,6 +95,7 @@ def _values(options: AddOptions) -> dict[str, Any]:
         raise UsageError(
             "nothing says where the cluster is",
             next_step="give --bootstrap-server HOST:PORT, or a --command-config file with bootstrap.servers",
+            code="no-cluster-named",
         )
     return values
 

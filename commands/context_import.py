@@ -45,6 +45,7 @@ def import_file(output: Output, path: Path, options: ImportOptions) -> None:
         raise UsageError(
             f"{_names(taken)} in {file.path} already: nothing was written",
             next_step="give --force to replace, --only NAME to take others, or --name for a single one",
+            code="context-exists",
         )
     edit = Edit(file)
     for context in found.contexts:

@@ -74,6 +74,7 @@ def try_context(output: Output, name: str, *, pin: bool, timeout_s: float | None
         raise UsageError(
             f"context {name!r} names controllers and no brokers, and it is brokers that are tried",
             next_step=f"add bootstrap_server to [contexts.{name}]",
+            code="no-cluster-named",
         )
     if settings.login is not None:
         _ = settings.login.properties  # a person may have to unlock a store first: that is not the cluster's time

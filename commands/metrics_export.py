@@ -25,7 +25,9 @@ def run_exporter(session: Session, *, listen: str, interval_s: float, most: int)
     host, port = listen_address(listen)
     if session.settings.saved is not None:
         raise UsageError(
-            f"{session.settings.saved}, and nothing in it will change", next_step="give --bootstrap-server HOST:PORT"
+            f"{session.settings.saved}, and nothing in it will change",
+            next_step="give --bootstrap-server HOST:PORT",
+            code="saved-does-not-change",
         )
     output = session.output
     try:

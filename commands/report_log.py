@@ -43,6 +43,7 @@ def read_log(
                 raise RefusedError(
                     f"the metadata log is of cluster {log.cluster_id}, and the report is about cluster {cluster_id}",
                     next_step="give files of one cluster",
+                    code="wrong-cluster",
                 )
             told = _Reading(session, log, selection, window).told()
     except (ConnectError, NotAuthorizedError, UnsupportedError) as error:

@@ -60,7 +60,9 @@ def write_report(session: Session, file: Path, wanted: Wanted, *, overwrite: boo
     """
     write = _writer(file)
     if file.exists() and not overwrite:
-        raise UsageError(f"{file} exists already", next_step="give another name, or --overwrite to replace it")
+        raise UsageError(
+            f"{file} exists already", next_step="give another name, or --overwrite to replace it", code="file-exists"
+        )
     material = gather(session, wanted, file)
     text = write(material).encode()
     with whole_file(file, "report", overwrite=overwrite) as out:
@@ -105,6 +107,7 @@ def gather(session: Session, wanted: Wanted, file: Path) -> Material:
         raise UsageError(
             f"{wanted.before} was taken after {session.settings.snapshot}: they are the wrong way round",
             next_step=f"kelr report {file} --before {session.settings.snapshot} --snapshot {wanted.before}",
+            code="snapshots-reversed",
         )
     every = _concerned((now, before), told, done, planned, wanted.selection)
     if not wanted.named:
@@ -196,6 +199,7 @@ def _check_cluster(what: str, found: str | None, cluster_id: str | None) -> None
         raise RefusedError(
             f"{what} is of cluster {found}, and the report is about cluster {cluster_id}",
             next_step="give files of one cluster",
+            code="wrong-cluster",
         )
 
 

@@ -21,7 +21,7 @@ def topics_failed(errors: Sequence[TopicError], *, some_worked: bool) -> KelrErr
     no_such_partition = all(error.absent for error in errors)
     what = _absent(errors) if no_such_partition else _undescribed(errors)
     if some_worked:
-        return PartlyDoneError(what, next_step="what is shown is right as far as it goes")
+        return PartlyDoneError(what, next_step="what is shown is right as far as it goes", code="some-topics-unread")
     if no_such_partition:
         return UsageError(
             what,
@@ -32,7 +32,11 @@ def topics_failed(errors: Sequence[TopicError], *, some_worked: bool) -> KelrErr
         return NotAuthorizedError(what, next_step="the principal needs DESCRIBE on these topics")
     failed = sorted({error.error for error in errors} - _NO_SUCH)
     if failed:
-        return PartlyDoneError(f"{what} ({', '.join(failed)})", next_step="ask again; the broker's log may say why")
+        return PartlyDoneError(
+            f"{what} ({', '.join(failed)})",
+            next_step="ask again; the broker's log may say why",
+            code="some-topics-unread",
+        )
     return UsageError(
         what, next_step="check the spelling; `kelr describe` without a target lists every topic", code="topic-unknown"
     )

@@ -62,6 +62,7 @@ def watch(
         raise UsageError(
             f"{session.settings.saved}: it does not change, so there is nothing to watch",
             next_step="kelr describe shows it; to watch, give --bootstrap-server or --context",
+            code="saved-does-not-change",
         )
     options = WatchOptions(
         selection=session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions),

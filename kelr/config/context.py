@@ -212,4 +212,6 @@ def _reference(key: str, value: Mapping[str, Any], base: Path) -> Value | None:
 
 def located(problem: ContextError, where: str, name: str) -> BadInputError:
     """The problem as an error that names the file, the line and the context."""
-    return BadInputError(f"{where}: context {name!r}: {problem.message}", next_step=problem.next_step)
+    return BadInputError(
+        f"{where}: context {name!r}: {problem.message}", next_step=problem.next_step, code="contexts-garbled"
+    )

@@ -71,6 +71,7 @@ class ContextsFile:
                 f"{self.path}, line {line}: the current context is {self.current!r}, and there is no such context"
                 f" ({self._known()})",
                 next_step="choose another with kelr context use NAME",
+                code="context-unknown",
             )
         return self.context(self.current)
 
@@ -117,6 +118,7 @@ class ContextsFile:
             return UsageError(
                 f"there is no file {self.path}, so there are no contexts",
                 next_step=f"make one with kelr context add {name} -b HOST:PORT, or give --bootstrap-server",
+                code="context-unknown",
             )
         near = did_you_mean(name, self.tables)
         return UsageError(
@@ -138,18 +140,18 @@ def read_contexts_file(path: Path) -> ContextsFile:
     """As `read_contexts`, of this file."""
     try:
         if path.exists() and not path.is_file() and not path.is_dir():  # a pipe would be waited for, for ever
-            raise BadInputError(f"{path} is no file", next_step="look at what became of it")
+            raise _garbled(f"{path} is no file", "look at what became of it")
         with path.open("rb") as file:
             content = file.read(_MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:
-            raise BadInputError(f"{path} is larger than {_MAX_BYTES} bytes", next_step="look at what became of it")
+            raise _garbled(f"{path} is larger than {_MAX_BYTES} bytes", "look at what became of it")
         text = content.decode("utf-8-sig")  # editors of Windows begin a file with a mark
     except FileNotFoundError:
         return ContextsFile(path)
     except (OSError, UnicodeDecodeError) as error:
         # Not chained: the error may hold what the file holds.
         why = f"byte {error.start} is not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
-        raise BadInputError(f"{path} cannot be read: {why}", next_step="correct that file") from None
+        raise _garbled(f"{path} cannot be read: {why}") from None
     return contexts_of(text, path)
 
 
@@ -159,25 +161,29 @@ def contexts_of(text: str, path: Path) -> ContextsFile:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         # Not chained: the error holds what the file holds.
-        raise BadInputError(f"{path} cannot be read: {error}", next_step="correct that file") from None
+        raise _garbled(f"{path} cannot be read: {error}") from None
     unknown = [key for key in document if key not in _TOP]
     if unknown:
         line = lines_of_keys(text).get((unknown[0],))
-        raise BadInputError(
+        raise _garbled(
             f"{path}, line {line}: {unknown[0]} is nothing that kelr knows{did_you_mean(unknown[0], _TOP)}",
-            next_step="at the top there may be current, and tables such as [contexts.prod]",
+            "at the top there may be current, and tables such as [contexts.prod]",
         )
     contexts, current = document.get("contexts", {}), document.get("current")
     if not isinstance(contexts, dict) or not all(isinstance(value, dict) for value in contexts.values()):
-        raise BadInputError(f"{path}: contexts are tables such as [contexts.prod]", next_step="correct that file")
+        raise _garbled(f"{path}: contexts are tables such as [contexts.prod]")
     if current is not None and not isinstance(current, str):
-        raise BadInputError(f'{path}: current has to be a name, such as "prod"', next_step="correct that file")
+        raise _garbled(f'{path}: current has to be a name, such as "prod"')
     for name in contexts:
         try:
             check_name(name)
         except UsageError as error:
-            raise BadInputError(f"{path}: {error.message}", next_step=error.next_step) from None
+            raise _garbled(f"{path}: {error.message}", error.next_step) from None
     return ContextsFile(path, text, exists=True, current=current or None, tables=contexts)
+
+
+def _garbled(message: str, next_step: str | None = "correct that file") -> BadInputError:
+    return BadInputError(message, next_step=next_step, code="contexts-garbled")
 
 
 def read_context(name: str, environ: Mapping[str, str]) -> Context:

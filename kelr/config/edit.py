@@ -130,13 +130,16 @@ class Edit:
         content = self.text
         _check(content, path)
         if read_contexts_file(self._file.path).text != self._file.text:
-            raise BadInputError(f"{path} was changed meanwhile", next_step="run the command again")
+            raise BadInputError(
+                f"{path} was changed meanwhile", next_step="run the command again", code="contexts-changed"
+            )
         try:
             make_directory(path.parent)
         except OSError as error:
             raise UsageError(
                 f"cannot make the directory {path.parent}: {error.strerror or error}",
                 next_step="give another with KELR_CONFIG_DIR",
+                code="cannot-write",
             ) from error
         with whole_file(path, "contexts", overwrite=True) as file:
             file.write(content.encode())
@@ -152,6 +155,7 @@ class Edit:
                 f"{self._file.path}: its contexts are not written as tables such as [contexts.prod], and kelr changes"
                 " no others",
                 next_step="edit it by hand",
+                code="contexts-not-editable",
             )
         return contexts
 
@@ -166,6 +170,7 @@ class Edit:
             raise BadInputError(
                 f"{self._file.path}: context {name!r} is not written as a table of its own, and kelr changes no other",
                 next_step="edit it by hand",
+                code="contexts-not-editable",
             )
         self._document = tomlkit.parse(cut)
 
@@ -210,14 +215,18 @@ def _check(content: str, path: Path) -> None:
         document = tomllib.loads(content)
     except tomllib.TOMLDecodeError as error:
         raise BadInputError(
-            f"{path} would not be valid afterwards ({error}): nothing was written", next_step="edit it by hand"
+            f"{path} would not be valid afterwards ({error}): nothing was written",
+            next_step="edit it by hand",
+            code="contexts-not-editable",
         ) from None
     for name, values in document.get("contexts", {}).items():
         try:
             context_of(name, values, path)
         except ContextError as problem:
             raise BadInputError(
-                f"{path}: context {name!r}: {problem.message}; nothing was written", next_step=problem.next_step
+                f"{path}: context {name!r}: {problem.message}; nothing was written",
+                next_step=problem.next_step,
+                code="contexts-garbled",
             ) from None
 
 

@@ -111,7 +111,9 @@ class Login:
         what = f"context {context.name!r}"
         if JAAS_KEY in own:
             raise BadInputError(
-                f"{what} has username and the property {JAAS_KEY}: which of them counts?", next_step="keep one of them"
+                f"{what} has username and the property {JAAS_KEY}: which of them counts?",
+                next_step="keep one of them",
+                code="login-incomplete",
             )
         config = read_properties(context.command_config) if context.command_config is not None else {}
         protocol, mechanism = (
@@ -123,6 +125,7 @@ class Login:
             raise BadInputError(
                 f"{what} has a username, and {said} nobody logs in",
                 next_step=f'add "{_PROTOCOL_KEY}" = "SASL_SSL" to [contexts.{context.name}.properties]',
+                code="login-incomplete",
             )
         if mechanism not in _MODULES:
             said = f"{_MECHANISM_KEY}={mechanism} takes none" if mechanism else f"no {_MECHANISM_KEY} says what for"
@@ -130,11 +133,13 @@ class Login:
                 f"{what} has a username, and {said}",
                 next_step=f'add "{_MECHANISM_KEY}" = "SCRAM-SHA-512" (or PLAIN, SCRAM-SHA-256, OAUTHBEARER)'
                 f" to [contexts.{context.name}.properties]",
+                code="login-incomplete",
             )
         if context.password is None:
             raise BadInputError(
                 f"{what} has a username and no password",
                 next_step="add password_env, password_file or password_command to it",
+                code="login-incomplete",
             )
         password = context.password.found(f"the password of {what}", self._environ)
         return jaas_config(mechanism, context.username, password, what)
@@ -156,11 +161,13 @@ def jaas_config(mechanism: str, username: str, password: str, what: str) -> str:
             raise BadInputError(
                 f"the {kind} of {what} has {lines} lines, and a {kind} is one",
                 next_step="have only the secret printed, such as with: sh -c 'pass kafka/prod | head -n 1'",
+                code="not-a-secret",
             )
         if any(ord(character) < 0x20 or ord(character) == 0x7F for character in text):
             raise BadInputError(
                 f"the {kind} of {what} holds a control character",
                 next_step="look at what printed it, or how it is stored",
+                code="not-a-secret",
             )
     return f'{module} required {name_key}="{_quoted(username)}" {secret_key}="{_quoted(password)}";'
 

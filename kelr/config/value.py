@@ -93,10 +93,16 @@ class Value:
             words = shlex.split(self.text)
         except ValueError as error:
             raise BadInputError(
-                f"{what}: the command cannot be split into words: {error}", next_step="close its quotes"
+                f"{what}: the command cannot be split into words: {error}",
+                next_step="close its quotes",
+                code="secret-command-failed",
             ) from error
         if not words or not words[0]:
-            raise BadInputError(f"{what}: the command is empty", next_step="name a program that prints the secret")
+            raise BadInputError(
+                f"{what}: the command is empty",
+                next_step="name a program that prints the secret",
+                code="secret-command-failed",
+            )
         return words
 
 
@@ -130,6 +136,7 @@ def _read(path: Path, what: str) -> str:
             raise BadInputError(
                 f"{what}: {path} holds more than {MAX_BYTES} bytes, which is no secret",
                 next_step="name a file that holds the secret and nothing else",
+                code="not-a-secret",
             )
         return content.decode()
     except OSError as error:
@@ -144,4 +151,8 @@ def _read(path: Path, what: str) -> str:
 
 
 def _not_text(what: str, error: UnicodeDecodeError) -> KelrError:
-    return BadInputError(f"{what} is not text (byte {error.start} is not UTF-8)", next_step="store the secret as UTF-8")
+    return BadInputError(
+        f"{what} is not text (byte {error.start} is not UTF-8)",
+        next_step="store the secret as UTF-8",
+        code="not-a-secret",
+    )

@@ -9,12 +9,14 @@ from kelr.errors.entries_cluster import CLUSTER
 from kelr.errors.entries_contexts import CONTEXTS
 from kelr.errors.entries_files import FILES
 from kelr.errors.entries_lab import LAB
+from kelr.errors.entries_looking import LOOKING
 from kelr.errors.entries_recovery import RECOVERY
 from kelr.errors.entry import Entry
 
 GROUPS: Mapping[str, tuple[Entry, ...]] = {
     "Reaching a cluster": CLUSTER,
     "Contexts": CONTEXTS,
+    "Watching, metrics and reports": LOOKING,
     "Changing a cluster": RECOVERY,
     "Files": FILES,
     "Labs, fleets and scenarios": LAB,

@@ -10,8 +10,9 @@ CONTEXTS = (
         "context-unknown",
         ExitCode.USAGE,
         "There is no context of that name",
-        "The file of contexts has no such table; the message says which it has.",
-        "A slip in --context or KELR_CONTEXT, or another KELR_CONFIG_DIR than the one where it was added.",
+        "The file of contexts has no such table; the message says which it has, or that there is no such file.",
+        "A slip in --context or KELR_CONTEXT, another KELR_CONFIG_DIR than the one where it was added, or a current"
+        " context whose table was taken out by hand.",
         "`kelr context list` shows them; `kelr context add` makes one.",
     ),
     Entry(
@@ -50,11 +51,62 @@ CONTEXTS = (
     Entry(
         "secret-not-there",
         ExitCode.USAGE,
-        "A secret of the context is not where it should be",
-        "The variable is not set, the file cannot be read or is empty, or the command printed nothing. No cluster was"
-        " asked.",
+        "A secret is not where it should be",
+        "The variable is not set, the file cannot be read or is empty, or the command printed nothing. No cluster and"
+        " no endpoint was asked.",
         "A shell without the variable of another one, or a file or an entry that was moved.",
         "Put the secret there; `kelr context show NAME` says where it is looked for.",
+    ),
+    Entry(
+        "not-a-secret",
+        ExitCode.USAGE,
+        "What is there cannot be a password or a token",
+        "It has several lines, a control character, bytes that are no text, or more of them than a secret has. Nothing"
+        " of it was used, and the message quotes none of it.",
+        "Another file was named, or the entry of a password store has more in it than the password.",
+        "Name what holds the secret and nothing else; a line end at its end is left out.",
+    ),
+    Entry(
+        "login-incomplete",
+        ExitCode.USAGE,
+        "The context has a user name, and not all that a login takes",
+        "A user name is of use only with a security.protocol that logs in, a mechanism that takes names, and a"
+        " password; and it says the same as sasl.jaas.config, so that only one of them may be there.",
+        "The context was written by hand, or the properties that it had before were taken out.",
+        "Add what the message names to the context's table.",
+    ),
+    Entry(
+        "contexts-garbled",
+        ExitCode.USAGE,
+        "The file of contexts is not as it should be",
+        "The message names the line, or the context and its key. Nothing of that context was used, and the file was"
+        " left as it was.",
+        "A slip while it was edited, or a key of a newer kelr.",
+        "Correct the place; docs/contexts.md has every key.",
+    ),
+    Entry(
+        "contexts-not-editable",
+        ExitCode.USAGE,
+        "The file of contexts is valid, and written in a way that kelr does not change",
+        "kelr changes tables such as [contexts.prod] and keeps everything else as it stands. Nothing was written.",
+        "A context stands in one line, as dotted keys, or in pieces between other tables.",
+        "Change it by hand, or write the context as a table of its own first.",
+    ),
+    Entry(
+        "contexts-changed",
+        ExitCode.USAGE,
+        "Somebody else changed the file of contexts meanwhile",
+        "It is as the other one wrote it; nothing was written over it.",
+        "Another kelr, or an editor, at the same moment.",
+        "Run the command again.",
+    ),
+    Entry(
+        "import-garbled",
+        ExitCode.USAGE,
+        "The file is not as the tool that it is said to be of writes it",
+        "Nothing of it was written into the contexts.",
+        "A file of another tool, an edit that went wrong, or a name or a key in it that comes twice.",
+        "Name the tool's configuration file, say whose it is with --from, or correct the place that is named.",
     ),
     Entry(
         "secret-command-failed",

@@ -102,13 +102,16 @@ def read_access(
         raise UsageError("--password-file says nothing without a user", next_step="give --user NAME as well")
     if user is not None and password is None:
         raise UsageError(
-            f"no password for user {user}", next_step="give --password-file FILE, or set KELR_METRICS_PASSWORD"
+            f"no password for user {user}",
+            next_step="give --password-file FILE, or set KELR_METRICS_PASSWORD",
+            code="secret-not-there",
         )
     if key is not None and certificate is None:
         raise UsageError("--key says nothing without a certificate", next_step="give --cert FILE as well")
-    for secret, what in ((token, "token"), (password, "password")):
-        if secret is not None and not (secret.isascii() and secret.isprintable()) and what == "token":
-            raise BadInputError(f"the {what} holds characters that no HTTP header takes", next_step="look at its file")
+    if token is not None and not (token.isascii() and token.isprintable()):
+        raise BadInputError(
+            "the token holds characters that no HTTP header takes", next_step="look at its file", code="not-a-secret"
+        )
     return Access(user, password if user is not None else None, token, ca, certificate, key)
 
 
@@ -121,12 +124,18 @@ def _secret(file: Path | None) -> str | None:
         text = content.decode("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise BadInputError(f"cannot read the secret in {file}: {reason}", next_step="name another file") from error
+        raise BadInputError(
+            f"cannot read the secret in {file}: {reason}", next_step="name another file", code="secret-not-there"
+        ) from error
     if not text or len(content) > _LONGEST_SECRET:
-        raise BadInputError(f"{file} holds no secret", next_step="it should hold one line, and nothing else")
+        raise BadInputError(
+            f"{file} holds no secret", next_step="it should hold one line, and nothing else", code="secret-not-there"
+        )
     return text
 
 
 def _bad(file: Path | None, error: Exception, wanted: str) -> BadInputError:
     reason = getattr(error, "strerror", None) or getattr(error, "reason", None) or str(error)
-    return BadInputError(f"{file} cannot be used for TLS: {reason}", next_step=f"give {wanted}")
+    return BadInputError(
+        f"{file} cannot be used for TLS: {reason}", next_step=f"give {wanted}", code="tls-file-unusable"
+    )

@@ -80,11 +80,13 @@ def endpoint_of(kind: Kind, given: str, query_match: str | None = None) -> Endpo
         raise UsageError(
             f"{option} {address(given) or '...'} is no address that can be asked",
             next_step="give something like http://kafka-1:9404/metrics",
+            code="bad-endpoint",
         )
     if parts.username is not None or parts.password is not None:
         raise UsageError(
             f"{option} {address(url)} was given with a user in the address, which everybody on this machine can read",
             next_step="leave it out, and give --user NAME with --password-file FILE",
+            code="secret-in-address",
         )
     if parts.path in {"", "/"} and _PATHS[kind]:
         url = parts._replace(path=_PATHS[kind]).geturl()

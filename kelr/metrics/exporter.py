@@ -213,7 +213,9 @@ def serve(host: str, port: int, board: Callable[[], Board]) -> Exporter:
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(
-            f"cannot listen on {host}:{port}: {reason}", next_step="choose another address with --listen HOST:PORT"
+            f"cannot listen on {host}:{port}: {reason}",
+            next_step="choose another address with --listen HOST:PORT",
+            code="cannot-listen",
         ) from error
     thread = Thread(target=server.serve_forever, name="kelr-exporter", daemon=True)
     thread.start()

@@ -66,6 +66,7 @@ class TlsFiles:
             raise BadInputError(
                 f"the trusted certificates in {self.ca_path or 'ssl.truststore.certificates'} cannot be used: {error}",
                 next_step="give certificates in PEM form (-----BEGIN CERTIFICATE-----)",
+                code="tls-file-unusable",
             ) from error
 
     def _identify(self, context: ssl.SSLContext) -> None:
@@ -79,6 +80,7 @@ class TlsFiles:
             raise BadInputError(
                 f"the certificate and key in {self.key_store_path or 'ssl.keystore.key'} cannot be used: {error}",
                 next_step="give key and certificate chain in PEM form, and ssl.key.password if the key has one",
+                code="tls-file-unusable",
             ) from error
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kelr.config.contexts_file import read_contexts_file
+from kelr.config.edit import Edit
 from tests.errors.ground import Cause, Causes, Ground
 
 SCRAM = '[contexts.prod.properties]\n"security.protocol" = "SASL_PLAINTEXT"\n"sasl.mechanism" = "SCRAM-SHA-512"\n'
@@ -40,6 +42,30 @@ def shown(ground: Ground) -> None:
     ground.run("context", "show")
 
 
+def by_hand(ground: Ground) -> None:
+    """A context that is written in one line."""
+    ground.file("contexts.toml", 'contexts = {prod = {bootstrap_server = "127.0.0.1:1"}}\n').chmod(0o600)
+    ground.patch.setenv("KELR_CONFIG_DIR", str(ground.path))
+    ground.run("context", "remove", "prod", "--yes")
+
+
+def changed_meanwhile(ground: Ground) -> None:
+    contexts(ground)
+    edit = Edit(read_contexts_file(ground.path / "contexts.toml"))
+    contexts(ground, "read_only = true")
+    edit.use("prod")
+    edit.write()
+
+
+def no_tools_file(ground: Ground) -> None:
+    ground.run("context", "import", str(ground.file("rpk.yaml", "version: 6\n")), "--from", "rpk")
+
+
+def two_lines(ground: Ground) -> None:
+    secret = ground.file("password", "one\ntwo\n")
+    used('username = "ada"', f'password_file = "{secret}"', SCRAM)(ground)
+
+
 CONTEXTS_CAUSES: Causes = {
     "context-unknown": used(name="test"),
     "context-exists": added_again,
@@ -47,5 +73,11 @@ CONTEXTS_CAUSES: Causes = {
     "context-read-only": changed,
     "contexts-not-private": used('username = "ada"', 'password = "x"', SCRAM, mode=0o644),
     "secret-not-there": used('username = "ada"', 'password_env = "KELR_TEST_NO_SUCH_VARIABLE"', SCRAM),
+    "not-a-secret": two_lines,
+    "login-incomplete": used('username = "ada"'),
+    "contexts-garbled": used("read_only = 7"),
+    "contexts-not-editable": by_hand,
+    "contexts-changed": changed_meanwhile,
+    "import-garbled": no_tools_file,
     "secret-command-failed": used('username = "ada"', 'password_command = "false"', SCRAM),
 }

@@ -21,14 +21,14 @@ from kelr.lab.java import find_java
 from kelr.lab.locks import Lock, LockedJar, load_lock
 from kelr.lab.opening import open_simulated
 from kelr.lab.state import STATE_FORMAT, claim_directory, load_state
-from kelr.model import Broker, BrokerStatus
+from kelr.model import Broker, BrokerStatus, TopicPartition
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Consented
 from kelr.sources.security.endpoint import Endpoint, fetch_token
 from kelr.sources.snapshot_file import SnapshotFileSource
 from tests.errors.ground import CONNECTION, Causes, Ground
 from tests.incident import INCIDENT
-from tests.recovery.simulated import leaderless
+from tests.recovery.simulated import TOPIC, Fault, leaderless
 
 
 class Shop:
@@ -113,9 +113,10 @@ def saved(ground: Ground) -> None:
     apply_plan(world.plan(), **arguments, consented=Consented(yes=True))
 
 
-def some_topics(ground: Ground) -> None:
-    ground.cluster()
-    ground.run("describe", "orders", "no-such-topic", *CONNECTION)
+def one_is_refused(ground: Ground) -> None:
+    world = ground.planned()
+    world.faults["elect"] = [Fault("POLICY_VIOLATION", done=False, only=TopicPartition(TOPIC, 1))]
+    ground.run("recover", "apply", "plan.json", "--yes", "--accept-loss", "0+", *CONNECTION)
 
 
 def failing_worker(ground: Ground) -> None:
@@ -141,6 +142,6 @@ LAB_CAUSES: Causes = {
     "unsupported": lambda _: files_at("s3://bucket/lake"),
     "lab": occupied,
     "refused": saved,
-    "partly-done": some_topics,
+    "partly-done": one_is_refused,
     "error": failing_worker,
 }

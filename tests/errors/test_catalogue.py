@@ -19,10 +19,18 @@ from tests.errors.contexts_causes import CONTEXTS_CAUSES
 from tests.errors.files_causes import FILES_CAUSES
 from tests.errors.ground import Causes, Ground
 from tests.errors.lab_causes import LAB_CAUSES
+from tests.errors.looking_causes import LOOKING_CAUSES
 from tests.errors.recovery_causes import RECOVERY_CAUSES
 
 ROOT = Path(__file__).resolve().parents[2]
-CAUSES: Causes = {**CLUSTER_CAUSES, **CONTEXTS_CAUSES, **RECOVERY_CAUSES, **FILES_CAUSES, **LAB_CAUSES}
+CAUSES: Causes = {
+    **CLUSTER_CAUSES,
+    **CONTEXTS_CAUSES,
+    **LOOKING_CAUSES,
+    **RECOVERY_CAUSES,
+    **FILES_CAUSES,
+    **LAB_CAUSES,
+}
 CLASSES: list[type[KelrError]] = [
     found for found in vars(kelr.errors).values() if isinstance(found, type) and issubclass(found, KelrError)
 ]

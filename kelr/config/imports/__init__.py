@@ -8,12 +8,13 @@ from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 
+from kelr.config.imports.documents import not_of_a_tool
 from kelr.config.imports.found import Found, FoundContext
 from kelr.config.imports.java import read_java
 from kelr.config.imports.kafkactl import read_kafkactl
 from kelr.config.imports.kcl import read_kcl
 from kelr.config.imports.rpk import read_rpk
-from kelr.errors import BadInputError, UsageError
+from kelr.errors import UsageError
 
 
 class Tool(StrEnum):
@@ -48,9 +49,7 @@ def read_import(path: Path, tool: Tool | None = None) -> Found:
     names = [context.name for context in contexts]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise BadInputError(
-            f"{path}: two contexts would be called {twice}", next_step="rename one of them in that file"
-        )
+        raise not_of_a_tool(f"{path}: two contexts would be called {twice}", "rename one of them in that file")
     current = None if found.current is None else _name(found.current)
     return replace(found, contexts=contexts, current=current if current in names else None)
 

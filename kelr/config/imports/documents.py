@@ -11,22 +11,27 @@ from kelr.errors import BadInputError
 _MAX_BYTES = 4 * 1024 * 1024
 
 
+def not_of_a_tool(message: str, next_step: str) -> BadInputError:
+    """The error for a file that is not as its tool writes it."""
+    return BadInputError(message, next_step=next_step, code="import-garbled")
+
+
 def text_of(path: Path) -> str:
     """The text of a file. Raises BadInputError."""
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:
-            raise BadInputError(f"{path} is larger than {_MAX_BYTES} bytes", next_step="name a configuration file")
+            raise not_of_a_tool(f"{path} is larger than {_MAX_BYTES} bytes", "name a configuration file")
         return content.decode()
     except OSError as error:
-        raise BadInputError(
-            f"cannot read {path}: {error.strerror or error}", next_step="check the path and its permissions"
+        raise not_of_a_tool(
+            f"cannot read {path}: {error.strerror or error}", "check the path and its permissions"
         ) from error
     except UnicodeDecodeError as error:
         # Not chained: the error holds the bytes.
         start = error.start
-    raise BadInputError(f"{path} is not text (byte {start} is not UTF-8)", next_step="name a configuration file")
+    raise not_of_a_tool(f"{path} is not text (byte {start} is not UTF-8)", "name a configuration file")
 
 
 def yaml_of(path: Path) -> Mapping[str, Any]:
@@ -42,7 +47,7 @@ def yaml_of(path: Path) -> Mapping[str, Any]:
                 key = self.construct_object(key_node, deep=True)
                 if isinstance(key, Hashable) and key in seen:
                     line = key_node.start_mark.line + 1
-                    raise BadInputError(f"{path}, line {line}: {key} comes twice", next_step="keep one of them")
+                    raise not_of_a_tool(f"{path}, line {line}: {key} comes twice", "keep one of them")
                 seen.add(key if isinstance(key, Hashable) else None)
             return super().construct_mapping(node, deep)
 
@@ -51,11 +56,11 @@ def yaml_of(path: Path) -> Mapping[str, Any]:
     except yaml.MarkedYAMLError as error:
         line = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
         # Not chained: the error holds what the file holds.
-        raise BadInputError(f"{path}{line}: no YAML: {error.problem}", next_step="correct that file") from None
+        raise not_of_a_tool(f"{path}{line}: no YAML: {error.problem}", "correct that file") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise BadInputError(f"{path}: no YAML: {type(error).__name__}", next_step="correct that file") from None
+        raise not_of_a_tool(f"{path}: no YAML: {type(error).__name__}", "correct that file") from None
     if not isinstance(found, dict):
-        raise BadInputError(f"{path} holds no settings", next_step="name a configuration file of kafkactl or rpk")
+        raise not_of_a_tool(f"{path} holds no settings", "name a configuration file of kafkactl or rpk")
     return found
 
 
@@ -66,7 +71,7 @@ def toml_of(path: Path) -> Mapping[str, Any]:
     try:
         return tomllib.loads(text_of(path))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise BadInputError(f"{path}: no TOML: {error}", next_step="correct that file") from None
+        raise not_of_a_tool(f"{path}: no TOML: {error}", "correct that file") from None
 
 
 def lowered(values: object) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kelr.config.imports.documents import is_on, lowered, others, yaml_of
+from kelr.config.imports.documents import is_on, lowered, not_of_a_tool, others, yaml_of
 from kelr.config.imports.found import MECHANISMS, NOT_USED, NOT_VERIFIED, Draft, Found, FoundContext, servers_text
-from kelr.errors import BadInputError, KelrError
+from kelr.errors import KelrError
 
 _CURRENT = "current-context"
 
@@ -22,7 +22,7 @@ def read_kafkactl(path: Path) -> Found:
     document = lowered(yaml_of(path))
     contexts = document.get("contexts")
     if not isinstance(contexts, dict):
-        raise BadInputError(f"{path} has no contexts as kafkactl keeps them", next_step="name its config.yml")
+        raise not_of_a_tool(f"{path} has no contexts as kafkactl keeps them", "name its config.yml")
     found: list[FoundContext] = []
     left_out = [f"{key}: {NOT_USED}" for key in others(document, ("contexts", _CURRENT))]
     for name, values in contexts.items():

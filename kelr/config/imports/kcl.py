@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kelr.config.imports.documents import is_on, others, toml_of
+from kelr.config.imports.documents import is_on, not_of_a_tool, others, toml_of
 from kelr.config.imports.found import MECHANISMS, NOT_USED, NOT_VERIFIED, Draft, Found, FoundContext, servers_text
-from kelr.errors import BadInputError
 
 _TIMES = ("broker_timeout", "dial_timeout", "retry_timeout")
 _ALONE = "kcl"
@@ -29,7 +28,7 @@ def read_kcl(path: Path) -> Found:
     elif "seed_brokers" in document:
         profiles, left_out, current = {_ALONE: document}, [], None
     else:
-        raise BadInputError(f"{path} has neither profiles nor seed_brokers", next_step="name kcl's config.toml")
+        raise not_of_a_tool(f"{path} has neither profiles nor seed_brokers", "name kcl's config.toml")
     found: list[FoundContext] = []
     for name, values in profiles.items():
         servers = servers_text(values.get("seed_brokers")) if isinstance(values, dict) else None

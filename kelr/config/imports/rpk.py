@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kelr.config.imports.documents import is_on, lowered, others, yaml_of
+from kelr.config.imports.documents import is_on, lowered, not_of_a_tool, others, yaml_of
 from kelr.config.imports.found import MECHANISMS, NOT_USED, NOT_VERIFIED, Draft, Found, FoundContext, servers_text
-from kelr.errors import BadInputError
 
 _OF_RPK = ("version", "current_profile", "profiles")
 _OF_A_PROFILE = ("name", "description", "kafka_api", "from_cloud", "cloud_cluster")
@@ -23,11 +22,11 @@ def read_rpk(path: Path) -> Found:
     document = yaml_of(path)
     profiles = document.get("profiles")
     if not isinstance(profiles, list) or not all(isinstance(one, dict) and one.get("name") for one in profiles):
-        raise BadInputError(f"{path} has no profiles as rpk keeps them", next_step="name its rpk.yaml")
+        raise not_of_a_tool(f"{path} has no profiles as rpk keeps them", "name its rpk.yaml")
     names = [str(one["name"]) for one in profiles]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise BadInputError(f"{path} has two profiles called {twice}", next_step="keep or rename one of them")
+        raise not_of_a_tool(f"{path} has two profiles called {twice}", "keep or rename one of them")
     found: list[FoundContext] = []
     left_out = [f"{key}: {NOT_USED}" for key in others(document, _OF_RPK)]
     for profile in profiles:

@@ -110,6 +110,7 @@ def _opened(reader: PropertyReader, prefix: str, path: Path) -> OpenedStore:
         raise BadInputError(
             f"{reader.where(f'{prefix}.location')}{path} does not open: {words}",
             next_step=f"check {prefix}.password",
+            code="tls-file-unusable",
         ) from None
     chain = [held.cert, *held.additional_certs]
     pem = "".join(one.certificate.public_bytes(forms.Encoding.PEM).decode() for one in chain if one is not None)
@@ -119,6 +120,7 @@ def _opened(reader: PropertyReader, prefix: str, path: Path) -> OpenedStore:
         raise BadInputError(
             f"{reader.where(f'{prefix}.location')}{path} holds no private key",
             next_step="name the store with your own key",
+            code="tls-file-unusable",
         )
     key = held.key.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption()).decode()
     return OpenedStore(_some(reader, prefix, path, pem), key)
@@ -129,5 +131,6 @@ def _some(reader: PropertyReader, prefix: str, path: Path, pem: str) -> str:
         raise BadInputError(
             f"{reader.where(f'{prefix}.location')}{path} holds no certificate",
             next_step=f"check {prefix}.location with keytool -list -keystore {shlex.quote(str(path))}",
+            code="tls-file-unusable",
         )
     return pem
