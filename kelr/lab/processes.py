@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _START_TOLERANCE_S = 1.0
 _COMMAND_LINE_TIMEOUT_S = 5.0
+_HOLD_TIMEOUT_S = 20.0
+"""A process that waits for a slow disk stands still only when that is over."""
 _MARK = "-Dkelr.lab="
 
 
@@ -172,15 +174,27 @@ def signal_all(processes: Sequence[psutil.Process], number: signal.Signals) -> N
             process.send_signal(number)
 
 
-def hold(processes: Sequence[psutil.Process]) -> None:
+def hold(processes: Sequence[psutil.Process], *, timeout_s: float = _HOLD_TIMEOUT_S) -> None:
     """SIGSTOP, and wait until each process stands still: the signal reaches one thread, which passes it on to the
-    others when it is next scheduled, and until then they go on."""
+    others when it is next scheduled, and until then they go on.
+
+    Raises:
+        LabError: one does not within `timeout_s` seconds, such as one that a debugger holds: whether its threads go
+            on is not known. The signal was sent to all.
+    """
     import psutil  # noqa: PLC0415
 
     signal_all(processes, signal.SIGSTOP)
+    deadline = time.monotonic() + timeout_s
     for process in processes:
         with suppress(psutil.NoSuchProcess):
-            while process.status() not in {psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE}:
+            while (status := process.status()) not in {psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE}:
+                if time.monotonic() >= deadline:
+                    raise LabError(
+                        f"process {process.pid} of the lab does not stand still {timeout_s:g} s after SIGSTOP"
+                        f" (its state is {status})",
+                        next_step="end the debugger or tracer that holds it, if one does, and pause it again",
+                    )
                 time.sleep(0.005)
 
 

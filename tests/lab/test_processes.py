@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -80,6 +82,38 @@ def test_a_process_that_does_not_listen_is_killed(tmp_path: Path, lab_id: str) -
         time.sleep(0.02)
     processes.end(processes.all_of(lab_id), ask_first_s=0.2)
     assert processes.all_of(lab_id) == []
+
+
+def test_a_held_process_stands_still_when_that_is_said(tmp_path: Path, lab_id: str) -> None:
+    record = spawn(lab_id, 1, tmp_path / "out")
+    processes.hold(processes.all_of(lab_id))
+    assert psutil.Process(record.pid).status() == psutil.STATUS_STOPPED
+
+
+class Traced:
+    """A process that a debugger holds, so that SIGSTOP never comes to it."""
+
+    pid = 4711
+
+    def __init__(self) -> None:
+        self.sent: list[int] = []
+
+    def send_signal(self, number: int) -> None:
+        self.sent.append(number)
+
+    def status(self) -> str:
+        return psutil.STATUS_TRACING_STOP
+
+
+def test_a_process_that_does_not_come_to_stand_is_not_waited_for_for_ever(tmp_path: Path, lab_id: str) -> None:
+    record, traced = spawn(lab_id, 1, tmp_path / "out"), Traced()
+    held: list[Any] = [traced, *processes.all_of(lab_id)]
+    with pytest.raises(LabError, match=r"process 4711 .* 0\.2 s after SIGSTOP \(its state is tracing-stop\)") as caught:
+        processes.hold(held, timeout_s=0.2)
+    assert caught.value.next_step is not None
+    assert traced.sent == [signal.SIGSTOP]
+    processes.hold(processes.all_of(lab_id))  # the others were sent it, too; they may come to stand a moment later
+    assert psutil.Process(record.pid).status() == psutil.STATUS_STOPPED
 
 
 def test_a_lost_lab_is_found_by_its_directory(tmp_path: Path, lab_id: str) -> None:
