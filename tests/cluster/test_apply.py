@@ -47,6 +47,7 @@ from kelr.sources.connection import ConnectionSettings
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.live import LiveSource
 from kelr.sources.live.changes import LiveHand
+from tests.cluster.settled import settled
 
 CONSENT = Consented(AcceptedLoss(100_000, unbounded=True), "a test")
 SOON = Patience(late_s=3)
@@ -86,7 +87,7 @@ def _apply(lab: Lab, plan: Plan, state: Path, **more: Any) -> tuple[Applied, ...
 
 
 def _states(lab: Lab, topic: str) -> Mapping[int, PartitionState]:
-    return {at.partition: state for at, state in lab.partitions(topic).items()}
+    return {at.partition: state for at, state in settled(lab).partitions(topic).items()}
 
 
 def _designate(broker: int, *partitions: int) -> dict[int, Wish]:
@@ -129,7 +130,7 @@ def test_processes_killed_at_lines_of_the_journal(leaderless: tuple[Lab, str], t
         driver = _driver(lab, plan, state, str(line), when)
         killed = subprocess.run(driver, capture_output=True, text=True, timeout=60, cwd=ROOT, check=False)
         assert killed.returncode == -signal.SIGKILL, killed
-        with _source(lab) as source:
+        with _source(settled(lab)) as source:
             found = status(source, state, plan=plan)
             assert len(found.journals) == 1
             assert found.reordered == ((planned.address,) if line in {3, 4, 5, 6} else ())

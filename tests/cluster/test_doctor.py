@@ -19,6 +19,7 @@ from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
 from kelr.sources.live.questions import Question
 from kelr.sources.live.transport import Failure
+from tests.cluster.settled import settled
 
 TOOLS = ("kafka-configs.sh", "kafka-features.sh", "kafka-reassign-partitions.sh")
 THROTTLES = {"leader.replication.throttled.replicas": "*", "follower.replication.throttled.replicas": "*"}
@@ -61,7 +62,8 @@ class Shell:
 
 
 def doctor(lab: Lab, *arguments: str, code: int = 0) -> Mapping[str, Any]:
-    """The document of a whole process, as a script gets it."""
+    """The document of a whole process, as a script gets it, once brokers know what was changed before."""
+    settled(lab)
     command = [sys.executable, "-m", "kelr", "doctor", *arguments, "-b", lab.bootstrap_servers, "-o", "json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == code, done.stderr

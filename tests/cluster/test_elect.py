@@ -17,6 +17,7 @@ from kelr.lab.story import create_topic
 from kelr.model import PartitionState, TopicPartition
 from kelr.sources.collected import collection_of_disk, save_collection
 from kelr.sources.disk import read_log_directories
+from tests.cluster.settled import settled
 
 Elect = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -51,7 +52,7 @@ def kafkas_own(lab: Lab, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def states(lab: Lab, topic: str) -> Mapping[int, PartitionState]:
-    return {at.partition: state for at, state in lab.partitions(topic).items()}
+    return {at.partition: state for at, state in settled(lab).partitions(topic).items()}
 
 
 def accepted(ran: subprocess.CompletedProcess[str]) -> str:

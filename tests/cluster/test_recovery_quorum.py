@@ -14,6 +14,7 @@ from kelr.lab import Lab, run_incident
 from kelr.model import ReplicaLog, Selection, Target, TopicPartition
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
+from tests.cluster.settled import settled
 
 PARTITIONS = 6
 COMMITTED = 40
@@ -117,7 +118,7 @@ def test_a_balanced_election_waits_for_the_two_that_held_everything(lab_43: Lab,
     assert refused.returncode == 6, refused.stdout + refused.stderr
     elected = kelr(*elect, "--bootstrap-controller", lab.bootstrap_controllers)
     assert elected.returncode == 0, elected.stdout + elected.stderr
-    after = _logs(lab, topic, 1)
+    after = _logs(settled(lab), topic, 1)
     for address, complete in acknowledged.items():
         # A producer that had to try again may have written a record twice.
         assert complete.log_end >= COMMITTED
