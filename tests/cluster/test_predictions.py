@@ -123,11 +123,11 @@ def _best(decision: Decision) -> Outcome:
     return _outcome(decision, ElectionType.LONGEST_LOG_AGGRESSIVE)
 
 
-def _leaders(lab: Lab, decisions: Sequence[Decision]) -> Mapping[int, int | None]:
-    states = lab.partitions(decisions[0].topic)
-    return {
-        decision.partition: states[TopicPartition(decision.topic, decision.partition)].leader for decision in decisions
-    }
+def _leaders(lab: Lab, decisions: Sequence[Decision]) -> Sequence[Mapping[int, int | None]]:
+    """As each broker that answers has them, equal ones once: what is asked next may go to any of them."""
+    addresses = [TopicPartition(decision.topic, decision.partition) for decision in decisions]
+    found = [{at.partition: view[at].leader for at in addresses} for view in lab.views(decisions[0].topic)]
+    return [leaders for number, leaders in enumerate(found) if leaders not in found[:number]]
 
 
 def _elect_uncleanly(lab: Lab, decisions: Sequence[Decision]) -> None:
@@ -194,7 +194,7 @@ def _run_line(lab: Lab, line: str) -> None:
 
 def _wait_for_leaders(lab: Lab, decisions: Sequence[Decision], predicted: Mapping[int, int | None]) -> None:
     if decisions:
-        _until(lambda: _leaders(lab, decisions), predicted)
+        _until(lambda: _leaders(lab, decisions), [predicted])
 
 
 def _return_absent(lab: Lab, report: IncidentReport, decisions: Sequence[Decision]) -> None:

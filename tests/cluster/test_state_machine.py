@@ -100,15 +100,17 @@ class _Both:
             self.state, self.answers = handled.state, dict(handled.answers)
 
     def happened(self, *events: ev.Event) -> None:
-        """Compute what the events do, and wait until the cluster has come to the same."""
+        """Compute what the events do, and wait until every broker says that the cluster has come to the same."""
         self.compute(*events)
         expected = self.described()
         deadline_s = time.monotonic() + 40
         while True:
-            found = {address: described(state) for address, state in self.lab.partitions(self.topic).items()}
-            if found == expected:
+            views = [
+                {address: described(state) for address, state in view.items()} for view in self.lab.views(self.topic)
+            ]
+            if views and all(view == expected for view in views):
                 return
-            assert time.monotonic() < deadline_s, f"after {events} expected {expected}, and it is {found}"
+            assert time.monotonic() < deadline_s, f"after {events} expected {expected}, and it is {views}"
             time.sleep(0.1)
 
     def described(self) -> dict[TopicPartition, tuple[object, ...]]:
