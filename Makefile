@@ -87,9 +87,9 @@ predictions: $(READY)  ## See on more versions of Kafka, and for every pair of b
 longer: spark-java  ## Kill processes at every moment, and what else takes many minutes without a cluster
 	$(UNSET) $(BIN)/pytest -m longer --ignore=tests/cluster
 
-# Other examples each time, fifty times as many; SEED=... repeats a run.
+# Other examples each time, fifty times as many of each property: half an hour of one core; SEED=... repeats a run.
 properties: SEED := $(shell echo $$RANDOM)
-properties: $(READY)  ## Look for counterexamples in random histories, for many minutes
+properties: $(READY)  ## Look for counterexamples in random histories, for half an hour
 	@echo "SEED=$(SEED)"
 	$(UNSET) $(BIN)/pytest $(PROPERTIES) --hypothesis-profile=long --hypothesis-seed=$(SEED)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 
 from kelr.controller import ELR_4_1_0, KRAFT, Change, Circumstances, Election, change_partition, elect, walk
 from kelr.model import ElectedBy, PartitionState
 from tests.controller.strategies import MENDED, Passed, circumstances, elections, histories, states
+from tests.properties import examples
 
-STEPS = settings(max_examples=300, deadline=None)
+STEPS = examples(750)
 
 
 @STEPS
