@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import os
-import pty
-import select
+import re
 import signal
-import struct
-import subprocess
 import sys
-import termios
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,9 +12,8 @@ import pytest
 
 from kelr.sources.snapshot_file import write_snapshot
 from tests.incident import INCIDENT
+from tests.on_terminal import ENTER, LEAVE, OnTerminal
 
-ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
-PATIENCE_S = 30.0
 # The incident answers for a cluster, in a process of its own.
 PROGRAM = """
 import fcntl, sys, termios
@@ -33,7 +24,7 @@ from kelr.commands.main import main
 from kelr.sources.snapshot_file import SnapshotFileSource
 session.open_source = lambda settings: SnapshotFileSource(Path(sys.argv[1]))
 {more}
-sys.exit(main(["watch", "-b", "kafka-1:9092", "--interval", "0.2", *sys.argv[2:]]))
+sys.exit(main(sys.argv[2:]))
 """
 BREAKS = """
 import kelr.commands.watch_screen as screen
@@ -41,6 +32,19 @@ def breaks(*_):
     raise ZeroDivisionError("oh")
 screen.draw = breaks
 """
+AWAY = """
+from kelr.errors import ConnectError
+class Away(SnapshotFileSource):
+    "Cannot be read while there is a file beside the snapshot."
+    def forget(self):
+        if Path(sys.argv[1]).with_name("gone").exists():
+            raise ConnectError("no broker answered", next_step="check that one is up")
+    @property
+    def controller_silence(self):
+        return "no answer in time" if Path(sys.argv[1]).with_name("silent").exists() else None
+session.open_source = lambda settings: Away(Path(sys.argv[1]))
+"""
+TIME = r"\d\d:\d\d:\d\d"
 IMPATIENT = """
 import os, signal
 from kelr.view.watch.terminal import Terminal
@@ -52,66 +56,14 @@ Terminal._give_back = pressed_again
 """
 
 
-class OnTerminal:
-    """A kelr whose terminal is the other end of a pseudo-terminal."""
+def watch_of(snapshot: Path, *arguments: str, more: str = "") -> OnTerminal:
+    """A watch of the incident."""
+    command = ("watch", "-b", "kafka-1:9092", "--interval", "0.2", *arguments)
+    return on_terminal(snapshot, *command, more=more)
 
-    def __init__(self, snapshot: Path, *arguments: str, more: str = "") -> None:
-        self.keyboard, self._terminal = pty.openpty()
-        self.resize(100, 30)
-        self.before = termios.tcgetattr(self._terminal)
-        self.written = b""
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM.format(more=more), str(snapshot), *arguments],
-            stdin=self._terminal,
-            stdout=self._terminal,
-            stderr=self._terminal,
-            start_new_session=True,
-            env={**os.environ, "TERM": "xterm-256color"},
-        )
 
-    def resize(self, columns: int, lines: int) -> None:
-        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-
-    def press(self, keys: bytes) -> None:
-        os.write(self.keyboard, keys)
-
-    def until(self, text: bytes) -> bytes:
-        """What was written up to this text, which has to come; what comes then is not looked at."""
-        deadline = time.monotonic() + PATIENCE_S
-        while text not in self.written:
-            readable, _, _ = select.select([self.keyboard], [], [], max(0.0, deadline - time.monotonic()))
-            assert readable, f"{text!r} did not come in {self.written!r}"
-            self.written += os.read(self.keyboard, 65_536)
-        found, _, self.written = self.written.partition(text)
-        return found
-
-    def ended(self) -> int:
-        """Its exit code, once it has ended, with the rest of what it wrote in `written`."""
-        deadline = time.monotonic() + PATIENCE_S
-        while self.process.poll() is None:
-            assert time.monotonic() < deadline, self.written
-            self._read(0.01)
-        while self._read(0.0):
-            pass
-        return self.process.returncode
-
-    @property
-    def settings(self) -> list[object]:
-        return termios.tcgetattr(self._terminal)
-
-    def _read(self, wait_s: float) -> bool:
-        readable, _, _ = select.select([self.keyboard], [], [], wait_s)
-        if readable:
-            self.written += os.read(self.keyboard, 65_536)
-        return bool(readable)
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        for end in (self.keyboard, self._terminal):
-            with contextlib.suppress(OSError):
-                os.close(end)
+def on_terminal(snapshot: Path, *arguments: str, more: str = "") -> OnTerminal:
+    return OnTerminal([sys.executable, "-c", PROGRAM.format(more=more), str(snapshot), *arguments])
 
 
 @pytest.fixture
@@ -124,20 +76,10 @@ def snapshot(tmp_path: Path) -> Path:
 @pytest.fixture
 def watching(snapshot: Path) -> Iterator[OnTerminal]:
     """A watch whose list is on the screen."""
-    watch = OnTerminal(snapshot)
-    try:
+    with watch_of(snapshot) as watch:
         watch.until(ENTER)
         watch.until(b"orders:2")
         yield watch
-    finally:
-        watch.close()
-
-
-def given_back(watch: OnTerminal) -> None:
-    """Nothing of the screen is left, and keys are read as before."""
-    assert watch.settings == watch.before
-    assert watch.written.count(ENTER) == 0
-    assert watch.written.count(LEAVE) == 1
 
 
 def test_keys_and_the_end(watching: OnTerminal) -> None:
@@ -150,7 +92,7 @@ def test_keys_and_the_end(watching: OnTerminal) -> None:
     watching.until(b"'pay': 1 of 4")
     watching.press(b"q")
     assert watching.ended() == 0
-    given_back(watching)
+    watching.given_back()
     assert watching.written.endswith(b"UTC: 2 leaderless, 1 unsafe of 5 partitions\r\n")
 
 
@@ -158,27 +100,24 @@ def test_keys_and_the_end(watching: OnTerminal) -> None:
 def test_a_signal_that_ends_it(watching: OnTerminal, number: signal.Signals) -> None:
     watching.process.send_signal(number)
     assert watching.ended() == -number
-    given_back(watching)
+    watching.given_back()
 
 
 def test_ctrl_c(watching: OnTerminal) -> None:
     watching.press(b"\x03")
     assert watching.ended() == 130
-    given_back(watching)
+    watching.given_back()
     assert b"kelr: interrupted\r\n" in watching.written
     assert b"Traceback" not in watching.written
 
 
 def test_ctrl_c_pressed_again_while_the_terminal_is_given_back(snapshot: Path) -> None:
-    watch = OnTerminal(snapshot, more=IMPATIENT)
-    try:
+    with watch_of(snapshot, more=IMPATIENT) as watch:
         watch.until(ENTER)
         watch.until(b"orders:2")
         watch.press(b"\x03")
         assert watch.ended() == 130
-        given_back(watch)
-    finally:
-        watch.close()
+        watch.given_back()
 
 
 def test_ctrl_z_gives_the_terminal_back_and_takes_it_again(watching: OnTerminal) -> None:
@@ -189,7 +128,7 @@ def test_ctrl_z_gives_the_terminal_back_and_takes_it_again(watching: OnTerminal)
     watching.until(b"orders:2")
     watching.press(b"q")
     assert watching.ended() == 0
-    given_back(watching)
+    watching.given_back()
 
 
 def test_another_size_is_drawn_whole(watching: OnTerminal) -> None:
@@ -205,22 +144,135 @@ def test_another_size_is_drawn_whole(watching: OnTerminal) -> None:
 
 
 def test_a_defect(snapshot: Path) -> None:
-    watch = OnTerminal(snapshot, more=BREAKS)
-    try:
+    with watch_of(snapshot, more=BREAKS) as watch:
         watch.until(ENTER)
         assert watch.ended() == 70
-        given_back(watch)
+        watch.given_back()
         assert watch.written.index(LEAVE) < watch.written.index(b"internal error: ZeroDivisionError: oh")
-    finally:
-        watch.close()
+
+
+def test_a_cluster_that_is_away_for_a_while(snapshot: Path) -> None:
+    gone = snapshot.with_name("gone")
+    with watch_of(snapshot, more=AWAY) as watch:
+        assert "*" not in watch.seen("> orders:2", "none so far")
+        gone.touch()
+        away = watch.seen(
+            rf"^NOT RENEWED since {TIME}: no broker answered; check that one is up$",
+            rf"^{TIME} the cluster cannot be read, and was last at {TIME}: no broker answered;",
+            r"^\* not renewed",
+        )
+        rows = [line for line in away.splitlines() if line[2:].startswith(("orders:", "payments:", "secret:"))]
+        assert [line[:2] for line in rows] == [">*", " *", " *", " *"]
+        gone.unlink()
+        back = watch.seen(
+            rf"^{TIME} the cluster can be read again, after \d+ s in which nothing was seen$", "^> orders:2"
+        )
+        assert "NOT RENEWED" not in back
+        assert " *orders" not in back
+        watch.press(b"q")
+        assert watch.ended() == 0
+        assert b"could not be read" not in watch.written
+
+
+def test_a_controller_that_is_gone_for_a_while(snapshot: Path) -> None:
+    silent = snapshot.with_name("silent")
+    with watch_of(snapshot, more=AWAY) as watch:
+        watch.seen("> orders:2")
+        silent.touch()
+        watch.seen(
+            rf"^NO CONTROLLER ANSWERS since {TIME} \(no answer in time\): what brokers tell may be out of date",
+            rf"^{TIME} no controller answers since {TIME} \(no answer in time\)",
+            "^>\\*orders:2",
+        )
+        silent.unlink()
+        watch.seen(rf"^{TIME} a controller answers again, after \d+ s$", "^> orders:2")
+        silent.touch()
+        watch.seen("^NO CONTROLLER ANSWERS")
+        watch.press(b"q")
+        assert watch.ended() == 0
+        assert b"of 5 partitions; no controller answered since " in watch.written
 
 
 def test_a_terminal_that_cannot_show_a_screen_gets_lines(snapshot: Path) -> None:
     more = "import os\nos.environ['TERM'] = 'dumb'\n"
-    watch = OnTerminal(snapshot, more=more)
-    try:
+    with watch_of(snapshot, more=more) as watch:
         assert ENTER not in watch.until(b"orders:2: leader none")
         watch.press(b"\x03")
         assert watch.ended() == 130
-    finally:
-        watch.close()
+
+
+# kelr describe --watch.
+
+DESCRIBE = ("describe", "--watch", "-b", "kafka-1:9092", "--interval", "0.2")
+TABLE = ("^PARTITION +LEADER", r"^orders:1 +none", "^payments:0")
+
+
+@pytest.fixture
+def describing(snapshot: Path) -> Iterator[OnTerminal]:
+    """A describe --watch whose table is on the screen."""
+    with on_terminal(snapshot, *DESCRIBE, more=AWAY) as describe:
+        describe.until(ENTER)
+        describe.seen(*TABLE)
+        yield describe
+
+
+def test_the_table_of_describe_with_its_age_and_its_end(describing: OnTerminal) -> None:
+    _, second, *_, foot = describing.seen(rf"^kelr describe --watch  kafka-1:9092  {TIME} UTC, \d+ s ago$").splitlines()
+    assert second.startswith("PARTITION")
+    assert foot == "q quit  up, down, PgUp, PgDn  p pause  r now"
+    describing.press(b"p")
+    paused = describing.seen("ago  PAUSED$")
+    taken = re.findall(f"{TIME} UTC", paused)
+    assert re.findall(f"{TIME} UTC", describing.seen(r"(?! 0 s| 1 s).\d s ago  PAUSED$")) == taken
+    describing.press(b"p")
+    describing.shown(lambda text: "PAUSED" not in text and taken[0] not in text, "it goes on")
+    describing.press(b"q")
+    assert describing.ended() == 0
+    describing.given_back()
+
+
+def test_the_table_of_describe_scrolls_and_follows_the_terminals_size(describing: OnTerminal) -> None:
+    describing.resize(72, 6)
+    describing.seen(r"^q quit .* lines 1 to 4 of \d+$", "^PARTITION")
+    describing.press(b"\x1b[6~")
+    scrolled = describing.shown(lambda text: "PARTITION" not in text, "it has scrolled")
+    assert scrolled.splitlines()[0].startswith("kelr describe --watch")
+    describing.press(b"g")
+    describing.seen("^PARTITION")
+    describing.resize(100, 30)
+    describing.seen(*TABLE)
+    describing.press(b"q")
+    assert describing.ended() == 0
+
+
+def test_ctrl_c_ends_describe(describing: OnTerminal) -> None:
+    describing.press(b"\x03")
+    assert describing.ended() == 130
+    describing.given_back()
+    assert b"Traceback" not in describing.written
+
+
+def test_describe_gives_the_terminal_back_when_it_is_told_to_end(describing: OnTerminal) -> None:
+    describing.process.terminate()
+    assert describing.ended() == -signal.SIGTERM
+    describing.given_back()
+
+
+def test_a_table_of_a_cluster_that_is_away_says_so(describing: OnTerminal, snapshot: Path) -> None:
+    gone, silent = snapshot.with_name("gone"), snapshot.with_name("silent")
+    gone.touch()
+    describing.seen(rf"^NOT RENEWED since {TIME}: no broker answered; check that one is up$", *TABLE)
+    silent.touch()
+    gone.unlink()
+    describing.shown(lambda text: "NOT RENEWED" not in text and "NO CONTROLLER ANSWERS since" in text, "it is renewed")
+    silent.unlink()
+    describing.shown(lambda text: "NO CONTROLLER" not in text, "a controller answers")
+
+
+def test_describe_waits_for_a_cluster_that_is_away_when_it_begins(snapshot: Path) -> None:
+    gone = snapshot.with_name("gone")
+    gone.touch()
+    with on_terminal(snapshot, *DESCRIBE, more=AWAY) as describe:
+        describe.seen(r"nothing read yet, for \d+ s$", "^NOTHING READ YET: no broker answered")
+        gone.unlink()
+        describe.seen(*TABLE)
