@@ -35,6 +35,10 @@ def _read_now(cache: Cache, flags: Mapping[str, Sequence[str]], environ: Mapping
     lock = cache.lock()
     child = 0
     if lock is not None:
+        known = _fresh(cache)  # whoever had the lock may have come to an end since that was looked up
+        if known is not None:
+            os.close(lock)
+            return known
         from kelr.commands.complete_reading import read_apart  # noqa: PLC0415 - only where something has to be read
 
         child = read_apart(cache, lock, flags, environ)
