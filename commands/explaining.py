@@ -109,7 +109,8 @@ def explain_partitions(
         return _explain_as_they_are(session, selection, wanted, only_unsafe=only_unsafe)
     found = _side_by_side(session, selection, wanted, only_unsafe=only_unsafe)
     rows = _rows(found.decided[0])
-    _show(session, wanted, rows, found.decided[0].happened, found.topic_errors)
+    seen = bool(rows or found.topic_errors) or _sees_any(session, selection)
+    _show(session, wanted, rows, found.decided[0].happened, found.topic_errors, seen=seen)
     return len(rows), found.topic_errors
 
 
@@ -130,6 +131,7 @@ def compare_rule_sets(
         source=source.name,
         errors=found.topic_errors,
         guess="" if own.certain else own.reason,
+        seen=bool(comparisons or found.topic_errors) or _sees_any(session, selection),
     )
     return len(comparisons), found.topic_errors
 
@@ -188,8 +190,14 @@ def _explain_as_they_are(
             shown, held = shown + len(held), []
         report = report or showing.enter_context(_report(session, wanted, held))
         report.add(held)
-        report.finish(errors)
-    return shown + len(held), errors
+        shown += len(held)
+        report.finish(errors, seen=bool(shown or errors) or _sees_any(session, selection))
+    return shown, errors
+
+
+def _sees_any(session: Session, selection: Selection) -> bool:
+    """Whether there is any partition: brokers leave topics that a principal may not describe out without a word."""
+    return any(page.partitions for page in session.source().pages(selection))
 
 
 def _report(session: Session, wanted: Wanted, beginning: Sequence[Explained]) -> DecisionReport:
@@ -250,6 +258,8 @@ def _show(
     rows: Sequence[Explained],
     happened: Sequence[Happened],
     errors: Sequence[TopicError],
+    *,
+    seen: bool,
 ) -> None:
     source = session.source()
     show_decisions(
@@ -261,6 +271,7 @@ def _show(
         errors=errors,
         full=_in_full(wanted, len(rows)),
         happened=happened,
+        seen=seen,
     )
 
 

@@ -23,6 +23,11 @@ CLUSTER_HEAD = (
     Fact("brokers_source", "string", "The request that listed the brokers."),
     Fact("partitions_source", "string", "The request that described the partitions."),
 )
+NOTHING_READ = (
+    "no partition was found: brokers leave topics that this principal may not describe out of their answers without a"
+    " word, so nothing is known to be safe"
+)
+"""Where nobody showed any partition: said wherever it could be taken for a cluster that is well."""
 ERRORS_TAIL = (
     Fact("errors", "object[]", "Topics that could not be described: {topic, error, detail}."),
     Fact("next", "string?", "The command to type next."),

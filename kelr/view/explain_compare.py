@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kelr.engine.words import agree
 from kelr.model import Cluster, TopicError
 from kelr.view.columns import Column, Fact, Json, View
-from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL, cluster_head, error_items, note_errors
+from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL, NOTHING_READ, cluster_head, error_items, note_errors
 from kelr.view.explain import NOTHING_TO_EXPLAIN, Explanation
 from kelr.view.explain_columns import SHORT_COLUMNS, Explained
 from kelr.view.explain_compare_facts import ComparedFact, compared_facts_of
@@ -180,11 +180,13 @@ def show_comparisons(
     source: str,
     errors: Sequence[TopicError],
     guess: str = "",
+    seen: bool = True,
 ) -> None:
     """Print partitions under several rule sets: side by side for people, an item for each rule set for machines.
 
     Args:
         guess: what the cluster's own rule set was guessed from; empty where it is certain.
+        seen: whether there was any partition at all: where brokers show none, nothing is known to be well.
     """
     following = None if not comparisons else explanation.following(["explain", comparisons[0].name])
     if output.format.for_people:
@@ -194,7 +196,7 @@ def show_comparisons(
                 output.line(line)
         _legend(output, comparisons, guess)
         if not comparisons and not errors:
-            output.note(NOTHING_TO_EXPLAIN)
+            output.note(NOTHING_TO_EXPLAIN if seen else NOTHING_READ)
         if following is not None:
             output.next(following)
         note_errors(output, errors)
@@ -204,6 +206,8 @@ def show_comparisons(
             listing.add(_rows(comparison))
         command = None if following is None else output.next_command(following)
         listing.finish({"errors": error_items(errors), "next": command})
+    if not seen:
+        output.note(NOTHING_READ)
 
 
 # For machines.

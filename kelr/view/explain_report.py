@@ -8,7 +8,7 @@ from typing import Self
 
 from kelr.engine.what_if.imagine import Happened
 from kelr.model import Cluster, TopicError, TopicPartition
-from kelr.view.describe import cluster_head, error_items, note_errors
+from kelr.view.describe import NOTHING_READ, cluster_head, error_items, note_errors
 from kelr.view.explain import NOTHING_IMAGINED, NOTHING_TO_EXPLAIN, Explanation
 from kelr.view.explain_columns import Explained
 from kelr.view.explain_if import happened_document, happened_lines
@@ -66,14 +66,20 @@ class DecisionReport:
         self._telling = _more_telling(self._telling, rows)
         self._listing.add(rows)
 
-    def finish(self, errors: Sequence[TopicError]) -> None:
-        """End the report with the topics that could not be described."""
+    def finish(self, errors: Sequence[TopicError], *, seen: bool = True) -> None:
+        """End the report with the topics that could not be described.
+
+        Args:
+            seen: whether there was any partition at all: where brokers show none, nothing is known to be well.
+        """
         following, output = self._following(), self._output
         command = None if following is None else output.next_command(following)
         self._listing.finish({"errors": error_items(errors), "next": command})
+        if not seen:
+            output.note(NOTHING_READ)
         if not output.format.for_people:
             return
-        if not self._listing.rows and not errors:
+        if seen and not self._listing.rows and not errors:
             output.note(NOTHING_IMAGINED if self._happened else NOTHING_TO_EXPLAIN)
         if following is not None:
             output.next(following)
@@ -104,9 +110,10 @@ def show_decisions(
     errors: Sequence[TopicError],
     full: bool,
     happened: Sequence[Happened] = (),
+    seen: bool = True,
 ) -> None:
-    """Print decisions that are all there, in the output's format."""
+    """Print decisions that are all there, in the output's format; `seen` as for `DecisionReport.finish`."""
     report = DecisionReport(output, explanation, rows, cluster=cluster, source=source, full=full, happened=happened)
     with report:
         report.add(rows)
-        report.finish(errors)
+        report.finish(errors, seen=seen)

@@ -14,14 +14,13 @@ from kelr.engine.outages.told import PartitionFate, PossibleEnd
 from kelr.engine.words import agree
 from kelr.model import Cluster, PartitionState, TopicError
 from kelr.view.columns import Column, Fact, Json, Shown, View, datum
-from kelr.view.describe import ERRORS_TAIL, error_items, note_errors
+from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, error_items, note_errors
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.styled import Style, Text, plain, styled
 from kelr.view.whatif_words import (
     HEAD,
     NOTES,
-    NOTHING_READ,
     SHAPES,
     Shape,
     counts_of,

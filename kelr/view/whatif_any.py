@@ -12,11 +12,11 @@ from kelr.engine.outages.worst import SetCounts
 from kelr.engine.words import agree, plural
 from kelr.model import Cluster, TopicError
 from kelr.view.columns import Column, Fact, Json, Shown, View, datum
-from kelr.view.describe import ERRORS_TAIL, error_items, note_errors
+from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, error_items, note_errors
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.styled import Style, Text, plain, styled
-from kelr.view.whatif_words import HEAD, NOTES, NOTHING_READ, SHAPES, Shape, counts_of, head_of, notes_of
+from kelr.view.whatif_words import HEAD, NOTES, SHAPES, Shape, counts_of, head_of, notes_of
 
 KIND = "kelr/whatif-any"
 _SHOWN = (

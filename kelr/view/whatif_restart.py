@@ -10,12 +10,12 @@ from kelr.engine.outages.standing import Standing
 from kelr.engine.words import agree, brokers, joined
 from kelr.model import BrokerStatus, Cluster, TopicError
 from kelr.view.columns import Column, Fact, Json, Shown, View, datum
-from kelr.view.describe import ERRORS_TAIL, error_items, note_errors
+from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, error_items, note_errors
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.plan_words import named
 from kelr.view.styled import Style, Text, plain, styled
-from kelr.view.whatif_words import HEAD, NOTES, NOTHING_READ, SHAPES, head_of, names_of, notes_of
+from kelr.view.whatif_words import HEAD, NOTES, SHAPES, head_of, names_of, notes_of
 
 KIND = "kelr/whatif-restart"
 WAIT = "Each step waits until the broker before is in sync again: kelr describe --under-replicated shows nobody."

@@ -49,10 +49,6 @@ HEAD = (
     Fact("rules_certain", "boolean", "Whether it is known that the cluster runs it."),
 )
 NOTES = Fact("notes", "string[]", "What the reader has to know besides.")
-NOTHING_READ = (
-    "no partition was found: brokers leave topics that this principal may not describe out of their answers without a"
-    " word, so nothing is known to be safe"
-)
 
 
 def head_of(cluster: Cluster, source: str, rules: ChosenRules) -> Mapping[str, Json]:

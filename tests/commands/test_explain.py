@@ -304,3 +304,16 @@ def test_a_collection_of_another_cluster_is_refused(kelr: Kelr, tmp_path: Path) 
     ran = kelr("explain", "orders:1", "--logs", str(path))
     assert (ran.code, ran.out) == (6, "")
     assert "of cluster another; this is cluster" in ran.err
+
+
+@pytest.mark.parametrize("more", [(), ("--compare-rules", "kraft,elr-4.3"), ("--if", "3 returns")])
+def test_a_cluster_that_shows_nothing_is_not_one_that_is_well(
+    kelr: Kelr, cluster: Callable[[Snapshot], None], more: tuple[str, ...]
+) -> None:
+    """Brokers leave topics that may not be described out, without a word."""
+    cluster(replace(INCIDENT, partitions=(), configs={}, logs={}))
+    for form in ("table", "json"):
+        ran = kelr("explain", *more, "-o", form)
+        assert ran.code == 0
+        assert "no partition was found: brokers leave topics" in ran.err
+        assert "every partition is led" not in ran.err.lower()
