@@ -51,7 +51,10 @@ def _error(
     if failure.kind is FailureKind.AUTHENTICATION:
         return AuthenticationError(
             f"{server} refused the credentials: {failure.detail}{also}",
-            next_step="check user name, password and sasl.mechanism: kelr config show says where they come from",
+            next_step="check user name, password and sasl.mechanism: kelr config show says where they come from"
+            if settings.kerberos_service is None
+            else "klist shows whose tickets there are; check sasl.kerberos.service.name, and that the broker's key"
+            " table has a principal with the name that it was reached by",
             code="credentials-refused",
         )
     if failure.detail.startswith(_NAME_FAILURES):
@@ -121,7 +124,9 @@ def _explain(server: str, failure: Failure, probe: Probe, settings: ConnectionSe
 def _explain_odd(server: str, failure: Failure, probe: Probe, settings: ConnectionSettings) -> tuple[str, str, str]:
     from kelr.sources.live.diagnose import PortSpeaks  # noqa: PLC0415 - as above
 
-    if probe.speaks is PortSpeaks.SILENCE or failure.kind is FailureKind.TIMED_OUT:
+    # What came before, and was not understood, was an answer all the same, also where the probe got none.
+    silent = probe.speaks is PortSpeaks.SILENCE and failure.kind is not FailureKind.GARBLED
+    if silent or failure.kind is FailureKind.TIMED_OUT:
         return (
             f"{server} accepts the connection but did not answer within {settings.timeout_s:g} s",
             "check that this is a Kafka broker's port; if the broker is only slow, give a longer --timeout",

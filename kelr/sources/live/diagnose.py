@@ -76,6 +76,9 @@ def _exchange_plain(address: NodeAddress, deadline: float) -> bytes:
     """The first bytes that come back for an ApiVersions request in the clear; empty where the port just closes.
 
     Half of the time that is left is for this probe, so that the TLS one still gets its turn.
+
+    Raises:
+        TimeoutError: nothing came by then, and the port did not close.
     """
     half = time.monotonic() + _left_s(deadline) / 2
     with socket.create_connection((address.host, address.port), timeout=_left_s(half)) as connection:
@@ -84,7 +87,9 @@ def _exchange_plain(address: NodeAddress, deadline: float) -> bytes:
         held = b""
         try:
             # A server that drips bytes is not waited for longer than one that sends none.
-            while len(held) < 8 and time.monotonic() < half:
+            while len(held) < 8:
+                if time.monotonic() >= half:
+                    raise TimeoutError
                 connection.settimeout(_left_s(half))
                 piece = connection.recv(64)
                 if not piece:

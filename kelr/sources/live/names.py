@@ -52,10 +52,24 @@ def look_up_all(hosts: set[str], *, timeout_s: float) -> Mapping[str, list[Addre
             words = getattr(error, "strerror", None) or str(error)
             results[host] = Failure(FailureKind.UNREACHABLE, f"unknown host {host} ({words})")
 
-    threads = [threading.Thread(target=look_up, args=(host,), daemon=True) for host in sorted(hosts)]
+    numbers = {host for host in hosts if _is_number(host)}
+    for host in numbers:
+        look_up(host)  # nobody is asked for it, and a thread may be late
+    threads = [threading.Thread(target=look_up, args=(host,), daemon=True) for host in sorted(hosts - numbers)]
     deadline = time.monotonic() + timeout_s
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
     return dict(results)
+
+
+def _is_number(host: str) -> bool:
+    """Whether it is an address itself, in figures."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, host)
+        except (OSError, ValueError):  # of a name with a zero byte
+            continue
+        return True
+    return False
