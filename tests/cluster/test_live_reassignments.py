@@ -134,7 +134,7 @@ def test_without_a_controller_partitions_are_still_described(lab_43: Lab) -> Non
     os.kill(controller, signal.SIGKILL)
     try:
         started = time.monotonic()
-        with _live(lab_43) as source:
+        with _live(lab_43, timeout_s=120) as source:
             around = source.cluster()
             (state,) = (state for page in source.pages(select(["orphaned"])) for state in page.partitions)
             config = source.topic_configs(["orphaned"])["orphaned"]
@@ -145,4 +145,4 @@ def test_without_a_controller_partitions_are_still_described(lab_43: Lab) -> Non
     assert around.live == {1, 2, 3}
     assert (state.leader, state.elr, state.adding, state.removing) == (1, (), None, None)
     assert config.min_insync_replicas == 2
-    assert took_s < 8
+    assert took_s < 20, "no timeout was waited for"

@@ -42,6 +42,8 @@ from kelr.sources.live.transport import Failure
 from kelr.sources.snapshot_file import SnapshotFileSource, read_snapshot, save_snapshot
 
 LAYOUTS = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
+TIMEOUT_S, IN_NO_TIME_S = 120.0, 20.0
+"""For what is not to wait until a timeout is over: the timeout, and what a busy machine may take without one."""
 
 
 def live(lab: Lab, *, timeout_s: float = 20, servers: str | None = None) -> LiveSource:
@@ -177,9 +179,12 @@ def test_deleted_records_take_their_epochs_along(healthy_43: Lab, mover: Mover) 
     assert empty.last_epoch == empty.current_leader_epoch, "an emptied log still knows who wrote last"
 
 
-def test_in_an_incident_live_replicas_answer_and_dead_ones_are_named(lab_43: Lab) -> None:
+def test_in_an_incident_live_replicas_answer_and_dead_ones_are_named(
+    lab_43: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kelr.sources.live.logs.FENCED_PATIENCE_S", TIMEOUT_S)
     report = run_incident(lab_43, "needs-unclean-recovery", partitions=3)
-    with live(lab_43) as source:
+    with live(lab_43, timeout_s=TIMEOUT_S) as source:
         states = partitions_of(source, report.topic)
         assert {state.leader for state in states} == {None}
         started = time.monotonic()
@@ -193,7 +198,7 @@ def test_in_an_incident_live_replicas_answer_and_dead_ones_are_named(lab_43: Lab
     assert {(log.reason, log.detail) for log in dead if isinstance(log, NotHeard)} == {
         (Unheard.UNREACHABLE, "connection refused")
     }
-    assert took_s < 2
+    assert took_s < IN_NO_TIME_S
 
 
 @contextmanager
@@ -214,13 +219,13 @@ def test_a_hanging_broker_costs_its_own_rows_and_little_time(healthy_43: Lab) ->
         with live(lab, timeout_s=2, servers=alone) as source, pytest.raises(ConnectError, match="did not answer"):
             source.cluster()
         lab.wait_until("broker 3 is fenced", lambda: {n.node: n.fenced for n in lab.status().nodes}[3] is True)
-        with live(lab, servers=f"{alone},127.0.0.1:{lab.port(1)}") as source:
+        with live(lab, timeout_s=TIMEOUT_S, servers=f"{alone},127.0.0.1:{lab.port(1)}") as source:
             started = time.monotonic()
             states = partitions_of(source, topic)
             logs = source.replica_logs(states)
             took_s = time.monotonic() - started
     lab.wait_unfenced(3)
-    assert took_s < 5
+    assert took_s < IN_NO_TIME_S
     for answers in logs.values():
         by_replica = {log.replica: log for log in answers}
         assert isinstance(by_replica[3], NotHeard)
