@@ -232,11 +232,13 @@ def _produce(producer: Producer, topic: str, numbers: Sequence[int]) -> None:
 
 
 def _known_to(lab: Lab, topic: str, replica: int) -> int | None:
-    """The high watermark of partition 0 as a replica knows it."""
+    """The high watermark of partition 0 as a replica knows it; None where the replica does not answer now."""
     with LiveSource(ConnectionSettings.read(lab.bootstrap_servers)) as source:
         (found,) = (one for page in source.pages(select([topic])) for one in page.partitions)
         logs = source.replica_logs([found])[found.address]
-        return next(log.high_watermark for log in logs if isinstance(log, ReplicaLog) and log.replica == replica)
+        return next(
+            (one.high_watermark for one in logs if isinstance(one, ReplicaLog) and one.replica == replica), None
+        )
 
 
 @pytest.mark.parametrize("version", ["4.3.1", pytest.param("4.0.0", marks=pytest.mark.longer)])
