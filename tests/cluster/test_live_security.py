@@ -65,13 +65,13 @@ class Node:
     directory: Path
     ports: dict[str, int]
 
-    def settings(self, listener: str, *lines: str) -> ConnectionSettings:
+    def settings(self, listener: str, *lines: str, timeout_s: float = 10) -> ConnectionSettings:
         file = self.directory / "client.properties"
         file.write_text("\n".join(lines))
-        return ConnectionSettings.read(f"127.0.0.1:{self.ports[listener]}", command_config=file, timeout_s=10)
+        return ConnectionSettings.read(f"127.0.0.1:{self.ports[listener]}", command_config=file, timeout_s=timeout_s)
 
-    def source(self, listener: str, *lines: str) -> LiveSource:
-        return LiveSource(self.settings(listener, *lines))
+    def source(self, listener: str, *lines: str, timeout_s: float = 10) -> LiveSource:
+        return LiveSource(self.settings(listener, *lines, timeout_s=timeout_s))
 
     def topics_by_librdkafka(self, listener: str, *lines: str) -> set[str]:
         """What the other client of the two sees with the same properties."""
@@ -232,10 +232,10 @@ def test_a_wrong_password_is_said_to_be_one(node: Node, mechanism: str, listener
 def test_the_wrong_protocol_is_named(node: Node, listener: str, protocol: str, words: str) -> None:
     lines = (f"security.protocol={protocol}", node.trust, *login("PLAIN", "alice", SECRET))
     started = time.monotonic()
-    with node.source(listener, *lines) as source, pytest.raises(ConnectError, match=words) as caught:
+    with node.source(listener, *lines, timeout_s=80) as source, pytest.raises(ConnectError, match=words) as caught:
         source.cluster()
     assert caught.value.next_step
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20, "no timeout was waited for"
 
 
 def test_a_certificate_that_is_not_trusted(node: Node) -> None:
