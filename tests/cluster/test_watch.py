@@ -1,0 +1,112 @@
+"""``kelr watch`` through an incident on real Kafka, at a terminal and in a pipe at the same time."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from kelr.lab import Acks, Lab
+from kelr.lab.produce import produce
+from kelr.lab.story import Story, create_topic
+from tests.on_terminal import OnTerminal
+
+TIME = r"\d\d:\d\d:\d\d"
+ENDED_S = 30.0
+"""More than any run here takes to end."""
+
+
+def test_an_incident_from_its_beginning_to_the_end_of_its_recovery(healthy_43: Lab, tmp_path: Path) -> None:
+    lab, topic = healthy_43, f"watched-{time.time_ns()}"
+    # One replica is enough, so that partitions stay healthy until the last one goes.
+    create_topic(lab, topic, [(1, 2), (1, 2)], {"min.insync.replicas": "1"})
+    lab.wait_partitions(topic, "both replicas are in sync", lambda state: len(state.isr) == 2)
+    produce(lab.bootstrap_servers, topic, (0, 1), batches=2, records=5, acks=Acks.ALL, label="watched")
+    environ = {"KELR_STATE_DIR": str(tmp_path / "state"), "HOME": str(tmp_path), "PATH": ""}
+    watched = ("watch", topic, "--interval", "300ms", "-b", lab.bootstrap_servers)
+    lines = tmp_path / "lines"
+    with (
+        lines.open("w") as out,
+        OnTerminal.kelr(*watched, columns=120, lines=40, environ=environ) as screen,
+        subprocess.Popen([sys.executable, "-m", "kelr", *watched], stdout=out, stderr=out, env=environ) as pipe,
+    ):
+        try:
+            _through_the_incident(lab, topic, screen, lines, environ)
+            pipe.send_signal(signal.SIGINT)
+            assert pipe.wait(ENDED_S) == 130
+        finally:
+            pipe.kill()
+
+
+def _through_the_incident(lab: Lab, topic: str, screen: OnTerminal, lines: Path, environ: dict[str, str]) -> None:
+    begin = "3 of 3 brokers live"
+    lab.wait_until("both watches look", lambda: begin in lines.read_text())
+    screen.seen(begin, r"2 partitions: +0 leaderless", "nothing is leaderless or unsafe")
+    # Both replicas die, nearly at once: whoever is fenced last is the one that is waited for.
+    Story(lab, topic, lambda _line: None).kill(1, 2)
+    (last,) = {state.elr for state in lab.partitions(topic).values()}
+    assert last is not None
+    (waited_for,) = last
+    back = 3 - waited_for
+    screen.seen(
+        r"2 leaderless \(\+2\)",
+        rf"^> {topic}:0 +no-live-replica +none +- +{waited_for}~ +broker {waited_for} +\d+ s",
+        rf"^  {topic}:1 +no-live-replica +none",
+        rf"^{topic}:0 has no leader \(leader epoch \d+\) and waits for broker {waited_for}\.$",
+        r"^ +1 fenced +log not heard",
+        r"^ +2 fenced +log not heard",
+        rf"^{TIME} brokers? .*live -> fenced",
+        rf"^{TIME} {topic}:0-1: .*\(waits for broker {waited_for}\)",
+    )
+    # One comes back, and what its log holds arrives; it may not lead.
+    lab.start(back)
+    screen.seen(
+        rf"^{TIME} broker {back}: fenced -> live",
+        rf"^> {topic}:0 +waiting-for-elr +none +- +{waited_for}~ +broker {waited_for} +\d+ s",
+        rf"^ +{back} live +end 10 +best",
+        rf"^ +{waited_for} fenced +log not heard",
+        r"2 leaderless \(\+2\)",
+    )
+    # It is made the leader by kelr, while both watch.
+    elect = [sys.executable, "-m", "kelr", "elect", "-e", "unclean", topic, "--accept-loss", "0+"]
+    ran = subprocess.run(
+        [*elect, "-b", lab.bootstrap_servers],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=ENDED_S,
+        env=environ,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    elected = rf"leader none -> {back}, not clean: it was in neither ISR nor ELR; ISR - -> {back};"
+    done = r"elect by \S+: 2 of 2 elections have a result; ended \(applied\)"
+    screen.seen(
+        r"0 leaderless",
+        rf"^{TIME} {topic}:0-1: {elected}",
+        rf"^{TIME} {done}$",
+        rf"^{TIME} nothing is leaderless or unsafe$",
+        rf"^. {topic}:0 +healthy +{back} +{back} +- +not in sync: {waited_for} +\d+ s",
+    )
+    lab.wait_until("the pipe has told the end", lambda: lines.read_text().count("nothing is leaderless") == 2)
+    told_lines = lines.read_text().splitlines()
+    assert all(re.match(rf"{TIME} ", line) for line in told_lines), told_lines
+    expected = [
+        rf"\d{{4}}-\d\d-\d\d, times are UTC: cluster \S+, {begin}; 0 leaderless, 0 unsafe, 0 under min ISR of 2 .*",
+        "nothing is leaderless or unsafe",
+        r"broker [12]: live -> fenced",
+        *(rf"{topic}:{number}: leader none, ISR - \(waits for broker {waited_for}\)" for number in (0, 1)),
+        rf"broker {back}: fenced -> live",
+        *(rf"{topic}:{number}: {elected}.*\(healthy\)" for number in (0, 1)),
+        done,
+        "nothing is leaderless or unsafe",
+    ]
+    rest = iter(line[9:] for line in told_lines)
+    for pattern in expected:
+        assert any(re.fullmatch(pattern, line) for line in rest), (pattern, told_lines)
+    screen.press(b"q")
+    assert screen.ended() == 0
+    assert b"UTC: nothing is leaderless or unsafe of 2 partitions" in screen.written
