@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kelr.commands.recovering import source_with
+from kelr.commands.seen import sees_any
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.controller import RULE_SETS, RuleSet, choose_rules, rule_set
@@ -109,7 +110,7 @@ def explain_partitions(
         return _explain_as_they_are(session, selection, wanted, only_unsafe=only_unsafe)
     found = _side_by_side(session, selection, wanted, only_unsafe=only_unsafe)
     rows = _rows(found.decided[0])
-    seen = bool(rows or found.topic_errors) or _sees_any(session, selection)
+    seen = bool(rows or found.topic_errors) or sees_any(session.source(), selection)
     _show(session, wanted, rows, found.decided[0].happened, found.topic_errors, seen=seen)
     return len(rows), found.topic_errors
 
@@ -131,7 +132,7 @@ def compare_rule_sets(
         source=source.name,
         errors=found.topic_errors,
         guess="" if own.certain else own.reason,
-        seen=bool(comparisons or found.topic_errors) or _sees_any(session, selection),
+        seen=bool(comparisons or found.topic_errors) or sees_any(session.source(), selection),
     )
     return len(comparisons), found.topic_errors
 
@@ -191,13 +192,8 @@ def _explain_as_they_are(
         report = report or showing.enter_context(_report(session, wanted, held))
         report.add(held)
         shown += len(held)
-        report.finish(errors, seen=bool(shown or errors) or _sees_any(session, selection))
+        report.finish(errors, seen=bool(shown or errors) or sees_any(session.source(), selection))
     return shown, errors
-
-
-def _sees_any(session: Session, selection: Selection) -> bool:
-    """Whether there is any partition: brokers leave topics that a principal may not describe out without a word."""
-    return any(page.partitions for page in session.source().pages(selection))
 
 
 def _report(session: Session, wanted: Wanted, beginning: Sequence[Explained]) -> DecisionReport:

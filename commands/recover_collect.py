@@ -12,6 +12,7 @@ from kelr.model import NotHeard, Selection, TopicError, TopicPartition
 from kelr.recovery.gather import selection_of
 from kelr.sources.base import Source
 from kelr.view.collection import Collected, show_collection
+from kelr.view.describe import NOTHING_READ
 
 _LOCK_HELD = "the broker ran while its log was read: its log may have grown since, and no plan stands on it"
 
@@ -27,11 +28,12 @@ def collect_live(session: Session, selection: Selection, out: Path, *, everythin
     source = session.source()
     errors: list[TopicError] = []
     if selection.is_everything and not everything:
-        unsafe = _unsafe(source, errors)
+        unsafe, read = _unsafe(source, errors)
         if not unsafe:
             if errors:
                 raise topics_failed(errors, some_worked=True)
-            session.output.note("every partition has its leader and enough replicas in sync: nothing was written")
+            well = "every partition has its leader and enough replicas in sync"
+            session.output.note(f"{well if read else NOTHING_READ}: nothing was written")
             return
         selection = selection_of(unsafe)
     with session.progress("replicas' logs read") as progress:
@@ -48,7 +50,7 @@ def collect_live(session: Session, selection: Selection, out: Path, *, everythin
     answers = [answer for found in read_snapshot(out).logs.values() for answer in found]
     silent = sum(isinstance(answer, NotHeard) for answer in answers)
     part = Collected(None, len(answers) - silent, silent)
-    show_collection(session.output, str(out), [part], notes=(), following=("explain", "--snapshot", str(out)))
+    show_collection(session.output, str(out), [part], notes=saved.gaps, following=("explain", "--snapshot", str(out)))
     errors.extend(saved.topic_errors)
     if errors:
         raise topics_failed(errors, some_worked=saved.partitions > 0)
@@ -130,16 +132,19 @@ def _show(
     show_collection(session.output, str(out), parts, notes=notes, following=following or plan)
 
 
-def _unsafe(source: Source, errors: list[TopicError]) -> list[TopicPartition]:
-    """Every partition without a live leader, or under min ISR; topics that could not be described join the errors."""
+def _unsafe(source: Source, errors: list[TopicError]) -> tuple[list[TopicPartition], int]:
+    """Every partition without a live leader, or under min ISR, and how many there are in all; topics that could not be
+    described join the errors."""
     from kelr.sources.decisions import is_unsafe, page_snapshot  # noqa: PLC0415
 
     found: list[TopicPartition] = []
+    read = 0
     for page in source.pages(Selection()):
         errors += page.topic_errors
+        read += len(page.partitions)
         snapshot = page_snapshot(source, page, now_ms)
         found += [state.address for state in snapshot.partitions if is_unsafe(snapshot, state)]
-    return found
+    return found, read
 
 
 def _check_free(out: Path, *, overwrite: bool) -> None:

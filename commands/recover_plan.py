@@ -9,6 +9,7 @@ from pathlib import Path
 
 from kelr.commands.gone import check_they_hold_replicas, gone_flags, read_gone, refuse_the_live
 from kelr.commands.recovering import DIRECTORY, read_duration_ms, rescue_commands, say_other_rescues, source_with
+from kelr.commands.seen import sees_any
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.commands.topic_errors import topics_failed
@@ -22,6 +23,7 @@ from kelr.model.plan import Plan, Unplanned, Wish
 from kelr.recovery.plan_file import write_plan
 from kelr.recovery.plan_making import Made, make_plan
 from kelr.view.broker_order import broker_order, broker_order_lines
+from kelr.view.describe import NOTHING_READ
 from kelr.view.layout import Layout
 from kelr.view.plan import show_plan
 from kelr.view.plan_document import PlanContext
@@ -165,7 +167,8 @@ def _show(session: Session, wanted: Wanted, made: Made) -> None:
     for line in broker_order_lines(Layout(output.width), broker_order(plan)):
         output.line(line)
     if not plan.elections and not plan.not_planned and not nothing_seen:
-        output.note("every partition that was looked at has its leader and enough replicas in sync")
+        well = "every partition that was looked at has its leader and enough replicas in sync"
+        output.note(well if made.decided or sees_any(session.source(), wanted.selection) else NOTHING_READ)
     say_other_rescues(output, rescues)
     for command in _collecting(wanted, plan, session.source().cluster().live):
         output.note(f"to count the log of a broker that is down, on its host: {shlex.join(['kelr', *command])}")

@@ -51,6 +51,7 @@ def snapshot(
       kelr snapshot incident.kelr --logs broker-3.kelr -b kafka-1:9092
     """
     from kelr.sources.snapshot_file import save_snapshot  # noqa: PLC0415 - not for --help
+    from kelr.view.describe import NOTHING_READ  # noqa: PLC0415
     from kelr.view.saved import Saved, show_saved  # noqa: PLC0415
 
     selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
@@ -78,6 +79,8 @@ def snapshot(
             progress=progress,
         )
     size_bytes = file.stat().st_size
-    show_saved(session.output, Saved(str(file), size_bytes, saved.partitions, not no_logs), beside.warnings)
+    unseen = () if saved.partitions or saved.topic_errors else (NOTHING_READ,)
+    notes = (*beside.warnings, *unseen, *saved.gaps)
+    show_saved(session.output, Saved(str(file), size_bytes, saved.partitions, not no_logs), notes)
     if saved.topic_errors:
         raise topics_failed(saved.topic_errors, some_worked=saved.partitions > 0)

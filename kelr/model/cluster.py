@@ -85,7 +85,8 @@ class Cluster:
     partitions_source: str = "unknown"
     """The request that described the partitions, such as ``DescribeTopicPartitions v0``."""
     reassignments_error: str | None = None
-    """Why a live cluster did not tell which reassignments are under way, such as ``CLUSTER_AUTHORIZATION_FAILED``."""
+    """Why a live cluster did not tell which reassignments are under way, such as
+    ``CLUSTER_AUTHORIZATION_FAILED: it needs DESCRIBE on the cluster``."""
     live: frozenset[int] = field(init=False, repr=False, compare=False)
     """Ids of the brokers that may lead."""
     _by_id: Mapping[int, Broker] = field(init=False, repr=False, compare=False)
@@ -136,7 +137,8 @@ class TopicConfig:
     unclean_leader_election: bool | None = None
     unclean_leader_election_source: ConfigSource = ConfigSource.UNKNOWN
     error: str | None = None
-    """Why the configs could not be read, such as ``TOPIC_AUTHORIZATION_FAILED``."""
+    """Why the configs could not be read, such as
+    ``TOPIC_AUTHORIZATION_FAILED: it needs DESCRIBE_CONFIGS on the topic``."""
     cleanup_policy: tuple[str, ...] | None = None
     """``delete``, ``compact``, or both; empty (KIP-1161) keeps everything. Elections do not look at it; what they
     cost depends on it."""

@@ -43,7 +43,8 @@ class ReplicaLog:
     read_at_ms: int | None = None
     """When the answer arrived, in milliseconds since 1970 UTC."""
     last_epoch_error: str | None = None
-    """Why the epochs are not known although the log end is, such as ``TOPIC_AUTHORIZATION_FAILED (READ)``."""
+    """Why the epochs are not known although the log end is, such as
+    ``TOPIC_AUTHORIZATION_FAILED: it needs READ on the topic``."""
     last_stable_offset: int | None = None
     """The LSO: the high watermark, or where the oldest transaction starts that this replica does not know to be ended
     below its high watermark. Consumers with isolation.level read_committed get nothing from there on."""

@@ -152,6 +152,7 @@ class _Round:
                 state=self._states.get(address),
                 live=live,
                 min_isr=self._min_isr(address.topic, configs.get(address.topic, TopicConfig())),
+                config_error=configs.get(address.topic, TopicConfig()).error,
                 logs=logs.get(address, ()),
                 earlier_high_watermark=before.get(address),
                 transactions=transactions.get(address, _NO_CLUSTER if self._afterwards is None else _NOBODY_LEADS),

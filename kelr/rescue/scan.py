@@ -13,7 +13,7 @@ from kelr.rescue.transactions import Outcome, marker_of
 from kelr.sources.records.batches import TimestampType
 from kelr.sources.records.errors import UnreadableBatchError
 from kelr.sources.records.records import Record, contents, records_in
-from kelr.sources.records.stream import Piece, RawBatch, Unread
+from kelr.sources.records.stream import Piece, RawBatch, Unread, UnreadKind
 
 KeyDigest = bytes
 
@@ -117,7 +117,10 @@ def scan(
     """
     for piece in pieces:
         if isinstance(piece, Unread):
-            raise _unsure(where, f"its log cannot be read at offset {piece.from_offset}: {piece.text}")
+            why = f"its log cannot be read at offset {piece.from_offset}: {piece.text}"
+            if piece.kind is UnreadKind.NOT_AUTHORIZED:
+                raise _unsure(where, why, "grant it")
+            raise _unsure(where, why)
         try:
             scanner.feed(piece)
         except UnreadableBatchError as error:
@@ -126,8 +129,8 @@ def scan(
     return scanner.found
 
 
-def _unsure(where: str, why: str) -> RefusedError:
+def _unsure(where: str, why: str, next_step: str = "look again when its leader answers") -> RefusedError:
     return RefusedError(
         f"{where}: {why}; whether records were replayed already cannot be told",
-        next_step="look again when its leader answers; --no-scan replays without looking",
+        next_step=f"{next_step}; --no-scan replays without looking",
     )

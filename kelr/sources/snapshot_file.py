@@ -31,6 +31,7 @@ from kelr.model import (
 from kelr.sources.base import CUT_SHORT, LogFilter, Page, Progress, Source, quorums_of
 from kelr.sources.memory import NOT_IN_SNAPSHOT, saved_answers
 from kelr.sources.paging import paginate
+from kelr.sources.saved_gaps import Gaps
 from kelr.sources.snapshot_reader import Body, SnapshotReader
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ class SavedSnapshot:
 
     partitions: int
     topic_errors: tuple[TopicError, ...]
+    gaps: tuple[str, ...] = ()
+    """What the source did not tell, a sentence for each reason."""
 
 
 def save_snapshot(
@@ -105,13 +108,15 @@ def save_snapshot(
 
     Args: as `kelr.sources.base.take_snapshot`; `progress` is told of each page's logs.
 
-    Returns: how many partitions were saved, and which topics could not be described (the file names them too).
+    Returns: how many partitions were saved, which topics could not be described (the file names them too), and what
+        else is not in the file although it was asked for.
 
     Raises:
         UsageError: the file exists and `overwrite` is not set, or it cannot be written. A source's own errors pass.
     """
     saved = 0
     errors: list[TopicError] = []
+    gaps = Gaps()
 
     def lines() -> Iterator[BaseModel]:
         nonlocal saved
@@ -125,13 +130,14 @@ def save_snapshot(
             known.update(fresh)
             configs = source.topic_configs(fresh) if fresh else {}
             quorums = quorums_of(source, page.partitions)
+            gaps.count(cluster, configs.values(), logs.values())
             yield from _body(page.partitions, configs, logs, page.first_partition_replicas, fresh, quorums=quorums)
             yield from _errors(page.topic_errors)
             errors.extend(page.topic_errors)
             saved += len(page.partitions)
 
     write_lines(lines(), path, overwrite=overwrite)
-    return SavedSnapshot(saved, tuple(errors))
+    return SavedSnapshot(saved, tuple(errors), tuple(gaps.sentences()))
 
 
 class SnapshotFileSource:

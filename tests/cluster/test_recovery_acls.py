@@ -160,7 +160,7 @@ def test_reading_without_read_says_so_in_the_cell(desk: Desk) -> None:
     assert ran.code == 0, ran.said
     (live,) = (row for row in json.loads(ran.out)["items"] if row["replica"] == 2)
     assert live["log_end"] == 10
-    assert "TOPIC_AUTHORIZATION_FAILED (READ)" in json.dumps(live)
+    assert "TOPIC_AUTHORIZATION_FAILED: it needs READ on the topic" in json.dumps(live)
 
 
 @pytest.mark.parametrize(("user", "missing"), [("illiterate", "READ"), ("blind", "DESCRIBE")])

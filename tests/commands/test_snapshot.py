@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kelr.model import ReplicaLog, Snapshot, TopicPartition
 from kelr.sources.snapshot_file import read_snapshot
 from kelr.sources.snapshot_reader import Body, SnapshotReader
 from tests.commands.conftest import Kelr
@@ -21,7 +23,9 @@ def test_saves_everything(kelr: Kelr, tmp_path: Path, monkeypatch: pytest.Monkey
     assert ran.code == 0
     size = Path("saved.kelr").stat().st_size
     assert ran.out.splitlines()[1].split() == ["saved.kelr", "5", "yes", str(size)]
-    assert ran.err == "  next: kelr explain --snapshot saved.kelr\n"
+    assert ran.err == (
+        "configs of 1 topic are not in it: TOPIC_AUTHORIZATION_FAILED\n  next: kelr explain --snapshot saved.kelr\n"
+    )
     saved = read_snapshot(Path("saved.kelr"))
     assert saved.partitions == INCIDENT.partitions
     assert saved.configs == INCIDENT.configs
@@ -85,3 +89,42 @@ def test_the_file_is_read_once_however_many_pages(
     monkeypatch.setattr("kelr.sources.paging.DEFAULT_PAGE_SIZE", 1)
     assert kelr(*command, "--snapshot", snapshot_file).code == 0
     assert len(readings) == 1
+
+
+@pytest.mark.usefixtures("incident")
+def test_what_the_cluster_did_not_tell_is_said_when_it_is_saved(
+    kelr: Kelr, cluster: Callable[[Snapshot], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise whoever opens the file elsewhere is the first to find out."""
+    monkeypatch.chdir(tmp_path)
+    blind = replace(
+        next(one for one in INCIDENT.logs[TopicPartition("orders", 1)] if isinstance(one, ReplicaLog)),
+        last_epoch=None,
+        last_epoch_error="it needs READ on the topic",
+    )
+    hidden = replace(
+        INCIDENT,
+        cluster=replace(INCIDENT.cluster, reassignments_error="it needs DESCRIBE on the cluster"),
+        logs={TopicPartition("orders", 1): (blind,)},
+    )
+    cluster(hidden)
+    ran = kelr("snapshot", "saved.kelr")
+    assert ran.code == 0
+    for sentence in (
+        "reassignments under way are not in it: it needs DESCRIBE on the cluster",
+        "configs of 1 topic are not in it: TOPIC_AUTHORIZATION_FAILED",
+        "epochs of 1 log are not in it: it needs READ on the topic",
+    ):
+        assert sentence in ran.err
+    cluster(replace(INCIDENT, partitions=(), configs={}, logs={}))
+    assert "no partition was found: brokers leave topics" in kelr("snapshot", "none.kelr").err
+
+
+@pytest.mark.parametrize("command", [("collect", "--out", "none.kelr"), ("plan",)])
+def test_nothing_to_recover_where_nothing_is_seen_is_not_well(
+    kelr: Kelr, cluster: Callable[[Snapshot], None], command: tuple[str, ...]
+) -> None:
+    cluster(replace(INCIDENT, partitions=(), configs={}, logs={}))
+    ran = kelr("recover", *command, "-b", "kafka-1:9092")
+    assert "no partition was found: brokers leave topics" in ran.err
+    assert "has its leader" not in ran.err

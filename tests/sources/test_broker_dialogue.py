@@ -146,7 +146,7 @@ def test_fetch_without_the_right_to_read_leaves_the_log_end() -> None:
     answer = _one(log)
     assert isinstance(answer, ReplicaLog)
     assert (answer.log_end, answer.last_epoch, answer.source) == (20, None, "ListOffsets")
-    assert answer.last_epoch_error == "TOPIC_AUTHORIZATION_FAILED (READ)"
+    assert answer.last_epoch_error == "TOPIC_AUTHORIZATION_FAILED: it needs READ on the topic"
 
 
 def test_a_broker_too_old_for_epochs_leaves_the_log_end() -> None:

@@ -268,7 +268,7 @@ def test_a_reassignment_under_way_is_seen_and_one_request_asks_for_all(versions:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"reassignments_error": 31}, "CLUSTER_AUTHORIZATION_FAILED"),
+        ({"reassignments_error": 31}, "CLUSTER_AUTHORIZATION_FAILED: it needs DESCRIBE on the cluster"),
         ({"reassignments_error": 41}, "NOT_CONTROLLER"),
         ({"versions": {key: newest for key, newest in MODERN.items() if key != 46}}, "does not support"),
     ],
@@ -317,7 +317,7 @@ def test_configs_are_asked_for_by_name_and_each_failure_is_its_topics() -> None:
     assert _source(cluster).topic_configs(["secret", "payments", "orders", "absent"]) == {
         "orders": TopicConfig(1, ConfigSource.TOPIC, True, ConfigSource.STATIC, cleanup_policy=("compact", "delete")),
         "payments": TopicConfig(2, ConfigSource.UNKNOWN, cleanup_policy=()),
-        "secret": TopicConfig(error="TOPIC_AUTHORIZATION_FAILED"),
+        "secret": TopicConfig(error="TOPIC_AUTHORIZATION_FAILED: it needs DESCRIBE_CONFIGS on the topic"),
         "absent": TopicConfig(error="UNKNOWN_TOPIC_OR_PARTITION"),
     }
 

@@ -168,15 +168,23 @@ def _configs(planned: PlannedElection, subject: Subject) -> Iterator[Difference]
             "min_isr",
             _known(before.min_isr),
             _known(subject.case.min_isr),
-            "The effective min ISR has changed; writing min.insync.replicas clears ELR and LastKnownELR.",
+            _unread(subject, "The effective min ISR")
+            or "The effective min ISR has changed; writing min.insync.replicas clears ELR and LastKnownELR.",
         )
     if subject.case.unclean_election != before.unclean_leader_election:
         yield Difference(
             "unclean_leader_election",
             _known(before.unclean_leader_election),
             _known(subject.case.unclean_election),
-            "unclean.leader.election.enable has changed: it decides whether Kafka elects without being asked.",
+            _unread(subject, "unclean.leader.election.enable")
+            or "unclean.leader.election.enable has changed: it decides whether Kafka elects without being asked.",
         )
+
+
+def _unread(subject: Subject, what: str) -> str | None:
+    """Why nothing is known of the topic's configs now; None where they were read."""
+    error = subject.case.config.error
+    return None if error is None else f"{what} is not known now: the topic's configs could not be read ({error})."
 
 
 def _wanted_is_live(planned: PlannedElection, subject: Subject) -> Iterator[Difference]:

@@ -31,7 +31,9 @@ def transaction_finding(
     """
     stable = None if leader_log is None else leader_log.last_stable_offset
     if leader_log is None or stable is None or leader_log.high_watermark is None:
-        return _finding(address, Passed.UNKNOWN, f"the last stable offset of {state.leader}'s log is not known")
+        why = None if leader_log is None else leader_log.last_epoch_error
+        text = f"the last stable offset of {state.leader}'s log is not known{f': {why}' if why else ''}"
+        return _finding(address, Passed.UNKNOWN, text)
     where = f"the last stable offset is {stable}, the high watermark {leader_log.high_watermark}"
     if isinstance(transactions, Unread):
         if stable >= leader_log.log_end:

@@ -100,5 +100,5 @@ def _reassignment(subject: Subject, method: Method, *, hands_over: bool) -> Iter
         why = subject.case.cluster.reassignments_error
         yield (
             f"Whether a reassignment is under way is not known{f' ({why})' if why else ''}, and reordering the replicas"
-            " would replace it: kelr needs DESCRIBE on the cluster to ask."
+            " would replace it."
         )

@@ -20,6 +20,8 @@ class Seen:
     """Brokers that are registered and not fenced."""
     min_isr: int | None = None
     """Effective min ISR; None where it is not known."""
+    config_error: str | None = None
+    """Why the topic's configs could not be read; None where they were."""
     logs: tuple[LogAnswer, ...] = ()
     earlier_high_watermark: int | None = None
     """The leader's high watermark from before `logs` were read, so that a replica in sync holds everything below it."""

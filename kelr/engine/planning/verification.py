@@ -131,7 +131,8 @@ def _isr(planned: PlannedElection, state: PartitionState, seen: Seen) -> Finding
     down = f"; {brokers(absent)} not live" if absent else ""
     size = f"{ids(state.isr)} of {ids(state.replicas)}"
     if seen.min_isr is None and (missing or absent):
-        text = f"the ISR is {size}{down}; whether that is enough is not known, because min.insync.replicas is not"
+        why = f" ({seen.config_error})" if seen.config_error else ""
+        text = f"the ISR is {size}{down}; whether that is enough is not known, because min.insync.replicas is not{why}"
         return finding_of(planned, Check.ISR, Passed.NOT_YET if missing else Passed.UNKNOWN, text)
     if seen.min_isr is not None and len(state.isr) < seen.min_isr:
         text = f"the ISR is {size}, under min ISR {seen.min_isr}: acks=all is refused{down}"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from kelr.model import LogAnswer, NotHeard, PartitionState, ReplicaLog, TopicPartition, Unheard
 from kelr.sources.live import requests
 from kelr.sources.live.epochs import Above, Below, Epochs, EpochSearch
-from kelr.sources.live.failures import REFUSED, RETRIABLE, TOPIC_UNAUTHORIZED, UNKNOWN_TOPIC
+from kelr.sources.live.failures import REFUSED, RETRIABLE, TOPIC_UNAUTHORIZED, UNKNOWN_TOPIC, with_acl
 from kelr.sources.live.log_ends import End, Ends, NoEnd, by_list_offsets, failed
 from kelr.sources.live.log_info import LogInfoReader
 from kelr.sources.live.probes import Fetched, Position, answers_to, position_of, probe
@@ -234,7 +234,7 @@ class BrokerDialogue:
         log_end = epochs.log_end if known and epochs.log_end is not None else end.log_end
         log_start = here.log_start if here is not None else epochs.log_start
         newest = end.last_epoch if end.tells_epoch else epochs.newest if known else None
-        problem = problem if problem != TOPIC_UNAUTHORIZED else f"{problem} (READ)"
+        problem = with_acl(problem, "READ") if problem == TOPIC_UNAUTHORIZED else problem
         epoch_error = None if end.tells_epoch else problem
         if problem is None and newest is None and log_start is not None and log_start < log_end:
             epoch_error = _NO_EPOCHS

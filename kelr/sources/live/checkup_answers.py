@@ -8,14 +8,10 @@ from typing import Any
 from kelr.model import ConfigSource
 from kelr.model.checkup import Announced, ConfigRead, LogDirectory, NotChecked, NotRead, Quorum, QuorumNode
 from kelr.sources.live.describe import features_of
-from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED, NONE, TOPIC_UNAUTHORIZED, error_name
+from kelr.sources.live.failures import NONE, error_name, with_acl
 from kelr.sources.live.topic_configs import CONFIG_SOURCES
 from kelr.sources.live.transport import Failure, Message
 
-_NEEDS = {
-    CLUSTER_UNAUTHORIZED: "{operation} on the cluster",
-    TOPIC_UNAUTHORIZED: "DESCRIBE_CONFIGS on the topic",
-}
 _STATIC = 4
 """DescribeConfigsResponse ConfigSource: in the broker's own file."""
 _ERRORS_TOLD = 3
@@ -25,8 +21,7 @@ _THROTTLE = "throttle-left"
 
 def refused(error: str, operation: str) -> NotRead:
     """An error of an answer, with the ACL that was missing."""
-    needs = _NEEDS.get(error)
-    return NotRead(error if needs is None else f"{error}: it needs {needs.format(operation=operation)}")
+    return NotRead(with_acl(error, operation))
 
 
 def announced_by(answer: Message | Failure) -> Announced | NotRead:

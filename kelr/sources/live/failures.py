@@ -25,6 +25,19 @@ _ERRNO_WORDS = {
 }
 
 
+_RESOURCES = {CLUSTER_UNAUTHORIZED: "the cluster", TOPIC_UNAUTHORIZED: "the topic"}
+
+
+def with_acl(error: str, operation: str) -> str:
+    """An error's name with the ACL that was missing, which Kafka does not tell; other errors as they are.
+
+    Args:
+        operation: what the request takes, by Kafka's name, such as ``DESCRIBE_CONFIGS``.
+    """
+    resource = _RESOURCES.get(error)
+    return error if resource is None else f"{error}: it needs {operation} on {resource}"
+
+
 def failure_of(error: Exception) -> Failure:
     """What an exception of kafka-python (or Python's network layer) means for the node that was asked."""
     from kafka import errors  # noqa: PLC0415

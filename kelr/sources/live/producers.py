@@ -102,8 +102,9 @@ class ProducerReader:
             known.update(listed.known)
             if listed.incomplete is not None:
                 incomplete = replace(listed.incomplete, error=f"broker {broker}: {listed.incomplete.error}")
-        if incomplete is None and not known.keys() >= set(producers):
-            incomplete = self._hidden()
+        if (incomplete is None or incomplete.acl) and not known.keys() >= set(producers):
+            # An id that may not be seen is not listed by any coordinator: that comes before who they are.
+            incomplete = self._hidden() or incomplete
         return Listed(known, incomplete)
 
     def _hidden(self) -> Unread | None:

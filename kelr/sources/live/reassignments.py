@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kelr.sources.live.failures import NONE, error_name
+from kelr.sources.live.failures import NONE, error_name, with_acl
 from kelr.sources.live.transport import Failure, Message
 
 
@@ -50,7 +50,7 @@ def reassignments_of(answer: Message | Failure) -> Reassignments:
         return Reassignments(error=answer.detail)
     error = error_name(answer.error_code)
     if error != NONE:
-        return Reassignments(error=error)
+        return Reassignments(error=with_acl(error, "DESCRIBE"))
     return Reassignments(
         {
             (topic.name, partition.partition_index): Reassignment(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kelr.sources.live import requests
-from kelr.sources.live.failures import NONE, RETRIABLE, TOPIC_UNAUTHORIZED, error_name
+from kelr.sources.live.failures import NONE, RETRIABLE, TOPIC_UNAUTHORIZED, error_name, with_acl
 from kelr.sources.live.transport import Failure, FailureKind, Message, NodeId, Transport
 from kelr.sources.records.batches import MAGIC, BatchRun, StopKind, implausible, read_header
 from kelr.sources.records.stream import Piece, RawBatch, Unread, UnreadKind
@@ -160,7 +160,7 @@ class TailReader:
         if error in _CHANGED:
             return self._unread(UnreadKind.CHANGED, f"the partition changed hands while its log was read ({error})")
         if error == TOPIC_UNAUTHORIZED:
-            return self._unread(UnreadKind.NOT_AUTHORIZED, f"{error}: READ on the topic is needed")
+            return self._unread(UnreadKind.NOT_AUTHORIZED, with_acl(error, "READ"))
         kind = UnreadKind.NO_ANSWER if error in RETRIABLE else UnreadKind.GONE
         return self._unread(kind, f"the broker answered {error}")
 

@@ -13,7 +13,7 @@ from kelr.errors import ConnectError
 from kelr.model import ConfigSource, TopicConfig
 from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.config_bytes import ConfigReader
-from kelr.sources.live.failures import NONE, error_name
+from kelr.sources.live.failures import NONE, error_name, with_acl
 from kelr.sources.live.requests import describe_configs
 from kelr.sources.live.transport import Failure
 
@@ -36,7 +36,8 @@ CONFIG_SOURCES = {
 def read_topic_configs(
     brokers: AnyBroker, topics: Collection[str], reader: ConfigReader, *, whole_kip: bool = False
 ) -> Mapping[str, TopicConfig]:
-    """One `TopicConfig` for each topic; where it could not be read, with `error` set to Kafka's name of the reason.
+    """One `TopicConfig` for each topic; where it could not be read, with `error` set to Kafka's name of the reason, and
+    the ACL that was missing.
 
     Args:
         reader: from `config_reader`.
@@ -72,7 +73,7 @@ def _answered(
 
 def _outcome(result: Any) -> TopicConfig:
     error = error_name(result.error_code)
-    return _config(result.configs) if error == NONE else TopicConfig(error=error)
+    return _config(result.configs) if error == NONE else TopicConfig(error=with_acl(error, "DESCRIBE_CONFIGS"))
 
 
 def _config(configs: Iterable[Any]) -> TopicConfig:
