@@ -30,9 +30,9 @@ class Nodes:
         pass
 
 
-def ask(answers: Mapping[Any, Any]) -> tuple[Any, list[Any]]:
+def ask(answers: Mapping[Any, Any], *, timeout_s: float = 30.0) -> tuple[Any, list[Any]]:
     nodes = Nodes(answers)
-    brokers = AnyBroker(nodes, list(answers), timeout_s=0.2)  # type: ignore[arg-type]
+    brokers = AnyBroker(nodes, list(answers), timeout_s=timeout_s)  # type: ignore[arg-type]
     return brokers.ask(lambda: "question"), nodes.asked
 
 
@@ -52,4 +52,4 @@ def test_one_does_where_no_other_answers(others: Mapping[Any, Any]) -> None:
 
 def test_nobody_answers() -> None:
     with pytest.raises(ConnectError, match="connection refused"):
-        ask({1: DEAD, 2: DEAD})
+        ask({1: DEAD, 2: DEAD}, timeout_s=0.2)
