@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.ports import keep_to_own_ports
 from tests.properties import REPEATABLE
 
 # --hypothesis-profile chooses another afterwards.
 settings.load_profile(REPEATABLE)
+_OWN_PORTS = keep_to_own_ports()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

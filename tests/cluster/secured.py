@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, AdminClient, ResourcePatternType
 from confluent_kafka.admin import ResourceType as Kind
 
-from kelr.lab import Lab
+from kelr.lab import Lab, ports
 from kelr.lab.nodes import NodePaths
 from kelr.lab.spec import CONTROLLER_ID
 
@@ -59,14 +58,14 @@ class Secured:
 def secure(lab: Lab, users: Iterable[str], directory: Path) -> Secured:
     """Restart every node of a lab with an authorizer, and its brokers with a listener for these users too."""
     brokers = lab.brokers
-    ports = dict(zip(brokers, free_ports(len(brokers)), strict=True))
+    logins = dict(zip(brokers, free_ports(len(brokers)), strict=True))
     lab.halt()
     names = " ".join(f'user_{user}="{PASSWORD}"' for user in users)
     for node in (CONTROLLER_ID, *brokers):
         with NodePaths.of(lab.directory, node).properties.open("a") as file:
             file.write(_AUTHORIZER)
-            if node in ports:
-                file.write(_LISTENER.format(plain=lab.port(node), sasl=ports[node], users=names))
+            if node in logins:
+                file.write(_LISTENER.format(plain=lab.port(node), sasl=logins[node], users=names))
     lab.start_controller()
     for broker in brokers:
         lab.start(broker, wait=False)
@@ -74,7 +73,7 @@ def secure(lab: Lab, users: Iterable[str], directory: Path) -> Secured:
     for user in users:
         lines = ("security.protocol=SASL_PLAINTEXT", *login("PLAIN", user, PASSWORD))
         (directory / f"{user}.properties").write_text("\n".join(lines))
-    return Secured(lab, ports, directory)
+    return Secured(lab, logins, directory)
 
 
 def grant(lab: Lab, acls: Mapping[str, Iterable[Grant]]) -> None:
@@ -96,9 +95,5 @@ def login(mechanism: str, user: str, password: str) -> tuple[str, str]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listened on a moment ago."""
-    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(listener.getsockname()[1]) for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ports
+    """Ports that a broker finds free again when it is started once more: no outgoing connection has one of them."""
+    return list(ports.free_ports(tuple(range(count))).values())

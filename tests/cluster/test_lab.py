@@ -16,6 +16,7 @@ import pytest
 
 from kelr.errors import LabError, UsageError
 from kelr.lab import Action, Lab, LabSpec, down, run_incident
+from kelr.lab.ports import free_ports
 from kelr.lab.processes import all_under as processes_under
 from kelr.lab.processes import signal_all
 from kelr.lab.produce import Acks, produce
@@ -268,12 +269,10 @@ def test_a_lab_ends_with_its_owner(tmp_path: Path) -> None:
 def test_a_node_that_dies_while_starting_shows_its_log_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with socket.socket() as taken, socket.socket() as free:
+    with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        free.bind(("127.0.0.1", 0))
-        ports = {100: free.getsockname()[1], 1: taken.getsockname()[1]}
-        free.close()
+        ports = {**free_ports((100,)), 1: taken.getsockname()[1]}
         monkeypatch.setattr("kelr.lab.cluster.free_ports", lambda _nodes: ports)
         with pytest.raises(LabError, match=r"(?s)broker 1 ended while starting.*  \| .*Address already in use"):
             Lab.up(ONE_BROKER, tmp_path / "lab")

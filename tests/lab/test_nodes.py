@@ -6,9 +6,13 @@ import re
 import socket
 from pathlib import Path
 
+import pytest
+
+from kelr.lab import ports
 from kelr.lab.nodes import HOST, NodePaths, new_kafka_uuid, node_properties, properties_text, write_nodes
 from kelr.lab.ports import FIRST_PORT, LAST_PORT, free_ports
 from kelr.lab.spec import CONTROLLER_ID, LabSpec
+from tests.ports import SHARES, claim
 
 PORTS = {CONTROLLER_ID: 20100, 1: 20001, 2: 20002, 3: 20003}
 
@@ -84,10 +88,32 @@ def test_an_id_is_one_that_kafka_takes() -> None:
 
 
 def test_ports_are_free_different_and_below_the_outgoing_range() -> None:
-    ports = free_ports((100, 1, 2, 3))
-    assert list(ports) == [100, 1, 2, 3]
-    assert len(set(ports.values())) == 4
-    for port in ports.values():
+    found = free_ports((100, 1, 2, 3))
+    assert list(found) == [100, 1, 2, 3]
+    assert len(set(found.values())) == 4
+    for port in found.values():
         assert FIRST_PORT <= port < LAST_PORT
         with socket.socket() as taken:
             taken.bind((HOST, port))
+
+
+def test_a_port_is_not_given_again_while_its_broker_may_only_be_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kelr.lab.ports._given", set())
+    monkeypatch.setattr("kelr.lab.ports.LAST_PORT", ports.FIRST_PORT + 60)
+    given = [port for _ in range(7) for port in free_ports((100, 1, 2)).values()]
+    assert len(set(given)) == len(given) == 21
+    more = [port for _ in range(100) for port in free_ports((100, 1, 2)).values()]
+    assert set(more) & set(given), "a lab that is asked for is started, whatever was given before"
+
+
+def test_test_runs_side_by_side_have_ports_of_their_own(tmp_path: Path) -> None:
+    found = [claim(tmp_path, first=20000, last=32000) for _ in range(SHARES + 1)]
+    shares = [one[1] for one in found if one is not None]
+    assert len({port for share in shares for port in share}) == sum(map(len, shares)) == 12000
+    assert found[-1] is None
+    for one in found:
+        if one is not None:
+            one[0].close()
+    again = claim(tmp_path, first=20000, last=32000)
+    assert again is not None
+    again[0].close()
