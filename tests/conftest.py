@@ -13,7 +13,7 @@ from tests.properties import REPEATABLE
 
 # --hypothesis-profile chooses another afterwards.
 settings.load_profile(REPEATABLE)
-_OWN_PORTS = keep_to_own_ports()
+keep_to_own_ports()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

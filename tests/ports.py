@@ -10,7 +10,6 @@ import fcntl
 import os
 import tempfile
 from pathlib import Path
-from typing import IO
 
 from kelr.lab import ports
 
@@ -18,28 +17,25 @@ SHARES = 6
 """How many test runs have ports of their own; further ones take any."""
 
 
-def claim(directory: Path, *, first: int, last: int) -> tuple[IO[str], range] | None:
-    """A share of the ports from `first` to before `last`, which is this process's own while the file is open; None
-    where all are taken."""
+def claim(directory: Path, *, first: int, last: int) -> tuple[int, range] | None:
+    """A share of the ports from `first` to before `last`, which is this process's own while the descriptor is open;
+    None where all are taken."""
     directory.mkdir(exist_ok=True)
     size = (last - first) // SHARES
     for number in range(SHARES):
-        file = (directory / str(number)).open("w")
+        descriptor = os.open(directory / str(number), os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            file.close()
+            os.close(descriptor)
             continue
-        return file, range(first + number * size, first + (number + 1) * size)
+        return descriptor, range(first + number * size, first + (number + 1) * size)
     return None
 
 
-def keep_to_own_ports() -> IO[str] | None:
-    """Labs that this process starts take ports of its share, as long as the file that is returned is open."""
+def keep_to_own_ports() -> None:
+    """Labs that this process starts take ports of its share, until it ends."""
     directory = Path(tempfile.gettempdir()) / f"kelr-test-ports-{os.getuid()}"
     found = claim(directory, first=ports.FIRST_PORT, last=ports.LAST_PORT)
-    if found is None:
-        return None
-    file, own = found
-    ports.FIRST_PORT, ports.LAST_PORT = own.start, own.stop
-    return file
+    if found is not None:
+        ports.FIRST_PORT, ports.LAST_PORT = found[1].start, found[1].stop

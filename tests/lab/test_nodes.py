@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from pathlib import Path
@@ -113,7 +114,7 @@ def test_test_runs_side_by_side_have_ports_of_their_own(tmp_path: Path) -> None:
     assert found[-1] is None
     for one in found:
         if one is not None:
-            one[0].close()
+            os.close(one[0])
     again = claim(tmp_path, first=20000, last=32000)
     assert again is not None
-    again[0].close()
+    os.close(again[0])
