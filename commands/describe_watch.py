@@ -11,7 +11,7 @@ from typing import Protocol
 from kelr.commands.session import Session, now_ms
 from kelr.commands.topic_errors import topics_failed
 from kelr.commands.watch_reader import Reader, Worker
-from kelr.commands.watching import has_screen, read_time_s, title_of
+from kelr.commands.watching import has_screen, late_look, read_time_s, title_of
 from kelr.errors import ConnectError, KelrError, UsageError
 from kelr.model import TopicError
 from kelr.sources.quorum_source import without_log
@@ -88,7 +88,15 @@ class _Looks:
         self._begun_ms: int | None = None
         self._watched_ms = self._heard_ms = self._due_ms
         self.newest: _Described | None = None
-        self.trouble: Trouble | None = None
+        self._took_ms = 0
+        self._failure: Trouble | None = None
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """As in `Watching`."""
+        if self._failure is not None or self.newest is None:
+            return self._failure
+        return late_look(self._begun_ms, self.newest.taken_at_ms, self._took_ms)
 
     @property
     def silent(self) -> Trouble | None:
@@ -121,14 +129,14 @@ class _Looks:
         took_long = ended_ms - begun_ms >= self._interval_ms
         self._due_ms = (ended_ms if took_long else begun_ms) + self._interval_ms
         if isinstance(found, _Described):
-            self.newest, self.trouble = found, None
+            self.newest, self._failure, self._took_ms = found, None, ended_ms - begun_ms
             self._heard_ms = found.taken_at_ms if found.silence is None else self._heard_ms
             return True
         waited_for = self.newest is not None or (self._patient and type(found) is ConnectError)
         if not isinstance(found, KelrError) or not waited_for:
             raise found
         since_ms = self._watched_ms if self.newest is None else self.newest.taken_at_ms
-        self.trouble = Trouble(since_ms, found.message, found.next_step or "", never_read=self.newest is None)
+        self._failure = Trouble(since_ms, found.message, found.next_step or "", never_read=self.newest is None)
         return False
 
     def _look(self, width: int | None) -> _Described:
@@ -159,7 +167,7 @@ class _Looks:
 def _in_a_pipe(session: Session, describe: Describe, interval_s: float) -> None:
     looks = _Looks(session, describe, interval_s, wake=lambda: None, patient=False)
     told: Sequence[str] | None = None
-    gaps = Gaps()
+    gaps = Gaps(steps=True)
     while True:
         looks.look_when_due(None)
         wait_s = _WAIT_S if looks.busy else (looks.due_ms - now_ms()) / 1000

@@ -21,7 +21,9 @@ Seen = tuple[Sight, Sequence[Change]]
 def watch_in_lines(session: Session, options: WatchOptions) -> bool:
     """Print what changes until it is to end; whether the time ran out before everything was healthy."""
     watching = Watching(session, options, wake=_nobody, patient=False)
-    first = _waited_for(watching)
+    first: Seen | None = None
+    while first is None and watching.ends_now is None:
+        first = _next(watching)
     if first is None:
         session.output.note("the time is up, and nothing was read so far")
         return options.until_healthy
@@ -30,14 +32,16 @@ def watch_in_lines(session: Session, options: WatchOptions) -> bool:
         "targets": [str(one) for one in options.selection.targets],
         "interval_s": options.interval_s,
     }
-    teller = Teller(each_step=True)
+    teller = Teller(on_screen=False)
     with session.output.listing(watch_view(), head) as listing:
         begin, *found = begin_lines(first[0])
         listing.add([begin, *teller.gaps(watching), *found, *teller.rest(watching)])
         while (ended := watching.ends_now) is None:
-            seen = _waited_for(watching)
+            seen = _next(watching)
             changes = () if seen is None else change_lines(*seen)
-            listing.add([*teller.gaps(watching), *changes, *teller.rest(watching)])
+            lines = [*teller.gaps(watching), *changes, *teller.rest(watching)]
+            if lines:
+                listing.add(lines)
         listing.add([_end(watching)])
         listing.finish()
         return ended
@@ -47,16 +51,11 @@ def _nobody() -> None:
     """Nobody is to be woken: the result is waited for."""
 
 
-def _waited_for(watching: Watching) -> Seen | None:
-    """The next look, waited for; None where it failed, or where the time is up."""
-    while watching.ends_ms is None or now_ms() < watching.ends_ms:
-        watching.look_when_due()
-        begun = watching.looking_since_ms is not None
-        wait_s = _AT_MOST_S if begun else (watching.due_ms - now_ms()) / 1000
-        seen = watching.take(max(0.001, min(_AT_MOST_S, wait_s)))
-        if seen is not None or (begun and watching.looking_since_ms is None):
-            return seen
-    return None
+def _next(watching: Watching) -> Seen | None:
+    """A look that comes through in a moment; None where none does, or it failed."""
+    watching.look_when_due()
+    wait_s = _AT_MOST_S if watching.looking_since_ms is not None else (watching.due_ms - now_ms()) / 1000
+    return watching.take(max(0.001, min(_AT_MOST_S, wait_s)))
 
 
 def _end(watching: Watching) -> WatchLine:

@@ -83,7 +83,7 @@ class _Screen:
         self._painter = Painter(color=session.output.color)
         self._state = WatchState()
         self._log = _Log()
-        self._teller = Teller(each_step=False)
+        self._teller = Teller(on_screen=True)
         self._details: Mapping[TopicPartition, Detail] = {}
         self._readings = Readings()
         self._detail_trouble = ""

@@ -19,12 +19,13 @@ class Teller:
     on, that nothing is left.
 
     Args:
-        each_step: whether each step of a recovery is told, or its beginning and end alone.
+        on_screen: below a head that says how a recovery comes on, and what to do where nothing can be read: neither is
+            told then.
     """
 
-    def __init__(self, *, each_step: bool) -> None:
-        self._each_step = each_step
-        self._gaps = Gaps()
+    def __init__(self, *, on_screen: bool) -> None:
+        self._on_screen = on_screen
+        self._gaps = Gaps(steps=not on_screen)
         self._healthy = False
         self._recovery: RecoveryProgress | None = None
 
@@ -50,7 +51,7 @@ class Teller:
     def _progress(self, recovery: RecoveryProgress | None) -> tuple[object, ...] | None:
         if recovery is None:
             return None
-        steps = (recovery.good, recovery.bad) if self._each_step else ()
+        steps = () if self._on_screen else (recovery.good, recovery.bad)
         return recovery.journal, recovery.ending, *steps
 
 

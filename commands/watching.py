@@ -15,12 +15,14 @@ from kelr.engine.watching import Change, Sight, Story
 from kelr.errors import ConnectError, KelrError, UsageError
 from kelr.model import Selection
 from kelr.sources.watched import Looker
-from kelr.view.watch.gaps import silence
+from kelr.view.watch.gaps import late, silence
 from kelr.view.watch.model import Trouble
 
 _TIME = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)\s*(ms|s|m|h|)", re.ASCII)
 _UNITS_S = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
 _SHORTEST_S = 0.1
+_LATE_MS = 4000
+"""Longer than the silence of a controller holds a look up."""
 NOTHING_LEFT = "nothing is leaderless or unsafe"
 
 
@@ -78,6 +80,19 @@ def title_of(session: Session, selection: Selection | None = None) -> str:
     return " ".join(filter(None, (f"{first},..." if more else first, targets)))
 
 
+def late_look(began_ms: int | None, taken_at_ms: int, took_ms: int) -> Trouble | None:
+    """That the look under way goes on for much longer than the one before: a broker hangs, or all are gone and it is
+    tried again until the timeout; None: it does not, or none is under way.
+
+    Args:
+        began_ms: when it began; None: none is under way.
+        taken_at_ms, took_ms: of the newest one that came through.
+    """
+    if began_ms is None or now_ms() - began_ms <= _LATE_MS + 2 * took_ms:
+        return None
+    return late(began_ms, taken_at_ms)
+
+
 class Watching:
     """The looks of one watch: when the next one is due, what they saw, and whether the cluster can be read.
 
@@ -90,7 +105,7 @@ class Watching:
         self.begun_ms = now_ms()
         self.options = options
         self.story: Story | None = None
-        self.trouble: Trouble | None = None
+        self._failure: Trouble | None = None
         self.looked: Looked | None = None
         self.looking_since_ms: int | None = None
         self._patient = patient
@@ -107,6 +122,14 @@ class Watching:
     def due_ms(self) -> int:
         """When the next look is to begin."""
         return self._due_ms
+
+    @property
+    def trouble(self) -> Trouble | None:
+        """Why nothing new comes: the newest look failed, or one goes on for too long; None: neither."""
+        if self._failure is not None or self.story is None:
+            return self._failure
+        sight = self.story.sight
+        return late_look(self.looking_since_ms, sight.taken_at_ms, sight.took_ms)
 
     @property
     def silent(self) -> Trouble | None:
@@ -148,7 +171,7 @@ class Watching:
         if self.story is None and (type(error) is not ConnectError or not self._patient):
             raise error
         since_ms = self.begun_ms if self.story is None else self.story.sight.taken_at_ms
-        self.trouble = Trouble(since_ms, error.message, error.next_step or "", never_read=self.story is None)
+        self._failure = Trouble(since_ms, error.message, error.next_step or "", never_read=self.story is None)
 
     def _seen(self, looked: Looked) -> tuple[Sight, Sequence[Change]]:
         sight = looked.story.sight
@@ -160,7 +183,7 @@ class Watching:
                 next_step="check the names; brokers list no topic that the principal may not describe",
                 code="nothing-to-watch",
             )
-        self.story, self.trouble, self.looked = looked.story, None, looked
+        self.story, self._failure, self.looked = looked.story, None, looked
         return sight, looked.changes
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -13,6 +14,8 @@ from kelr.controller import Election, events
 from kelr.errors import AuthenticationError, ConnectError
 from kelr.model import PartitionState
 from kelr.sources.base import Source
+from kelr.view.watch.gaps import late
+from kelr.view.watch.model import Trouble
 from tests.commands.conftest import Kelr
 from tests.recovery.simulated import SimulatedSource, World, leaderless, returns
 
@@ -209,6 +212,32 @@ def test_since_when_is_the_last_look_that_learnt_something(
     seen, silent_seen, heard, missed, read = times
     # Two seconds lie between the beginnings of two looks.
     assert heard <= seen < silent_seen <= read < missed
+
+
+def test_a_look_that_hangs_is_told_before_it_fails(
+    kelr: Kelr, monkeypatch: pytest.MonkeyPatch, happen: Callable[..., None]
+) -> None:
+    told = threading.Event()
+
+    def told_late(*arguments: int) -> Trouble:
+        told.set()
+        return late(*arguments)
+
+    def hangs() -> None:
+        assert told.wait(30)
+
+    monkeypatch.setattr("kelr.commands.watching.late", told_late)
+    monkeypatch.setattr("kelr.commands.watching._LATE_MS", 100)
+    happen(hangs, nothing, ends)
+    ran = kelr(*WATCH, "orders")
+    assert ran.code == 130, ran.err
+    _, *waiting, missing, again = lines(ran.out)
+    assert waiting == WAITING
+    assert re.fullmatch(
+        f"the cluster cannot be read, and was last at {TIME}: a look began at {TIME} and has not come through so far",
+        missing,
+    )
+    assert again.startswith("the cluster can be read again, after ")
 
 
 def seconds(time: str) -> int:

@@ -175,6 +175,15 @@ def test_no_list_is_cut_without_saying_so() -> None:
     assert text.splitlines()[-2].endswith("orders:49:")
 
 
+def test_the_newest_change_is_told_however_long_it_is() -> None:
+    lines = [LogLine(BEGIN_MS, "orders:1", plain("short")), LogLine(SECOND_MS, "", plain("long words " * 80))]
+    told = screen(replace(at_first(), log=lines), 80, 24).splitlines()
+    (begin,) = (at for at, line in enumerate(told) if line.startswith("-- changes"))
+    assert "(1 earlier)" in told[begin]
+    assert told[begin + 1].startswith("22:13:22 long words long words")
+    assert told[-2].endswith(" >")
+
+
 # kelr describe --watch.
 
 

@@ -35,10 +35,25 @@ def silence_in_words(silent: Trouble) -> str:
     return f"NO CONTROLLER ANSWERS since {clock(silent.since_ms)} ({silent.message}): {_MEANS}{_step(silent)}"
 
 
-class Gaps:
-    """Remembers what was told of such times, so that a beginning and an end are told once each."""
+def late(began_ms: int, taken_at_ms: int) -> Trouble:
+    """That a look goes on for much longer than others.
 
-    def __init__(self) -> None:
+    Args:
+        began_ms: when it began.
+        taken_at_ms: when the newest one began that came through.
+    """
+    return Trouble(taken_at_ms, f"a look began at {clock(began_ms)} and has not come through so far")
+
+
+class Gaps:
+    """Remembers what was told of such times, so that a beginning and an end are told once each.
+
+    Args:
+        steps: whether it is told what to do; a screen has that at its top.
+    """
+
+    def __init__(self, *, steps: bool) -> None:
+        self._steps = steps
         self._trouble: Trouble | None = None
         self._silent: Trouble | None = None
         self._told: set[str] = set()
@@ -60,7 +75,7 @@ class Gaps:
             if trouble.message not in self._told:
                 self._told.add(trouble.message)
                 last = "" if trouble.never_read else f", and was last at {clock(trouble.since_ms)}"
-                words = f"the cluster cannot be read{last}: {trouble.message}{_step(trouble)}"
+                words = f"the cluster cannot be read{last}: {trouble.message}{self._step(trouble)}"
                 yield _line(at_ms, "not-read", words, Style.BAD, None)
             return
         if failed is not None:
@@ -70,11 +85,16 @@ class Gaps:
             yield _line(at_ms, "read-again", words, Style.NOTICE, counts)
         before, self._silent = self._silent, silent
         if silent is not None and before is None:
-            words = f"no controller answers since {clock(silent.since_ms)} ({silent.message}): {_MEANS}{_step(silent)}"
+            words = (
+                f"no controller answers since {clock(silent.since_ms)} ({silent.message}): {_MEANS}{self._step(silent)}"
+            )
             yield _line(at_ms, "no-controller", words, Style.BAD, counts)
         if silent is None and before is not None:
             words = f"a controller answers again, after {_lasted(before, at_ms)}"
             yield _line(at_ms, "controller-again", words, Style.NOTICE, counts)
+
+    def _step(self, trouble: Trouble) -> str:
+        return _step(trouble) if self._steps else ""
 
 
 def _line(at_ms: int, what: str, words: str, style: Style, counts: Counts | None) -> WatchLine:

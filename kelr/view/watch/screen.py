@@ -124,6 +124,9 @@ def _log(shown: Shown, room: int, width: int) -> list[Text]:
             [Span(f"{clock(entry.at_ms)} " if not at else " " * 9, Style.QUIET), *one] for at, one in enumerate(wrapped)
         ]
         if len(lines) + len(told) > room - 1:
+            if not lines and room > 1:
+                # The newest one is always there, as far as there is room.
+                lines = [*told[: room - 2], [*told[room - 2], Span(" >", Style.QUIET)]]
             break
         lines = [*told, *lines]
     hidden = shown.forgotten + len(shown.log) - sum(1 for line in lines if line[0].text.strip())
