@@ -15,7 +15,8 @@ from kelr.metrics.access import Access
 from kelr.metrics.alerts import alerts
 from kelr.metrics.asked import Endpoint
 from kelr.metrics.computed import Computed, compute
-from kelr.metrics.figures import figures, unheard_brokers
+from kelr.metrics.figures import figures
+from kelr.metrics.heard_brokers import brokers_notes
 from kelr.metrics.reading import Heard, read_all
 from kelr.model.measured import Comparison, MetricFigure
 from kelr.view.metrics import MetricsReport, show_metrics
@@ -48,7 +49,7 @@ def read_metrics(session: Session, asked: Asked, *, check: bool) -> None:
     """Read, compare, show.
 
     Raises:
-        UsageError: neither an endpoint nor a cluster was named.
+        UsageError: neither an endpoint nor a cluster was named, or an endpoint has several clusters.
         ConnectError, PartlyDoneError: all, or some, of what was asked could not be reached; it was shown all the same.
     """
     named = names_cluster(session)
@@ -56,6 +57,7 @@ def read_metrics(session: Session, asked: Asked, *, check: bool) -> None:
         raise UsageError(
             "nothing says what to read",
             next_step="give --endpoint, --prometheus or --jolokia, and --bootstrap-server for kelr's own figures",
+            code="no-endpoint-named",
         )
     look = _look(session, asked, named=named)
     found = look.figures()
@@ -104,8 +106,7 @@ def _may_have_moved(found: tuple[MetricFigure, ...], look: _Look) -> bool:
 def _report(look: _Look, found: tuple[MetricFigure, ...], asked: Asked, *, again: bool) -> MetricsReport:
     computed = look.computed
     endpoints = tuple(one.asked for one in look.heard)
-    unheard = unheard_brokers(look.heard, computed)
-    notes = [] if unheard is None else [unheard]
+    notes = [*brokers_notes(look.heard, computed)]
     if again and any(one.comparison is Comparison.DIFFERENT for one in found):
         notes.append("what differs was read a second time, and differs still")
     if look.failure is not None:
@@ -131,16 +132,27 @@ def _report(look: _Look, found: tuple[MetricFigure, ...], asked: Asked, *, again
 
 def _end(look: _Look) -> None:
     """Say by the exit code what could not be reached; all that could was shown."""
+    for one in look.heard:
+        if one.next_step is not None:
+            raise UsageError(
+                f"{one.asked.endpoint} is not read: {one.asked.problem}",
+                next_step=one.next_step,
+                code="several-clusters",
+            )
     silent = [one.asked.endpoint for one in look.heard if not one.asked.heard]
     reached = look.computed is not None or len(silent) < len(look.heard)
     if not reached:
         if look.failure is not None and not look.heard:
             raise look.failure
         raise ConnectError(
-            "nothing that was asked could be reached", next_step="check the addresses, and what each row says"
+            "nothing that was asked could be reached",
+            next_step="check the addresses, and what each row says",
+            code="no-endpoint-answers",
         )
     if silent or look.failure is not None:
         what = [*silent, *(["the cluster"] if look.failure is not None else [])]
         raise PartlyDoneError(
-            f"not reached: {', '.join(what)}", next_step="check the addresses; what the others say is above"
+            f"not reached: {', '.join(what)}",
+            next_step="check the addresses; what the others say is above",
+            code="some-endpoints-silent",
         )

@@ -65,6 +65,15 @@ LOOKING = (
         "Leave it out, give --user NAME with --password-file FILE, and change the password if others could read it.",
     ),
     Entry(
+        "several-clusters",
+        ExitCode.USAGE,
+        "A Prometheus server has series of several clusters",
+        "Labels say that the processes behind it are not all of one cluster, and their figures would have been added"
+        " up. What others say was shown; nothing of this server was counted.",
+        "It scrapes several clusters, or one that stretches over several namespaces or Kubernetes clusters.",
+        "Say which one with --query-match 'LABEL=\"...\"', or that all are one with --query-match 'LABEL=~\"...\"'.",
+    ),
+    Entry(
         "no-endpoint-answers",
         ExitCode.CONNECT,
         "None of the endpoints, nor the cluster, could be read",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kelr.engine.words import agree, plural
 from kelr.metrics.catalog import METRICS, Attribute, Metric
 from kelr.metrics.combining import Combined, combine
 from kelr.metrics.computed import Computed
+from kelr.metrics.heard_brokers import brokers_heard, known_brokers
 from kelr.metrics.known_bugs import bug_of
 from kelr.metrics.reading import Heard
 from kelr.model.measured import Comparison, MetricFigure, MetricScope
@@ -50,6 +51,12 @@ class Circumstances:
         return active is not None and active.value is not None and active.value > 1
 
     @property
+    def too_many_brokers(self) -> bool:
+        """Whether more brokers were heard than the cluster has."""
+        known = None if self.computed is None else known_brokers(self.computed)
+        return known is not None and self.brokers_heard > known
+
+    @property
     def snapshot_age_s(self) -> float | None:
         """How old a saved source is that is too old to compare; None where it is not."""
         taken = None if self.computed is None else self.computed.taken_at_ms
@@ -75,27 +82,8 @@ def figures(
         now_ms: the time of the readings, in milliseconds since 1970 UTC.
     """
     combined = combine(heard, METRICS)
-    around = Circumstances(computed, not_computed, combined, _brokers_heard(combined.values()), now_ms)
+    around = Circumstances(computed, not_computed, combined, brokers_heard(combined.values()), now_ms)
     return tuple(_figure(metric, combined.get(metric.key), around) for metric in METRICS)
-
-
-def unheard_brokers(heard: Sequence[Heard], computed: Computed | None) -> str | None:
-    """What to know of all figures of brokers where some were not heard; None where all were, or none."""
-    found = _brokers_heard(combine(heard, METRICS).values())
-    live = 0 if computed is None else len(computed.cluster.live)
-    if not 0 < found < live:
-        return None
-    return f"{found} of {live} live brokers were heard: figures marked (led) are of what those lead"
-
-
-def _brokers_heard(combined: Iterable[Combined]) -> int:
-    """How many processes have a broker's metrics, over the way that reaches most of them."""
-    by_way: dict[str, set[str]] = {}
-    for one in combined:
-        if one.metric.scope is MetricScope.BROKER:
-            for way, processes in one.processes.items():
-                by_way.setdefault(way, set()).update(processes)
-    return max(map(len, by_way.values()), default=0)
 
 
 def _figure(metric: Metric, found: Combined | None, around: Circumstances) -> MetricFigure:
@@ -124,13 +112,15 @@ def _compared(
     notes = _notes(metric, found, around)
     if found is None or value is None:
         return _unread(metric, found, own, around, notes)
-    if own is None:
-        return Comparison.NOT_COMPARABLE, [*notes, _why_not_computed(metric, around)]
     if around.several_clusters:
         return Comparison.NOT_COMPARABLE, [
             "more than one controller says that it is active: these are several clusters (narrow them down with"
             " --query-match), or an election of the controller is under way"
         ]
+    if own is None:
+        return Comparison.NOT_COMPARABLE, [*notes, _why_not_computed(metric, around)]
+    if metric.scope is MetricScope.BROKER and around.too_many_brokers:
+        return Comparison.NOT_COMPARABLE, ["more brokers were heard than the cluster has"]
     if (age_s := around.snapshot_age_s) is not None:
         return Comparison.NOT_COMPARABLE, [f"kelr's figure is of a snapshot, {_age(age_s)} away from the reading"]
     unknown = 0 if around.computed is None else around.computed.unknown.get(metric.key, 0)

@@ -38,15 +38,21 @@ class Trouble(StrEnum):
     STATUS = "status"
     TOO_LARGE = "too-large"
     NOT_UNDERSTOOD = "not-understood"
+    SEVERAL_CLUSTERS = "several-clusters"
 
 
 class NotHeardError(Exception):
-    """An endpoint gave no usable answer; becomes a value in its row, and never ends the command."""
+    """An endpoint gave no usable answer; becomes a value in its row, and never ends the command.
 
-    def __init__(self, trouble: Trouble, text: str) -> None:
+    Args:
+        next_step: what would make it usable, where that is known.
+    """
+
+    def __init__(self, trouble: Trouble, text: str, next_step: str | None = None) -> None:
         super().__init__(text)
         self.trouble = trouble
         self.text = text
+        self.next_step = next_step
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from kelr.metrics.asked import Endpoint, Found, Value
 from kelr.metrics.catalog import METRICS, Attribute, Recognized, recognize
 from kelr.metrics.http import Answer, NotHeardError, Question, Trouble, ask
 from kelr.metrics.json_bodies import read_json, shortened
+from kelr.metrics.which_cluster import falls_apart
 
 WINDOW_S = 300
 _OLD_WITHOUT_A_GAP_S = 90.0
@@ -78,7 +79,7 @@ def query_server(endpoint: Endpoint, access: Access, tls: ssl.SSLContext, *, tim
     """The known metrics that the server has, with the times at which they were scraped.
 
     Raises:
-        NotHeardError: it gives no usable answer.
+        NotHeardError: it gives no usable answer, or its series are of several clusters.
     """
     deadline = time.monotonic() + timeout_s
     notes: list[str] = []
@@ -95,6 +96,8 @@ def query_server(endpoint: Endpoint, access: Access, tls: ssl.SSLContext, *, tim
         values += _values(document.get("data"), clocks)
         if abs(clocks.apart_s) > _APART_S and (note := f"its clock is {clocks.apart_s:+.0f} s from ours") not in notes:
             notes.append(note)
+    if (apart := falls_apart(values, endpoint.query_match)) is not None:
+        raise NotHeardError(Trouble.SEVERAL_CLUSTERS, apart.text, apart.next_step(endpoint.query_match))
     if not values:
         narrowed = " among those that --query-match leaves" if endpoint.query_match else ""
         notes.append(f"it has none of the metrics that are looked for{narrowed}")

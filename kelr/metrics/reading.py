@@ -33,6 +33,8 @@ class Heard:
     endpoint: Endpoint
     asked: AskedEndpoint
     found: Found = field(default_factory=lambda: Found(()))
+    next_step: str | None = None
+    """What would make it usable, where it was not heard and that is known."""
 
 
 def read_all(
@@ -89,7 +91,7 @@ def _read(endpoint: Endpoint, access: Access, tls: ssl.SSLContext, timeout_s: fl
     try:
         found = _counts(_reader(endpoint.kind)(endpoint, access, tls, timeout_s=timeout_s))
     except NotHeardError as error:
-        told = NotHeardError(error.trouble, access.hidden(error.text))
+        told = NotHeardError(error.trouble, access.hidden(error.text), error.next_step)
         return _failed(endpoint, told, time.monotonic() - began)
     except Exception as error:  # a defect, in a thread that would swallow it: better a row than a hang
         defect = NotHeardError(Trouble.NOT_UNDERSTOOD, f"its answer cannot be read ({type(error).__name__})")
@@ -125,4 +127,5 @@ def _reader(kind: Kind) -> Callable[..., Found]:
 
 
 def _failed(endpoint: Endpoint, error: NotHeardError, took_s: float) -> Heard:
-    return Heard(endpoint, AskedEndpoint(endpoint.shown, endpoint.kind, False, took_s, problem=error.text))
+    asked = AskedEndpoint(endpoint.shown, endpoint.kind, False, took_s, problem=error.text)
+    return Heard(endpoint, asked, next_step=error.next_step)

@@ -23,6 +23,7 @@ from kelr.model import Snapshot
 from kelr.sources.memory import MemorySource
 from tests.commands.conftest import Kelr
 from tests.incident import INCIDENT
+from tests.metrics.test_which_cluster import NOW_S, two_brokers_each
 from tests.view.test_schema import violations
 
 BODIES = Path(__file__).parents[1] / "metrics" / "bodies"
@@ -301,3 +302,36 @@ def test_the_library_is_not_loaded_for_the_help() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environ, timeout=60
     )
     assert {"httpx", "prometheus_client", "kafka", "confluent_kafka"} & set(done.stdout.split()) == set()
+
+
+@respx.mock
+def test_the_command_shows_the_rest_and_asks_which(kelr: Kelr, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kelr.metrics.prometheus_server.clock_s", lambda: NOW_S)
+    respx.post("http://prom/api/v1/query").mock(side_effect=two_brokers_each("pay", "log"))
+    text = "kafka_controller_kafkacontroller_offlinepartitionscount 3.0\n"
+    respx.get("http://c1:9404/metrics").mock(return_value=httpx.Response(200, text=text))
+    ran = kelr("metrics", "--prometheus", "http://prom", "--endpoint", "c1:9404", "-o", "json")
+    assert ran.code == 2
+    document = json.loads(ran.out)
+    items = {one["metric"]: one["value"] for one in document["items"]}
+    assert (items["offline_partitions"], items["under_min_isr"]) == (3, None)
+    says = 'it has series of several clusters, and which one is meant was not said: cluster="log" (2 processes),'
+    assert document["endpoints"][1]["problem"] == f'{says} cluster="pay" (2 processes)'
+    assert ran.err.splitlines()[-1] == (
+        """  next: say which one: --query-match 'cluster="log"'; or that they are one:"""
+        """ --query-match 'cluster=~"log|pay"'"""
+    )
+
+
+@respx.mock
+def test_sums_without_anything_to_tell_by_are_said(kelr: Kelr, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kelr.metrics.prometheus_server.clock_s", lambda: NOW_S)
+    respx.post("http://prom/api/v1/query").mock(side_effect=two_brokers_each("pay") * 2)
+    ran = kelr("metrics", "--prometheus", "http://prom")
+    assert ran.code == 0
+    assert ran.err.splitlines() == [
+        "figures marked (led) are the sum of what 2 brokers say: no label tells clusters apart, and no cluster was"
+        " named that says how many it has"
+    ]
+    ran = kelr("metrics", "--prometheus", "http://prom", "--query-match", 'cluster="pay"')
+    assert (ran.code, ran.err) == (0, "")

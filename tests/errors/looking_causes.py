@@ -5,12 +5,15 @@ from __future__ import annotations
 import socket
 from dataclasses import replace
 
+import respx
+
 from kelr.metrics.access import read_access
 from kelr.metrics.exporter import serve
 from kelr.sources.memory import MemorySource
 from kelr.sources.snapshot_file import write_snapshot
 from tests.errors.ground import CONNECTION, Causes, Ground
 from tests.incident import INCIDENT
+from tests.metrics.test_which_cluster import NOW_S, two_brokers_each
 
 NOBODY = "http://127.0.0.1:9/metrics"
 """Nothing listens there: the port is that of a service which no machine has any more."""
@@ -41,6 +44,13 @@ def half_heard(ground: Ground) -> None:
     ground.run("metrics", "--endpoint", NOBODY, "--endpoint-timeout", "0.2", *CONNECTION)
 
 
+def two_clusters(ground: Ground) -> None:
+    with respx.mock:
+        respx.post("http://prom/api/v1/query").mock(side_effect=two_brokers_each("pay", "log"))
+        ground.patch.setattr("kelr.metrics.prometheus_server.clock_s", lambda: NOW_S)
+        ground.run("metrics", "--prometheus", "http://prom")
+
+
 def taken(_: Ground) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -68,6 +78,7 @@ LOOKING_CAUSES: Causes = {
     "no-endpoint-named": lambda ground: ground.run("metrics"),
     "bad-endpoint": lambda ground: ground.run("metrics", "--endpoint", "ftp://kafka-1"),
     "secret-in-address": lambda ground: ground.run("metrics", "--endpoint", "http://ada:secret@kafka-1:9404"),
+    "several-clusters": two_clusters,
     "no-endpoint-answers": lambda ground: ground.run("metrics", "--endpoint", NOBODY, "--endpoint-timeout", "0.2"),
     "some-endpoints-silent": half_heard,
     "cannot-listen": taken,

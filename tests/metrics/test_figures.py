@@ -9,7 +9,8 @@ import pytest
 from kelr.metrics.alerts import alerts
 from kelr.metrics.asked import Found, Kind, Value
 from kelr.metrics.catalog import BY_KEY, METRICS
-from kelr.metrics.figures import figures, unheard_brokers
+from kelr.metrics.figures import figures
+from kelr.metrics.heard_brokers import brokers_notes
 from kelr.metrics.known_bugs import BUGS, bug_of
 from kelr.model.measured import AskedEndpoint, Comparison, MetricFigure
 from tests.metrics.saying import NOW_MS, cluster_with, counted, figure, of_incident, says
@@ -76,10 +77,27 @@ def test_brokers_that_were_not_heard() -> None:
         Comparison.EXPLAINED,
         "only 1 of 2 live brokers were heard, and each counts what it leads",
     )
-    assert unheard_brokers(heard, computed) == (
-        "1 of 2 live brokers were heard: figures marked (led) are of what those lead"
+    assert brokers_notes(heard, computed) == (
+        "1 of 2 live brokers were heard: figures marked (led) are of what those lead",
     )
-    assert unheard_brokers([*heard, says("b3", {"leaders": 5})], computed) is None
+    assert brokers_notes([*heard, says("b3", {"leaders": 5})], computed) == ()
+
+
+@pytest.mark.parametrize("value", [3, 5])
+def test_more_brokers_than_the_cluster_has_are_not_compared(value: int) -> None:
+    """Those of another cluster behind the same server: that the sum is right by chance proves nothing."""
+    heard = [says("prom", {"under_min_isr": value / 4}, kind=Kind.SERVER, labels={"instance": one}) for one in "abcd"]
+    computed = counted(under_min_isr=3)
+    found = figure("under_min_isr", *heard, computed=computed)
+    assert (found.value, found.comparison) == (value, Comparison.NOT_COMPARABLE)
+    assert found.why == "more brokers were heard than the cluster has"
+    assert brokers_notes(heard, computed) == (
+        "4 brokers were heard, and the cluster has 3: some are of another cluster (narrow them down with"
+        " --query-match), or are read in two ways",
+    )
+    # Where fenced brokers are not listed, a fourth may be one of the cluster's.
+    unlisted = replace(computed, cluster=replace(computed.cluster, brokers_source="Metadata v12"))
+    assert brokers_notes(heard, unlisted) == ()
 
 
 def test_a_fenced_broker_that_still_counts() -> None:
@@ -152,6 +170,11 @@ def test_several_clusters_are_not_compared() -> None:
     found = figure("offline_partitions", *heard, computed=counted(offline_partitions=1))
     assert found.comparison is Comparison.NOT_COMPARABLE
     assert "--query-match" in found.why
+
+
+def test_several_clusters_are_said_without_a_cluster_too() -> None:
+    heard = [says(f"c{number}", {"offline_partitions": 4, "active_controllers": 1}) for number in (1, 2)]
+    assert "these are several clusters" in figure("offline_partitions", *heard).why
 
 
 def test_an_old_snapshot_is_not_compared() -> None:
