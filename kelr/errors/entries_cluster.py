@@ -116,6 +116,43 @@ CLUSTER = (
         "Check sasl.jaas.config; kafka-configs.sh --describe --entity-type users lists SCRAM users.",
     ),
     Entry(
+        "no-kerberos-ticket",
+        ExitCode.CONNECT,
+        "There is no Kerberos ticket for the brokers",
+        "GSSAPI was asked for, and the credentials cache has no ticket that leads to one for the brokers' service. No"
+        " broker was asked.",
+        "Nobody ran kinit, the ticket ended, the service name is another one, the brokers were given by an address that"
+        " is in no principal's name, or this machine's clock is off.",
+        "Run kinit, and klist to see; check sasl.kerberos.service.name and the names of the brokers.",
+    ),
+    Entry(
+        "kdc-not-reached",
+        ExitCode.CONNECT,
+        "No KDC of the Kerberos realm answers",
+        "A ticket for the brokers was to be had from a KDC, and none is known, or none answered within ten"
+        " seconds. No broker was asked.",
+        "The file krb5.conf names none or others, a firewall is in between, or the KDCs are down.",
+        "Check the realm in krb5.conf (KRB5_CONFIG names another file); a ticket that klist shows for the brokers'"
+        " service needs no KDC.",
+    ),
+    Entry(
+        "kerberos-package-missing",
+        ExitCode.UNSUPPORTED,
+        "This Python cannot speak Kerberos",
+        "GSSAPI needs the Python package gssapi, with the system's Kerberos libraries; one of them is not there.",
+        "kelr's own packages do not bring it along, because it has to be built on each system.",
+        "Run pip install gssapi (it takes libkrb5-dev or krb5-devel, and a compiler), or log in another way.",
+    ),
+    Entry(
+        "librdkafka-without-kerberos",
+        ExitCode.UNSUPPORTED,
+        "Producing over Kerberos needs another librdkafka",
+        "Records are produced through librdkafka, and that of confluent-kafka's wheels knows no GSSAPI. All else goes"
+        " over kafka-python.",
+        "The wheels are built without libsasl2.",
+        "Build confluent-kafka on a librdkafka with libsasl2, or give a listener with another login.",
+    ),
+    Entry(
         "no-broker-answers",
         ExitCode.CONNECT,
         "No broker answers any more",

@@ -215,9 +215,12 @@ class ConnectionSettings:
 
         With OAUTHBEARER the first token is fetched here, so that what is wrong with it is said before anything else.
 
+        So it is with GSSAPI and the first ticket.
+
         Raises:
-            ConnectError, AuthenticationError: there is no token to be had.
+            ConnectError, AuthenticationError: there is no token, or no ticket, to be had.
             BadInputError: keys or certificates do not load.
+            UnsupportedError: the package for GSSAPI does not load.
         """
         config: dict[str, Any] = {
             "bootstrap_servers": [address_text(host, port) for host, port in self.bootstrap_servers],
@@ -239,6 +242,10 @@ class ConnectionSettings:
             self.tokens.token()
             config["sasl_oauth_token_provider"] = for_kafka_python(self.tokens)
         if self.kerberos_service is not None:
+            from kelr.sources.security.kerberos import get_ticket  # noqa: PLC0415 - only for this login
+
+            hosts = [host for host, _ in self.bootstrap_servers]
+            get_ticket(self.kerberos_service, hosts, timeout_s=self.timeout_s)
             config["sasl_kerberos_service_name"] = self.kerberos_service
         return config
 
@@ -249,8 +256,25 @@ class ConnectionSettings:
 
         Raises:
             ConnectError, AuthenticationError: there is no token to be had.
-            UnsupportedError: this librdkafka does not know GSSAPI.
+            UnsupportedError: this librdkafka does not know GSSAPI (`librdkafka_logs_in`).
         """
+        config = self._librdkafka()
+        if self.kerberos_service is not None:
+            from kelr.sources.security.kerberos import require_librdkafka  # noqa: PLC0415 - only for this login
+
+            require_librdkafka(config)
+        return config
+
+    @property
+    def librdkafka_logs_in(self) -> bool:
+        """Whether the installed librdkafka knows this login: that of confluent-kafka's wheels knows no GSSAPI."""
+        if self.kerberos_service is None:
+            return True
+        from kelr.sources.security.kerberos import knows_kerberos  # noqa: PLC0415 - only for this login
+
+        return knows_kerberos(self._librdkafka())
+
+    def _librdkafka(self) -> dict[str, Any]:
         config: dict[str, Any] = {
             "bootstrap.servers": self.servers_text,
             "client.id": self.client_id,
@@ -271,10 +295,7 @@ class ConnectionSettings:
             self.tokens.token()
             config["oauth_cb"] = for_librdkafka(self.tokens)
         if self.kerberos_service is not None:
-            from kelr.sources.security.kerberos import require_librdkafka  # noqa: PLC0415 - only for this login
-
             config["sasl.kerberos.service.name"] = self.kerberos_service
-            require_librdkafka(config)
         return config
 
 

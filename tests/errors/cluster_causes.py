@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,6 +19,7 @@ from kelr.sources.live.transport import Failure, FailureKind, NodeAddress
 from tests.errors.ground import CONNECTION, Cause, Causes, Ground
 from tests.incident import CLUSTER, INCIDENT, PARTITIONS
 from tests.metadata_logs import story
+from tests.sources import fake_gssapi
 from tests.sources.fake_cluster import KAFKA_2_4, FakeCluster, FakeTransport
 from tests.sources.fake_quorum import FakeControllers, FakeQuorum
 
@@ -112,7 +114,36 @@ def hidden(ground: Ground) -> None:
     ground.run("describe", "hidden", *CONNECTION)
 
 
+KERBEROS = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.kerberos.service.name": "kafka",
+    "sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required;",
+}
+
+
+def kerberos(number: int | None) -> Cause:
+    """A ticket is asked for; with this error of libkrb5, or with success."""
+
+    def cause(ground: Ground) -> None:
+        failure = None if number is None else fake_gssapi.GSSError(number, "as libkrb5 says it")
+        fake_gssapi.installed(ground.patch, lambda _: failure)
+        settings = ConnectionSettings.read("kafka-1:9092", overrides=KERBEROS)
+        settings.kafka_python()
+        settings.confluent()
+
+    return cause
+
+
+def no_kerberos(ground: Ground) -> None:
+    ground.patch.setitem(sys.modules, "gssapi", None)
+    ConnectionSettings.read("kafka-1:9092", overrides=KERBEROS)
+
+
 CLUSTER_CAUSES: Causes = {
+    "no-kerberos-ticket": kerberos(fake_gssapi.TICKET_EXPIRED),
+    "kdc-not-reached": kerberos(fake_gssapi.KDC_SILENT),
+    "kerberos-package-missing": no_kerberos,
+    "librdkafka-without-kerberos": kerberos(None),
     "no-cluster-named": lambda ground: ground.run("describe"),
     "bad-address": lambda _: parse_servers("kafka 1:9092"),
     "unknown-host": reached(UNKNOWN, PortSpeaks.NOTHING),

@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as WirePartition
+from kafka.protocol.admin.configs import IncrementalAlterConfigsResponse
 from kafka.protocol.admin.topics import AlterPartitionReassignmentsResponse
 
 from kelr.controller import Election
 from kelr.errors import AuthenticationError, ConnectError, UnsupportedError, UsageError
+from kelr.messages.classes import ElectLeadersResponse
 from kelr.model import TopicPartition
 from kelr.recovery.acls import permissions_of
 from kelr.recovery.hand import NO_ANSWER
 from kelr.sources.connection import ConnectionSettings
-from kelr.sources.live import LiveSource, changes
+from kelr.sources.live import LiveSource, changes, requests
 from kelr.sources.live.changes import LiveHand
 from kelr.sources.live.transport import Failure, FailureKind, NodeId
 from kelr.sources.memory import MemorySource
@@ -266,6 +268,100 @@ def test_a_topics_config(cluster: ChangingCluster, admin: type[FakeAdmin]) -> No
     ]
     admin.outcome = KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
     assert hand.write_topic_config("orders", "min.insync.replicas", "3") == "TOPIC_AUTHORIZATION_FAILED"
+
+
+class OwnCluster(ChangingCluster):
+    """A cluster that takes elections and configs over kelr's own connections."""
+
+    def _elect_leaders(self, _node: NodeId, request: Any, version: int) -> Any:
+        self.asked.append(request)
+        topic = ElectLeadersResponse.ReplicaElectionResult
+        return ElectLeadersResponse(
+            version=version,
+            throttle_time_ms=0,
+            error_code=self.error,
+            replica_election_results=[
+                topic(
+                    topic=of.topic,
+                    version=version,
+                    partition_result=[
+                        topic.PartitionResult(
+                            partition_id=number,
+                            error_code=self.errors.get(TopicPartition(of.topic, number), 0),
+                            error_message=None,
+                            version=version,
+                        )
+                        for number in of.partitions
+                    ],
+                )
+                for of in request.topic_partitions
+            ],
+        )
+
+    def _incremental_alter_configs(self, _node: NodeId, request: Any, version: int) -> Any:
+        self.asked.append(request)
+        kind = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+        (asked,) = request.resources
+        answer = kind(
+            version=version,
+            error_code=self.error,
+            error_message=None,
+            resource_type=asked.resource_type,
+            resource_name=asked.resource_name,
+        )
+        return IncrementalAlterConfigsResponse(version=version, throttle_time_ms=0, responses=[answer])
+
+
+@pytest.fixture
+def own_cluster(monkeypatch: pytest.MonkeyPatch) -> OwnCluster:
+    """librdkafka cannot log in there, as with Kerberos; nothing of it is used."""
+    monkeypatch.setattr(ConnectionSettings, "librdkafka_logs_in", False)
+    monkeypatch.setattr(ConnectionSettings, "confluent", None)
+    like = fake_cluster()
+    versions = {**MODERN, 43: 2, 44: 1, 45: 1}
+    made = OwnCluster(like.cluster, like.partitions, like.logs, versions, configs=like.configs)
+    made.asked, made.errors = [], {}
+    return made
+
+
+@pytest.mark.parametrize(("election", "number"), [(Election.PREFERRED, 0), (Election.UNCLEAN, 1)])
+def test_an_election_without_librdkafka(own_cluster: OwnCluster, election: Election, number: int) -> None:
+    own_cluster.errors = {A: 84}
+    assert _hand(own_cluster).elect(election, [B, A]) == {A: "ELECTION_NOT_NEEDED", B: "NONE"}
+    (request,) = own_cluster.asked
+    sent = {(of.topic, number) for of in request.topic_partitions for number in of.partitions}
+    assert (request.election_type, sent, request.timeout_ms) == (number, {("orders", 1), ("payments", 0)}, 5000)
+    own_cluster.errors, own_cluster.error = {}, 31
+    assert _hand(own_cluster).elect(election, [A]) == {A: "CLUSTER_AUTHORIZATION_FAILED"}
+
+
+def test_an_election_of_nothing_without_librdkafka(own_cluster: OwnCluster) -> None:
+    assert _hand(own_cluster).elect(Election.UNCLEAN, []) == {}
+    assert own_cluster.asked == []
+    with pytest.raises(ValueError, match="names its partitions"):
+        requests.elect(1, [], timeout_s=1)
+
+
+@pytest.mark.parametrize(("value", "operation"), [("3", 0), (None, 1)])
+def test_a_topics_config_without_librdkafka(own_cluster: OwnCluster, value: str | None, operation: int) -> None:
+    hand = _hand(own_cluster)
+    assert hand.write_topic_config("orders", "min.insync.replicas", value) == "NONE"
+    (request,) = own_cluster.asked
+    (resource,) = request.resources
+    (config,) = resource.configs
+    assert (resource.resource_type, resource.resource_name, request.validate_only) == (2, "orders", False)
+    assert (config.name, config.config_operation, config.value) == ("min.insync.replicas", operation, value)
+    own_cluster.error = 29
+    assert hand.write_topic_config("orders", "min.insync.replicas", value) == "TOPIC_AUTHORIZATION_FAILED"
+
+
+def test_no_answer_without_librdkafka(own_cluster: OwnCluster) -> None:
+    hand = _hand(own_cluster)
+    silence = Failure(FailureKind.TIMED_OUT, "no answer in time")
+    own_cluster.before = lambda _node, name: silence if name in {"ElectLeaders", "IncrementalAlterConfigs"} else None
+    assert hand.elect(Election.UNCLEAN, [A]) == {A: NO_ANSWER}
+    assert hand.write_topic_config("orders", "min.insync.replicas", "1") == NO_ANSWER
+    assert own_cluster.asked == []
 
 
 def test_what_the_principal_may_do_is_unknown_where_nobody_tells(cluster: ChangingCluster) -> None:

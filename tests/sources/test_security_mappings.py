@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import ssl
-from collections.abc import Callable, Mapping
-from importlib.machinery import ModuleSpec
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 from kelr.errors import BadInputError, UnsupportedError
 from kelr.sources.connection import ConnectionSettings
+from tests.sources import fake_gssapi
 
 _SECURITY = "org.apache.kafka.common.security"
 PLAIN = f'{_SECURITY}.plain.PlainLoginModule required username="alice" password="hush-pw";'
@@ -103,22 +103,11 @@ def test_an_unsecured_token_reaches_both_clients(tmp_path: Path) -> None:
     assert end_s > 0
 
 
-def kerberos(monkeypatch: pytest.MonkeyPatch, *, installed: bool) -> None:
-    real: Callable[..., ModuleSpec | None] = importlib.util.find_spec
-
-    def find(name: str, package: str | None = None) -> ModuleSpec | None:
-        if name == "gssapi":
-            return ModuleSpec("gssapi", None) if installed else None
-        return real(name, package)
-
-    monkeypatch.setattr("kelr.sources.security.kerberos.find_spec", find)
-
-
 @pytest.mark.parametrize("lines", [("sasl.mechanism=GSSAPI",), ()], ids=["named", "by default"])
 def test_kerberos_is_for_kafka_python_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: tuple[str, ...]
 ) -> None:
-    kerberos(monkeypatch, installed=True)
+    tickets = fake_gssapi.installed(monkeypatch)
     settings = read(
         tmp_path,
         "security.protocol=SASL_PLAINTEXT",
@@ -128,13 +117,16 @@ def test_kerberos_is_for_kafka_python_alone(
     )
     config = settings.kafka_python()
     assert (config["sasl_mechanism"], config["sasl_kerberos_service_name"]) == ("GSSAPI", "broker")
+    assert [name.partition("@")[0] for name in tickets.asked] == ["broker"]
     # The wheels of confluent-kafka are built without libsasl2.
-    with pytest.raises(UnsupportedError, match="preferred and unclean elections"):
+    assert not settings.librdkafka_logs_in
+    with pytest.raises(UnsupportedError, match="producing needs librdkafka") as raised:
         settings.confluent()
+    assert raised.value.code == "librdkafka-without-kerberos"
 
 
 def test_kerberos_without_its_package_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kerberos(monkeypatch, installed=False)
+    monkeypatch.setitem(sys.modules, "gssapi", None)
     with pytest.raises(UnsupportedError, match="package gssapi"):
         read(tmp_path, "security.protocol=SASL_SSL", f'sasl.jaas.config={KERBEROS} serviceName="kafka";')
 

@@ -1,12 +1,12 @@
 """The hand that changes a live cluster (`kelr.recovery.hand.Hand`).
 
 Reordering goes over kelr's own connection, since librdkafka has no AlterPartitionReassignments; elections and configs
-go through confluent-kafka's admin client.
+go through confluent-kafka's admin client, or where that cannot log in (GSSAPI) over kelr's own connection too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TYPE_CHECKING, Any
@@ -69,10 +69,14 @@ class LiveHand:
         settings: as for the source, and naming every broker that is known; feeds the admin client.
         transport: the source's connections.
         brokers: whom to send to.
+        own: whether everything goes over these connections, and nothing through the admin client.
     """
 
-    def __init__(self, settings: ConnectionSettings, transport: Transport, brokers: AnyBroker) -> None:
+    def __init__(
+        self, settings: ConnectionSettings, transport: Transport, brokers: AnyBroker, *, own: bool = False
+    ) -> None:
         self._settings = settings
+        self._own = own
         self._transport = transport
         self._brokers = brokers
         self._request_s = min(LONGEST_REQUEST_S, settings.timeout_s)
@@ -92,8 +96,10 @@ class LiveHand:
         settings, transport, brokers = live.reached()
         known = [(broker.host, broker.port) for broker in cluster.brokers if broker.host and broker.port]
         settings = settings.with_servers(known)
-        settings.confluent()  # where librdkafka cannot log in, this says so before anything is changed
-        return cls(settings, transport, brokers)
+        own = not settings.librdkafka_logs_in
+        if not own:
+            settings.confluent()  # where there is no token for it, this says so before anything is changed
+        return cls(settings, transport, brokers, own=own)
 
     def reorder(self, orders: Mapping[TopicPartition, tuple[int, ...]]) -> Mapping[TopicPartition, str]:
         """AlterPartitionReassignments at one broker, which passes it on to the controller.
@@ -124,6 +130,7 @@ class LiveHand:
 
         Raises:
             ValueError: the controller's own ONLINE elections cannot be asked for.
+            ConnectError, AuthenticationError: over kelr's own connections no broker could be reached; nothing was sent.
         """
         from confluent_kafka import ElectionType as Wire  # noqa: PLC0415 - a client library that few commands need
         from confluent_kafka import TopicPartition as WirePartition  # noqa: PLC0415
@@ -132,6 +139,9 @@ class LiveHand:
             raise ValueError(f"nobody can ask for an election of the type {election}")
         if not partitions:
             return {}
+        if self._own:
+            wire = Wire.PREFERRED if election is Election.PREFERRED else Wire.UNCLEAN
+            return self._elected(partitions, requests.elect(wire.value, partitions, timeout_s=self._request_s))
         kind = Wire.PREFERRED if election is Election.PREFERRED else Wire.UNCLEAN
         wanted = [WirePartition(at.topic, at.partition) for at in partitions]
         # With request_timeout or operation_timeout confluent-kafka 2.16 fails, so the wait is bounded here.
@@ -157,27 +167,37 @@ class LiveHand:
 
     def _designated(self, leaders: Mapping[TopicPartition, int], *, begun: bool) -> Mapping[TopicPartition, str]:
         try:
-            answer = self._sent(requests.designate(leaders, timeout_s=self._request_s))
+            return self._elected(leaders, requests.designate(leaders, timeout_s=self._request_s))
         except ConnectError:
             if begun:
                 return dict.fromkeys(leaders, "BROKER_NOT_AVAILABLE")  # not sent, after others that were
             raise
+
+    def _elected(self, partitions: Iterable[TopicPartition], request: Message) -> Mapping[TopicPartition, str]:
+        """What comes of an ElectLeaders that is sent over kelr's own connection."""
+        answer = self._sent(request)
         if answer is None:
-            return dict.fromkeys(leaders, NO_ANSWER)
+            return dict.fromkeys(partitions, NO_ANSWER)
         if isinstance(answer, Failure):
-            return dict.fromkeys(leaders, "UNSUPPORTED_VERSION")
+            return dict.fromkeys(partitions, "UNSUPPORTED_VERSION")
         error = error_name(answer.error_code)
         if error != NONE:
-            return dict.fromkeys(leaders, error)
+            return dict.fromkeys(partitions, error)
         answered = {
             TopicPartition(topic.topic, partition.partition_id): error_name(partition.error_code)
             for topic in answer.replica_election_results
             for partition in topic.partition_result
         }
-        return {at: answered.get(at, NO_ANSWER) for at in leaders}
+        return {at: answered.get(at, NO_ANSWER) for at in partitions}
 
     def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
-        """IncrementalAlterConfigs through the admin client."""
+        """IncrementalAlterConfigs through the admin client.
+
+        Raises:
+            ConnectError, AuthenticationError: over kelr's own connections no broker could be reached; nothing was sent.
+        """
+        if self._own:
+            return self._written(requests.alter_topic_config(topic, name, value))
         from confluent_kafka.admin import (  # noqa: PLC0415 - a client library that few commands need
             AlterConfigOpType,
             ConfigEntry,
@@ -191,6 +211,15 @@ class LiveHand:
         client = self._client()
         (future,) = client.incremental_alter_configs([resource]).values()
         return self._outcome(future)[1] or NONE
+
+    def _written(self, request: Message) -> str:
+        answer = self._sent(request)
+        if answer is None:
+            return NO_ANSWER
+        if isinstance(answer, Failure):
+            return "UNSUPPORTED_VERSION"
+        (resource,) = answer.responses
+        return error_name(resource.error_code)
 
     def permissions(self, topics: tuple[str, ...]) -> Permissions:
         """What the principal may do: DescribeCluster and Metadata tell it when asked to."""

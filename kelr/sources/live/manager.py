@@ -26,6 +26,7 @@ from kafka.protocol.parser import KafkaProtocol
 
 from kelr.sources.live.strict import MalformedError, decoded, header_of
 from kelr.sources.live.transport import Message
+from kelr.sources.security.kerberos import failure_words
 
 AddressInfo = tuple[Any, ...]
 """What socket.getaddrinfo gives for one address."""
@@ -144,6 +145,18 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # kafka-python has no
         except Exception as error:
             # Anything else ends the reading task alone: requests would wait for their timeouts, and tell of silence.
             raise errors.KafkaProtocolError(f"what came back makes no sense ({error})") from error
+
+    async def _sasl_authenticate(self, timeout_at: float | None = None) -> None:
+        """Log in; what GSSAPI says is an error of the login, and of nothing that the broker sent."""
+        try:
+            await super()._sasl_authenticate(timeout_at)
+        except errors.KafkaError:
+            raise
+        except Exception as error:
+            words = failure_words(error)
+            if words is None:
+                raise
+            raise errors.SaslAuthenticationFailedError(f"no Kerberos ticket: {words}") from error
 
     def _maybe_throttle(self, response: Message) -> None:
         """Nothing: the broker itself leaves a throttled client's next request waiting (KIP-219).

@@ -28,6 +28,8 @@ _CONSUMER = -1
 _DEBUGGING_REPLICA = -2
 _FUTURE_LOCAL_REPLICA = -3
 _TOPIC_RESOURCE = 2
+_SET_CONFIG, _DELETE_CONFIG = 0, 1
+"""AlterConfigOp.OpType"""
 _METADATA_LOG = "__cluster_metadata"
 
 
@@ -97,6 +99,43 @@ def designate(leaders: Mapping[TopicPartition, int], *, timeout_s: float) -> Mes
         timeout_ms=int(timeout_s * 1000),
         min_version=NATIVE_ELECT_LEADERS,
     )
+
+
+def elect(election_type: int, partitions: Sequence[TopicPartition], *, timeout_s: float) -> Message:
+    """ElectLeaders v1 or v2: 0 elects the preferred replica, 1 any live one. Changes the cluster.
+
+    The partitions are named one by one; a null list would stand for the whole cluster.
+
+    Raises:
+        ValueError: no partition is named.
+    """
+    from kelr.messages.classes import ElectLeadersRequest as Request  # noqa: PLC0415
+
+    if not partitions:
+        raise ValueError("an election names its partitions")
+    by_topic: dict[str, list[int]] = {}
+    for at in sorted(partitions):
+        by_topic.setdefault(at.topic, []).append(at.partition)
+    return Request(
+        election_type=election_type,
+        topic_partitions=[
+            Request.TopicPartitions(topic=topic, partitions=numbers) for topic, numbers in by_topic.items()
+        ],
+        timeout_ms=int(timeout_s * 1000),
+        min_version=1,
+        max_version=2,
+    )
+
+
+def alter_topic_config(topic: str, name: str, value: str | None) -> Message:
+    """IncrementalAlterConfigs: set a config of a topic, or with None remove the topic's own. Changes the cluster."""
+    from kafka.protocol.admin.configs import IncrementalAlterConfigsRequest as Request  # noqa: PLC0415
+
+    kind = Request.AlterConfigsResource
+    operation = _DELETE_CONFIG if value is None else _SET_CONFIG
+    config = kind.AlterableConfig(name=name, config_operation=operation, value=value)
+    resource = kind(resource_type=_TOPIC_RESOURCE, resource_name=topic, configs=[config])
+    return Request(resources=[resource], validate_only=False)
 
 
 def describe_cluster_operations() -> Message:

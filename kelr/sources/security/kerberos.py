@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
+from queue import Empty, Queue
 from typing import Any
 
-from kelr.errors import UnsupportedError
+from kelr.errors import AuthenticationError, ConnectError, KelrError, UnsupportedError
 from kelr.sources.jaas import KEY, jaas_options
 from kelr.sources.properties import PropertyReader
 
 SERVICE = "sasl.kerberos.service.name"
+LONGEST_S = 10.0
+"""How long a KDC may take, where the timeout does not say less."""
+_NO_KDC = "check the realm's KDCs in krb5.conf (KRB5_CONFIG names another), and that this machine may reach them"
+_KRB5_ERRORS = 0x96C73A00
+"""Where libkrb5's errors begin (krb5_err.et), as 32 bits."""
+_UNKNOWN_SERVICE = 7
+"""KRB5KDC_ERR_S_PRINCIPAL_UNKNOWN"""
+_CLOCKS_APART = 37
+"""KRB5KRB_AP_ERR_SKEW"""
+_KDC_SILENT = frozenset({154, 156})
+"""KRB5_REALM_UNKNOWN (no KDC is known), KRB5_KDC_UNREACH"""
 
 
 def kerberos_service(reader: PropertyReader) -> str:
@@ -39,20 +54,122 @@ def kerberos_service(reader: PropertyReader) -> str:
         raise UnsupportedError(
             "GSSAPI (Kerberos) needs the Python package gssapi, which is not installed",
             next_step="pip install gssapi (it needs the system's Kerberos libraries), or log in with another mechanism",
+            code="kerberos-package-missing",
         )
     return service
 
 
-def require_librdkafka(config: Mapping[str, Any]) -> None:
-    """Raises UnsupportedError where this librdkafka knows no GSSAPI, as that in the wheels of confluent-kafka."""
+def get_ticket(service: str, hosts: Sequence[str], *, timeout_s: float) -> None:
+    """See to it that there is a ticket for one of these brokers; it stays in the credentials cache for the client.
+
+    kafka-python asks the KDC in the middle of its event loop, and libkrb5 waits for a silent one for most of a minute.
+    So it is asked here first, in a thread that nobody waits for longer than `timeout_s`, up to `LONGEST_S`.
+
+    Args:
+        hosts: as the client will name them: the service's principal has the host's name in it.
+
+    Raises:
+        AuthenticationError: there is no ticket to be had; says why, and what to do.
+        ConnectError: no KDC answers.
+        UnsupportedError: the package `gssapi` does not load.
+    """
+    try:
+        package = import_module("gssapi")  # only for this login: it loads the system's Kerberos libraries
+    except (ImportError, OSError) as error:
+        raise UnsupportedError(
+            f"GSSAPI (Kerberos) needs the Python package gssapi, and it does not load: {error}",
+            next_step="install the system's Kerberos libraries (libkrb5-3 or krb5-libs), or log in another way",
+            code="kerberos-package-missing",
+        ) from error
+    found: Queue[_Refusal | None] = Queue()
+    threading.Thread(target=_ask, args=(package, service, tuple(dict.fromkeys(hosts)), found), daemon=True).start()
+    wait_s = min(timeout_s, LONGEST_S)
+    try:
+        failure = found.get(timeout=wait_s)
+    except Empty:
+        raise ConnectError(
+            f"no KDC answered within {wait_s:g} s, so that there is no Kerberos ticket for {service}/{hosts[0]}",
+            next_step=_NO_KDC,
+            code="kdc-not-reached",
+        ) from None
+    if failure is not None:
+        raise _error(service, hosts[0], failure)
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Why there is no ticket: libkrb5's number, and its words, which it tells only in the thread that asked."""
+
+    minor: int
+    words: str
+
+
+def _ask(gssapi: Any, service: str, hosts: Sequence[str], found: Queue[_Refusal | None]) -> None:
+    """Put None where one of the hosts has a ticket, else why the first has none."""
+    first: _Refusal | None = None
+    for host in hosts:
+        try:
+            asked = gssapi.Name(f"{service}@{host}", name_type=gssapi.NameType.hostbased_service)
+            gssapi.SecurityContext(name=asked.canonicalize(gssapi.MechType.kerberos), usage="initiate").step(None)
+        except Exception as error:
+            first = first or _Refusal(_minor(error), failure_words(error) or str(error))
+            if _minor(error) != _UNKNOWN_SERVICE:  # what is wrong is so for every host
+                break
+        else:
+            found.put(None)
+            return
+    found.put(first)
+
+
+def failure_words(error: BaseException) -> str | None:
+    """libkrb5's own words for an error of GSSAPI, such as ``Ticket expired``; None for any other error."""
+    statuses = getattr(error, "get_all_statuses", None)
+    if statuses is None:
+        return None
+    minor = [str(text) for text in statuses(error.min_code, False)] if _minor(error) else []  # type: ignore[attr-defined]
+    words = minor or [str(text) for text in statuses(error.maj_code, True)]  # type: ignore[attr-defined]
+    return "; ".join(" ".join(text.split()) for text in words)
+
+
+def _minor(error: BaseException) -> int:
+    """libkrb5's number of the error; 0 where there is none."""
+    code = getattr(error, "min_code", 0)
+    return (int(code) & 0xFFFFFFFF) - _KRB5_ERRORS if code else 0
+
+
+def _error(service: str, host: str, failure: _Refusal) -> KelrError:
+    what = f"no Kerberos ticket for {service}/{host}: {failure.words}"
+    if failure.minor in _KDC_SILENT:
+        return ConnectError(what, next_step=_NO_KDC, code="kdc-not-reached")
+    if failure.minor == _UNKNOWN_SERVICE:
+        next_step = (
+            f"check {SERVICE}, and give brokers by the names that their principals have"
+            " (krb5.conf's rdns and dns_canonicalize_hostname may change them)"
+        )
+    elif failure.minor == _CLOCKS_APART:
+        next_step = "set this machine's clock: Kerberos allows five minutes"
+    else:
+        next_step = "run kinit PRINCIPAL, or kinit -kt KEYTAB PRINCIPAL; klist shows what tickets there are"
+    return AuthenticationError(what, next_step=next_step, code="no-kerberos-ticket")
+
+
+def knows_kerberos(config: Mapping[str, Any]) -> bool:
+    """Whether the installed librdkafka can log in with this configuration; that of confluent-kafka's wheels cannot."""
     from confluent_kafka import KafkaException  # noqa: PLC0415 - only for this login
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415
 
     try:
         AdminClient(dict(config))
-    except KafkaException as error:
+    except KafkaException:
+        return False
+    return True
+
+
+def require_librdkafka(config: Mapping[str, Any]) -> None:
+    """Raises UnsupportedError where this librdkafka knows no GSSAPI, as that in the wheels of confluent-kafka."""
+    if not knows_kerberos(config):
         raise UnsupportedError(
-            "this needs librdkafka, and the installed one does not know GSSAPI (Kerberos):"
-            " preferred and unclean elections, kelr recover hold, and kelr rescue replay are not possible",
-            next_step="build confluent-kafka on a librdkafka with libsasl2, or use another listener for these",
-        ) from error
+            "producing needs librdkafka, and the installed one does not know GSSAPI (Kerberos)",
+            next_step="build confluent-kafka on a librdkafka with libsasl2, or produce over another listener",
+            code="librdkafka-without-kerberos",
+        )

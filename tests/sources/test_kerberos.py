@@ -1,0 +1,133 @@
+"""Whether there is a ticket is found out before any broker is asked, and what is wrong is said in words that help."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from kelr.errors import AuthenticationError, ConnectError, KelrError, UnsupportedError
+from kelr.sources.connection import ConnectionSettings
+from kelr.sources.live.bootstrap import reach
+from kelr.sources.live.transport import Failure, FailureKind
+from kelr.sources.security import kerberos
+from kelr.sources.security.kerberos import get_ticket
+from tests.errors.cluster_causes import Silent
+from tests.sources import fake_gssapi
+from tests.sources.fake_gssapi import GSSError
+
+HOSTS = ("kafka-1", "kafka-2")
+PROPERTIES = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.kerberos.service.name": "kafka",
+    "sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required useTicketCache=true;",
+}
+
+
+def failed() -> KelrError:
+    with pytest.raises(KelrError) as raised:
+        get_ticket("kafka", HOSTS, timeout_s=20)
+    return raised.value
+
+
+def test_one_broker_with_a_ticket_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    unknown = GSSError(fake_gssapi.UNKNOWN_SERVICE, "Server not found")
+    tickets = fake_gssapi.installed(monkeypatch, lambda name: unknown if name == "kafka@kafka-1" else None)
+    get_ticket("kafka", [*HOSTS, "kafka-2"], timeout_s=20)
+    assert tickets.asked == ["kafka@kafka-1", "kafka@kafka-2"]
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "kind", "code", "step"),
+    [
+        (fake_gssapi.TICKET_EXPIRED, "Ticket expired", AuthenticationError, "no-kerberos-ticket", "kinit"),
+        (141, "No credentials (default cache: FILE:/x)", AuthenticationError, "no-kerberos-ticket", "kinit"),
+        (fake_gssapi.CLOCKS_APART, "Clock skew too great", AuthenticationError, "no-kerberos-ticket", "clock"),
+        (
+            fake_gssapi.UNKNOWN_SERVICE,
+            "Server kafka/kafka-1@X not found",
+            AuthenticationError,
+            "no-kerberos-ticket",
+            "check sasl.kerberos.service.name",
+        ),
+        (fake_gssapi.KDC_SILENT, "Cannot contact any KDC", ConnectError, "kdc-not-reached", "KRB5_CONFIG"),
+        (fake_gssapi.NO_KDC_KNOWN, "Cannot find KDC", ConnectError, "kdc-not-reached", "KRB5_CONFIG"),
+    ],
+)
+def test_why_there_is_no_ticket(
+    monkeypatch: pytest.MonkeyPatch, *, number: int, words: str, kind: type[KelrError], code: str, step: str
+) -> None:
+    # Made where it is raised: libkrb5 tells its words in that thread alone.
+    fake_gssapi.installed(monkeypatch, lambda _: GSSError(number, words))
+    error = failed()
+    assert (type(error), error.code) == (kind, code)
+    assert error.message == f"no Kerberos ticket for kafka/kafka-1: {words}"
+    assert step in (error.next_step or "")
+
+
+def test_where_libkrb5_has_no_words_those_of_gssapi_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_gssapi.installed(monkeypatch, lambda _: GSSError(None, "-"))
+    assert failed().message == "no Kerberos ticket for kafka/kafka-1: Unspecified GSS failure; an invalid name"
+
+
+def test_what_is_wrong_for_all_brokers_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tickets = fake_gssapi.installed(monkeypatch, lambda _: GSSError(fake_gssapi.KDC_SILENT, "silence"))
+    failed()
+    assert tickets.asked == ["kafka@kafka-1"]
+
+
+@pytest.mark.parametrize(("timeout_s", "longest_s", "said"), [(0.1, 10.0, "0.1 s"), (30.0, 0.2, "0.2 s")])
+def test_a_silent_kdc_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, *, timeout_s: float, longest_s: float, said: str
+) -> None:
+    fake_gssapi.installed(monkeypatch, fake_gssapi.silent)
+    monkeypatch.setattr(kerberos, "LONGEST_S", longest_s)
+    began = time.monotonic()
+    with pytest.raises(ConnectError, match=f"no KDC answered within {said}") as raised:
+        get_ticket("kafka", HOSTS, timeout_s=timeout_s)
+    assert time.monotonic() - began < 15, "half of what the KDC takes"
+    assert raised.value.code == "kdc-not-reached"
+
+
+def test_a_package_that_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gssapi", None)
+    with pytest.raises(UnsupportedError, match="it does not load") as raised:
+        get_ticket("kafka", HOSTS, timeout_s=1)
+    assert raised.value.code == "kerberos-package-missing"
+
+
+def test_a_ticket_is_asked_for_by_the_names_of_the_brokers_that_were_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    tickets = fake_gssapi.installed(monkeypatch)
+    settings = ConnectionSettings.read("kafka-9:1,kafka-8:2", overrides=PROPERTIES)
+    assert tickets.asked == [], "only to read the settings takes no ticket"
+    settings.kafka_python()
+    assert tickets.asked == ["kafka@kafka-9"]
+
+
+def test_a_ticket_that_ends_meanwhile_is_an_error_of_the_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not an answer that makes no sense: nothing came."""
+    from kafka.errors import SaslAuthenticationFailedError  # noqa: PLC0415
+    from kafka.net.connection import KafkaConnection  # noqa: PLC0415
+
+    from kelr.sources.live.failures import failure_of  # noqa: PLC0415
+    from kelr.sources.live.manager import _Connection  # noqa: PLC0415
+
+    async def expired(*_: Any) -> None:
+        raise GSSError(fake_gssapi.TICKET_EXPIRED, "Ticket expired")
+
+    monkeypatch.setattr(KafkaConnection, "_sasl_authenticate", expired)
+    with pytest.raises(SaslAuthenticationFailedError) as raised:
+        asyncio.run(_Connection._sasl_authenticate(_Connection.__new__(_Connection)))
+    assert failure_of(raised.value) == Failure(FailureKind.AUTHENTICATION, "no Kerberos ticket: Ticket expired")
+
+
+def test_what_to_look_at_where_a_broker_refuses_a_ticket(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_gssapi.installed(monkeypatch)
+    refused = Failure(FailureKind.AUTHENTICATION, "invalid credentials with SASL mechanism GSSAPI")
+    settings = ConnectionSettings.read("kafka-1:9092", overrides=PROPERTIES)
+    with pytest.raises(AuthenticationError, match="refused the credentials") as raised:
+        reach(Silent(refused), settings)  # type: ignore[arg-type]
+    assert (raised.value.next_step or "").startswith("klist shows whose tickets there are")
