@@ -22,7 +22,7 @@ from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.model import TopicPartition, select
 from kelr.sources.connection import ConnectionSettings, address_text
-from kelr.sources.live import LiveSource, plain, requests
+from kelr.sources.live import LiveSource, network, plain, quick, requests
 from kelr.sources.live.changes import LiveHand
 from kelr.sources.live.network import KafkaTransport
 from kelr.sources.live.page_bytes import PageBytes, read_page
@@ -164,13 +164,13 @@ def test_a_server_that_hangs_is_not_asked_to_change_anything_where_another_answe
             listener.listen()
             silent.append(f"127.0.0.1:{listener.getsockname()[1]}")
         servers = ",".join([*silent, f"127.0.0.1:{server.ports[2]}"])
-        source = stack.enter_context(LiveSource(ConnectionSettings.read(servers, timeout_s=3)))
+        source = stack.enter_context(LiveSource(ConnectionSettings.read(servers, timeout_s=60)))
         permissions = LiveHand.of(source).permissions(())
         assert permissions.cluster is not None
         orders = {TopicPartition("topic-000000", 0): (1, 2, 3)}
         began = time.monotonic()
         assert LiveHand.of(source).reorder(orders) == dict.fromkeys(orders, "NONE")
-        assert time.monotonic() - began < 2.5, "it was sent to the one that answers"
+        assert time.monotonic() - began < 12, "it was sent to the one that answers"
 
 
 def test_a_page_that_was_asked_for_ahead_is_not_asked_for_again(server: SimulatedServer) -> None:
@@ -317,6 +317,8 @@ def test_an_address_from_which_nothing_comes_back_leaves_time_for_the_next(
     server: SimulatedServer, connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _hosts(monkeypatch, (socket.AF_INET, "127.0.0.2"), (socket.AF_INET, "127.0.0.1"))
+    monkeypatch.setattr(quick, "CONNECT_TIMEOUT_S", 2.0)
+    monkeypatch.setattr(network, "CONNECT_TIMEOUT_S", 8.0)  # the broker's greeting is in it
     with ExitStack() as stack:
         listener = stack.enter_context(socket.socket())
         listener.bind(("127.0.0.2", server.ports[1]))
@@ -325,7 +327,7 @@ def test_an_address_from_which_nothing_comes_back_leaves_time_for_the_next(
             waiting = stack.enter_context(socket.socket())
             waiting.setblocking(False)
             waiting.connect_ex(("127.0.0.2", server.ports[1]))
-        settings = ConnectionSettings.read(f"both.test:{server.ports[1]}", timeout_s=3)
+        settings = ConnectionSettings.read(f"both.test:{server.ports[1]}", timeout_s=60)
         with LiveSource(settings, connect=connect) as source:
             assert len(source.cluster().brokers) == SPEC.brokers
 
