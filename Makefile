@@ -78,7 +78,8 @@ pytest: spark-java  ## Run the tests; PYTEST_ARGS="-k word" chooses some
 differential: $(READY)  ## Compare the controller with Apache's own, 200,000 runs and 2,000 histories for each Kafka version
 	$(UNSET) $(BIN)/pytest tests/differential --steps 200000 --sequences 2000
 
-# A real cluster, a quarter of an hour: every broker and every pair, in every manner and order.
+# Real clusters, half an hour in all: the tests marked longer (20 minutes on a busy machine), then every broker and every pair
+# of one, in every manner and order (10 minutes).
 predictions: $(READY)  ## See on more versions of Kafka, and for every pair of brokers, whether what kelr predicts comes true
 	$(UNSET) $(BIN)/pytest -m longer tests/cluster
 	$(UNSET) $(BIN)/python -m tests.cluster.whatif_predictions
