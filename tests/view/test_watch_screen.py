@@ -181,7 +181,7 @@ def test_the_newest_change_is_told_however_long_it_is() -> None:
     (begin,) = (at for at, line in enumerate(told) if line.startswith("-- changes"))
     assert "(1 earlier)" in told[begin]
     assert told[begin + 1].startswith("22:13:22 long words long words")
-    assert told[-2].endswith(" >")
+    assert told[-2].endswith(">")
 
 
 # kelr describe --watch.
