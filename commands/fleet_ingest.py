@@ -28,8 +28,8 @@ Clusters = Annotated[
     list[str] | None,
     typer.Option(
         "--cluster",
-        metavar="ID=PREFIX",
-        help="The cluster of files whose paths begin so and beside which nothing says it. Can be repeated.",
+        metavar="ID=PATH",
+        help="The cluster of a file, or of those in a folder, where nothing beside them says it. Can be repeated.",
     ),
 ]
 Names = Annotated[
@@ -75,7 +75,7 @@ def ingest(
       kelr fleet ingest node-1/ --out lake --cluster MkU3OEVBNTcwNTJENDM2Qk=node-1/
       kelr fleet ingest collected/ --out lake --name MkU3OEVBNTcwNTJENDM2Qk=payments
     """
-    given = {prefix: id_ for id_, prefix in _pairs("--cluster", cluster or (), "ID=PREFIX")}
+    given = {path: id_ for id_, path in _pairs("--cluster", cluster or (), "ID=PATH")}
     names = dict(_pairs("--name", name or (), "ID=NAME"))
     try:
         import pyarrow  # noqa: F401, PLC0415 - of an extra, and slow to load
@@ -110,7 +110,7 @@ def _pairs(option: str, given: Iterable[str], shape: str) -> list[tuple[str, str
     return pairs
 
 
-_EXAMPLES = {"ID=PREFIX": "MkU3OEVBNTcwNTJENDM2Qk=backup/node-1", "ID=NAME": "MkU3OEVBNTcwNTJENDM2Qk=payments"}
+_EXAMPLES = {"ID=PATH": "MkU3OEVBNTcwNTJENDM2Qk=backup/node-1", "ID=NAME": "MkU3OEVBNTcwNTJENDM2Qk=payments"}
 
 
 def _show(output: Output, summary: IngestSummary, out: str) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from kelr.errors import ConnectError, UnsupportedError, UsageError
+from kelr.sources.connection import address_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,16 +31,17 @@ def connected(remote: str, settings: Mapping[str, str]) -> SparkSession:
         UnsupportedError: what PySpark's client needs is not installed.
     """
     host, port, tls = _address(remote)
+    address = address_text(host, port)
     try:
         with socket.create_connection((host, port), timeout=_REACHED_WITHIN_S):
             pass
     except OSError as error:
-        raise _silent(remote, f"{host}:{port} cannot be reached: {error.strerror or error}") from error
+        raise _silent(remote, f"{address} cannot be reached: {error.strerror or error}") from error
     try:
         import grpc  # noqa: PLC0415 - of an extra of PySpark's
         from pyspark.sql import SparkSession  # noqa: PLC0415 - of an extra, and slow to load
 
-        _check_speaks(grpc, remote, f"{host}:{port}", tls=tls)
+        _check_speaks(grpc, remote, address, tls=tls)
         session = SparkSession.builder.remote(remote).getOrCreate()
         for name, value in settings.items():
             session.conf.set(name, value)

@@ -8,60 +8,21 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 import uuid
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 from kelr.errors import BadInputError, RefusedError, UnsupportedError
+from kelr.fleet.folder import LOCK, Files, Listed, StillHeld
+from kelr.fleet.hadoop import HadoopFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)://?")
-_LOCK = "_kelr/lock"
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A file."""
-
-    path: str
-    """As Spark takes it."""
-    size_bytes: int
-    modified_ms: int
-
-
-class Files(Protocol):
-    """A folder and everything below it. Paths are relative to it, with ``/``."""
-
-    @property
-    def place(self) -> str:
-        """The folder as Spark takes it."""
-
-    def list(self, below: str = "") -> Iterator[Listed]:
-        """All files below a folder, sorted; none where there is no such folder. Hidden ones (``_x``, ``.x``) are among
-        them."""
-
-    def read(self, path: str) -> bytes:
-        """A small file. Raises FileNotFoundError."""
-
-    def write_new(self, path: str, content: bytes) -> None:
-        """A file that appears whole. Raises FileExistsError where there is one already."""
-
-    def write(self, path: str, content: bytes) -> None:
-        """A file that appears whole, in place of the one that is there."""
-
-    def delete(self, path: str) -> None:
-        """Delete a file; it is well if there is none."""
-
-    def delete_below(self, folder: str) -> None:
-        """Delete a folder with all that is in it; it is well if there is none."""
-
-    def locked(self) -> AbstractContextManager[None]:
-        """Keep other runs away from changing the folder. Raises RefusedError where one is at it."""
 
 
 def files_at(place: str, spark: SparkSession | None = None) -> Files:
@@ -69,6 +30,7 @@ def files_at(place: str, spark: SparkSession | None = None) -> Files:
 
     Raises:
         UnsupportedError: the place is on another file system, and the session is none that reaches it.
+        ConnectError, NotAuthorizedError, BadInputError: as `HadoopFiles`, where that file system says no.
     """
     scheme = _SCHEME.match(place)
     if scheme is None:
@@ -84,24 +46,35 @@ def files_at(place: str, spark: SparkSession | None = None) -> Files:
 
 
 class LocalFiles:
-    """On this machine, or mounted on it."""
+    """On this machine, or mounted on it.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    Args:
+        unread: gets folders below it that cannot be listed, and why; None: they are errors.
+    """
+
+    def __init__(self, folder: Path, unread: dict[str, str] | None = None) -> None:
+        self._folder, self._unread = folder, unread
 
     @property
     def place(self) -> str:
         return str(self._folder)
 
+    def exists(self) -> bool:
+        return self._folder.exists()
+
     def list(self, below: str = "") -> Iterator[Listed]:
         start = self._folder / below if below else self._folder
-        found = [start] if start.is_file() else sorted(path for path in start.rglob("*") if path.is_file())
+        found = [start] if start.is_file() else self._below(start)
         for path in found:
             try:
                 status = path.stat()
             except FileNotFoundError:
                 continue
-            yield Listed(str(path), status.st_size, status.st_mtime_ns // 1_000_000)
+            except OSError as error:
+                self._cannot_be_listed(error)
+                continue
+            if stat.S_ISREG(status.st_mode):
+                yield Listed(str(path), status.st_size, status.st_mtime_ns // 1_000_000)
 
     def read(self, path: str) -> bytes:
         return (self._folder / path).read_bytes()
@@ -123,10 +96,10 @@ class LocalFiles:
         shutil.rmtree(self._folder / folder, ignore_errors=True)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[StillHeld]:
         import fcntl  # noqa: PLC0415 - there is none on Windows, where nothing else of this is needed
 
-        path = self._folder / _LOCK
+        path = self._folder / LOCK
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             file = path.open("a")
@@ -141,7 +114,19 @@ class LocalFiles:
                     next_step="wait until it has ended",
                     code="lake-busy",
                 ) from None
-            yield
+            yield lambda: None  # the system takes it back when the process ends, and no sooner
+
+    def _below(self, folder: Path) -> Sequence[Path]:
+        walked = os.walk(folder, onerror=self._cannot_be_listed)
+        return sorted(Path(place, name) for place, _, names in walked for name in names)
+
+    def _cannot_be_listed(self, error: OSError) -> None:
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            return  # it is not there, or was deleted meanwhile
+        place, why = str(error.filename), error.strerror or str(error)
+        if self._unread is None:
+            raise BadInputError(f"{place} cannot be listed: {why}", next_step="check who may read it") from error
+        self._unread[place] = f"it cannot be listed: {why}"
 
     def _written(self, path: str, content: bytes) -> Path:
         """The content beside where it belongs, on the disk."""
@@ -156,92 +141,3 @@ class LocalFiles:
         except OSError as error:
             raise BadInputError(f"{target} cannot be written: {error.strerror or error}") from error
         return beside
-
-
-class HadoopFiles:
-    """On a file system of Spark's: s3a, hdfs, gs and the like, through the session's JVM.
-
-    There is no lock: of two runs at the same time the second finds its version taken, and changes nothing.
-    """
-
-    def __init__(self, place: str, spark: SparkSession) -> None:
-        jvm: Any = spark._jvm
-        self._jvm = jvm
-        self._root = jvm.org.apache.hadoop.fs.Path(place)
-        try:
-            self._system = self._root.getFileSystem(spark._jsc.hadoopConfiguration())
-        except Exception as error:
-            raise UnsupportedError(
-                f"{place}: Spark does not reach this file system: {_reason(error)}",
-                next_step="give Spark its connector, such as --packages org.apache.hadoop:hadoop-aws:...",
-            ) from error
-
-    @property
-    def place(self) -> str:
-        return str(self._root.toString())
-
-    def list(self, below: str = "") -> Iterator[Listed]:
-        start = self._path(below) if below else self._root
-        if not self._system.exists(start):
-            return
-        found, files = [], self._system.listFiles(start, True)
-        while files.hasNext():
-            status = files.next()
-            found.append(Listed(str(status.getPath().toString()), status.getLen(), status.getModificationTime()))
-        yield from sorted(found, key=lambda one: one.path)
-
-    def read(self, path: str) -> bytes:
-        target = self._path(path)
-        if not self._system.exists(target):
-            raise FileNotFoundError(path)
-        stream = self._system.open(target)
-        try:
-            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
-        finally:
-            stream.close()
-
-    def write_new(self, path: str, content: bytes) -> None:
-        if self._system.exists(self._path(path)):
-            raise FileExistsError(path)
-        self._put(path, content, over=False)
-
-    def write(self, path: str, content: bytes) -> None:
-        self._put(path, content, over=True)
-
-    def delete(self, path: str) -> None:
-        self._system.delete(self._path(path), False)
-
-    def delete_below(self, folder: str) -> None:
-        self._system.delete(self._path(folder), True)
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        yield
-
-    def _put(self, path: str, content: bytes, *, over: bool) -> None:
-        beside = self._path(f"_kelr/tmp/{uuid.uuid4().hex}")
-        target = self._path(path)
-        try:
-            stream = self._system.create(beside, True)
-            try:
-                stream.write(bytearray(content))
-            finally:
-                stream.close()
-            self._system.mkdirs(target.getParent())
-            if over:
-                self._system.delete(target, False)
-            renamed = self._system.rename(beside, target)
-        except Exception as error:
-            raise BadInputError(f"{self.place}/{path} cannot be written: {_reason(error)}") from error
-        if not renamed:
-            self._system.delete(beside, False)
-            raise FileExistsError(path)
-
-    def _path(self, path: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(self._root, path)
-
-
-def _reason(error: Exception) -> str:
-    """The first line of what Java says."""
-    java = getattr(error, "java_exception", None)
-    return str(error if java is None else java.getMessage()).partition("\n")[0]

@@ -89,8 +89,10 @@ class _Run:
                 if found.cluster is not None and path not in {one.path for one in new}:
                     new.append(found)
         empty = [QuarantinedFile(place, None, f"nothing in it is of use: {WHAT}") for place in listing.empty]
+        empty += [QuarantinedFile(place, None, why) for place, why in sorted(listing.unread.items())]
         if not listing.there:
-            raise BadInputError(f"{', '.join(listing.empty)}: nothing in it is of use", next_step=WHAT)
+            unread = "".join(f"; {place}: {why}" for place, why in sorted(listing.unread.items())[:_SHOWN])
+            raise BadInputError(f"{', '.join(listing.empty)}: nothing in it is of use{unread}", next_step=WHAT)
         self._check_readable(new, listing.known)
         if self.names_of_folders:
             places = [files_at(place, self.lake.spark).place for place in inputs]

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from kelr.errors import BadInputError, UsageError
-from kelr.fleet.files import Listed, files_at
+from kelr.errors import BadInputError, NotAuthorizedError, UsageError
+from kelr.fleet.files import LocalFiles, files_at
+from kelr.fleet.folder import Listed
 from kelr.fleet.looking import CHECKPOINT, PROPERTIES, SEGMENT, UNKNOWN, Looked
 from kelr.sources.disk.files import GarbledError, MetaProperties, meta_properties
 from kelr.sources.disk.names import META_PROPERTIES, METADATA_TOPIC, replica_name, segment_base
@@ -41,6 +42,8 @@ _NO_RECORDS = (".index", ".timeindex", ".txnindex", ".snapshot", ".deleted", ".p
 _FOR_PEOPLE = (".json", ".txt", ".md", ".properties", ".yaml", ".yml", ".csv", ".html", ".xml", ".sh", ".conf")
 """What stands beside such files wherever people collect them."""
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_ROOT = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/*[^/]*")
+"""A bucket, or a file system: nothing is above it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,8 @@ class Listing:
     """Paths of all files."""
     empty: list[str] = field(default_factory=list)
     """Places that hold nothing that is read."""
+    unread: dict[str, str] = field(default_factory=dict)
+    """Folders below them that cannot be listed, and why."""
 
 
 def list_inputs(spark: SparkSession, places: Sequence[str], manifest: Mapping[str, Input], lake: str) -> Listing:
@@ -102,7 +107,7 @@ def list_inputs(spark: SparkSession, places: Sequence[str], manifest: Mapping[st
     found = Listing()
     for place in places:
         some = False
-        for listed in _listed(spark, place):
+        for listed in _listed(spark, place, found.unread):
             if listed.path in found.there or listed.path.startswith(lake.rstrip("/") + "/"):
                 some = some or listed.path in found.there
                 continue
@@ -120,7 +125,7 @@ def list_inputs(spark: SparkSession, places: Sequence[str], manifest: Mapping[st
     return found
 
 
-def _listed(spark: SparkSession, place: str) -> Iterator[Listed]:
+def _listed(spark: SparkSession, place: str, unread: dict[str, str]) -> Iterator[Listed]:
     files = files_at(place, spark)
     if is_local(files.place):
         path = Path(files.place)
@@ -132,18 +137,12 @@ def _listed(spark: SparkSession, place: str) -> Iterator[Listed]:
             raise BadInputError(
                 f"{place} cannot be listed: {error.strerror or error}", next_step="check who may read it"
             ) from error
-        yield from files.list()
+        yield from LocalFiles(path, unread).list()
         return
     there = list(files.list())
-    if not there and not _exists(files):
+    if not there and not files.exists():
         raise BadInputError(f"{place}: no such file or directory", next_step=WHAT)
     yield from there
-
-
-def _exists(files: object) -> bool:
-    """Whether a folder of a Hadoop file system is there."""
-    system, root = getattr(files, "_system", None), getattr(files, "_root", None)
-    return bool(system is not None and system.exists(root))
 
 
 def is_local(path: str) -> bool:
@@ -175,12 +174,12 @@ class Owners:
     """Whose a directory's files are.
 
     Args:
-        given: cluster ids by the beginning of paths, for files beside which no meta.properties says it.
+        given: cluster ids by folders or files, for what is in them and beside which no meta.properties says it.
     """
 
     def __init__(self, spark: SparkSession, given: Mapping[str, str]) -> None:
         self._spark = spark
-        self._given = {_absolute(prefix): cluster for prefix, cluster in given.items()}
+        self._given = {files_at(prefix, spark).place.rstrip("/"): cluster for prefix, cluster in given.items()}
         self._known: dict[str, tuple[MetaProperties | None, str | None]] = {}
 
     def owned(self, one: Input) -> Input:
@@ -204,12 +203,13 @@ class Owners:
         return replace(one, cluster=cluster, node=node)
 
     def _named(self, path: str) -> str | None:
-        fitting = [prefix for prefix in self._given if path.startswith(prefix)]
+        # Whole names: what is said of node-1 is not said of node-10.
+        fitting = [prefix for prefix in self._given if path == prefix or path.startswith(prefix + "/")]
         return self._given[max(fitting, key=len)] if fitting else None
 
     def _near(self, directory: str) -> tuple[MetaProperties | None, str | None]:
         """What the directory's or its parent's meta.properties says, and what is wrong with it."""
-        parent = directory.rpartition("/")[0]
+        parent = "" if _ROOT.fullmatch(directory) else directory.rpartition("/")[0]
         for place in (directory, parent):
             told = self._read(place) if place else (None, None)
             if told != (None, None):
@@ -226,12 +226,8 @@ class Owners:
             return meta_properties(files_at(directory, self._spark).read(META_PROPERTIES)), None
         except FileNotFoundError:
             return None, None
-        except (OSError, GarbledError) as error:
+        except (OSError, GarbledError, BadInputError, NotAuthorizedError) as error:
             return None, str(error)
-
-
-def _absolute(prefix: str) -> str:
-    return str(Path(prefix).absolute()) if is_local(prefix) else prefix
 
 
 def still_there(spark: SparkSession, paths: Iterable[str], known: set[str]) -> set[str]:

@@ -20,6 +20,8 @@ from urllib.parse import quote
 from kelr import __version__
 from kelr.errors import BadInputError, KelrError, RefusedError
 from kelr.fleet.files import files_at
+from kelr.fleet.folder import relative
+from kelr.fleet.reached import not_written
 from kelr.fleet.tables import Table
 
 if TYPE_CHECKING:
@@ -100,11 +102,12 @@ class Lake:
             RefusedError: another run is changing it, or has changed it meanwhile.
             BadInputError: it cannot be written.
         """
-        with self.files.locked():
+        with self.files.locked() as still_held:
             self.refresh()
             self._delete_strays()
             changes = Changes(self)
             yield changes
+            still_held()
             self._commit(changes.version)
             self._delete_strays()
 
@@ -170,8 +173,8 @@ class Lake:
     # Files.
 
     def relative(self, path: str) -> str:
-        """A path that Spark or a listing gave, relative to the lake."""
-        return path.partition(self.place.rstrip("/") + "/")[2] or path
+        """A path that a listing gave, relative to the lake."""
+        return relative(self.place, path)
 
     def _frame(self, table: Table, files: Collection[str]) -> DataFrame:
         reader = self.spark.read.schema(table.schema)
@@ -235,6 +238,8 @@ class Changes:
     def _write(self, table: Table, rows: DataFrame) -> list[str]:
         """Write rows beside what is there; the files that this made."""
         lake = self._lake
+        # What tasks of a killed run had ended is there: Hadoop's committer would take it for this one's.
+        lake.files.delete_below(f"{table.name}/_temporary")
         known = {listed.path for listed in lake.files.list(table.name)}
         writer = rows.select(*table.columns).write.mode("append")
         if table.partitions:
@@ -242,9 +247,10 @@ class Changes:
         try:
             writer.parquet(f"{lake.place.rstrip('/')}/{table.name}")
         except Exception as error:
-            if _cannot_be_written(error):
-                raise BadInputError(f"{lake.place}/{table.name} cannot be written: {error}") from error
-            raise
+            meaning = not_written(error, f"{lake.place}/{table.name}")
+            if meaning is None:
+                raise
+            raise meaning from error
         return [
             lake.relative(listed.path)
             for listed in lake.files.list(table.name)
@@ -264,10 +270,6 @@ _ESCAPED = frozenset("\"#%'*/:=?\\\x7f{[]^") | {chr(code) for code in range(1, 3
 
 def _escaped(value: str) -> str:
     return "".join(f"%{ord(letter):02X}" if letter in _ESCAPED else letter for letter in value)
-
-
-def _cannot_be_written(error: Exception) -> bool:
-    return any(word in str(error) for word in ("Permission denied", "AccessControlException", "Mkdirs failed"))
 
 
 def _version_path(number: int) -> str:

@@ -24,7 +24,8 @@ def staked(elections: DataFrame, logs: DataFrame, states: DataFrame) -> DataFram
 
     The figure is how many records the best known log had behind the end of the elected one, where both end in one
     epoch: then they are of one line. Where the best log ends in a newer epoch than the elected one, or an end or epoch
-    was not heard, it is null.
+    was not heard, it is null; and also where neither all replicas were heard nor one that held all that was committed
+    (of ISR or ELR while nobody led): whoever was not heard may have had more.
 
     Args:
         logs: rows of log_info.
@@ -44,8 +45,9 @@ def staked(elections: DataFrame, logs: DataFrame, states: DataFrame) -> DataFram
 
 def _stakes(elections: DataFrame, logs: DataFrame, states: DataFrame) -> DataFrame:
     waited = states.where("leader is null and source = 'log'").select(
-        "cluster", "topic", "topic_id", "partition", fn.col("leader_epoch").alias("_epoch"), "valid_from", "valid_to"
-    )
+        "cluster", "topic", "topic_id", "partition", fn.col("leader_epoch").alias("_epoch"), "valid_from", "valid_to",
+        "replicas", fn.array_union("isr", fn.coalesce("elr", fn.array().cast("array<int>"))).alias("_complete"),
+    )  # fmt: skip
     asked = elections.select(*_ELECTION, "at", "to_leader", (fn.col("leader_epoch") - 1).alias("_epoch"))
     heard = logs.select(
         "cluster", "topic", "partition", fn.col("leader_epoch").alias("_epoch"), "replica", "read_at", "log_end",
@@ -66,7 +68,10 @@ def _stakes(elections: DataFrame, logs: DataFrame, states: DataFrame) -> DataFra
             fn.bool_and(fn.col("last_epoch").isNotNull()).alias("_comparable"),
             fn.count("*").alias("_heard"),
             fn.max("read_at").alias("_read_at"),
+            fn.bool_or(fn.array_contains("_complete", fn.col("replica"))).alias("_one_complete"),
+            fn.size(fn.array_except(fn.first("replicas"), fn.collect_set("replica"))).alias("_unheard"),
         )
+        .where("_one_complete or _unheard = 0")
         .where("_comparable and _own is not null and _own.last_epoch = _best.last_epoch")
         .select(
             *_ELECTION,

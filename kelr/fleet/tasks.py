@@ -141,8 +141,11 @@ class Tasks:
         asked = [(self.slots[task.number], task.number, *task.state_of) for task in self.tasks if task.state_of]
         named = self.spark.createDataFrame(asked, "slot int, task int, cluster string, state int")
         nothing = {name: fn.lit(None) for name in ("path", "from_offset", "to_offset", "from_byte", "to_byte", "size")}
+        # By name, too: a join alone reads the states of every cluster of the lake.
+        wanted = fn.col("cluster").isin(sorted({cluster for _, _, cluster, _ in asked}))
         return (
-            states.join(fn.broadcast(named), ["cluster", "state"])
+            states.where(wanted)
+            .join(fn.broadcast(named), ["cluster", "state"])
             .withColumns({"kind": fn.lit(STATE), "at": fn.col("place").cast("long"), **nothing})
             .withColumn("place", fn.lit(-1))
             .select(*(fn.col(one.name).cast(one.dataType) for one in _TASK_ROW.fields))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kelr.errors import BadInputError, UnsupportedError
-from kelr.fleet.files import Files, HadoopFiles, LocalFiles, files_at
+from kelr.errors import BadInputError, RefusedError, UnsupportedError
+from kelr.fleet.files import LocalFiles, files_at
+from kelr.fleet.folder import Files, relative
+from kelr.fleet.hadoop import HadoopFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,3 +74,44 @@ def test_places(spark: SparkSession, tmp_path: Path) -> None:
         files_at("s3a://bucket/lake")
     with pytest.raises(UnsupportedError, match="does not reach"):
         files_at("unheard-of://bucket/lake", spark)
+
+
+def test_a_folder_of_spark_s_is_named_whole(spark: SparkSession, tmp_path: Path) -> None:
+    """A listing names files with the scheme and host that the place left out: nothing of a lake is a stray for that."""
+    files = HadoopFiles(str(tmp_path / "lake"), spark)
+    files.write("a/one", b"1")
+    (listed,) = files.list()
+    assert files.place == f"file:{tmp_path}/lake"
+    assert relative(files.place, listed.path) == "a/one"
+    with pytest.raises(ValueError, match="is not below"):
+        relative(files.place, "file:/elsewhere/one")
+    assert HadoopFiles(str(tmp_path / "lake/a/one"), spark).place == next(files.list("a/one")).path
+
+
+def test_one_run_at_a_time_changes_a_folder(files: Files) -> None:
+    with files.locked() as still_held:
+        with pytest.raises(RefusedError, match="another run") as raised, files.locked():
+            pass
+        assert raised.value.code == "lake-busy"
+        still_held()
+    with files.locked() as still_held:
+        still_held()
+
+
+def test_folders_that_may_not_be_read_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open" / "file").write_bytes(b"1")
+    (tmp_path / "shut").mkdir()
+    scan = os.scandir
+
+    def scandir(path: str) -> Any:
+        if Path(path).name == "shut":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    unread: dict[str, str] = {}
+    assert names(LocalFiles(tmp_path, unread)) == ["file"]
+    assert unread == {str(tmp_path / "shut"): "it cannot be listed: Permission denied"}
+    with pytest.raises(BadInputError, match="shut cannot be listed: Permission denied"):
+        names(LocalFiles(tmp_path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,6 +76,16 @@ def test_a_run_that_fails_leaves_the_tables_as_they_were(spark: SparkSession, la
     assert len(list(Path(lake.place).glob("things/*/*/*.parquet"))) == 4, "what the failed run wrote is gone"
 
 
+def test_what_tasks_of_a_killed_run_had_ended_is_no_row_of_the_next(spark: SparkSession, lake: Lake) -> None:
+    """Hadoop's committer takes whatever tasks have left in its folder; a lake's first run may have been killed."""
+    left = Path(lake.place, "things/_temporary/0/task_202611010000000000000_0001_m_000000")
+    rows(spark, ROWS[:1]).write.partitionBy("cluster", "date").parquet(str(left))
+    with lake.changing() as changes:
+        changes.append(THINGS, rows(spark, ROWS[1:]))
+    assert content(lake) == ROWS[1:]
+    assert not Path(lake.place, "things/_temporary").exists()
+
+
 def test_two_runs_at_once_the_second_is_refused(spark: SparkSession, lake: Lake) -> None:
     other = Lake(spark, lake.place)
     with lake.changing(), pytest.raises(RefusedError, match="another run"), other.changing():
@@ -122,6 +133,21 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInputError, match="cannot be written"), LocalFiles(tmp_path / "file").locked():
         pass
+
+
+def test_a_run_whose_lock_was_taken_makes_no_version(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def taken() -> None:
+        raise RefusedError("another run has taken this lake over")
+
+    monkeypatch.setattr(LocalFiles, "locked", lambda _: nullcontext(taken))
+    with pytest.raises(RefusedError, match="taken this lake over"):
+        _name(lake)
+    assert not list(lake.files.list("_kelr/versions"))
+
+
+def _name(lake: Lake) -> None:
+    with lake.changing() as changes:
+        changes.name({"x": "payments"})
 
 
 def _change_and_fail(spark: SparkSession, lake: Lake) -> None:

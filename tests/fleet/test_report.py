@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow
 import pytest
+from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kelr.commands.main import main
@@ -273,8 +274,12 @@ def test_everything_behind_it_is_written_as_csv(
         *("leaderless_partitions", "quarantined_inputs", "assessment_sums", "exposure", "unclean_elections"),
         *("unclean_restarts", "risky_settings"),
     }
+    evil = behind["leaderless_partitions"].rows.withColumns(
+        {"topic": fn.lit("-1+1"), "cause": fn.lit("=1+1"), "certainty": fn.lit("@SUM(1)"), "source": fn.lit("a=1")}
+    )
+    formulas = written.Behind("formulas", evil, ("partition",))
     monkeypatch.setattr(
-        written, "tables_behind", lambda *_: [behind["assessment_sums"], behind["leaderless_partitions"]]
+        written, "tables_behind", lambda *_: [behind["assessment_sums"], behind["leaderless_partitions"], formulas]
     )
     paths = write_report(report, full, str(tmp_path), {"html", "md", "csv"})
     assert set(paths) == {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
@@ -288,6 +293,10 @@ def test_everything_behind_it_is_written_as_csv(
         ("2", "3", "", ""),
     ]
     assert leaderless[0]["valid_from"] == "2026-11-10T12:00:00.000Z"
+    with (tmp_path / "csv" / "formulas.csv").open(newline="") as file:
+        row = next(csv.DictReader(file))
+    assert (row["topic"], row["cause"], row["certainty"], row["source"]) == ("'-1+1", "'=1+1", "'@SUM(1)", "a=1")
+    assert (row["isr"], row["from_offset"]) == ("-", leaderless[0]["from_offset"])
 
 
 def test_a_large_table_is_a_folder_of_parts_and_nothing_old_stays(

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from kelr.fleet.report.figures import Figures, Missing, UncleanDay, WeekTrouble
-from kelr.fleet.report.lists import clusters_csv, findings_csv
+from kelr.fleet.report.lists import clusters_csv, findings_csv, harmless
 from kelr.fleet.report.pages import html, markdown, report_of
 from kelr.fleet.report.plots import plots
 from tests.fleet.report_figures import ENDS, FLEET, PAYMENTS, SEARCH
@@ -190,3 +190,15 @@ def test_the_list_of_clusters_keeps_unknown_apart() -> None:
     rows = list(csv.DictReader(io.StringIO(clusters_csv((PAYMENTS, replace(SEARCH, begins=None, ends=None))))))
     assert (rows[0]["leaderless"], rows[0]["not_live"], rows[0]["ends"]) == ("12", "3", "2026-11-21T06:00:00+00:00")
     assert (rows[1]["not_live"], rows[1]["ends"], rows[1]["source"]) == ("-", "", "snapshot")
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1"])
+def test_no_cell_is_a_formula(text: str) -> None:
+    clusters = list(csv.reader(io.StringIO(clusters_csv((replace(PAYMENTS, name=text),)), newline="")))
+    assert clusters[1][1] == "'" + text
+    findings = findings_csv(
+        report_of(replace(FLEET, clusters=tuple(replace(one, name=text) for one in FLEET.clusters)))
+    )
+    assert {row["cluster_name"] for row in csv.DictReader(io.StringIO(findings, newline=""))} == {"'" + text}
+    assert harmless("-") == "-", "an empty list"
+    assert harmless(-1) == -1

@@ -5,13 +5,16 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import types
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow
 import pytest
 
 from kelr.errors import ConnectError, UnsupportedError, UsageError
+from kelr.fleet import connect
 from kelr.fleet.session import fleet_session, running_session
 
 if TYPE_CHECKING:
@@ -93,3 +96,70 @@ def test_a_spark_connect_server_that_is_not_there_is_said_at_once() -> None:
 def test_what_is_no_address_of_a_spark_connect_server(remote: str) -> None:
     with pytest.raises(UsageError, match="is no Spark Connect server"):
         fleet_session(remote=remote)
+
+
+class _Grpc(types.ModuleType):
+    """As much of grpc as is asked for: a channel is ready when the server has sent something."""
+
+    class FutureTimeoutError(Exception):
+        pass
+
+    def __init__(self) -> None:
+        super().__init__("grpc")
+        self.asked: list[str] = []
+
+    @contextmanager
+    def insecure_channel(self, address: str) -> Iterator[str]:
+        self.asked.append(address)
+        yield address
+
+    def channel_ready_future(self, channel: str) -> Any:
+        host, _, port = channel.rpartition(":")
+
+        def result(*, timeout: float) -> None:
+            with socket.create_connection((host.strip("[]"), int(port)), timeout=timeout) as client:
+                try:
+                    client.recv(1)
+                except TimeoutError:
+                    raise self.FutureTimeoutError from None
+
+        return types.SimpleNamespace(result=result)
+
+
+@pytest.fixture
+def grpc(monkeypatch: pytest.MonkeyPatch) -> _Grpc:
+    stub = _Grpc()
+    monkeypatch.setitem(sys.modules, "grpc", stub)
+    monkeypatch.setattr(connect, "_REACHED_WITHIN_S", 0.5)
+    return stub
+
+
+def test_a_listener_that_says_nothing_is_no_spark_connect_server(grpc: _Grpc) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(ConnectError, match=f"what listens at {address} does not speak gRPC"):
+            fleet_session(remote=f"sc://{address}")
+    assert grpc.asked == [address]
+
+
+def test_an_ipv6_address_has_brackets(grpc: _Grpc, monkeypatch: pytest.MonkeyPatch) -> None:
+    reached = []
+
+    def create_connection(address: tuple[str, int], timeout: float) -> socket.socket:
+        reached.append(address)
+        ours, theirs = socket.socketpair()
+        ours.settimeout(timeout)
+        theirs.close()
+        return ours
+
+    monkeypatch.setattr(socket, "create_connection", create_connection)
+    connect._check_speaks(grpc, "sc://[::1]:15002", "[::1]:15002", tls=False)
+    monkeypatch.setattr("pyspark.sql.SparkSession.Builder.remote", lambda _, remote: _raised(ConnectError(remote)))
+    with pytest.raises(ConnectError, match=r"sc://\[::1\]:15002"):
+        fleet_session(remote="sc://[::1]:15002")
+    assert set(grpc.asked) == {"[::1]:15002"}
+    assert set(reached) == {("::1", 15002)}
+
+
+def _raised(error: Exception) -> Any:
+    raise error

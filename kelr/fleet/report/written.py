@@ -8,20 +8,19 @@ with blanks between, an empty one ``-``; what is not known is an empty field.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as fn
-from pyspark.sql.types import ArrayType, MapType, TimestampType
+from pyspark.sql.types import ArrayType, MapType, StringType, TimestampType
 
-from kelr.errors import BadInputError
 from kelr.fleet.assess.tables import ASSESSMENT_SUMS
 from kelr.fleet.exposure.tables import EXPOSED
-from kelr.fleet.files import Files, LocalFiles, files_at
-from kelr.fleet.report.lists import clusters_csv, findings_csv
+from kelr.fleet.files import files_at
+from kelr.fleet.folder import Files, relative
+from kelr.fleet.reached import not_written
+from kelr.fleet.report.lists import FORMULA, clusters_csv, findings_csv
 from kelr.fleet.report.pages import Report, html, markdown
 from kelr.fleet.report.standing_sums import has, newest_states
 from kelr.fleet.tables import INPUTS, PARTITION_STATES, Table
@@ -67,7 +66,6 @@ def write_report(report: Report, lake: Lake, place: str, formats: Collection[str
         written.append(_put(files, "csv/findings.csv", findings_csv(report)))
         written.append(_put(files, "csv/clusters.csv", clusters_csv(report.figures.clusters)))
         written += [_table(files, behind) for behind in tables_behind(report, lake)]
-        _tidy(files)
     return tuple(written)
 
 
@@ -101,19 +99,17 @@ def _table(files: Files, behind: Behind) -> str:
     rows = behind.rows.select(*(_plain(behind.rows, name) for name in behind.rows.columns))
     small = rows.limit(SMALL + 1).count() <= SMALL
     root, folder = files.place.rstrip("/"), f"csv/{behind.name}"
-    for old in [one.path for one in files.list(folder)]:
-        files.delete(_relative(root, old))
+    files.delete_below(folder)
     if not small:
         files.delete(f"{folder}.csv")
         _write(rows.orderBy(*behind.order), f"{root}/{folder}")
         return folder + "/"
     partial = f"{_PARTIAL}/{behind.name}"
     _write(rows.repartition(1).sortWithinPartitions(*behind.order), f"{root}/{partial}")
-    parts = [_relative(root, one.path) for one in files.list(partial) if one.path.endswith(".csv")]
+    parts = [relative(root, one.path) for one in files.list(partial) if one.path.endswith(".csv")]
     header = ",".join(rows.columns).encode() + b"\n"
     files.write(f"{folder}.csv", b"".join(map(files.read, parts)) or header)
-    for one in list(files.list(partial)):
-        files.delete(_relative(root, one.path))
+    files.delete_below(_PARTIAL)
     return f"{folder}.csv"
 
 
@@ -122,9 +118,10 @@ def _write(rows: DataFrame, place: str) -> None:
         # Spark would write a quote within quotes as \", which no other program reads.
         rows.write.mode("overwrite").option("header", True).option("escape", '"').csv(place)
     except Exception as error:
-        if any(word in str(error) for word in ("Permission denied", "AccessControlException", "Mkdirs failed")):
-            raise BadInputError(f"{place} cannot be written: {error}") from error
-        raise
+        meaning = not_written(error, place)
+        if meaning is None:
+            raise
+        raise meaning from error
 
 
 def _plain(rows: DataFrame, name: str) -> Column:
@@ -133,19 +130,16 @@ def _plain(rows: DataFrame, name: str) -> Column:
     column = fn.col(name)
     if isinstance(kind, ArrayType):
         joined = fn.array_join(column.cast("array<string>"), " ")
-        return fn.when(fn.size(column) == 0, fn.lit("-")).otherwise(joined).alias(name)
+        return fn.when(fn.size(column) == 0, fn.lit("-")).otherwise(_harmless(joined)).alias(name)
     if isinstance(kind, MapType):
         return fn.to_json(column).alias(name)
     if isinstance(kind, TimestampType):
         return fn.date_format(column, _TIME).alias(name)
+    if isinstance(kind, StringType):
+        return _harmless(column).alias(name)
     return column
 
 
-def _relative(root: str, path: str) -> str:
-    return path.partition(root + "/")[2] or path
-
-
-def _tidy(files: Files) -> None:
-    """Take the empty folders away."""
-    if isinstance(files, LocalFiles):
-        shutil.rmtree(Path(files.place) / _PARTIAL, ignore_errors=True)
+def _harmless(column: Column) -> Column:
+    """Text as `kelr.fleet.report.lists.harmless`."""
+    return fn.when(column.rlike(FORMULA), fn.concat(fn.lit("'"), column)).otherwise(column)

@@ -1,0 +1,73 @@
+"""What every folder does, wherever it is: of a lake, of inputs, of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+LOCK = "_kelr/lock"
+"""What a run that changes a folder holds."""
+
+StillHeld = Callable[[], None]
+"""Raises RefusedError where another run has taken the lock over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file."""
+
+    path: str
+    """As Spark takes it."""
+    size_bytes: int
+    modified_ms: int
+
+
+class Files(Protocol):
+    """A folder and everything below it. Paths are relative to it, with ``/``.
+
+    Whatever is done there raises, where the file system does not do it: BadInputError, NotAuthorizedError (it is
+    denied), or ConnectError (it does not answer, or does not take the credentials).
+    """
+
+    @property
+    def place(self) -> str:
+        """The folder as Spark takes it."""
+
+    def exists(self) -> bool:
+        """Whether there is such a folder, or file."""
+
+    def list(self, below: str = "") -> Iterator[Listed]:
+        """All files below a folder, sorted; none where there is no such folder. Hidden ones (``_x``, ``.x``) are among
+        them."""
+
+    def read(self, path: str) -> bytes:
+        """A small file. Raises FileNotFoundError."""
+
+    def write_new(self, path: str, content: bytes) -> None:
+        """A file that appears whole. Raises FileExistsError where there is one already."""
+
+    def write(self, path: str, content: bytes) -> None:
+        """A file that appears whole, in place of the one that is there."""
+
+    def delete(self, path: str) -> None:
+        """Delete a file; it is well if there is none."""
+
+    def delete_below(self, folder: str) -> None:
+        """Delete a folder with all that is in it; it is well if there is none."""
+
+    def locked(self) -> AbstractContextManager[StillHeld]:
+        """Keep other runs away from changing the folder. Raises RefusedError where one is at it."""
+
+
+def relative(place: str, path: str) -> str:
+    """A path that a listing of a folder gave, relative to it.
+
+    Raises:
+        ValueError: it is not below it.
+    """
+    root = place.rstrip("/") + "/"
+    if not path.startswith(root):
+        raise ValueError(f"{path} is not below {place}")
+    return path[len(root) :]
