@@ -81,18 +81,18 @@ def test_a_command_that_was_killed() -> None:
         found(Kind.COMMAND, "sh -c 'kill -9 $$'")
 
 
-@pytest.mark.parametrize("script", ["exec sleep 5", "sleep 5 & exec sleep 5", "sleep 5 &"])
+@pytest.mark.parametrize("script", ["exec sleep 20", "sleep 20 & exec sleep 20", "sleep 20 &"])
 def test_a_command_that_hangs_is_not_waited_for(script: str) -> None:
     """Nor is what it left behind with its pipes open."""
     began = time.monotonic()
     with pytest.raises(BadInputError, match=r"did not end within 0\.3 s"):
         run_secret_command(["sh", "-c", script], WHAT, ENVIRON, timeout_s=0.3)
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 15
 
 
 def test_a_command_that_closes_its_pipes_and_goes_on_is_not_waited_for() -> None:
     with pytest.raises(BadInputError, match=r"did not end within 0\.3 s"):
-        run_secret_command(["sh", "-c", "echo x; exec >&- 2>&-; sleep 5"], WHAT, ENVIRON, timeout_s=0.3)
+        run_secret_command(["sh", "-c", "echo x; exec >&- 2>&-; sleep 20"], WHAT, ENVIRON, timeout_s=0.3)
 
 
 def test_what_a_file_holds_is_in_no_error(tmp_path: Path) -> None:

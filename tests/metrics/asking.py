@@ -26,12 +26,12 @@ def body(name: str) -> bytes:
     return (BODIES / name).read_bytes()
 
 
-def read(kind: Kind, access: Access = NOBODY, *, match: str | None = None, timeout_s: float = 5) -> Found:
+def read(kind: Kind, access: Access = NOBODY, *, match: str | None = None, timeout_s: float = 30) -> Found:
     """What the endpoint of this kind says."""
     return _READERS[kind](endpoint_of(kind, _URLS[kind], match), access, TLS, timeout_s=timeout_s)
 
 
-def refused(kind: Kind, access: Access = NOBODY, *, timeout_s: float = 5) -> NotHeardError:
+def refused(kind: Kind, access: Access = NOBODY, *, timeout_s: float = 30) -> NotHeardError:
     """Why the endpoint of this kind was not heard."""
     try:
         found = read(kind, access, timeout_s=timeout_s)

@@ -136,7 +136,7 @@ def https(certificates: Path) -> Iterator[str]:
 
 
 def heard(url: str, who: Access) -> Heard:
-    [one] = read_all([endpoint_of(Kind.TEXT, url)], who, timeout_s=10)
+    [one] = read_all([endpoint_of(Kind.TEXT, url)], who, timeout_s=30)
     return one
 
 
