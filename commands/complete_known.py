@@ -20,6 +20,8 @@ _SECRET = re.compile(r"passw|secret|jaas|token|key", re.IGNORECASE)
 def known_of(words: Sequence[str], environ: Mapping[str, str]) -> Known | None:
     """What is remembered of the cluster that the line names, or can be learnt in no time; None: nothing."""
     flags = flags_of(words)
+    if _a_log_answers(flags):
+        return None
     cache = Cache(cache_directory(environ), _named(flags, environ))
     known = cache.read()
     if known is not None and known.age_s < FRESH_S:
@@ -62,6 +64,15 @@ def _names_something(flags: Mapping[str, Sequence[str]], environ: Mapping[str, s
     variables = (environ.get(name) for name in ("KELR_BOOTSTRAP_SERVER", "KELR_COMMAND_CONFIG", "KELR_CONTEXT"))
     given = (last(flags, name) for name in ("bootstrap_server", "command_config", "context", "snapshot"))
     return any(given) or any(variables) or isinstance(_document(environ).get("current"), str)
+
+
+def _a_log_answers(flags: Mapping[str, Sequence[str]]) -> bool:
+    """Whether the command asks a metadata log and no brokers (`kelr.commands.settings`): those of the environment, or
+    of the current context, may be another cluster's."""
+    if any(last(flags, name) for name in ("bootstrap_server", "context", "snapshot")):
+        return False
+    files = last(flags, "metadata_log") is not None and last(flags, "command_config") is None
+    return files or last(flags, "bootstrap_controller") is not None
 
 
 def _named(flags: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> list[object]:

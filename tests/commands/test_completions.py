@@ -132,6 +132,20 @@ def test_what_is_offered(
     assert names(capsys.readouterr().out.splitlines()) == expected
 
 
+@pytest.mark.parametrize("answers", [("--metadata-log", "/mnt/log"), ("--bootstrap-controller", "controller-1:9093")])
+def test_of_a_metadata_log_nothing_is_offered_and_nobody_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], answers: tuple[str, str]
+) -> None:
+    """The current cluster may be another one than the log's."""
+    environ = {**_environ(tmp_path), "KELR_BOOTSTRAP_SERVER": "kafka-1:9092"}
+    asked: list[object] = []
+    monkeypatch.setattr("kelr.commands.complete_known._read_now", lambda *found: asked.append(found))
+    assert complete(["topics", "", "kelr", "describe", *answers], environ) == 0
+    assert (capsys.readouterr().out, asked) == ("", [])
+    assert complete(["topics", "", "kelr", "describe", *answers, "-b", "kafka-1:9092"], environ) == 0
+    assert len(asked) == 1, "brokers that the line names are asked, whatever stands beside them"
+
+
 def test_remarks_tell_what_a_broker_and_a_topic_are(known: tuple[dict[str, str], str]) -> None:
     environ, saved = known
     assert ask(environ, "brokers", "2", "--snapshot", saved) == ["2\tlive, kafka-2:9092, rack az2"]
