@@ -307,6 +307,19 @@ def test_what_is_alike_is_told_once_and_the_rest_is_counted() -> None:
     assert "kelr explain -o csv" in text
 
 
+def test_partitions_that_came_to_other_leaders_have_stories_of_their_own() -> None:
+    then = look(replace(many(3), logs={}), INCIDENT.taken_at_ms)
+    at = sorted(then.rows)
+    states = [
+        replace(row, leader=leader, leader_epoch=3, isr=(leader,))
+        for row, leader in zip(many(3).partitions, (3, 2, 2), strict=True)
+    ]
+    now = look(replace(INCIDENT, partitions=tuple(states)))
+    page = html(material(now, before=then, partitions=tuple(at)))
+    assert [re.findall(r">(t:\d)</h3>", page), page.count("Stands for 2 partitions")] == [["t:1", "t:0"], 1]
+    assert "The others: t:2" in page
+
+
 def test_affected_are_those_with_a_reason() -> None:
     healthy = look(replace(INCIDENT, partitions=(INCIDENT.partitions[0],)))
     assert affected(material(healthy)) == ()

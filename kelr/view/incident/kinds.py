@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kelr.model import Decision, ElectionType, Situation, TopicPartition
@@ -35,11 +35,17 @@ class Kind:
         return tuple(at for at in self.addresses if at != self.shown)
 
 
-def kinds(rows: Mapping[TopicPartition, Explained]) -> tuple[Kind, ...]:
-    """The partitions by what is to be said of them, the worst kind first."""
+def kinds(
+    rows: Mapping[TopicPartition, Explained], apart: Callable[[TopicPartition], object] = lambda _: None
+) -> tuple[Kind, ...]:
+    """The partitions by what is to be said of them, the worst kind first.
+
+    Args:
+        apart: what else tells two of them apart.
+    """
     groups: dict[object, list[TopicPartition]] = {}
     for address, row in sorted(rows.items()):
-        groups.setdefault(_key(row.decision), []).append(address)
+        groups.setdefault((_key(row.decision), apart(address)), []).append(address)
     found = []
     for addresses in groups.values():
         shown = min(addresses, key=lambda at: (-stake(rows[at].decision), at))

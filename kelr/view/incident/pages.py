@@ -69,7 +69,7 @@ def html(material: Material) -> str:
     """The report as a page for a browser, and for paper."""
     found, now = losses(material), material.now
     every, commands = kinds(now.rows), material.commands
-    stories = kinds(evidence(material))
+    stories = kinds(evidence(material), lambda at: _elected(material, at))
     drawn = bands(material)
     unhealthy = tuple(kind for kind in stories if _worth(kind.row.decision))
     context = {
@@ -107,6 +107,14 @@ def evidence(material: Material) -> Mapping[TopicPartition, Explained]:
     return {**material.now.rows, **earlier}
 
 
+def _elected(material: Material, at: TopicPartition) -> int | None:
+    """Who was elected since the earlier look, where the partition had no leader then; None: nobody, or not known."""
+    before = None if material.before is None else material.before.rows.get(at)
+    if before is None or before.decision.leader is not None:
+        return None
+    return elected_since(material, before.decision)
+
+
 def _worth(decision: Decision) -> bool:
     return decision.situation is not Situation.HEALTHY
 
@@ -124,8 +132,7 @@ def _scope(material: Material) -> str:
 def _story(number: int, kind: Kind, material: Material) -> Story:
     row, decision = kind.row, kind.row.decision
     earlier = material.now.rows.get(kind.shown) is not row
-    elected = elected_since(material, decision) if earlier and decision.leader is None else None
-    bars = log_bars(decision, row.logs, elected=elected)
+    bars = log_bars(decision, row.logs, elected=_elected(material, kind.shown))
     title = str(kind.shown)
     look = material.before if earlier and material.before is not None else material.now
     rules = RULE_SETS[decision.rules].title
