@@ -1,4 +1,7 @@
-"""A Kerberos realm on 127.0.0.1: a KDC of its own, key tables, and tickets of as short a life as a test wants."""
+"""A Kerberos realm on 127.0.0.1: a KDC of its own, key tables, and tickets of as short a life as a test wants.
+
+As a program it says what has to be installed before there can be one.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,12 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 REALM = "KELR.TEST"
@@ -46,10 +51,16 @@ _SERVER = """
 """
 
 
-def missing() -> str | None:
-    """What has to be installed before a realm can be made; None where nothing is."""
+def missing() -> tuple[str, ...]:
+    """What has to be installed before Kerberos can be tried, each with how to get it."""
     programs = [name for name in PROGRAMS if shutil.which(name, path=_PLACES) is None]
-    return f"{', '.join(programs)}: `make kerberos` says how to get them" if programs else None
+    how = []
+    if programs:
+        how.append(f"no {', '.join(programs)}: apt-get install krb5-kdc krb5-admin-server krb5-user")
+    if find_spec("gssapi") is None:
+        python = f"{sys.executable} -m pip install gssapi"
+        how.append(f"no Python package gssapi: apt-get install gcc libkrb5-dev, then {python}")
+    return tuple(how)
 
 
 @dataclass
@@ -138,3 +149,7 @@ def realm(directory: Path, port: int) -> Iterator[Realm]:
         yield one
     finally:
         one.stop()
+
+
+if __name__ == "__main__":
+    sys.exit("\n".join(missing()) or None)
