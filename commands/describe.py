@@ -16,7 +16,7 @@ from kelr.commands.topic_errors import topics_failed
 from kelr.errors import ExitCode, UsageError
 from kelr.model import Selection, Situation, TopicError, TopicPartition
 from kelr.model.rows import unseen
-from kelr.sources.base import Source
+from kelr.sources.base import Source, silence_of
 from kelr.sources.survey import Filters, SurveyPage, survey
 
 Summarize = Annotated[bool, typer.Option("--summary", help="Only counts, by situation and by broker.")]
@@ -127,7 +127,11 @@ def describe(
     if interval is not None:
         raise UsageError("--interval says how often --watch looks", next_step="add --watch, or leave it out")
     result = shown(session)
-    if check and (result.shown > 0 or result.undecided > 0 if wanted.any_set else result.unhealthy):
+    silence = silence_of(session.source())
+    if silence is not None:
+        session.output.note(f"no controller answers ({silence}): what brokers tell may be out of date")
+    found = result.shown > 0 or result.undecided > 0 if wanted.any_set else result.unhealthy
+    if check and (found or silence is not None):
         raise typer.Exit(ExitCode.FOUND)
     if result.errors:
         raise topics_failed(result.errors, some_worked=result.read > 0)

@@ -14,8 +14,7 @@ from kelr.commands.watch_reader import Reader, Worker
 from kelr.commands.watching import has_screen, late_look, read_time_s, title_of
 from kelr.errors import ConnectError, KelrError, UsageError
 from kelr.model import TopicError
-from kelr.sources.quorum_source import without_log
-from kelr.sources.watched import silence_of
+from kelr.sources.base import silence_of
 from kelr.view.output import Output
 from kelr.view.watch.gaps import Gaps, silence
 from kelr.view.watch.model import Trouble
@@ -161,7 +160,7 @@ class _Looks:
             raise
         if result.errors and not result.read:
             raise topics_failed(result.errors, some_worked=False)
-        return _Described(taken_at_ms, written.getvalue().splitlines(), silence_of(without_log(source)))
+        return _Described(taken_at_ms, written.getvalue().splitlines(), silence_of(source))
 
 
 def _in_a_pipe(session: Session, describe: Describe, interval_s: float) -> None:

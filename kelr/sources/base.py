@@ -135,6 +135,20 @@ def quorums_of(source: Source, partitions: Sequence[PartitionState]) -> Mapping[
     return source.quorums(partitions) if isinstance(source, KnowsQuorums) else {}
 
 
+@runtime_checkable
+class HearsController(Protocol):
+    """A source whose brokers pass questions on to the active controller."""
+
+    @property
+    def controller_silence(self) -> str | None:
+        """Why no controller that leads answered when `cluster` was read; None: one did, or nobody knows."""
+
+
+def silence_of(source: Source) -> str | None:
+    """Why no controller answered at the newest reading; None: one did, or nobody knows."""
+    return source.controller_silence if isinstance(source, HearsController) else None
+
+
 LogFilter = Callable[[PartitionState], bool]
 
 

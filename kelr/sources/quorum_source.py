@@ -19,7 +19,7 @@ from kelr.model import (
 )
 from kelr.replay.image import MetadataImage
 from kelr.replay.quorum import QuorumTracker
-from kelr.sources.base import Page, Progress, Source
+from kelr.sources.base import Page, Progress, Source, silence_of
 from kelr.sources.metadata_log.log import MetadataLogReader
 from kelr.sources.metadata_log.moments import Moment, time_text
 from kelr.sources.metadata_log.replaying import check_understood, replay
@@ -175,6 +175,11 @@ class QuorumSource:
     @property
     def taken_at_ms(self) -> int | None:
         return self._source.taken_at_ms
+
+    @property
+    def controller_silence(self) -> str | None:
+        """See `HearsController`."""
+        return silence_of(self._source)
 
     @property
     def warnings(self) -> Sequence[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol, runtime_checkable
 
 from kelr.controller import choose_rules
 from kelr.engine import PatternCache, PatternReader, case_of
@@ -24,26 +23,12 @@ from kelr.model import (
 )
 from kelr.model.described import Described
 from kelr.model.rows import Rows
-from kelr.sources.base import Source
+from kelr.sources.base import Source, silence_of
 from kelr.sources.survey import Filters, SurveyPage, survey
 
 _UNSETTLED = Filters(unsettled=True)
 _GONE = frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"})
 """Errors that say of a topic that it is not there."""
-
-
-@runtime_checkable
-class HearsController(Protocol):
-    """A source whose brokers pass questions on to the active controller."""
-
-    @property
-    def controller_silence(self) -> str | None:
-        """Why no controller that leads answered when `cluster` was read; None: one did, or nobody knows."""
-
-
-def silence_of(source: Source) -> str | None:
-    """Why no controller answered at the newest reading; None: one did, or nobody knows."""
-    return source.controller_silence if isinstance(source, HearsController) else None
 
 
 @dataclass(slots=True)

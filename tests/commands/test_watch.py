@@ -396,3 +396,22 @@ def test_describe_fails_where_its_first_look_does(kelr: Kelr, monkeypatch: pytes
     ran = kelr(*DESCRIBE)
     assert (ran.code, ran.out) == (3, "")
     assert "kelr: error: no broker answered" in ran.err
+
+
+# kelr describe, once.
+
+
+def test_a_check_finds_nothing_healthy_while_no_controller_answers(
+    kelr: Kelr, monkeypatch: pytest.MonkeyPatch, happen: Callable[..., None]
+) -> None:
+    silence: list[str | None] = ["no answer in time"]
+    monkeypatch.setattr(SimulatedSource, "controller_silence", property(lambda _: silence[0]), raising=False)
+    happen()
+    for filters in ((), ("--leaderless",)):
+        ran = kelr("describe", "steady", "--check", *filters, "-b", "kafka-1:9092")
+        assert ran.code == 1
+        assert "no controller answers (no answer in time): what brokers tell may be out of date" in ran.err
+    assert kelr("describe", "steady", "-b", "kafka-1:9092").code == 0
+    silence[0] = None
+    ran = kelr("describe", "steady", "--check", "--leaderless", "-b", "kafka-1:9092")
+    assert (ran.code, ran.err) == (0, "no partition to show; 1 looked at\n")

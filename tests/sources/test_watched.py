@@ -13,12 +13,12 @@ from kafka.protocol.admin.topics import ListPartitionReassignmentsResponse
 from kelr.engine import decide
 from kelr.engine.watching import Sight
 from kelr.model import Selection, Situation, Snapshot, Target, TopicError, TopicPartition
-from kelr.sources.base import Page, take_snapshot
+from kelr.sources.base import Page, silence_of, take_snapshot
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
 from kelr.sources.live.transport import Failure, FailureKind
 from kelr.sources.memory import MemorySource
-from kelr.sources.watched import Looker, silence_of
+from kelr.sources.watched import Looker
 from tests.faults.cluster import incident, servers_of
 from tests.incident import CLUSTER, INCIDENT, PARTITIONS
 from tests.sources.fake_cluster import FakeTransport
