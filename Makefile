@@ -31,7 +31,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 # Tests are not to depend on the settings of whoever runs them.
 UNSET := env -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_BOOTSTRAP_CONTROLLER -u KELR_COMMAND_CONFIG -u KELR_CONTEXT -u KELR_OUTPUT -u KELR_TIMEOUT -u KELR_STATE_DIR
 
-.PHONY: help test lint typecheck imports spark-java pytest differential properties predictions longer mutation format demo bench scale fleet-demo fleet-bench incidents faults fuzz completions docs site man wheel zipapp lock clean
+.PHONY: help test lint typecheck imports spark-java pytest differential properties predictions kerberos longer mutation format demo bench scale fleet-demo fleet-bench incidents faults fuzz completions docs site man wheel zipapp lock clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -83,6 +83,11 @@ differential: $(READY)  ## Compare the controller with Apache's own, 200,000 run
 predictions: $(READY)  ## See on more versions of Kafka, and for every pair of brokers, whether what kelr predicts comes true
 	$(UNSET) $(BIN)/pytest -m longer tests/cluster
 	$(UNSET) $(BIN)/python -m tests.cluster.whatif_predictions
+
+# Needs a KDC and a Python package that no other test needs.
+kerberos: $(READY)  ## Log in with Kerberos, on a KDC and brokers of its own; says how to get what is missing
+	@$(BIN)/python -m tests.cluster.kerberos
+	$(UNSET) $(BIN)/pytest -m longer tests/cluster/test_kerberos.py
 
 # What make test tries at some moments only, at all of them.
 longer: spark-java  ## Kill processes at every moment, and what else takes many minutes without a cluster
