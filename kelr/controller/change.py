@@ -8,7 +8,7 @@ PartitionRegistration.merge for the epochs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kelr.controller.election import NO_LEADER, Ballot, Elected, Election, elect
 from kelr.controller.hash_order import hash_set_order
@@ -201,24 +201,41 @@ def _write(
         last_known = _last_known_leader(state, elected.leader, leader_written, isr, ballot.rules)
     known_elr = () if unclean else _as_far_as_known(state, state.elr, elr, ballot, around)
     adding, removing = reassignment
-    after = replace(
-        state,
-        adding=adding,
-        removing=removing,
+    # Who tells the one tells the other; half of it would be taken for the whole.
+    known_last = None if known_elr is None else last_known
+    recovering = _recovering(state.recovering, unclean, target_recovering)
+    is_now = (adding, removing, elected.leader, ballot.replicas, isr, known_elr, known_last, recovering)
+    if not leader_written and is_now == _what_a_record_writes(state):
+        return state
+    return PartitionState(
+        topic=state.topic,
+        partition=state.partition,
         leader=elected.leader,
+        leader_epoch=state.leader_epoch + leader_written,
         replicas=ballot.replicas,
         isr=isr,
         elr=known_elr,
-        # Who tells the one tells the other; half of it would be taken for the whole.
-        last_known_elr=None if known_elr is None else last_known,
-        recovering=_recovering(state.recovering, unclean, target_recovering),
-    )
-    if after == state and not leader_written:
-        return state
-    return replace(
-        after,
-        leader_epoch=state.leader_epoch + leader_written,
+        last_known_elr=known_last,
+        offline_replicas=state.offline_replicas,
         partition_epoch=None if state.partition_epoch is None else state.partition_epoch + 1,
+        adding=adding,
+        removing=removing,
+        recovering=recovering,
+        topic_id=state.topic_id,
+    )
+
+
+def _what_a_record_writes(state: PartitionState) -> tuple[object, ...]:
+    """What a run may change, but for epochs."""
+    return (
+        state.adding,
+        state.removing,
+        state.leader,
+        state.replicas,
+        state.isr,
+        state.elr,
+        state.last_known_elr,
+        state.recovering,
     )
 
 

@@ -56,14 +56,14 @@ class Ballot:
 
     def first(self, *members: tuple[int, ...]) -> int | None:
         """The first electable replica in assignment order that is in all of `members`."""
-        return next(
-            (
-                replica
-                for replica in self.replicas
-                if replica in self.electable and all(replica in group for group in members)
-            ),
-            None,
-        )
+        for replica in self.replicas:
+            if replica in self.electable:
+                for group in members:
+                    if replica not in group:
+                        break
+                else:
+                    return replica
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,4 +240,5 @@ def electable_replicas(state: PartitionState, cluster: Cluster) -> frozenset[int
     is not, and fails.
     """
     offline = state.offline_replicas or ()
-    return frozenset(broker for broker in cluster.live if broker in state.replicas and broker not in offline)
+    live = cluster.live
+    return frozenset(replica for replica in state.replicas if replica in live and replica not in offline)

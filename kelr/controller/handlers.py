@@ -19,7 +19,7 @@ def without(replicas: tuple[int, ...], broker: int) -> tuple[int, ...]:
 def _unchanged(state: PartitionState, around: Circumstances) -> Change:
     """No run reaches this partition; the ballot says what one would have looked at."""
     change = change_partition(state, around, election=around.normal_election)
-    return replace(change, after=state)
+    return Change(change.before, state, change.elected, change.ballot)
 
 
 def broker_fenced(state: PartitionState, broker: int, around: Circumstances) -> Change:
@@ -78,7 +78,7 @@ def broker_returns(state: PartitionState, broker: int, around: Circumstances, *,
     registered = broker_registered(state, broker, around, clean=clean)
     unfenced = broker_unfenced(registered.after, broker, around)
     deciding = registered if registered.written and not unfenced.written else unfenced
-    return replace(deciding, before=state, after=unfenced.after)
+    return Change(state, unfenced.after, deciding.elected, deciding.ballot)
 
 
 def isr_altered(
@@ -129,7 +129,7 @@ def elect_leaders(state: PartitionState, election: Election, around: Circumstanc
     )
     change = change_partition(state, around, election=election)
     if not_needed:
-        return ElectLeadersAnswer("ELECTION_NOT_NEEDED", replace(change, after=state))
+        return ElectLeadersAnswer("ELECTION_NOT_NEEDED", Change(change.before, state, change.elected, change.ballot))
     if change.written:
         return ElectLeadersAnswer("NONE", change)
     preferred = election is Election.PREFERRED

@@ -18,6 +18,8 @@ _LOAD_FACTOR = 0.75
 def hash_set_order(first: Sequence[int], more: Iterable[int]) -> tuple[int, ...]:
     """The distinct ids as a Java HashSet yields them that was made of `first` and given `more` afterwards."""
     ids = tuple(dict.fromkeys((*first, *more)))
+    if len(ids) < 2:
+        return ids
     capacity = _LEAST_CAPACITY
     while capacity < int(len(first) / _LOAD_FACTOR) + 1 or capacity * _LOAD_FACTOR < len(ids):
         capacity *= 2

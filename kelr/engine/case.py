@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kelr.controller import Circumstances, RuleSet, electable_replicas, recovery_quorum
+from kelr.engine.alike import Alike, WaysToStand
 from kelr.engine.logs import KnownLogs, rank_logs, verified
 from kelr.engine.situation import effective_min_isr
 from kelr.model import (
@@ -34,6 +35,8 @@ class Case:
     logs: KnownLogs
     quorum: RecoveryQuorum | None = None
     """What a metadata log says of who holds everything committed, doubtful or not; None where none was at hand."""
+    alike: Alike = field(default_factory=Alike, repr=False, compare=False)
+    """What was found out before, for this partition or one that stands alike."""
     losses: dict[tuple[int, bool], Loss] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What was counted before, by replica and by whether it holds all committed records (`loss_of_electing`)."""
 
@@ -145,17 +148,26 @@ class Case:
         )
 
 
-def case_of(snapshot: Snapshot, state: PartitionState, rules: RuleSet) -> Case:
-    """Prepare one partition of a snapshot."""
+def case_of(snapshot: Snapshot, state: PartitionState, rules: RuleSet, ways: WaysToStand | None = None) -> Case:
+    """Prepare one partition of a snapshot.
+
+    Args:
+        ways: what is known of other partitions of the same snapshot, under the same rules.
+    """
     cluster, config = snapshot.cluster, snapshot.configs.get(state.topic, TopicConfig())
+    address = state.address
     first = snapshot.first_partition_replicas.get(state.topic, len(state.replicas))
+    by_topic = rules.of_topic(config.unclean_leader_election_of_the_controller, config.recovery_strategy)
+    min_isr = effective_min_isr(config.min_insync_replicas, first)
+    logs = rank_logs(state, [verified(answer, cluster) for answer in snapshot.logs.get(address, ())])
     return Case(
         state=state,
         cluster=cluster,
         config=config,
-        rules=rules.of_topic(config.unclean_leader_election_of_the_controller, config.recovery_strategy),
-        min_isr=effective_min_isr(config.min_insync_replicas, first),
+        rules=by_topic,
+        min_isr=min_isr,
         electable=electable_replicas(state, cluster),
-        quorum=snapshot.quorums.get(state.address),
-        logs=rank_logs(state, [verified(answer, cluster) for answer in snapshot.logs.get(state.address, ())]),
+        quorum=snapshot.quorums.get(address),
+        logs=logs,
+        alike=Alike() if ways is None else ways.of(state, config, by_topic, min_isr, logs),
     )

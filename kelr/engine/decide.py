@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kelr.controller import ChosenRules, RuleSet, choose_rules
 from kelr.engine.advice.damage import damage_of
@@ -11,6 +11,7 @@ from kelr.engine.advice.purpose import METADATA_TOPIC
 from kelr.engine.advice.recovery import advise_under_kip966
 from kelr.engine.advice.table import advise
 from kelr.engine.advice.words import silent_leader
+from kelr.engine.alike import WaysToStand
 from kelr.engine.candidates import candidates_of
 from kelr.engine.case import Case, case_of
 from kelr.engine.elections import elected_by, outcomes_of
@@ -35,12 +36,22 @@ def decide(snapshot: Snapshot, state: PartitionState, rules: RuleSet | None = No
     Args:
         rules: the rule set; None takes the one that the cluster was found to run (`choose_rules`).
     """
+    own, chosen = _rules(snapshot, rules)
+    return _decide(snapshot, case_of(snapshot, state, chosen.rules), own, chosen)
+
+
+def _rules(snapshot: Snapshot, rules: RuleSet | None) -> tuple[ChosenRules, ChosenRules]:
+    """The rules that the cluster was found to run, and those to decide by."""
     own = choose_rules(snapshot.cluster.features)
-    chosen = own if rules is None else ChosenRules(rules, "asked for", certain=True)
-    case = case_of(snapshot, state, chosen.rules)
+    return own, own if rules is None else ChosenRules(rules, "asked for", certain=True)
+
+
+def _decide(snapshot: Snapshot, case: Case, own: ChosenRules, chosen: ChosenRules) -> Decision:
+    state = case.state
     if state.topic == METADATA_TOPIC:
         return decide_metadata_log(case, chosen.rules)
-    change = run_now(case)
+    # The KIP's manager looks at logs, and never finds its runs among those of others (`WaysToStand.of`).
+    change = case.alike.runs.get(None, lambda: run_now(case))
     by_itself, by = change.after.leader, elected_by(change)
     situation = _situation(case, by_itself)
     forecasts = forecasts_of(case)
@@ -70,7 +81,7 @@ def decide(snapshot: Snapshot, state: PartitionState, rules: RuleSet | None = No
         elected=by_itself,
         elected_by=by,
         waits_for=waits_for,
-        steps=steps_of(case, change.ballot),
+        steps=case.alike.steps.get(None, lambda: steps_of(case, change.ballot)),
         candidates=candidates_of(case, by_itself),
         elections=found.outcomes,
         forecasts=forecasts,
@@ -82,9 +93,20 @@ def decide(snapshot: Snapshot, state: PartitionState, rules: RuleSet | None = No
     )
 
 
-def decide_all(snapshot: Snapshot, rules: RuleSet | None = None) -> Iterator[Decision]:
-    """The decisions about all partitions of a snapshot, in its order."""
-    return (decide(snapshot, state, rules) for state in snapshot.partitions)
+def decide_all(
+    snapshot: Snapshot, rules: RuleSet | None = None, *, partitions: Iterable[PartitionState] | None = None
+) -> Iterator[Decision]:
+    """What `decide` says of each partition of a snapshot, in their order; what those that stand alike have in common is
+    found out once.
+
+    Args:
+        rules: as for `decide`.
+        partitions: some of the snapshot's; None takes all.
+    """
+    own, chosen = _rules(snapshot, rules)
+    ways = WaysToStand()
+    for state in snapshot.partitions if partitions is None else partitions:
+        yield _decide(snapshot, case_of(snapshot, state, chosen.rules, ways), own, chosen)
 
 
 def is_leaderless_or_unsafe(situation: Situation) -> bool:

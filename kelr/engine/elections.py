@@ -53,19 +53,36 @@ def elected_by(change: Change) -> ElectedBy | None:
 def kafka_election(case: Case, election: Election) -> Outcome:
     """ElectLeaders of type PREFERRED or UNCLEAN, exactly as the controller answers it."""
     kind = ElectionType.PREFERRED if election is Election.PREFERRED else ElectionType.UNCLEAN
+    found = case.alike.outcomes.get((kind, None), lambda: _kafka_election(case, kind, election))
+    return found if found.elected in {None, case.state.leader} else _with_its_loss(case, found)
+
+
+def _kafka_election(case: Case, kind: ElectionType, election: Election) -> Outcome:
     answer = elect_leaders(case.state, election, case.around)
     if answer.error == "ELECTION_NOT_NEEDED":
         return not_needed(case, kind)
     change = answer.change
-    leader = change.after.leader
-    moved = leader is not None and leader != case.state.leader
     return Outcome(
         election=kind,
-        elected=leader,
+        elected=change.after.leader,
         elected_by=elected_by(change),
         steps=steps_of(case, change.ballot, asked_for=True),
-        loss=loss_of_electing(case, leader) if leader is not None and moved else None,
-        note=_note(case, kind, answer.error, leader),
+        note=_note(case, kind, answer.error, change.after.leader),
+    )
+
+
+def _with_its_loss(case: Case, found: Outcome) -> Outcome:
+    """What partitions that stand alike have in common, with what this one loses."""
+    if found.elected is None:
+        return found
+    return Outcome(
+        found.election,
+        found.elected,
+        found.elected_by,
+        found.steps,
+        loss_of_electing(case, found.elected),
+        designate=found.designate,
+        note=found.note,
     )
 
 
@@ -90,6 +107,11 @@ def designation_of(case: Case, replica: int) -> Outcome:
     It works on a partition without a leader, and on one whose leader is not live: an unclean election is refused there
     as not needed, but the reordering runs an election that takes the leadership off such a leader.
     """
+    found = case.alike.outcomes.get((ElectionType.DESIGNATION, replica), lambda: _designation_of(case, replica))
+    return _with_its_loss(case, found)
+
+
+def _designation_of(case: Case, replica: int) -> Outcome:
     reordered = _put_first(case, replica)
     change = reordered
     if reordered.after.leader is None:
@@ -103,8 +125,7 @@ def designation_of(case: Case, replica: int) -> Outcome:
     if leader != replica:
         note = "Kafka would elect nobody" if leader is None else f"Kafka would elect {leader} instead"
     by = None if leader is None else ElectedBy.DESIGNATION if leader == replica else elected_by(change)
-    loss = None if leader is None else loss_of_electing(case, leader)
-    return Outcome(ElectionType.DESIGNATION, leader, by, steps, loss, designate=replica, note=note)
+    return Outcome(ElectionType.DESIGNATION, leader, by, steps, designate=replica, note=note)
 
 
 def _put_first(case: Case, replica: int) -> Change:

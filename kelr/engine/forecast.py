@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kelr.controller import broker_returns
+from kelr.controller import Change, broker_returns
 from kelr.engine.case import Case
 from kelr.engine.elections import elected_by
 from kelr.engine.loss import loss_of_electing
@@ -33,7 +33,7 @@ def _shutdowns(case: Case, replica: int) -> tuple[bool, ...]:
 
 
 def _forecast(case: Case, replica: int, clean: bool) -> Forecast:
-    change, outlook = broker_returns(case.state, replica, case.around, clean=clean), ""
+    change, outlook = _run_on_return(case, replica, clean), ""
     if change.after.leader is None and case.rules.kip966:
         recovery = run_on_return(case, change, replica, clean=clean)
         change, outlook = recovery.change, recovery.outlook
@@ -51,6 +51,10 @@ def _forecast(case: Case, replica: int, clean: bool) -> Forecast:
         loss=loss,
         warning=outlook or _warning(case, replica, leader, by, loss),
     )
+
+
+def _run_on_return(case: Case, replica: int, clean: bool) -> Change:
+    return case.alike.runs.get((replica, clean), lambda: broker_returns(case.state, replica, case.around, clean=clean))
 
 
 def _guaranteed(case: Case, by: ElectedBy | None, clean: bool) -> bool:

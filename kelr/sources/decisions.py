@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kelr.controller import RuleSet
-from kelr.engine import decide, effective_min_isr, is_leaderless_or_unsafe, rank_logs, situation_of
+from kelr.engine import decide_all, effective_min_isr, is_leaderless_or_unsafe, rank_logs, situation_of
 from kelr.errors import KelrError
 from kelr.model import (
     Decision,
@@ -73,7 +73,8 @@ def decide_partitions(
             kept = tuple(state for state in snapshot.partitions if is_unsafe(snapshot, state))
             snapshot = replace(snapshot, partitions=kept)
         snapshot = with_logs(source, snapshot, wanted, progress)
-        decisions = tuple(decide(snapshot, state, rules) for state in snapshot.partitions if wanted(snapshot, state))
+        concerned = [state for state in snapshot.partitions if wanted(snapshot, state)]
+        decisions = tuple(decide_all(snapshot, rules, partitions=concerned))
         yield DecidedPage(snapshot, decisions)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from kelr.controller import RuleSet, choose_rules
-from kelr.engine import decide
+from kelr.engine import decide_all
 from kelr.engine.what_if.assumptions import Assumption
 from kelr.engine.what_if.imagine import Happened, imagine
 from kelr.model import Decision, PartitionState, Selection, Snapshot, TopicError, TopicPartition
@@ -107,7 +107,6 @@ def _decided(
 ) -> Decided:
     own = rules or _own_rules(snapshot)
     imagined = imagine(snapshot, assumptions, own)
-    decisions = tuple(
-        decide(imagined.snapshot, state, rules) for state in imagined.snapshot.partitions if state.address in wanted
-    )
+    concerned = [state for state in imagined.snapshot.partitions if state.address in wanted]
+    decisions = tuple(decide_all(imagined.snapshot, rules, partitions=concerned))
     return Decided(own.name, imagined.snapshot, decisions, imagined.happened)

@@ -78,7 +78,8 @@ UNDER_MIN_ISR = Check(
     "under-min-isr",
     _CRITICAL,
     "partitions with fewer in sync than min ISR",
-    "producers with acks=all are refused, consumers see nothing new, and the next failure leaves them without a leader",
+    "producers with acks=all are refused, consumers see nothing new, and one more failure may leave them without a"
+    " leader",
     Looks.PARTITIONS,
 )
 LOG_DIR_OFFLINE = Check(
@@ -99,7 +100,7 @@ BROKER_FENCED = Check(
     "broker-fenced",
     _WARNING,
     "brokers that are registered and fenced",
-    "their replicas cannot be in sync or lead; each partition of theirs has one replica less to fall back on",
+    "their replicas cannot be in sync or lead, so that their partitions have fewer to fall back on",
     Looks.CLUSTER,
 )
 REORDERED = Check(
