@@ -6,7 +6,7 @@ Nothing is computed here: every line is a field of the `Decision`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kelr.controller import RULE_SETS
@@ -35,6 +35,7 @@ from kelr.view.explain_columns import (
     worth_a_line,
 )
 from kelr.view.explain_if import assumed_document, assumed_lines
+from kelr.view.fields import as_fields
 from kelr.view.layout import Layout
 from kelr.view.log_bars import log_bars
 from kelr.view.log_cells import Ink
@@ -43,6 +44,7 @@ from kelr.view.styled import Span, Style, Text, plain, styled
 
 NOTHING_TO_EXPLAIN = "By the cluster's own account every partition is led and has min ISR: nothing to explain."
 NOTHING_IMAGINED = "Every partition is led and has min ISR, as it is and as imagined: nothing to explain."
+_FIELDS = tuple(Decision.__dataclass_fields__)
 _NOT_TO_BE_RUN = "(The command that designates it is left out: {why}.)"
 _NOT_IN_THAT_STATE = "the cluster is not in this state"
 
@@ -102,16 +104,18 @@ class Explanation:
     def document(self, row: Explained) -> Mapping[str, Json]:
         """The decision as JSON: the fields of `Decision`, elections by type, and the advice's command as one line."""
         decision = row.decision
-        fields = asdict(decision)
-        fields["elections"] = _elections_document(decision)
-        fields["advice"] = {
-            **asdict(decision.advice),
-            "command": self._line(self._next(row)),
-            "elect": None if row.supposed else self._line(decision.advice.elect),
+        own: dict[str, Json] = {
+            "elections": _elections_document(decision),
+            "advice": {
+                **as_fields(decision.advice),
+                "command": self._line(self._next(row)),
+                "elect": None if row.supposed else self._line(decision.advice.elect),
+            },
+            "damage": [
+                {**as_fields(damage), "afterwards": self._stock(damage.afterwards)} for damage in decision.damage
+            ],
         }
-        fields["damage"] = [
-            {**asdict(damage), "afterwards": self._stock(damage.afterwards)} for damage in decision.damage
-        ]
+        fields = {name: own[name] if name in own else as_fields(getattr(decision, name)) for name in _FIELDS}
         return {**fields, "taken_at_ms": row.taken_at_ms, "assumptions": assumed_document(row.assumed)}
 
     def _next(self, row: Explained) -> tuple[str, ...]:
@@ -256,9 +260,9 @@ def _elections_document(decision: Decision) -> dict[str, Json]:
     designations = [outcome for outcome in decision.elections if outcome.election is ElectionType.DESIGNATION]
     for outcome in decision.elections:
         if outcome.election is not ElectionType.DESIGNATION:
-            document[outcome.election.value] = asdict(outcome)
+            document[outcome.election.value] = as_fields(outcome)
     best = next((c.replica for c in decision.candidates if c.best and c.live), None)
     chosen = next((outcome for outcome in designations if outcome.designate == best), designations[0])
-    document[ElectionType.DESIGNATION.value] = asdict(chosen)
-    document["designations"] = [asdict(outcome) for outcome in designations]
+    document[ElectionType.DESIGNATION.value] = as_fields(chosen)
+    document["designations"] = [as_fields(outcome) for outcome in designations]
     return document
