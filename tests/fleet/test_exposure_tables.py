@@ -95,9 +95,9 @@ def logged(rows: Rows) -> None:
     for broker in (1, 2, 3):
         one.broker(0, 0, broker, "seen")
     one.broker(30, 3, 1, "fenced", status="fenced")
-    one.broker(10, 1, 2, "registered", restart="unclean")
-    one.broker(70, 6, 2, "registered", restart="unclean")
-    one.broker(80, 7, 2, "registered", restart="clean")
+    one.broker(10, 1, 2, "registered", restart="unclean", host="fd00::2")
+    one.broker(70, 6, 2, "registered", restart="unclean", host="fd00::2")
+    one.broker(80, 7, 2, "registered", restart="clean", host="fd00::2")
     one.broker(95, 10, 1, "registered", restart="not-shown")
     elected = {"from_leader": 1, "to_leader": 2, "leader_epoch": 2, "cause": "election", "designated": True}
     partition = {"topic": "a", "topic_id": "id of a", "partition": 0}
@@ -268,7 +268,8 @@ def test_risky_settings_and_where_they_are(tables: dict[str, Any]) -> None:
     }
     commands = {(one["cluster"], one["setting"]): one["command"] for one in tables["risky_settings"]}
     assert commands["logged", "unclean-enabled"] == (
-        "kafka-configs.sh --bootstrap-server kafka-1:9092 --alter --entity-type topics --entity-name a"
+        "kafka-configs.sh --bootstrap-server kafka-1:9092,[fd00::2]:9092,kafka-3:9092 --alter --entity-type topics"
+        " --entity-name a"
         " --delete-config unclean.leader.election.enable"
     )
     assert commands["unknown", "min-isr-unknown"] is None, "with two replicas there is no good min ISR"

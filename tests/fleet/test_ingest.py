@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,14 +14,17 @@ import pytest
 from kelr.commands.main import main
 from kelr.errors import BadInputError, ExitCode
 from kelr.fleet.ingest import ingest
+from kelr.fleet.inputs import Input, Owners
 from kelr.fleet.lake import Lake
 from kelr.fleet.landing import Landing
+from kelr.fleet.staging import STATES
 from kelr.fleet.tables import ELECTIONS, INGESTED, INPUTS, LOG_INFO, PARTITION_STATES, Table
 from kelr.fleet.telling import tell
 from kelr.model import Broker, BrokerStatus, Cluster, PartitionState, ReplicaLog, Snapshot, TopicPartition
 from kelr.model.fleet import IngestSummary
 from kelr.sources.metadata_log.log import open_metadata_log
 from kelr.sources.snapshot_file import write_snapshot
+from tests.fleet.plans import Asked, asked_of
 from tests.metadata_logs import CLUSTER_ID, START_MS, batch, node_directory, shrunk, story
 
 if TYPE_CHECKING:
@@ -110,7 +114,9 @@ def test_all_at_once_and_one_after_another_are_the_same(
         with pytest.raises(ZeroDivisionError):
             taken(spark, waiting, steps)
     assert content(Lake(spark, str(steps))) == before
-    taken(spark, waiting, steps)
+    with asked_of(spark) as asked:
+        taken(spark, waiting, steps)
+    _check_asked(asked)
     left = {INPUTS.name}
     after = {name: found for name, found in content(Lake(spark, str(steps))).items() if name not in left}
     assert after == {name: found for name, found in content(once).items() if name not in left}
@@ -124,6 +130,24 @@ def test_all_at_once_and_one_after_another_are_the_same(
 
 def _fail(_landing: Landing) -> None:
     raise ZeroDivisionError
+
+
+def _check_asked(asked: Asked) -> None:
+    """Of the lake, folders of the clusters at hand are read; Python gets batches; the driver no rows of partitions."""
+    for table in (PARTITION_STATES, ELECTIONS, LOG_INFO, STATES):
+        for scan in asked.scans(table.name):
+            filters = re.search(r"PartitionFilters: \[(.*)\]", scan)
+            assert filters is not None, scan
+            assert re.search(r"cluster#\d+ (=|IN) ", filters[1]), scan
+    assert asked.scans(STATES.name)
+    states = asked.scans(PARTITION_STATES.name)
+    assert any("PushedFilters: [Or(IsNull(valid_to)" in one for one in states), "settled states are not closed again"
+    plans = "\n".join(asked.plans)
+    assert "MapInArrow" in plans
+    for slow in ("BatchEvalPython", "ArrowEvalPython", "FlatMapGroups", "MapInPandas", "CartesianProduct"):
+        assert slow not in plans
+    assert asked.fetched
+    assert [one for one in asked.fetched if one & {"topic", "partition", "broker", "replica", "resource"}] == []
 
 
 def _check_document(document: dict[str, Any], collected: Path) -> None:
@@ -187,3 +211,14 @@ def test_what_is_no_input_at_all(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInputError, match="cannot be written"):
         ingest(spark, [str(tmp_path)], str(tmp_path / "file"), now_ms=0)
+
+
+def test_a_cluster_that_is_given_for_a_folder_is_not_that_of_the_next(spark: SparkSession, tmp_path: Path) -> None:
+    owners = Owners(spark, {f"{tmp_path}/node-1/": "one", f"{tmp_path}/node-2": "two", f"{tmp_path}/node-2/b": "b"})
+
+    def owner(path: str) -> str | None:
+        return owners.owned(Input(str(tmp_path / path), 0, 0)).cluster
+
+    assert [owner(path) for path in ("node-1/x", "node-10/x", "node-2/a/x", "node-2/b", "node-2/b/x", "node-20")] == [
+        *("one", None, "two", "b", "b", None)
+    ]

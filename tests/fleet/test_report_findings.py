@@ -25,7 +25,7 @@ from kelr.fleet.report.figures import (
 from kelr.fleet.report.findings import KINDS, OF_A_KIND, Certainty, Finding, Kind, choose, ranked
 from kelr.fleet.report.happened import LONG_S
 from kelr.fleet.report.judging import AGAIN_AND_AGAIN, SETTINGS, judge
-from kelr.fleet.report.lines import NOWHERE, servers
+from kelr.fleet.report.lines import NOWHERE, connected, servers, target
 from kelr.page.words import duration, listed, number, sentence, share
 from tests.fleet.report_figures import BEGINS, ENDS, FLEET, PAYMENTS, SEARCH, scenario, trouble
 from tests.properties import examples
@@ -354,3 +354,12 @@ def test_numbers_and_lists() -> None:
     assert listed((), most=3) == ""
     assert sentence("ELR is off") == "ELR is off"
     assert sentence("on ELR only") == "On ELR only"
+
+
+def test_a_line_of_exposure_names_brokers_that_are_live() -> None:
+    line = "kafka-configs.sh --bootstrap-server kafka-9:9092,kafka-3:9092 --alter --entity-default"
+    assert connected(PAYMENTS, line) == f"kafka-configs.sh {STOCK_AT} --alter --entity-default"
+
+
+def test_a_topic_that_looks_like_an_option_is_a_target_all_the_same() -> None:
+    assert (target("orders"), target("-orders")) == ("orders", "--topic=-orders")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _MIN_ISR, _UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 _TOPIC, _CLUSTER = "topic", "cluster"
+_MOST_SERVERS = 3
 
 
 def risky_settings(lake: Lake, wanted: Wanted, facts: Facts) -> DataFrame:
@@ -129,7 +130,10 @@ def _clusters(lake: Lake, wanted: Wanted, facts: Facts) -> DataFrame:
         )
     )
     brokers = newest_of_brokers(lake, wanted).where("host is not null and port is not null")
-    addresses = brokers.groupBy("cluster").agg(sf.expr("min_by(concat(host, ':', port), broker)").alias("bootstrap"))
+    address = "concat(if(contains(host, ':'), concat('[', host, ']'), host), ':', port)"
+    # Several: nothing here tells which of them are live.
+    some = f"slice(array_sort(collect_list(struct(broker, {address} as address))), 1, {_MOST_SERVERS}).address"
+    addresses = brokers.groupBy("cluster").agg(sf.expr(f"array_join({some}, ',')").alias("bootstrap"))
     found = facts.frame.drop("racks")
     for more in (elr, defaults, addresses):
         found = found.join(more, "cluster", "left")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kelr.fleet.report.figures import Cluster, Failures, Figures, Scenario
 from kelr.fleet.report.findings import Certainty, Command, Evidence, Finding, Kind
-from kelr.fleet.report.lines import kelr, spread
+from kelr.fleet.report.lines import kelr, spread, target
 from kelr.page.words import count, listed, number
 
 SINGLE = ("broker", "rack")
@@ -141,7 +141,9 @@ def _mending(cluster: Cluster, scenario: Scenario) -> Iterator[Command]:
     if scenario.kind == "rack" and not cluster.down:
         yield from spread(cluster, topics)
     else:
-        yield kelr(cluster, "which replicas are out of sync already", "describe", *topics, "--under-replicated")
+        yield kelr(
+            cluster, "which replicas are out of sync already", "describe", *map(target, topics), "--under-replicated"
+        )
 
 
 def _again(cluster: Cluster, scenario: Scenario) -> Command:

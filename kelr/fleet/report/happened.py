@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from kelr.fleet.report.figures import BrokerRestarts, Cluster, RiskySetting, Trouble, UncleanElections
 from kelr.fleet.report.findings import Certainty, Command, Evidence, Finding, Kind, known_by
-from kelr.fleet.report.lines import connected, kelr, stock, topic_configs
+from kelr.fleet.report.lines import connected, kelr, stock, target, topic_configs
 from kelr.fleet.report.words import TROUBLE_TITLES, TROUBLES
 from kelr.page.words import count, duration, listed, moment, number, sentence, share
 
@@ -43,11 +43,11 @@ def elections(cluster: Cluster, found: UncleanElections, allowed: RiskySetting |
     commands: list[Command] = [kelr(cluster, "each of these elections, and why it was held", "history", "--unclean")]
     if topics:
         commands += (
-            kelr(cluster, "where the replicas' logs part", "log-info", topics[0], "--lineage"),
+            kelr(cluster, "where the replicas' logs part", "log-info", target(topics[0]), "--lineage"),
             kelr(
                 cluster,
                 "save what other replicas still hold",
-                *("rescue", "dump", topics[0], "--out", f"{topics[0]}.kelr-rescue"),
+                *("rescue", "dump", target(topics[0]), "--out", f"{topics[0]}.kelr-rescue"),
             ),
         )
     if allowed is not None:
@@ -104,7 +104,7 @@ def long(cluster: Cluster, troubles: Sequence[Trouble]) -> Iterator[Finding]:
     if unsure:
         unknown.append(f"When {count(unsure, 'spell')} began or ended, to the minute.")
     names = [one.topic for one in topics if one.topic is not None]
-    commands = [kelr(cluster, "each partition's spells", "history", *names[:_SHOWN], "--summary")]
+    commands = [kelr(cluster, "each partition's spells", "history", *map(target, names[:_SHOWN]), "--summary")]
     if any(one.lasting for one in found):
         commands.append(kelr(cluster, "who is missing now", "describe", "--under-replicated"))
         commands.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ from kelr.fleet.report.findings import Command
 NOWHERE = "HOST:PORT"
 """Stands where no live broker of the cluster is on record."""
 MOST_SERVERS = 3
+_BOOTSTRAP = re.compile(r"(--bootstrap-server )\S+")
 
 
 def servers(cluster: Cluster) -> str:
@@ -24,14 +26,19 @@ def kelr(cluster: Cluster, why: str, *arguments: str) -> Command:
     return Command(why, shlex.join(["kelr", *arguments, "-b", servers(cluster)]))
 
 
+def target(topic: str) -> str:
+    """A topic as kelr takes it, also one that begins with ``-``."""
+    return f"--topic={topic}" if topic.startswith("-") else topic
+
+
 def stock(cluster: Cluster, why: str, tool: str, *arguments: str) -> Command:
     """A command of Kafka's own tools."""
     return Command(why, shlex.join([tool, "--bootstrap-server", servers(cluster), *arguments]))
 
 
 def connected(cluster: Cluster, line: str) -> str:
-    """A line of another step, with this cluster's brokers where that knew none."""
-    return line.replace(NOWHERE, servers(cluster))
+    """A line of another step, with this cluster's live brokers: that knew none, or those on record, live or not."""
+    return _BOOTSTRAP.sub(lambda found: found[1] + servers(cluster), line)
 
 
 def topic_configs(cluster: Cluster, why: str, topic: str, setting: str) -> Command:
