@@ -11,8 +11,9 @@ from kelr.model.measured import AskedEndpoint, Comparison, MetricAlert, MetricFi
 from kelr.view.columns import Column, Fact, Json, Shown, View, datum
 from kelr.view.describe import ERRORS_TAIL, error_items, note_errors
 from kelr.view.layout import Layout
+from kelr.view.metrics_alerts import alert_lines
 from kelr.view.output import Output
-from kelr.view.styled import Span, Style, Text, plain, styled
+from kelr.view.styled import Style, Text, plain, styled
 
 KIND = "kelr/metrics"
 
@@ -181,7 +182,7 @@ def _show_people(output: Output, report: MetricsReport, *, wide: bool) -> None:
         for line in layout.table(_ENDPOINT_COLUMNS, report.asked):
             output.line(line)
     output.line()
-    for line in _alert_lines(report, layout):
+    for line in alert_lines(report, layout):
         output.line(line)
 
 
@@ -201,15 +202,6 @@ def _headline(report: MetricsReport) -> Iterator[Text]:
     about = "no cluster" if report.cluster is None else f"cluster {report.cluster.cluster_id or '?'}"
     counted = "" if report.partitions is None else f", {report.partitions:,} partitions counted ({report.source})"
     yield [*styled(about, Style.HEADING), *plain(counted), *plain(f"; {asked}"), *styled(heard, Style.BAD)]
-
-
-def _alert_lines(report: MetricsReport, layout: Layout) -> Iterator[Text]:
-    if not report.alerts:
-        known = report.cluster is not None or any(one.value is not None for one in report.figures)
-        text = "nothing to be woken for" if known else "nothing is known: no endpoint was heard, and no cluster asked"
-        yield [Span(" "), *styled(text, Style.GOOD if known else Style.BAD)]
-    for one in report.alerts:
-        yield from layout.paragraph(f" {one.name}: ", one.text, Style.BAD)
 
 
 def _said(row: MetricFigure) -> Text:

@@ -19,7 +19,7 @@ import pytest
 import respx
 
 from kelr.errors import ConnectError
-from kelr.model import Snapshot
+from kelr.model import Snapshot, TopicError
 from kelr.sources.memory import MemorySource
 from tests.commands.conftest import Kelr
 from tests.incident import INCIDENT
@@ -335,3 +335,23 @@ def test_sums_without_anything_to_tell_by_are_said(kelr: Kelr, monkeypatch: pyte
     ]
     ran = kelr("metrics", "--prometheus", "http://prom", "--query-match", 'cluster="pay"')
     assert (ran.code, ran.err) == (0, "")
+
+
+@respx.mock
+def test_no_alert_says_no_more_than_was_read(live: Callable[[Snapshot], None], kelr: Kelr) -> None:
+    """Brokers count nothing that has no leader, and a principal may not see all topics."""
+    led = httpx.Response(200, text="kafka_server_replicamanager_underminisrpartitioncount 0.0\n")
+    respx.get("http://b1/metrics").mock(return_value=led)
+    respx.get("http://c1/metrics").mock(return_value=controller(0))
+
+    def last(*words: str) -> str:
+        return kelr("metrics", *words).out.splitlines()[-1]
+
+    quiet = " nothing to be woken for"
+    unknown = "; whether partitions have leaders is not known (no controller was read)"
+    assert last("--endpoint", "b1") == f"{quiet} in what was read{unknown}"
+    assert last("--endpoint", "c1", "--endpoint", "b1") == f"{quiet} in what was read"
+    live(FINE)
+    assert last("--endpoint", "c1", "-b", "kafka-1:9092") == quiet
+    live(replace(FINE, topic_errors=(TopicError("hidden", "TOPIC_AUTHORIZATION_FAILED", "may not be seen"),)))
+    assert last("--endpoint", "c1", "-b", "kafka-1:9092") == f"{quiet} in what could be described"
