@@ -4,11 +4,10 @@ from kelr.engine.watching.changes import (
     BrokerChange,
     Change,
     PartitionChange,
-    applied,
     changes_between,
 )
 from kelr.engine.watching.elected import Elected, elected_between
-from kelr.engine.watching.pace import Pace, Readings
+from kelr.engine.watching.pace import Readings
 from kelr.engine.watching.sight import Counts, Sight, Watched
 from kelr.engine.watching.story import Since, Story
 
@@ -17,14 +16,12 @@ __all__ = [
     "Change",
     "Counts",
     "Elected",
-    "Pace",
     "PartitionChange",
     "Readings",
     "Sight",
     "Since",
     "Story",
     "Watched",
-    "applied",
     "changes_between",
     "elected_between",
 ]

@@ -1,17 +1,13 @@
-"""What changed between two looks, and the second look made of the first one and the changes."""
+"""What changed between two looks."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container
 from dataclasses import dataclass
-from typing import TypeVar
 
 from kelr.engine.watching.elected import Elected, elected_between
 from kelr.engine.watching.sight import Sight, Watched
 from kelr.model import BrokerStatus, TopicPartition
-
-KeyT = TypeVar("KeyT")
-ValueT = TypeVar("ValueT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +62,3 @@ def _changed(
         return PartitionChange(at, before, after)
     elected = elected_between(before.state, after.state, live=live, elr_enabled=elr_enabled)
     return PartitionChange(at, before, after, elected)
-
-
-def applied(
-    before: Sight, changes: Iterable[Change]
-) -> tuple[Mapping[int, BrokerStatus], Mapping[TopicPartition, Watched]]:
-    """The brokers and partitions of the second look, from the first one and what changed."""
-    brokers, partitions = dict(before.brokers), dict(before.partitions)
-    for change in changes:
-        if isinstance(change, BrokerChange):
-            _put(brokers, change.broker, change.after)
-        else:
-            _put(partitions, change.address, change.after)
-    return brokers, partitions
-
-
-def _put(into: dict[KeyT, ValueT], key: KeyT, value: ValueT | None) -> None:
-    if value is None:
-        into.pop(key, None)
-    else:
-        into[key] = value

@@ -29,13 +29,6 @@ class Elected(StrEnum):
     NOT_KNOWN = "not-known"
     """More happened between the looks than they tell."""
 
-    @property
-    def clean(self) -> bool | None:
-        """False: certainly not. None: not known. True: as far as the look before could tell."""
-        if self in {Elected.NOT_KNOWN, Elected.RETURNED}:
-            return None
-        return self in {Elected.FROM_ISR, Elected.FROM_ELR}
-
 
 def elected_between(
     before: PartitionState, after: PartitionState, *, live: Container[int], elr_enabled: bool | None

@@ -18,16 +18,6 @@ Reading = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """How a replica's log gets on."""
-
-    per_s: float
-    """Offsets that it grows by in a second; over at least two readings."""
-    over_ms: int
-    """The time between the first of the readings and the last."""
-
-
-@dataclass(frozen=True, slots=True)
 class Readings:
     """The newest readings of logs that are watched."""
 
@@ -44,13 +34,13 @@ class Readings:
                     known[key] = _added(self._known.get(key, ()), (log.read_at_ms, log.log_end))
         return Readings(known)
 
-    def pace(self, address: TopicPartition, replica: int) -> Pace | None:
-        """How fast the log grows; None where fewer than two readings tell."""
+    def pace(self, address: TopicPartition, replica: int) -> float | None:
+        """How many offsets the log grows by in a second; None where fewer than two readings tell."""
         readings = self._known.get((address, replica), ())
         if len(readings) < 2:
             return None
         (first_ms, first), (last_ms, last) = readings[0], readings[-1]
-        return Pace(1000 * (last - first) / (last_ms - first_ms), last_ms - first_ms)
+        return 1000 * (last - first) / (last_ms - first_ms)
 
     def left_s(self, address: TopicPartition, replica: int, *, best: int | None, behind: int | None) -> float | None:
         """In how many seconds the replica will have caught up with the best log, if both go on as they do; None where
@@ -64,7 +54,7 @@ class Readings:
         ahead = None if best is None else self.pace(address, best)
         if pace is None or ahead is None or not behind:
             return None
-        nearer = pace.per_s - ahead.per_s
+        nearer = pace - ahead
         return behind / nearer if nearer > 0 else None
 
 

@@ -243,6 +243,6 @@ def replica_cells(marks: ReplicaMarks, detail: Detail, at: TopicPartition, readi
             continue
         behind = "" if candidate.best else " ?" if candidate.behind_best is None else f" -{candidate.behind_best}"
         pace = readings.pace(at, candidate.replica)
-        grows = "" if pace is None or not pace.per_s else f" +{pace.per_s:.0f}/s"
+        grows = "" if not pace else f" +{pace:.0f}/s"
         spans.append(Span(f" {candidate.log_end}{behind}{grows}"))
     return spans

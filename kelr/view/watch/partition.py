@@ -74,8 +74,8 @@ def _log(shown: Shown, detail: Detail, at: TopicPartition, candidate: Candidate)
     if candidate.diverges_at is not None:
         yield Span(f", parts from it at {candidate.diverges_at}", Style.NOTICE)
     pace = shown.readings.pace(at, candidate.replica)
-    if pace is not None and pace.per_s > 0:
-        yield Span(f"  +{pace.per_s:,.0f}/s")
+    if pace is not None and pace > 0:
+        yield Span(f"  +{pace:,.0f}/s")
     best = next((one.replica for one in detail.decision.candidates if one.best), None)
     left_s = shown.readings.left_s(at, candidate.replica, best=best, behind=candidate.behind_best)
     if left_s is not None:
