@@ -167,6 +167,7 @@ def test_who_waits_for_no_answer_gets_none_and_loses_the_connection_for_what_is_
 ) -> None:
     with pytest.raises(TimeoutError):
         wire.ask(server.ports[1], produce_request(TOPIC, batch(0, 2), acks=0), timeout_s=0.2)
+    eventually(server, lambda world: world.log(ORDERS, 1).end == 2)  # type: ignore[union-attr]
     assert ends(server) == {1: 2, 2: 2, 3: 2}
     with pytest.raises(ConnectionError):
         wire.ask(server.ports[2], produce_request(TOPIC, batch(0, 2), acks=0), timeout_s=PATIENCE_S)
