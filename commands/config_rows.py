@@ -10,6 +10,7 @@ from kelr.commands.context_in_use import given_servers, variables_beside
 from kelr.commands.context_words import origin_in, password_row, path_of, property_row, text_row
 from kelr.commands.settings import Resolved
 from kelr.config.contexts_file import ContextsFile, read_contexts
+from kelr.config.login import JAAS_KEY
 from kelr.config.place import DIRECTORY_VARIABLE, config_directory
 from kelr.lab.jars import cache_directory
 from kelr.lab.state import default_directory
@@ -102,10 +103,14 @@ def _login(origins: _Origins) -> Iterator[SettingRow]:
             found[key] = text_row(key, held.value, f"{settings.command_config}, line {held.line}")
     if login is not None:
         context, name = login.context, login.context.name
+        # One of them counts: the flag, else the user of the context, else the file.
+        by_name = context.username is not None and JAAS_KEY not in login.given
+        if by_name:
+            found.pop(JAAS_KEY, None)
         if name is not None:
-            if context.username is not None:
+            if by_name:
                 yield SettingRow("username", context.username, origin_in(origins.file, name, "username"))
-            if context.password is not None:
+            if by_name and context.password is not None:
                 key = next(key for key in origins.file.tables[name] if key.startswith("password"))
                 yield password_row(context, origin_in(origins.file, name, key))
             for key, value in context.properties.items():

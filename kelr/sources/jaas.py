@@ -18,8 +18,12 @@ MODULES = {
 }
 """Mechanism to the login module that is for it, without its package."""
 _OPTION = re.compile(
-    r"""(?P<name>[A-Za-z0-9_.]+)\s*=\s*(?:"(?P<double>(?:\\.|[^"\\])*)"|'(?P<single>[^']*)'|(?P<bare>[^\s;"']+))"""
+    r"""(?P<name>[A-Za-z0-9_.]+)\s*=\s*"""
+    r"""(?:"(?P<double>(?:\\.|[^"\\])*)"|'(?P<single>(?:\\.|[^'\\])*)'|(?P<bare>[^\s;"']+))""",
+    re.DOTALL,
 )
+_ESCAPE = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
+_CONTROLS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,11 @@ def _example(mechanism: str) -> str:
 
 
 def _value(match: re.Match[str]) -> str:
-    if match["double"] is not None:
-        return re.sub(r"\\(.)", r"\1", match["double"])
-    return match["single"] if match["single"] is not None else match["bare"]
+    """As Kafka's JaasConfig has it, by java.io.StreamTokenizer: escapes in quotes of either kind, octal ones too."""
+    quoted = match["double"] if match["double"] is not None else match["single"]
+    return match["bare"] if quoted is None else _ESCAPE.sub(_unescaped, quoted)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    text = match[1]
+    return chr(int(text, 8)) if text[0] in "01234567" else _CONTROLS.get(text, text)

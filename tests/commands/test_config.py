@@ -13,6 +13,7 @@ from kelr.commands.stock_tools import stock_connection
 from kelr.config.variables import VARIABLES
 from kelr.errors import BadInputError, RefusedError, UsageError
 from kelr.sources.connection import ConnectionSettings
+from kelr.sources.jaas import Credentials
 from tests.commands.conftest import Kelr
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -163,6 +164,25 @@ def test_lines_of_a_properties_file(kelr: Kelr, place: Path) -> None:
     assert found["vendor.x"] == ("(hidden)", f"{path}, line 4")
     assert found["ssl.keystore.password"] == ("${env:PW}", f"{path}, line 5")
     assert found["ssl.truststore.password"] == ("(hidden)", "--command-property")
+
+
+def test_one_login_is_shown_the_one_that_counts(kelr: Kelr, place: Path) -> None:
+    """Not the credentials of a file beside the user that takes their place, nor that user beside the flag that does."""
+    path = place.parent / "client.properties"
+    path.write_text("sasl.jaas.config=x required username=file password=s3cret;\n", encoding="utf-8")
+    place.write_text(PROD.replace("timeout = 5", 'command_config = "client.properties"'), encoding="utf-8")
+    found = shown(kelr)
+    assert found["username"] == ("ada", f"{place}, line 5")
+    assert "sasl.jaas.config" not in found
+    assert resolve(Settings(context="prod")).connection().credentials == Credentials("ada", "s3cret")
+    jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="flag" password="s3cret";'
+    given = ("--command-property", f"sasl.jaas.config={jaas}")
+    found = shown(kelr, *given)
+    assert found["sasl.jaas.config"] == ("(hidden)", "--command-property")
+    assert {"username", "password"}.isdisjoint(found)
+    assert resolve(Settings(context="prod", command_property=(given[1],))).connection().credentials == Credentials(
+        "flag", "s3cret"
+    )
 
 
 def test_a_file_takes_the_place_of_the_whole_login(kelr: Kelr, place: Path) -> None:

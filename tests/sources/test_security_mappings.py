@@ -125,6 +125,27 @@ def test_kerberos_is_for_kafka_python_alone(
     assert raised.value.code == "librdkafka-without-kerberos"
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (r'"q\nw\tz"', "q\nw\tz"),
+        (r'"\101\7x\400"', "A\x07x 0"),
+        (r"""'s\"i\nq'""", 's"i\nq'),
+        (r'"\q\\e"', r"q\e"),
+        (r'"a\"b;c=d"', 'a"b;c=d'),
+        ("bare-pw", "bare-pw"),
+    ],
+)
+def test_a_password_in_quotes_is_what_java_takes_it_for(tmp_path: Path, written: str, meant: str) -> None:
+    """What java.io.StreamTokenizer made of the same text, set up as Kafka's JaasConfig does it."""
+    module = f"{_SECURITY}.plain.PlainLoginModule"
+    text = f"{module} required username=a password={written};".replace("\\", "\\\\")
+    lines = ("security.protocol=SASL_PLAINTEXT", "sasl.mechanism=PLAIN", f"sasl.jaas.config={text}")
+    credentials = read(tmp_path, *lines).credentials
+    assert credentials is not None
+    assert credentials.password == meant
+
+
 def test_kerberos_without_its_package_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gssapi", None)
     with pytest.raises(UnsupportedError, match="package gssapi"):
