@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from kelr.errors import BadInputError, RefusedError, UnsupportedError
 from kelr.fleet.files import LocalFiles, files_at
 from kelr.fleet.folder import Files, relative
 from kelr.fleet.hadoop import HadoopFiles
+from kelr.fleet.lease import leased
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,7 +90,8 @@ def test_a_folder_of_spark_s_is_named_whole(spark: SparkSession, tmp_path: Path)
     assert HadoopFiles(str(tmp_path / "lake/a/one"), spark).place == next(files.list("a/one")).path
 
 
-def test_one_run_at_a_time_changes_a_folder(files: Files) -> None:
+def test_one_run_at_a_time_changes_a_folder(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kelr.fleet.hadoop.leased", partial(leased, beat_s=0.05))
     with files.locked() as still_held:
         with pytest.raises(RefusedError, match="another run") as raised, files.locked():
             pass

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pyarrow
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from kelr.fleet.stakes import staked
+from kelr.fleet.tables import ELECTIONS, LOG_INFO, PARTITION_STATES, Table
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
-ELECTIONS = (
-    "cluster string, topic string, topic_id string, partition int, leader_epoch int, offset long, at timestamp,"
-    " to_leader int, offsets_at_stake long, stake_source string"
-)
-LOGS = (
-    "cluster string, topic string, partition int, leader_epoch int, replica int, read_at timestamp, log_end long,"
-    " last_epoch int"
-)
-STATES = (
-    "cluster string, topic string, topic_id string, partition int, leader int, leader_epoch int, replicas array<int>,"
-    " isr array<int>, elr array<int>, valid_from timestamp, valid_to timestamp, source string"
-)
-CASES = {
-    # (ISR, ELR, ends by replica) of an election of 3 among 1, 2 and 3: the stake
+CASES: dict[str, tuple[list[int], list[int] | None, dict[int, int], int | None]] = {
+    # ISR, ELR and log ends by replica, before an election of 3 among 1, 2 and 3; and the stake.
     "one of the ISR was heard": ([1], None, {1: 110, 3: 100}, 10),
     "one of the ELR was heard": ([], [2], {2: 104, 3: 100}, 4),
     "all were heard": ([], [], {1: 90, 2: 103, 3: 100}, 3),
@@ -37,20 +29,31 @@ def seconds(count: int) -> datetime:
     return START + timedelta(seconds=count)
 
 
+def rows(spark: SparkSession, table: Table, given: list[dict[str, Any]]) -> DataFrame:
+    filled = [{"cluster": "c", "date": START.date(), "topic": "orders", **row} for row in given]
+    content = pyarrow.Table.from_pylist(filled, schema=to_arrow_schema(table.schema, timezone="UTC"))
+    return spark.createDataFrame(content, table.schema)
+
+
 def test_whom_a_stake_stands_on(spark: SparkSession) -> None:
     elections, logs, states = [], [], []
     for number, (isr, elr, ends, _) in enumerate(CASES.values()):
-        elections.append(("c", "orders", "id", number, 5, 100, seconds(60), 3, None, None))
-        logs += [("c", "orders", number, 4, replica, seconds(30), end, 3) for replica, end in ends.items()]
+        here = {"topic_id": "id", "partition": number}
+        elections.append(here | {"leader_epoch": 5, "offset": 100, "at": seconds(60), "to_leader": 3})
         states.append(
-            ("c", "orders", "id", number, None, 4, [1, 2, 3], isr, elr, seconds(0), seconds(60), "log"),
+            here
+            | {"leader_epoch": 4, "replicas": [1, 2, 3], "isr": isr, "elr": elr, "source": "log"}
+            | {"valid_from": seconds(0), "valid_to": seconds(60)}
         )
+        logs += [
+            {"partition": number, "leader_epoch": 4, "replica": replica, "log_end": end, "last_epoch": 3}
+            | {"read_at": seconds(30)}
+            for replica, end in ends.items()
+        ]
     found = staked(
-        spark.createDataFrame(elections, ELECTIONS),
-        spark.createDataFrame(logs, LOGS),
-        spark.createDataFrame(states, STATES),
-    )
-    stakes = {row["partition"]: row["offsets_at_stake"] for row in found.collect()}
+        rows(spark, ELECTIONS, elections), rows(spark, LOG_INFO, logs), rows(spark, PARTITION_STATES, states)
+    ).collect()
+    stakes = {row["partition"]: row["offsets_at_stake"] for row in found}
     assert dict(zip(CASES, (stakes[number] for number in range(len(CASES))), strict=True)) == {
         name: stake for name, (*_, stake) in CASES.items()
     }
