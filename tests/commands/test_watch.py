@@ -25,6 +25,12 @@ TIME = r"\d\d:\d\d:\d\d"
 WAITING = [f"orders:{number}: leader none, ISR - (waits for broker 1)" for number in range(4)]
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine no look is late."""
+    monkeypatch.setattr("kelr.commands.watching._LATE_MS", 600_000)
+
+
 @pytest.fixture
 def world() -> World:
     """``orders:0-3`` without a leader, waiting for broker 1; ``steady:0`` is led by 2."""

