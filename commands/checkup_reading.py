@@ -96,7 +96,6 @@ class Examination:
         self._unread: list[NotChecked] = []
         self._defaults: list[Finding] = []
         self._troubled = 0
-        self._saw_topics = False
         self.partitions = 0
         self.topics = 0
         self.errors: list[TopicError] = []
@@ -120,7 +119,8 @@ class Examination:
 
     def _calm(self) -> Calm:
         """Whether anything is in trouble, as far as was looked."""
-        return Calm(self._troubled, self._saw_topics and self._selection.is_everything and not self.errors)
+        whole = self._selection.is_everything and not self.errors
+        return Calm(self._troubled, everything=whole and self.partitions > 0)
 
     def _of_throttles(self) -> Iterator[Finding | NotChecked]:
         facts = self._patient.facts
@@ -146,7 +146,7 @@ class Examination:
                     yield found
         yield list(checks.finish())
         self.partitions, self.topics = checks.partitions, checks.topics
-        self._defaults, self._troubled, self._saw_topics = list(checks.of_defaults()), checks.troubled, True
+        self._defaults, self._troubled = list(checks.of_defaults()), checks.troubled
         yield self._unseen()
 
     def _have_seen(self, topics: list[str]) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from kelr.commands.disk_logs import names_cluster
 from kelr.commands.session import Session, now_ms
+from kelr.engine.words import joined, plural
 from kelr.errors import ConnectError, ExitCode, KelrError, PartlyDoneError, UsageError
 from kelr.metrics.access import Access
 from kelr.metrics.alerts import alerts
@@ -19,6 +20,7 @@ from kelr.metrics.figures import figures
 from kelr.metrics.heard_brokers import brokers_notes
 from kelr.metrics.reading import Heard, read_all
 from kelr.model.measured import Comparison, MetricFigure
+from kelr.view.describe import NOTHING_READ
 from kelr.view.metrics import MetricsReport, show_metrics
 
 
@@ -111,6 +113,7 @@ def _report(look: _Look, found: tuple[MetricFigure, ...], asked: Asked, *, again
         notes.append("what differs was read a second time, and differs still")
     if look.failure is not None:
         notes.append(f"the cluster was not read: {look.failure.message}")
+    notes += _not_counted(computed)
     plain = sorted({one.shown for one in asked.endpoints if one.url.startswith("http:")})
     if asked.access.has_secrets and plain:
         notes.append(f"the password or token went to {', '.join(plain)} without TLS")
@@ -128,6 +131,22 @@ def _report(look: _Look, found: tuple[MetricFigure, ...], asked: Asked, *, again
         errors=() if computed is None else computed.errors,
         next_command=("explain",) if leaderless else None,
     )
+
+
+def _not_counted(computed: Computed | None) -> list[str]:
+    """What kelr's own figures leave out, which no figure tells."""
+    if computed is None:
+        return []
+    if not computed.partitions and not computed.errors:
+        return [NOTHING_READ]
+    by_count: dict[int, list[str]] = {}
+    for name, count in sorted(computed.unknown.items()):
+        by_count.setdefault(count, []).append(name)
+    return [
+        f"of {plural(count, 'partition')} it is not known whether kelr's {joined(names)} should count them"
+        for count, names in sorted(by_count.items())
+        if count
+    ]
 
 
 def _end(look: _Look) -> None:

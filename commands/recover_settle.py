@@ -68,6 +68,7 @@ def _standing(journal: str | None, one: PartitionStatus) -> Standing:
         one.order,
         one.restores,
         one.ended,
+        described=one.unread is None,
     )
 
 

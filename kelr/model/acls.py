@@ -109,6 +109,15 @@ _ALTER = RequiredAcl(
     _NOT_AUTHORIZED,
 )
 _STATE = (_CONTROLLER, _SEE, _CONFIGS)
+_COUNT = (
+    RequiredAcl(
+        _T,
+        AclOperation.DESCRIBE,
+        "partitions with their leader, ISR and ELR",
+        "brokers leave the topic out without a word: nothing counts its partitions",
+    ),
+    _CONFIGS,
+)
 _LOOK = (_CONTROLLER, _READ, _CONFIGS)
 _ELECT = (
     _ALTER,
@@ -129,7 +138,7 @@ _VERIFY = (
         _T,
         AclOperation.READ,
         "partitions; the replicas' logs, and open transactions (DescribeProducers)",
-        "`truncated`, `logs` and `last-stable-offset` are UNKNOWN",
+        "`logs` and `last-stable-offset` are UNKNOWN, and `truncated` where a live replica had more",
         _FOUND,
     ),
     RequiredAcl(
@@ -187,8 +196,8 @@ COMMAND_ACLS: Mapping[str, tuple[RequiredAcl, ...]] = {
     "snapshot": _LOOK,
     "history": _HISTORY,
     "report": _LOOK,
-    "metrics read": (_SEE, _CONFIGS),
-    "metrics export": (_SEE, _CONFIGS),
+    "metrics read": _COUNT,
+    "metrics export": _COUNT,
     "doctor": (
         _CONTROLLER,
         RequiredAcl(
@@ -218,10 +227,31 @@ COMMAND_ACLS: Mapping[str, tuple[RequiredAcl, ...]] = {
         ),
     ),
     "recover verify": _VERIFY,
-    "recover status": _LOOK,
+    "recover status": (
+        RequiredAcl(
+            _T,
+            AclOperation.DESCRIBE,
+            "where the partitions of open journals stand",
+            "where they stand is said not to be known",
+            _FOUND,
+        ),
+        RequiredAcl(
+            _T,
+            AclOperation.DESCRIBE_CONFIGS,
+            "whether min.insync.replicas has its old value",
+            "that is said not to be known",
+            _FOUND,
+            only="where a hold was cut short",
+        ),
+    ),
     "recover hold": (
-        _CONTROLLER,
-        _READ,
+        RequiredAcl(
+            _T,
+            AclOperation.DESCRIBE,
+            "partitions with their ISR and ELR",
+            "exit 4, nothing is changed",
+            _NOT_AUTHORIZED,
+        ),
         RequiredAcl(
             _T,
             AclOperation.ALTER_CONFIGS,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kelr.engine.planning import plan_id
 from kelr.errors import BadInputError, RefusedError
-from kelr.model import PartitionState, Plan, PlannedElection, TopicPartition
+from kelr.model import PartitionState, Plan, PlannedElection, TopicError, TopicPartition
 from kelr.recovery.configs import own_value
 from kelr.recovery.journal import LOCK_FILE, cluster_lock
 from kelr.recovery.journal_reader import Journalled, read_journal
@@ -39,6 +39,8 @@ class PartitionStatus:
     ended: str | None
     """The result that the journal has for it (`kelr.model.plan.Ended`)."""
     text: str
+    unread: str | None = None
+    """Why it could not be described; None where it was, or is gone."""
 
     @property
     def address(self) -> TopicPartition:
@@ -102,8 +104,9 @@ class RecoveryStatus:
 
     @property
     def clean(self) -> bool:
-        """Nothing is left to put right."""
-        return not (self.journals or self.reordered or self.garbled)
+        """Nothing is left to put right, and all was seen that there is to say it of."""
+        unread = any(one.unread is not None for one in self.plan_partitions)
+        return not (self.journals or self.reordered or self.garbled or unread)
 
 
 def status(source: Source, state_directory: Path, *, plan: Plan | None = None) -> RecoveryStatus:
@@ -182,12 +185,21 @@ def _partitions(
     if not elections:
         return ()
     addresses = [one.address for one in elections]
-    states = {state.address: state for page in source.pages(selection_of(addresses)) for state in page.partitions}
-    return tuple(_partition(one, states.get(one.address), journalled) for one in elections)
+    states: dict[TopicPartition, PartitionState] = {}
+    unread: dict[str, str] = {}
+    for page in source.pages(selection_of(addresses)):
+        states.update((state.address, state) for state in page.partitions)
+        unread.update((one.topic, one.error) for one in page.topic_errors if not _is_gone(one))
+    return tuple(_partition(one, states.get(one.address), journalled, unread.get(one.topic)) for one in elections)
+
+
+def _is_gone(error: TopicError) -> bool:
+    """Whether the topic, or the partition, is not there: after other errors it may well be."""
+    return bool(error.absent) or error.error == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
 def _partition(
-    planned: PlannedElection, state: PartitionState | None, journalled: Journalled | None
+    planned: PlannedElection, state: PartitionState | None, journalled: Journalled | None, unread: str | None
 ) -> PartitionStatus:
     known = None if journalled is None else journalled.partitions.get(planned.address)
     same = state is not None and same_topic(planned, state)
@@ -204,11 +216,17 @@ def _partition(
         reordered=reordered,
         begun=known is not None and (known.order is not None or known.elected),
         ended=None if known is None or known.applied is None else known.applied.ended.value,
-        text=_text(planned, state, same=same, reordered=reordered),
+        text=_text(planned, state, same=same, reordered=reordered, unread=unread),
+        unread=unread if state is None else None,
     )
 
 
-def _text(planned: PlannedElection, state: PartitionState | None, *, same: bool, reordered: bool) -> str:
+def _text(
+    planned: PlannedElection, state: PartitionState | None, *, same: bool, reordered: bool, unread: str | None
+) -> str:
+    if state is None and unread is not None:
+        lacking = ": it needs DESCRIBE on the topic" if "AUTHORIZATION" in unread else ""
+        return f"where it stands is not known: it could not be described ({unread}{lacking})"
     if state is None:
         return "there is no such partition any more"
     if not same:
@@ -227,9 +245,11 @@ def _configs(source: Source, journalled: Journalled) -> tuple[ConfigStatus, ...]
     read = source.topic_configs(topics) if topics else {}
     found = []
     for config in journalled.configs.values():
-        now = own_value(read[config.topic])
-        left = not config.restored and now != config.old and now in config.written
+        now, error = own_value(read[config.topic]), read[config.topic].error
+        left = not config.restored and (error is not None or (now != config.old and now in config.written))
         text = "not restored yet" if left else "restored" if now == config.old else "changed by somebody else"
+        if error is not None:
+            text = f"whether it is restored is not known: it could not be read ({error})"
         found.append(ConfigStatus(config.topic, config.name, config.old, now, left, text))
     return tuple(found)
 

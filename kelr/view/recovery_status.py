@@ -35,6 +35,8 @@ class Standing:
     restores: tuple[int, ...] | None = None
     result: str | None = None
     """What the journal has as its result."""
+    described: bool = True
+    """Whether the cluster told where it stands, be it that there is no such partition."""
 
     @property
     def name(self) -> str:
@@ -42,11 +44,12 @@ class Standing:
 
     @property
     def state(self) -> str:
-        """How it stands, in one word or two: ``left``, ``gone``, ``no leader``, ``other leader`` or ``well``."""
+        """How it stands, in one word or two: ``left``, ``gone``, ``not known``, ``no leader``, ``other leader`` or
+        ``well``."""
         if self.left or self.partition is None:
             return "left" if self.left else _WELL
         if self.order is None:
-            return "gone"
+            return "gone" if self.described else "not known"
         if self.leader is None:
             return "no leader"
         return _WELL if self.leader == self.wanted else "other leader"
@@ -108,7 +111,11 @@ def status_view() -> View[Standing]:
             datum("topic", "string", "Topic name."),
             datum("partition", "integer?", "Partition number; null for a topic's config."),
             datum("left", "boolean", "Whether something is left to put right."),
-            datum("state", "string", "left, gone, no leader, other leader (than the one that was to lead), or well."),
+            datum(
+                "state",
+                "string",
+                "left, gone, not known, no leader, other leader (than the one that was to lead), or well.",
+            ),
             datum("wanted", "integer?", "The replica that was to lead."),
             datum("leader", "integer?", "Who leads; null: nobody, or there is no such partition."),
             datum("order", "integer[]?", "Its replicas now; null where there is no such partition."),

@@ -202,6 +202,7 @@ class OutageReport:
         self._shown = 0
         self._number = 0
         self._heap: list[tuple[int, int, PartitionFate]] = []
+        self._cluster = cluster
         head = {**head_of(cluster, source, rules), "outage": str(tally.outage)}
         self._listing = None if output.format.for_people else output.listing(whatif_view(), head)
         if self._listing is not None:
@@ -234,7 +235,7 @@ class OutageReport:
     def finish(self, errors: Sequence[TopicError], next_command: Sequence[str]) -> None:
         """Show what people see, and end a document."""
         tally, output = self._tally, self._output
-        notes = notes_of(self._rules, tally.doubts, tally.depends)
+        notes = notes_of(self._rules, self._cluster, tally.doubts, tally.depends)
         if not tally.partitions:
             notes.append(NOTHING_READ)
         affected = tally.new[Standing.CHANGED] or max(tally.new.values(), default=0)

@@ -140,7 +140,7 @@ def show_any(
 ) -> None:
     """Show the sets of brokers, the worst first."""
     depends = max((row.depends for row in report.worst), default=0)
-    notes = notes_of(rules, {}, 0)
+    notes = notes_of(rules, cluster, {}, 0)
     if depends:
         notes.append(f"for up to {plural(depends, 'partition')} the order makes a difference; the worst is counted")
     doubtful = max((row.new[Standing.DOUBTFUL] for row in report.worst), default=0)

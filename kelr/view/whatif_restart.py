@@ -101,7 +101,7 @@ def show_restarts(
     Args:
         limit: so many reasons are shown to people.
     """
-    every = [*notes_of(rules, {}, 0), *([] if plan.partitions else [NOTHING_READ]), *notes]
+    every = [*notes_of(rules, cluster, {}, 0), *([] if plan.partitions else [NOTHING_READ]), *notes]
     if output.format.for_people:
         for line in _lines(plan, cluster, rules, Layout(output.width), limit):
             output.line(line)

@@ -122,7 +122,7 @@ def _back(end: PossibleEnd) -> str:
     return f"once all are back, {together.elected} leads {_BY.get(together.by, 'without proof')}"
 
 
-def notes_of(rules: ChosenRules, doubts: Mapping[str, int], depends: int) -> list[str]:
+def notes_of(rules: ChosenRules, cluster: Cluster, doubts: Mapping[str, int], depends: int) -> list[str]:
     """The notes below the totals."""
     found = []
     if not rules.certain:
@@ -133,4 +133,9 @@ def notes_of(rules: ChosenRules, doubts: Mapping[str, int], depends: int) -> lis
             " the worst is counted"
         )
     found += [f"{count:,} partition{'s' * (count != 1)}: {doubt}" for doubt, count in sorted(doubts.items())]
+    if cluster.reassignments_error is not None:
+        found.append(
+            f"whether reassignments are under way is not known ({cluster.reassignments_error}): an election may"
+            " complete one, and drop replicas with it"
+        )
     return found

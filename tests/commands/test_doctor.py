@@ -141,6 +141,29 @@ def test_ten_thousand_topics_are_counted_for_people_and_listed_for_machines(
     assert len({one["commands"][0] for one in found["items"]}) == 10_000
 
 
+@pytest.mark.parametrize("only", [(), ("--only", "min-isr-one")])
+def test_documents_leave_commands_for_the_whole_cluster_out_in_an_incident(
+    kelr: Kelr, cluster: Callable[[Snapshot], None], only: tuple[str, ...]
+) -> None:
+    """A write of the cluster's default would empty the ELR of the topic in trouble, which comes after it."""
+    low = TopicConfig(1, ConfigSource.CLUSTER_DEFAULT, False, ConfigSource.DEFAULT)
+    calm = PartitionState("calm", 0, 2, 1, (2, 3, 1), (2, 3), (), (), (), (), ())
+    waits = PartitionState("waits", 0, None, 1, (1, 2, 3), (), (1,), (1,), (), (), ())
+    configs = dict.fromkeys(("calm", "waits"), low)
+    for partitions, printed in (((calm,), 1), ((calm, waits), 0)):
+        cluster(replace(INCIDENT, partitions=partitions, configs=configs, logs={}))
+        items = document(kelr, *only)["items"]
+        assert sum("--entity-default" in line for item in items for line in item["commands"]) == printed
+        (told,) = [one for one in items if one["id"] == "min-isr-one" and one["topic"] is None]
+        assert ("not while 1 partition of those that were looked at is in trouble" in told["caution"]) is (not printed)
+        text = kelr("doctor", *only).out
+        assert text.count("--entity-default") == printed
+    alone = document(kelr, "calm", *only)["items"]
+    (told,) = [one for one in alone if one["id"] == "min-isr-one" and one["topic"] is None]
+    assert len(told["commands"]) == 1
+    assert "not all of them were looked at" in told["caution"]
+
+
 def test_an_empty_cluster_is_not_one_that_is_well(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
     cluster(replace(INCIDENT, partitions=(), configs={}, logs={}))
     told = results(document(kelr))
@@ -230,7 +253,8 @@ def test_acls_without_a_cluster(kelr: Kelr) -> None:
     ran = kelr("doctor", "--acls", "recover", "hold", "--principal", "User:engineer")
     assert ran.code == 0
     assert (
-        "  kafka-acls.sh --add --allow-principal User:engineer --operation Read --operation AlterConfigs --topic '*'\n"
+        "  kafka-acls.sh --add --allow-principal User:engineer"
+        " --operation Describe --operation AlterConfigs --topic '*'\n"
         in ran.out
     )
     assert "LACKS" not in ran.out

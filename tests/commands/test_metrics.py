@@ -78,6 +78,8 @@ def test_the_incident_for_people(live: Callable[[Snapshot], None], kelr: Kelr) -
         " endpoint-down: 1 of 2 endpoints was not heard",
     ]
     assert ran.err.splitlines() == [
+        "of 1 partition it is not known whether kelr's at_min_isr, global_under_min_isr, partitions_under_min_isr and"
+        " under_min_isr should count them",
         "  next: kelr explain -b kafka-1:9092",
         "kelr: error: not reached: http://b2:9404/metrics",
         "  next: check the addresses; what the others say is above",
@@ -355,3 +357,10 @@ def test_no_alert_says_no_more_than_was_read(live: Callable[[Snapshot], None], k
     assert last("--endpoint", "c1", "-b", "kafka-1:9092") == quiet
     live(replace(FINE, topic_errors=(TopicError("hidden", "TOPIC_AUTHORIZATION_FAILED", "may not be seen"),)))
     assert last("--endpoint", "c1", "-b", "kafka-1:9092") == f"{quiet} in what could be described"
+
+
+def test_a_cluster_that_shows_nothing_is_not_one_that_is_well(live: Callable[[Snapshot], None], kelr: Kelr) -> None:
+    """Brokers leave topics that may not be described out, without a word: 0 of everything says nothing."""
+    live(replace(INCIDENT, partitions=(), configs={}, logs={}))
+    ran = kelr("metrics", "-b", "kafka-1:9092")
+    assert "no partition was found: brokers leave topics" in ran.err

@@ -8,7 +8,7 @@ import pytest
 
 from kelr.controller import events
 from kelr.errors import BadInputError, RefusedError
-from kelr.model import ElectionType, TopicPartition, Wish
+from kelr.model import ElectionType, TopicError, TopicPartition, Wish
 from kelr.model.plan import AcceptedLoss, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
@@ -20,6 +20,8 @@ from kelr.recovery.resume import resume
 from kelr.recovery.shelf import find_journal, journal_files, open_journals
 from kelr.recovery.status import status
 from kelr.recovery.undo import undo, undo_plan
+from kelr.sources.base import Page
+from kelr.view.recovery_status import Standing
 from tests.recovery.simulated import CLUSTER_ID, TOPIC, Killed, SimulatedSource, World, dies, leaderless, watch_files
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
@@ -196,3 +198,26 @@ def test_a_journal_without_a_whole_line_has_asked_nothing(tmp_path: Path) -> Non
     (directory / "abc-1.jsonl").write_text('{"line":"begi')
     assert open_journals(tmp_path, CLUSTER_ID) == ()
     assert status(SimulatedSource(leaderless()), tmp_path).clean
+
+
+def test_what_may_not_be_described_is_not_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka's answer to who may not DESCRIBE a topic says nothing of the topic."""
+    world = leaderless()
+    _cut_short(world, tmp_path, monkeypatch)
+    source = SimulatedSource(world)
+    hidden = Page((), topic_errors=(TopicError(TOPIC, "TOPIC_AUTHORIZATION_FAILED"),))
+    monkeypatch.setattr(source, "pages", lambda _selection: iter([hidden]))
+    (journal,) = status(source, tmp_path).journals
+    (one,) = journal.partitions
+    assert one.unread == "TOPIC_AUTHORIZATION_FAILED"
+    assert one.text == (
+        "where it stands is not known: it could not be described"
+        " (TOPIC_AUTHORIZATION_FAILED: it needs DESCRIBE on the topic)"
+    )
+    assert Standing(None, TOPIC, 0, one.text, one.reordered, 2, described=False).state == "not known"
+    found = status(source, tmp_path / "elsewhere", plan=world.plan(ONE))
+    assert not found.clean, "an order that was left behind cannot be seen"
+    gone = Page((), topic_errors=(TopicError(TOPIC, "UNKNOWN_TOPIC_OR_PARTITION"),))
+    monkeypatch.setattr(source, "pages", lambda _selection: iter([gone]))
+    assert status(source, tmp_path).journals[0].partitions[0].text == "there is no such partition any more"
+    assert status(source, tmp_path / "elsewhere", plan=world.plan(ONE)).clean
