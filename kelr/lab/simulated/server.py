@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 
 from kelr.errors import LabError
@@ -138,8 +138,30 @@ class Server:
                     port = self.world.ports[node]
                     accept = self._accept(node)
                     self._listeners[node] = await asyncio.start_server(accept, HOST, port, backlog=_BACKLOG)
-            for node in [node for node in self._listeners if not self._is_there(node)]:
+            gone = [node for node in self._listeners if not self._is_there(node)]
+            await self.let_nobody_in(gone)
+            for node in gone:
                 self._end(node)
+
+    async def let_nobody_in(self, nodes: Iterable[int]) -> None:
+        """Connections to these nodes end, and no further one is accepted.
+
+        Whoever was accepted in the loop's last round is served from one of the next ones on. Were its listener closed
+        before that, its socket would stay open for ever (asyncio attaches a connection to the listener that it came
+        from), and the client would wait for an answer.
+        """
+        loop, found = asyncio.get_running_loop(), [node for node in nodes if node in self._listeners]
+        for node in found:
+            for listening in self._listeners[node].sockets:
+                loop.remove_reader(listening.fileno())
+            self._cut(node)
+        if found:
+            await _rounds()
+
+    @property
+    def listening(self) -> tuple[int, ...]:
+        """The nodes whose ports are open."""
+        return tuple(self._listeners)
 
     def close(self) -> None:
         """End all listeners and connections."""
@@ -202,6 +224,9 @@ class Server:
 
     def _end(self, node: int) -> None:
         self._listeners.pop(node).close()
+        self._cut(node)
+
+    def _cut(self, node: int) -> None:
         for task in list(self._tasks.get(node, ())):
             task.cancel()
 
@@ -217,11 +242,17 @@ async def serving(server: Server) -> AsyncIterator[None]:
         yield
     finally:
         ticking.cancel()
+        await server.let_nobody_in(server.listening)
         server.close()
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         # A transport lets go of its socket in the loop's next rounds.
-        for _round in range(3):
-            await asyncio.sleep(0)
+        await _rounds()
+
+
+async def _rounds() -> None:
+    """Let what is under way in the event loop come to its next steps."""
+    for _round in range(3):
+        await asyncio.sleep(0)
