@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.table import advise
 from kelr.engine.advice.words import cost_in_words, passed_over
+from kelr.engine.alike import Alike
 from kelr.engine.case import Case
 from kelr.engine.logs import KnownLogs
 from kelr.engine.planning.refusals import advised, refused
@@ -92,7 +93,8 @@ def _left_of(case: Case, gone: frozenset[int]) -> Case:
         elr=None if state.elr is None else _left(state.elr, gone),
         last_known_elr=None if state.last_known_elr is None else _left(state.last_known_elr, gone),
     )
-    return replace(case, state=left, logs=_logs_left(case.logs, gone))
+    # What was found out before is of a partition with all its replicas.
+    return replace(case, state=left, logs=_logs_left(case.logs, gone), alike=Alike())
 
 
 def _left(replicas: tuple[int, ...], gone: frozenset[int]) -> tuple[int, ...]:
