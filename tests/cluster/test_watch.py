@@ -26,7 +26,7 @@ def test_an_incident_from_its_beginning_to_the_end_of_its_recovery(healthy_43: L
     lab.wait_partitions(topic, "both replicas are in sync", lambda state: len(state.isr) == 2)
     produce(lab.bootstrap_servers, topic, (0, 1), batches=2, records=5, acks=Acks.ALL, label="watched")
     environ = {"KELR_STATE_DIR": str(tmp_path / "state"), "HOME": str(tmp_path), "PATH": ""}
-    watched = ("watch", topic, "--interval", "300ms", "-b", lab.bootstrap_servers)
+    watched = ("watch", topic, "--interval", "500ms", "-b", lab.bootstrap_servers)
     lines = tmp_path / "lines"
     with (
         lines.open("w") as out,
