@@ -27,13 +27,20 @@ def whole_file(path: Path, what: str, *, overwrite: bool) -> Iterator[BinaryIO]:
 
     Args:
         what: what the file is, for the words of an error: ``snapshot``, ``plan``, ...
-        overwrite: replace a file that is there already.
+        overwrite: replace a file that is there already; where it is a link, the file that it leads to.
 
     Raises:
-        UsageError: it exists and `overwrite` is not set, also where it appears meanwhile; or it cannot be written.
+        UsageError: it exists and `overwrite` is not set, also where it appears meanwhile; or it cannot be written, or
+            is no file: a device would be one for everybody no more.
     """
     if not overwrite and path.exists():
         raise _exists(path)
+    if overwrite:
+        path = Path(os.path.realpath(path))
+        if path.exists() and not path.is_file():
+            raise UsageError(
+                f"cannot write the {what} {path}: it is no file", next_step="name a file", code="cannot-write"
+            )
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY), "wb") as raw:

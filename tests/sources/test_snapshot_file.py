@@ -421,3 +421,16 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
         with pytest.raises(BadInputError, match="is not a regular file") as refused:
             SnapshotFileSource(path)
         assert refused.value.exit_code == ExitCode.USAGE
+
+
+def test_a_device_is_never_replaced_and_a_link_stays_one(tmp_path: Path) -> None:
+    fifo, link, real = tmp_path / "fifo", tmp_path / "link", tmp_path / "real.kelr"
+    os.mkfifo(fifo)
+    with pytest.raises(UsageError, match="it is no file"):
+        write_snapshot(SNAPSHOT, fifo, overwrite=True)
+    assert fifo.is_fifo()
+    link.symlink_to(real)
+    write_snapshot(SNAPSHOT, link, overwrite=True)
+    write_snapshot(SNAPSHOT, link, overwrite=True)
+    assert link.is_symlink()
+    assert read_snapshot(real).partitions == read_snapshot(link).partitions == SNAPSHOT.partitions
