@@ -177,7 +177,7 @@ def test_what_each_acl_opens(node: Node, listener: str, protocol: str) -> None:
         assert [broker.id for broker in source.cluster().brokers] == [1]
         assert source.cluster().brokers_source == "DescribeCluster v2"
         assert source.cluster().controller is None
-        assert source.cluster().reassignments_error == "CLUSTER_AUTHORIZATION_FAILED"
+        assert source.cluster().reassignments_error == "CLUSTER_AUTHORIZATION_FAILED: it needs DESCRIBE on the cluster"
         if listener == "both":  # and the ACL of the first run is still there in the second
             errors = [error for page in source.pages(select(["orders"])) for error in page.topic_errors]
             assert [error.error for error in errors] == ["TOPIC_AUTHORIZATION_FAILED"]
@@ -185,9 +185,12 @@ def test_what_each_acl_opens(node: Node, listener: str, protocol: str) -> None:
         node.allow("alice", AclOperation.DESCRIBE)
         (log,) = source.replica_logs([_state(source)]).popitem()[1]
         assert isinstance(log, ReplicaLog)
-        assert (log.log_end, log.last_epoch_error) == (0, "TOPIC_AUTHORIZATION_FAILED (READ)")
+        assert (log.log_end, log.last_epoch_error) == (0, "TOPIC_AUTHORIZATION_FAILED: it needs READ on the topic")
         assert (_state(source).adding, _state(source).removing) == (None, None)
-        assert source.topic_configs(["orders"])["orders"].error == "TOPIC_AUTHORIZATION_FAILED"
+        assert (
+            source.topic_configs(["orders"])["orders"].error
+            == "TOPIC_AUTHORIZATION_FAILED: it needs DESCRIBE_CONFIGS on the topic"
+        )
 
 
 def test_client_certificates(node: Node) -> None:
@@ -197,7 +200,10 @@ def test_client_certificates(node: Node) -> None:
     assert node.topics_by_librdkafka("tls", "security.protocol=SSL", node.trust, *mine) is not None
     with node.source("tls", "security.protocol=SSL", node.trust, *mine) as source:
         assert [broker.id for broker in source.cluster().brokers] == [1]
-        assert source.topic_configs(["orders"])["orders"].error == "TOPIC_AUTHORIZATION_FAILED"
+        assert (
+            source.topic_configs(["orders"])["orders"].error
+            == "TOPIC_AUTHORIZATION_FAILED: it needs DESCRIBE_CONFIGS on the topic"
+        )
     with (
         node.source("tls", "security.protocol=SSL", node.trust) as source,
         pytest.raises(ConnectError, match="did not accept kelr's certificate") as caught,
