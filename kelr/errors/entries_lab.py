@@ -91,7 +91,7 @@ LAB = (
         ExitCode.REFUSED,
         "Another run is changing this lake",
         "Two at once would lose the one's work. Nothing was changed.",
-        "A run on this host that has not ended.",
+        "A run that has not ended, on this host or, for a lake on another file system, on any.",
         "Wait until it ended, and run the command again.",
     ),
     Entry(
