@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kelr.controller import ELR_4_3, Circumstances, broker_fenced
-from kelr.engine import PatternCache, decide, verdicts
+from kelr.engine import PatternCache, decide, decide_all, verdicts
 from kelr.model import (
     ELR_FEATURE,
     METADATA_FEATURE,
@@ -47,6 +47,8 @@ SIZES = (10_000, 100_000, 1_000_000)
 BROKERS = range(1, 101)
 ONE_BY_ONE = 2_000
 """How many partitions are decided one by one; the rate does not depend on how many there are."""
+WITH_LOGS = 5_000
+"""So many leaderless partitions with logs are decided."""
 CONFIGS = (
     TopicConfig(2, ConfigSource.TOPIC, False, ConfigSource.DEFAULT),
     TopicConfig(2, ConfigSource.CLUSTER_DEFAULT, False, ConfigSource.DEFAULT),
@@ -90,7 +92,10 @@ def main() -> None:
         for count in SIZES:
             if count <= chosen.largest:
                 print(f"| {' | '.join(row(outage, count, chosen.rounds))} |", flush=True)
-    print(f"\nWith logs, leaderless, one by one: {with_logs(chosen.rounds):,.0f} a second.")
+    print("\n| brokers | leaderless, with logs | ways to stand | one by one | all together | together / one by one |")
+    print("|---|---|---|---|---|---|")
+    for brokers in (6, 12, 100):
+        print(f"| {' | '.join(with_logs(brokers, chosen.rounds))} |", flush=True)
     print("\n| partitions in a stream | peak memory of the process |")
     print("|---|---|")
     for count, peak in peaks.items():
@@ -178,23 +183,34 @@ def after_the_outage(state: PartitionState, outage: Outage, config: TopicConfig)
     return replace(state, offline_replicas=tuple(broker for broker in state.replicas if broker not in electable))
 
 
-def with_logs(rounds: int) -> float:
-    """The rate of decisions about leaderless partitions whose three logs are known with their lineages."""
+def with_logs(brokers: int, rounds: int) -> Sequence[str]:
+    """One line: leaderless partitions whose three logs are known with their lineages, each by itself and all together.
+
+    What partitions that stand alike have in common is found out once where they are decided together; no two have the
+    same logs.
+    """
     chance = random.Random(966)
-    outage = OUTAGES[0]
     states, logs = [], {}
-    for state in partitions(outage, ONE_BY_ONE // 2):
-        leaderless = replace(state, leader=None, isr=(), elr=(), last_known_elr=(state.replicas[0],))
-        states.append(leaderless)
-        ends = [chance.randrange(100, 150) for _ in state.replicas]
+    for number in range(WITH_LOGS):
+        topic, partition = divmod(number, PARTITIONS_PER_TOPIC)
+        replicas = tuple(chance.sample(range(1, brokers + 1), 3))
+        state = PartitionState(name_of(topic), partition, None, number % 7, replicas, (), (), replicas[:1])
+        base = chance.randrange(1_000_000)
+        ends = [base + chance.randrange(100, 150) for _ in replicas]
         logs[state.address] = tuple(
-            ReplicaLog(replica, end, 3, 5, 90, 0, (EpochEnd(1, 40), EpochEnd(3, end)), source="benchmark")
-            for replica, end in zip(state.replicas, ends, strict=True)
+            ReplicaLog(replica, end, 3, number % 7, base + 90, 0, (EpochEnd(1, base + 40), EpochEnd(3, end)))
+            for replica, end in zip(replicas, ends, strict=True)
         )
-    snapshot = replace(surroundings(outage, len(states)), partitions=tuple(states), logs=logs)
-    return statistics.median(
-        rate(len(states), lambda: [decide(snapshot, state) for state in states]) for _ in range(rounds)
-    )
+        states.append(state)
+    snapshot = replace(surroundings(OUTAGES[0], len(states)), partitions=tuple(states), logs=logs)
+    rates = []
+    for _ in range(rounds):
+        single = rate(len(states), lambda: [decide(snapshot, state) for state in states])
+        together = rate(len(states), lambda: list(decide_all(snapshot)))
+        rates.append((single, together, together / single))
+    single, together, ratio = map(statistics.median, zip(*rates, strict=True))
+    alike = len({state.replicas for state in states})
+    return (str(brokers), f"{len(states):,}", f"{alike:,}", f"{single:,.0f}/s", f"{together:,.0f}/s", f"{ratio:.1f}")
 
 
 def streamed(count: int) -> str:

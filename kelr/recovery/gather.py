@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from kelr.controller import RuleSet
-from kelr.engine import decide
+from kelr.engine import decide_all
 from kelr.model import (
     BrokerStatus,
     Cluster,
@@ -88,7 +88,7 @@ def gather(
         kept = tuple(state for state in page.partitions if state.address not in gone) if left else page.partitions
         read = page_snapshot(source, replace(page, partitions=kept), clock_ms)
         snapshot = with_logs(source, read, _without_leader, progress)
-        part = Gathered(snapshot, tuple(decide(snapshot, state, rules) for state in snapshot.partitions), left)
+        part = Gathered(snapshot, tuple(decide_all(snapshot, rules)), left)
         found = part if found is None else _joined(found, part)
     return found or Gathered(_nothing(source, clock_ms), ())
 

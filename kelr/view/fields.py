@@ -13,7 +13,7 @@ def as_fields(value: Any) -> Any:
     What is no dataclass, tuple, list or dictionary is taken as it is and not copied, as values here never change. That
     makes it several times as quick, which thousands of decisions feel.
     """
-    kind = type(value)
+    kind: type = type(value)
     names = _names(kind)
     if names is not None:
         return {name: as_fields(getattr(value, name)) for name in names}
