@@ -127,11 +127,8 @@ def describe(
     if interval is not None:
         raise UsageError("--interval says how often --watch looks", next_step="add --watch, or leave it out")
     result = shown(session)
-    silence = silence_of(session.source())
-    if silence is not None:
-        session.output.note(f"no controller answers ({silence}): what brokers tell may be out of date")
     found = result.shown > 0 or result.undecided > 0 if wanted.any_set else result.unhealthy
-    if check and (found or silence is not None):
+    if check and (found or silence_of(session.source()) is not None):
         raise typer.Exit(ExitCode.FOUND)
     if result.errors:
         raise topics_failed(result.errors, some_worked=result.read > 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from kelr.engine.planning import plan_id
 from kelr.errors import RefusedError, UsageError
 from kelr.model import Selection, Target, TopicError, TopicPartition
 from kelr.recovery.plan_file import read_plan
-from kelr.sources.base import Source
+from kelr.sources.base import Source, silence_of
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.snapshot_file import SnapshotFileSource
 from kelr.view.explain_columns import Explained
@@ -126,7 +126,7 @@ def gather(session: Session, wanted: Wanted, file: Path) -> Material:
         told=told,
         done=done,
         planned=planned,
-        gaps=(*_gaps(wanted, now, before, every), *gaps, *done_gaps),
+        gaps=(*_silence(source), *_gaps(wanted, now, before, every), *gaps, *done_gaps),
         commands=_commands(session, wanted),
         advice=_advice(session, now),
     )
@@ -240,6 +240,15 @@ def _gaps(wanted: Wanted, now: Look, before: Look | None, every: Collection[Topi
     if now.errors:
         topics = ", ".join(sorted({error.topic for error in now.errors})[:5])
         yield Gap(f"{len(now.errors):,} topics or partitions could not be described, such as {topics}.")
+
+
+def _silence(source: Source) -> Iterator[Gap]:
+    silence = silence_of(source)
+    if silence is not None:
+        yield Gap(
+            f"No controller answered ({silence}) when the newest look was taken: what brokers told may have been out of"
+            " date."
+        )
 
 
 def _commands(session: Session, wanted: Wanted) -> Mapping[str, str]:

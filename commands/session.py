@@ -35,6 +35,7 @@ class Session:
     ) -> None:
         if self._source is not None:
             self._warn()
+            self._say_what_is_silent(self._source)
             self._source.close()
 
     @property
@@ -109,6 +110,17 @@ class Session:
             if warning not in self._warned:
                 self._warned.add(warning)
                 self.output.note(f"metadata log: {warning}")
+
+    def _say_what_is_silent(self, source: Source) -> None:
+        """Brokers that hear no controller tell what they knew last, and look as well as ever."""
+        from kelr.sources.base import silence_of  # noqa: PLC0415 - not for kelr --help
+
+        silence = silence_of(source)
+        if silence is not None:
+            self.output.note(
+                f"no controller answers ({silence}): what brokers tell may be out of date, and nobody is elected until"
+                " one does"
+            )
 
     def _say_how(self) -> None:
         """What to know of the context and its secrets; which context it is, --verbose says."""

@@ -23,7 +23,7 @@ from kelr.model import (
     TopicPartition,
     Unheard,
 )
-from kelr.sources.base import Page, Progress, Source, quorums_of
+from kelr.sources.base import Page, Progress, Source, quorums_of, silence_of
 from kelr.sources.doubt import doubted
 from kelr.sources.merging import Merged, merge
 from kelr.sources.snapshot_collection import (
@@ -123,6 +123,11 @@ class CollectedSource:
             for state in partitions
             if state.address in answers
         }
+
+    @property
+    def controller_silence(self) -> str | None:
+        """See `HearsController`."""
+        return silence_of(self._source)
 
     def quorums(self, partitions: Sequence[PartitionState]) -> Mapping[TopicPartition, RecoveryQuorum]:
         """What the source tells of them."""

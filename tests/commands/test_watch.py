@@ -6,6 +6,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -421,3 +422,24 @@ def test_a_check_finds_nothing_healthy_while_no_controller_answers(
     silence[0] = None
     ran = kelr("describe", "steady", "--check", "--leaderless", "-b", "kafka-1:9092")
     assert (ran.code, ran.err) == (0, "no partition to show; 1 looked at\n")
+
+
+@pytest.mark.parametrize("command", [("explain", "--full"), ("log-info",), ("recover", "plan"), ("snapshot", "FILE")])
+def test_every_reading_command_says_that_no_controller_answers(
+    kelr: Kelr, monkeypatch: pytest.MonkeyPatch, happen: Callable[..., None], tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(SimulatedSource, "controller_silence", "no answer in time", raising=False)
+    happen()
+    words = [str(tmp_path / "now.kelr") if word == "FILE" else word for word in command]
+    ran = kelr(*words, "steady", "-b", "kafka-1:9092")
+    said = "no controller answers (no answer in time): what brokers tell may be out of date, and nobody is elected"
+    assert ran.err.count(said) == 1
+
+
+def test_a_report_says_that_no_controller_answered(
+    kelr: Kelr, monkeypatch: pytest.MonkeyPatch, happen: Callable[..., None], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(SimulatedSource, "controller_silence", "no answer in time", raising=False)
+    happen()
+    assert kelr("report", str(tmp_path / "now.md"), "steady", "-b", "kafka-1:9092").code == 0
+    assert "Not told: No controller answered (no answer in time)" in (tmp_path / "now.md").read_text()
