@@ -73,7 +73,7 @@ def test_a_page_from_two_snapshots(kelr: Kelr, tmp_path: Path, then: Path, after
     assert (ran.code, ran.out.split()[:5]) == (0, ["FILE", "PARTITIONS", "AFFECTED", "LEADERLESS", "BYTES"])
     text = words(page)
     # orders:1 was leaderless and is led; orders:2, payments:0 and secret:0 are as they were.
-    assert "4 partitions were affected: orders:1-2, payments:0, secret:0." in text
+    assert "4 partitions were affected, as far as is known without a metadata log: orders:1-2, payments:0, secret:0." in text
     assert "Committed offsets lost: at least 4 (1 election; bounded: 1)." in text
     assert "As the logs were read before 3 was elected." in text
     assert "2 would truncate 19 offsets (116..134) to follow 3." in text
@@ -148,6 +148,7 @@ def test_a_timeline_from_a_metadata_log(kelr: Kelr, tmp_path: Path) -> None:
     spans = json.loads(summary.out)["items"][0]["spans"]
     longest = f"The longest time without a leader was {spans['leaderless']['longest_ms'] / 1000:.1f}s (orders:0)"
     assert longest in text
+    assert "1 partition was affected: orders:0." in text
     assert "UNCLEAN, from neither ISR nor ELR" in text
     assert page.read_text().count('class="leaderless"') == 2  # the band, and the legend
     assert "metadata log: elected as unclean; what the logs held then is not known" in text
@@ -157,7 +158,7 @@ def test_named_partitions_alone(kelr: Kelr, tmp_path: Path, then: Path) -> None:
     page = tmp_path / "review.html"
     assert kelr("report", str(page), "orders:0,1", "--snapshot", str(then)).code == 0
     text = words(page)
-    assert "1 partition was affected: orders:1." in text
+    assert "1 partition was affected, as far as is known without a metadata log: orders:1." in text
     assert "payments:0" not in text
     assert "orders:0 healthy 2" in text
 

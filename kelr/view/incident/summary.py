@@ -40,6 +40,12 @@ def affected(material: Material) -> tuple[TopicPartition, ...]:
     return tuple(sorted(found & set(material.partitions)))
 
 
+def _tells_of_all(material: Material) -> bool:
+    """Whether a partition that was in trouble and is well again would be known of: looks and kelr's own audit log
+    know nothing of what others mended, or Kafka by itself."""
+    return material.told is not None
+
+
 def tiles(material: Material, found: Sequence[Lost]) -> tuple[Tile, ...]:
     """The figures; what is not known is ``?``."""
     longest = _longest(material)
@@ -47,7 +53,10 @@ def tiles(material: Material, found: Sequence[Lost]) -> tuple[Tile, ...]:
     unsafe = None if told is None else sum(len(one.unsafe) for one in told.summaries.values())
     leaderless = len(material.now.leaderless)
     return (
-        Tile("partitions affected", f"{len(affected(material)):,}"),
+        Tile(
+            "partitions affected" + ("" if _tells_of_all(material) else ", as far as is known"),
+            f"{len(affected(material)):,}",
+        ),
         Tile("without a leader now", f"{leaderless:,}", bad=leaderless > 0),
         Tile(
             "longest time without a leader" + ("" if longest is None or longest[1] is None else f" ({longest[1]})"),
@@ -113,7 +122,8 @@ def _sentences(material: Material, found: Sequence[Lost]) -> Iterator[str]:
         yield "No partition was found in trouble."
     else:
         are = "was" if len(every) == 1 else "were"
-        yield f"{count(len(every), 'partition')} {are} affected: {named(every, 6, longest=60)}."
+        known = "" if _tells_of_all(material) else ", as far as is known without a metadata log"
+        yield f"{count(len(every), 'partition')} {are} affected{known}: {named(every, 6, longest=60)}."
     before = material.before
     if before is not None:
         yield f"At {when(before.taken_at_ms)[:19]} UTC {len(before.leaderless):,} had no leader."
