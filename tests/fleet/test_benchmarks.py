@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks.fleet import lakes, plain
+from benchmarks.fleet import lakes, measure, plain
 from benchmarks.fleet.__main__ import HEADER, Given, count, row, run
 from benchmarks.fleet.measure import Used, measured
 from kelr.commands.main import main
@@ -42,8 +42,21 @@ def test_histories_are_told_up_to_the_limit(tmp_path: Path) -> None:
     assert 50 <= some < everything
 
 
-def test_a_command_is_measured_with_all_its_processes() -> None:
-    child = "import time; kept = bytearray(60_000_000); [sum(range(10**5)) for _ in range(100)]; time.sleep(0.5)"
+def test_a_command_is_measured_with_all_its_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, family = tmp_path / "seen", measure._family
+
+    def looked_at(root: int) -> list[tuple[int, str, float, float]]:
+        found = family(root)
+        if any(kind == "jvm" and cpu_s > 0 and mib > 50 for _, kind, cpu_s, mib in found):
+            seen.touch()
+        return found
+
+    monkeypatch.setattr(measure, "_family", looked_at)
+    # It lives until somebody has looked at it, who may be late on a busy machine.
+    child = (
+        "import os, time; kept = bytearray(60_000_000); [sum(range(10**5)) for _ in range(100)]; time.sleep(0.5)\n"
+        f"for _ in range(6000):\n    if os.path.exists({str(seen)!r}): break\n    time.sleep(0.01)"
+    )
     used = measured(
         [sys.executable, "-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"]
     )
