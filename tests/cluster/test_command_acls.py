@@ -404,7 +404,11 @@ WORDS: Mapping[str, Mapping[tuple[AclResource, AclOperation], str]] = {
         (_T, AclOperation.DESCRIBE): _NOT_SHOWN.format(topic=TOPIC),
         (_T, AclOperation.DESCRIBE_CONFIGS): f"min-isr-one, min-isr-is-rf, throttle-left: {_NO_CONFIGS}",
     },
-    "elect": {(_C, AclOperation.ALTER): _LACKS_ALTER, **_PLANS},
+    "elect": {
+        (_C, AclOperation.ALTER): _LACKS_ALTER,
+        (_T, AclOperation.READ): _PLANS[_T, AclOperation.READ],
+        (_T, AclOperation.DESCRIBE_CONFIGS): _PLANS[_T, AclOperation.DESCRIBE_CONFIGS],
+    },
     "recover collect": _SAVES,
     "recover plan": _PLANS,
     "recover apply": {
