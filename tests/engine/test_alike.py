@@ -51,7 +51,7 @@ def incident(*states: PartitionState, logs: dict[TopicPartition, tuple[LogAnswer
 
 
 def test_a_failed_log_directory_is_not_told_of_those_that_stand_alike() -> None:
-    failed = replace(ALONE, partition=7, offline_replicas=(1, 2))
+    failed = replace(ALONE, partition=7, elr=(2,), offline_replicas=(1, 2))
     whole = replace(failed, partition=8)
     snapshot = incident(
         failed,
