@@ -236,7 +236,8 @@ def test_without_the_right_to_read_the_log_end_and_the_last_epoch_are_known() ->
         high_watermark=None,
         log_start=None,
         last_stable_offset=None,
-        source="GetReplicaLogInfo v0 (key 70); high watermark not told: TOPIC_AUTHORIZATION_FAILED: it needs READ on the topic",
+        source="GetReplicaLogInfo v0 (key 70); high watermark not told: TOPIC_AUTHORIZATION_FAILED:"
+        " it needs READ on the topic",
     )
     assert _one(cluster) == expected
 
