@@ -96,13 +96,27 @@ class ConfigWriter:
     def put_back(self, config: OneConfig) -> ConfigBack:
         """Write the old value back, unless somebody else has written another one."""
         self._outlast(config)
-        known, now = self.read(config.topic)
+        known, now = self._read_after(config)
         error: str | None = None
         if not known or (now != config.old and now in config.written):
             error = self.write(config.topic, old=config.old, new=config.old, restores=True)
             self._outlast(config)
             known, now = self.wait_for(config.topic, config.old)
         return self._back(config, known, now, None if error == "NONE" else error)
+
+    def _read_after(self, config: OneConfig) -> tuple[bool, str | None]:
+        """What is read of a config that kelr has written.
+
+        The old value may be that of a broker that has not read the write yet: it counts when it still stands there
+        after as long as any change may take to be seen. Else nothing would be put back, and the new value would stay.
+        """
+        patience = self.site.patience
+        deadline = patience.now_s() + patience.settle_s
+        while True:
+            known, now = self.read(config.topic)
+            if not (known and now == config.old and config.written) or patience.now_s() >= deadline:
+                return known, now
+            patience.sleep(patience.step_s)
 
     def _note(self, write: Callable[[], None]) -> None:
         """Write a line of the journal that no request waits for."""

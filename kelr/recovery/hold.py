@@ -119,6 +119,8 @@ class _Holding:
         answer: str | None = None
         try:
             answer = writer.write(topic, old=price.own_value, new=price.writes)
+            if answer != "NONE" and not writer.late_s:
+                config = replace(config, written=())  # it was refused, and nothing else was sent
             if answer == "NONE":
                 addresses = [one.address for one in price.cleared]
                 states = wait_until(self.site, addresses, _is_clear, patience_s=self.site.patience.settle_s)

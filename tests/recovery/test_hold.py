@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import pytest
 from kelr.controller import Configs, events
 from kelr.durable import AppendOnlyFile
 from kelr.errors import NotAuthorizedError, RefusedError, UsageError
-from kelr.model import ElectionType, TopicPartition, Wish
+from kelr.model import ElectionType, TopicConfig, TopicPartition, Wish
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
@@ -79,6 +79,32 @@ def test_both_sets_are_cleared_and_the_config_is_as_before(tmp_path: Path, own: 
     assert line.force_reason == "the machine of 1 is lost"
     assert line.loss is not None
     assert line.loss["cleared"][0] == {"partition": 0, "elr": [1], "last_known_elr": [1]}
+
+
+@OWN
+def test_a_broker_that_has_not_read_the_write_yet_does_not_say_that_it_is_restored(
+    tmp_path: Path, own: int | None
+) -> None:
+    """It tells the old value for ten seconds more: taken for the truth, the topic would keep the hold's value."""
+    world = leaderless(own=own)
+    before = SimulatedSource(world).topic_configs([TOPIC])
+    written_ms: list[int] = []
+
+    class Hand(SimulatedHand):
+        def write_topic_config(self, topic: str, name: str, value: str | None) -> str:
+            written_ms.append(world.clock_ms())
+            return super().write_topic_config(topic, name, value)
+
+    class Lagging(SimulatedSource):
+        def topic_configs(self, topics: Collection[str]) -> Mapping[str, TopicConfig]:
+            lags = len(written_ms) < 2 and world.clock_ms() < written_ms[0] + 10_000 if written_ms else False
+            return before if lags else super().topic_configs(topics)
+
+    held = _hold(world, tmp_path, hand=Hand(world), source=Lagging(world))
+    assert held.good
+    assert held.config.restored
+    assert _own(world) == own
+    assert len(written_ms) >= 2
 
 
 @OWN
