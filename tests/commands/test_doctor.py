@@ -254,8 +254,7 @@ def test_acls_without_a_cluster(kelr: Kelr) -> None:
     assert ran.code == 0
     assert (
         "  kafka-acls.sh --add --allow-principal User:engineer"
-        " --operation Describe --operation AlterConfigs --topic '*'\n"
-        in ran.out
+        " --operation Describe --operation AlterConfigs --topic '*'\n" in ran.out
     )
     assert "LACKS" not in ran.out
 

@@ -73,7 +73,10 @@ def test_a_page_from_two_snapshots(kelr: Kelr, tmp_path: Path, then: Path, after
     assert (ran.code, ran.out.split()[:5]) == (0, ["FILE", "PARTITIONS", "AFFECTED", "LEADERLESS", "BYTES"])
     text = words(page)
     # orders:1 was leaderless and is led; orders:2, payments:0 and secret:0 are as they were.
-    assert "4 partitions were affected, as far as is known without a metadata log: orders:1-2, payments:0, secret:0." in text
+    assert (
+        "4 partitions were affected, as far as is known without a metadata log: orders:1-2, payments:0, secret:0."
+        in text
+    )
     assert "Committed offsets lost: at least 4 (1 election; bounded: 1)." in text
     assert "As the logs were read before 3 was elected." in text
     assert "2 would truncate 19 offsets (116..134) to follow 3." in text
