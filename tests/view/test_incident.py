@@ -241,6 +241,47 @@ def test_elections_of_a_partition_that_was_led_under_min_isr_are_not_passed_over
     assert losses(material(look(led(2, 6)), before=leading, told=replace(quiet, ends_ms=NOW_MS - 60_001))) != ()
 
 
+def healthy(unclean: bool | None = False, epoch: int = 4) -> Look:
+    """orders:1 before the incident, led by 2."""
+    state = replace(LEADERLESS, leader=2, isr=(2, 3), elr=(), leader_epoch=epoch)
+    config = replace(INCIDENT.configs["orders"], unclean_leader_election=unclean)
+    snapshot = replace(INCIDENT, partitions=(state,), configs={"orders": config})
+    return look(snapshot, INCIDENT.taken_at_ms - 3_600_000)
+
+
+@pytest.mark.parametrize("isr", [(3,), (3, 2)])
+def test_elections_of_a_partition_that_was_healthy_are_not_passed_over(isr: tuple[int, ...]) -> None:
+    assert healthy().in_trouble == ()
+    state = replace(LEADERLESS, leader=3, isr=isr, elr=(), leader_epoch=8)
+    now = look(replace(INCIDENT, partitions=(state,)))
+    (found,) = losses(material(now, before=healthy()))
+    assert (found.leader, found.grade, found.committed) == (3, Grade.UNKNOWN, None)
+    assert "2 led in leader epoch 4 of the earlier one, and 3 leads in 8" in found.basis
+    # Nothing that is proven elsewhere makes it proven here.
+    proven = replace(audited(loss={"grade": "proven-none", "committed": [0, 0], "total": [0, 0]}), partition=0)
+    made = material(
+        replace(now, rows={**now.rows, **look(INCIDENT).rows}), before=healthy(), done=Done("a", (proven,))
+    )
+    made = replace(made, partitions=(TopicPartition("orders", 0), ONE))
+    assert [one.grade for one in losses(made)] == [Grade.PROVEN_NONE, Grade.UNKNOWN]
+    assert [tile.label for tile in tiles(made, losses(made)) if "lost" in tile.label] == [
+        "committed offsets lost; unknown for 1 election of 2"
+    ]
+    # Nor is one needed where a metadata log tells that all of them were clean.
+    quiet = Told("a log", healthy().taken_at_ms - 1, NOW_MS, 99, (), 0, {}, {})
+    assert losses(material(now, before=healthy(), told=quiet)) == ()
+
+
+def test_one_step_from_a_healthy_leader_to_another_is_clean_where_kafka_may_not_elect_uncleanly() -> None:
+    assert losses(material(look(led(3, 5)), before=healthy())) == ()
+    assert losses(material(look(led(3, 6)), before=healthy())) != ()
+    # Kafka elects uncleanly in one step where it may, and whether it may is not known either.
+    assert only(losses(material(look(led(3, 5)), before=healthy(unclean=True))))[:2] == (3, Grade.UNKNOWN)
+    assert only(losses(material(look(led(3, 5)), before=healthy(unclean=None))))[:2] == (3, Grade.UNKNOWN)
+    # The same leader all the time is no election.
+    assert losses(material(look(led(2, 5)), before=healthy(unclean=True))) == ()
+
+
 def test_who_was_elected_is_known_from_each_source() -> None:
     decision = THEN.rows[ONE].decision
     assert elected_since(material(look(led(3, 9)), done=Done("a", (audited(),))), decision) == 3

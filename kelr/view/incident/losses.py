@@ -135,7 +135,7 @@ def _unrecorded(material: Material, address: TopicPartition, recorded: Sequence[
         else:
             yield _between(waited, now.decision)
     elif before is not None and not unsafe and not recorded and not _led_on(before.decision, now.decision):
-        yield from _while_under_min_isr(material, before, now.decision, summary)
+        yield from _while_it_was_led(material, before, now.decision, summary)
 
 
 def _told_to(summary: PartitionSummary | None, recorded: Sequence[AuditRow]) -> int | None:
@@ -192,15 +192,22 @@ def _before_the_records(
 
 
 def _led_on(before: Decision, now: Decision) -> bool:
-    """Whether the earlier leader has led ever since, as far as leader epochs tell, or it was healthy."""
-    healthy = before.leader is None or before.situation is Situation.HEALTHY
-    return healthy or (now.leader == before.leader and now.leader_epoch <= before.leader_epoch + 1)
+    """Whether no election since can have been unclean, as far as leader epochs tell.
+
+    The earlier leader has led ever since, or a healthy partition went over to another in a single step where Kafka may
+    not elect uncleanly: to lose its leader and to be given one by whatever tool takes two. That it is healthy now as it
+    was then tells nothing: replicas that cut their logs to follow an unclean leader are in sync again soon.
+    """
+    if now.leader_epoch > before.leader_epoch + 1:
+        return False
+    forbidden = before.unclean_leader_election is False and now.unclean_leader_election is False
+    return now.leader == before.leader or (before.situation is Situation.HEALTHY and forbidden)
 
 
-def _while_under_min_isr(
+def _while_it_was_led(
     material: Material, before: Explained, now: Decision, summary: PartitionSummary | None
 ) -> Iterator[Lost]:
-    """It was led, but in trouble, and has had elections since: of a replica that was behind, perhaps."""
+    """It was led, and has had elections since: of a replica that was behind, perhaps."""
     told = material.told
     reaches = told is not None and told.begins_ms <= before.taken_at_ms
     if summary is None:
