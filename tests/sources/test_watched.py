@@ -137,6 +137,8 @@ def test_a_broker_that_is_not_listed_any_more_has_a_status() -> None:
 # Whether a controller answers.
 
 SILENT, CLOSED = Failure(FailureKind.TIMED_OUT, "no answer in time"), Failure(FailureKind.UNREACHABLE, "closed")
+REFUSED = Failure(FailureKind.AUTHENTICATION, "no Kerberos ticket: Ticket expired")
+GARBLED = Failure(FailureKind.GARBLED, "not an answer of a Kafka broker")
 UNSUPPORTED = Failure(FailureKind.UNSUPPORTED, "not known")
 NOT_LEADER, TIMED_OUT, NOT_CONTROLLER, DENIED = 6, 7, 41, 31
 """Kafka's error codes."""
@@ -173,7 +175,6 @@ def moves(error: int = 0) -> Any:
         # What a broker says in the controller's name once it has waited long enough, and what it does before.
         (SILENT, SILENT, "no answer in time"),
         (quorum(TIMED_OUT), moves(TIMED_OUT), "REQUEST_TIMED_OUT"),
-        (CLOSED, CLOSED, "closed"),
         # A controller that leads no more.
         (quorum(partition_error=NOT_LEADER), moves(NOT_CONTROLLER), "NOT_LEADER_OR_FOLLOWER"),
         (quorum(), moves(NOT_CONTROLLER), "no controller is known"),
@@ -187,6 +188,13 @@ def moves(error: int = 0) -> Any:
         (UNSUPPORTED, moves(NOT_CONTROLLER), None),
         (UNSUPPORTED, SILENT, None),
         (UNSUPPORTED, UNSUPPORTED, None),
+        # The broker's own silence tells nothing of the controller, and leaves room for what does.
+        (CLOSED, CLOSED, None),
+        (REFUSED, REFUSED, None),
+        (GARBLED, GARBLED, None),
+        (CLOSED, SILENT, "no answer in time"),
+        (CLOSED, moves(NOT_CONTROLLER), "NOT_CONTROLLER"),
+        (quorum(TIMED_OUT), CLOSED, "REQUEST_TIMED_OUT"),
     ],
 )
 def test_whether_a_controller_answers(quorum_answer: Any, moves_answer: Any, silence: str | None) -> None:
@@ -200,6 +208,25 @@ def test_whether_a_controller_answers(quorum_answer: Any, moves_answer: Any, sil
         # It is asked anew at each look.
         answers.clear()
         assert look(INCIDENT, sight, source=source).controller_silence is None
+
+
+@pytest.mark.parametrize("failure", [CLOSED, REFUSED, GARBLED])
+def test_a_broker_that_dies_over_the_question_is_not_the_controllers_silence(failure: Failure) -> None:
+    """Also where it is the only bootstrap server: those that it has just named are asked."""
+    cluster, dead = fake_cluster(), set[Any]()
+
+    def dies(node: Any, name: str) -> Failure | None:
+        if name == "DescribeQuorum":
+            dead.update({"bootstrap-0", 1} if not dead else ())
+        return failure if node in dead else None
+
+    cluster.before = dies
+    settings = ConnectionSettings((("127.0.0.1", 1),), timeout_s=0.4)
+    with LiveSource(settings, connect=lambda _: FakeTransport(cluster)) as source:
+        assert source.cluster().controller == fake_cluster().cluster.controller
+        assert source.controller_silence is None
+        assert source.cluster().reassignments_error is None
+        assert dead
 
 
 def test_a_source_that_asks_no_controller_says_nothing_of_one() -> None:

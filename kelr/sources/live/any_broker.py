@@ -6,12 +6,15 @@ import time
 from collections.abc import Callable, Sequence
 
 from kelr.errors import AuthenticationError, ConnectError
+from kelr.sources.live.requests import api_versions
 from kelr.sources.live.transport import Failure, FailureKind, Message, NodeId, Transport
 
 CONTROLLER_TIMEOUT_S = 3.0
 """How long to wait for what only the controller knows, where `timeout_s` does not say less."""
 AGREE = 2
 """How many brokers have to say that they do not know a request: one may be older than the others, or about to end."""
+_OWN = frozenset({FailureKind.UNREACHABLE, FailureKind.AUTHENTICATION, FailureKind.GARBLED})
+"""Failures of the broker that was asked, which tell nothing of the controller behind it."""
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
 
@@ -87,14 +90,25 @@ class AnyBroker:
         """The answers to requests that brokers pass on to the controller, sent together; Failures where it is silent.
 
         A broker keeps such a request until a controller is elected, for a minute if need be, and answers nothing else
-        on that connection meanwhile. What the controller alone knows is not worth that wait: one attempt, at one
-        broker.
+        on that connection meanwhile. What the controller alone knows is not worth that wait: one broker that takes the
+        requests is waited for. One that refuses, hangs up or makes no sense has not taken them, and the next is asked
+        that answers at all; where none is left, those Failures are the answer.
         """
-        return list(
-            self._transport.exchange_all(
-                self.favourite, requests, timeout_s=min(CONTROLLER_TIMEOUT_S, self._timeout_s / 2)
-            )
-        )
+        wait_s = min(CONTROLLER_TIMEOUT_S, self._timeout_s / 2)
+        deadline = time.monotonic() + self._timeout_s
+        answers = self._transport.exchange_all(self.favourite, requests, timeout_s=wait_s)
+        for _ in self._nodes[1:]:
+            if not all(isinstance(answer, Failure) and answer.kind in _OWN for answer in answers):
+                break
+            self._nodes.append(self._nodes.pop(0))
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                break
+            # First something that it knows itself: else a broker that is not there would be the controller's silence.
+            greeting = self._transport.exchange(self.favourite, api_versions(), timeout_s=min(wait_s, left_s))
+            if not isinstance(greeting, Failure):
+                answers = self._transport.exchange_all(self.favourite, requests, timeout_s=wait_s)
+        return list(answers)
 
     def _share(self, left_s: float, failed: int) -> float:
         """A broker that hangs must leave time for the others."""

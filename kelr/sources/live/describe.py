@@ -56,7 +56,7 @@ def newest_version(versions: Message, key: int) -> int | None:
 
 
 def describe_cluster(
-    ask: AskAny, ask_controller: AskController, versions: Message
+    ask: AskAny, ask_controller: AskController, versions: Message, *, learn: Callable[[Sequence[Broker]], None]
 ) -> tuple[Cluster, Reassignments, str | None]:
     """The whole cluster, the reassignments under way in it, and why no controller answered (`_silence`).
 
@@ -64,12 +64,14 @@ def describe_cluster(
         ask: asks any broker.
         ask_controller: asks what only the controller knows.
         versions: a broker's ApiVersions answer.
+        learn: is told the brokers before the controller is asked, so that any of them can pass that on.
 
     Raises:
         NotAuthorizedError: not even the list of brokers may be read.
         UnsupportedError: no request for the list of brokers is known to both sides.
     """
     listed = _describe_cluster(ask, fenced=True) or _describe_cluster(ask, fenced=False) or _metadata_brokers(ask)
+    learn(listed.brokers)
     pages = knows_request(versions, requests.DESCRIBE_TOPIC_PARTITIONS_KEY)
     quorum, moves = ask_controller(
         requests.describe_quorum(), requests.list_reassignments(timeout_s=CONTROLLER_TIMEOUT_S)
@@ -151,7 +153,8 @@ def _controller(answer: Message | Failure) -> int | None:
 
 def _silence(quorum: Message | Failure, moves: Message | Failure) -> str | None:
     """Why neither question came back with an answer of the controller that leads; None: one did, or that is not known,
-    since these brokers know no DescribeQuorum (before Kafka 3.3, ZooKeeper's, proxies).
+    since these brokers know no DescribeQuorum (before Kafka 3.3, ZooKeeper's, proxies), or since no broker was there to
+    pass it on: one that refuses, hangs up or makes no sense was silent itself.
 
     Brokers pass both on as they are, so that a denial is the controller's answer, too (KafkaApis.forwardToController;
     ControllerApis.handleDescribeQuorum and handleListPartitionReassignments authorize).
@@ -159,12 +162,19 @@ def _silence(quorum: Message | Failure, moves: Message | Failure) -> str | None:
     if isinstance(quorum, Failure):
         if quorum.kind is FailureKind.UNSUPPORTED:
             return None
-        why = quorum.detail
+        why = _waited(quorum)
     else:
         partition = next((error_name(one.error_code) for topic in quorum.topics for one in topic.partitions), NONE)
         errors = [error_name(quorum.error_code), partition]
         why = next((error for error in errors if error != NONE), "no controller is known")
         if why == CLUSTER_UNAUTHORIZED or _controller(quorum) is not None:
             return None
-    heard = not isinstance(moves, Failure) and error_name(moves.error_code) in {NONE, CLUSTER_UNAUTHORIZED}
-    return None if heard else why
+    if isinstance(moves, Failure):
+        return why or _waited(moves)
+    error = error_name(moves.error_code)
+    return None if error in {NONE, CLUSTER_UNAUTHORIZED} else why or error
+
+
+def _waited(failure: Failure) -> str | None:
+    """What it tells of the controller: a broker that takes a question and keeps it waits for one."""
+    return failure.detail if failure.kind is FailureKind.TIMED_OUT else None

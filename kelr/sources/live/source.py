@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from kelr.errors import UsageError
 from kelr.model import (
     Broker,
+    BrokerStatus,
     Cluster,
     PartitionState,
     Selection,
@@ -86,16 +87,15 @@ class LiveSource:
             _, brokers = self._reached()
             self._learn_versions(brokers)
             self._cluster, self._reassignments, self._silence = describe_cluster(
-                brokers.ask, brokers.ask_controller, self._versions
+                brokers.ask, brokers.ask_controller, self._versions, learn=self._learn
             )
-            self._learn(self._cluster.brokers)
         self._check_open()
         return self._cluster
 
     @property
     def controller_silence(self) -> str | None:
         """Why no controller that leads answered when `cluster` was read: until one does, brokers tell what they knew
-        last. None: one answered, or the brokers know no such question."""
+        last. None: one answered, or that is not known: brokers may know no such question, or die over it."""
         return self._silence
 
     def pages(
@@ -230,8 +230,7 @@ class LiveSource:
         known = {b.id: NodeAddress(b.host, b.port) for b in brokers if b.host is not None and b.port is not None}
         if known:
             transport.add_nodes(known)
-        assert self._cluster is not None
-        any_broker.learn([node for node in sorted(known) if node in self._cluster.live])
+        any_broker.learn(sorted(b.id for b in brokers if b.id in known and b.status is BrokerStatus.LIVE))
 
     def _check_open(self) -> None:
         if self._closed:
