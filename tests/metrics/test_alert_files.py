@@ -115,6 +115,13 @@ def test_commands_that_are_named_exist() -> None:
     assert named <= {one.name for one in COMMANDS}
 
 
+def test_an_exporter_that_moved_wakes_nobody() -> None:
+    """Its old instance is one that was there: `last_over_time` gives it, whatever became of it."""
+    looking_back = [one for one in rules() if "_over_time" in one["expr"]]
+    assert [(one["alert"], one["labels"]["severity"]) for one in looking_back] == [("KelrExporterGone", "warning")]
+    assert re.findall(r"\[(\w+)\]", looking_back[0]["expr"]) == ["1h"]
+
+
 @pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
 def test_promtool_takes_the_rules_and_the_expressions(tmp_path: Path) -> None:
     assert PROMTOOL is not None
@@ -133,8 +140,8 @@ def test_promtool_takes_the_rules_and_the_expressions(tmp_path: Path) -> None:
 def test_the_alerts_fire_when_they_should(tmp_path: Path) -> None:
     assert PROMTOOL is not None
     series = {
-        'kelr_up{instance="a"}': "1x20",
-        'kelr_up{instance="b"}': "1x8 _x12",
+        'kelr_up{instance="a"}': "1x90",
+        'kelr_up{instance="b"}': "1x8 _x80",
         "kelr_leaderless_partitions": "0 0 7x18",
         'kelr_broker_awaited_partitions{broker="1"}': "7x20",
     }
@@ -143,12 +150,16 @@ def test_the_alerts_fire_when_they_should(tmp_path: Path) -> None:
         ("KafkaPartitionsWithoutLeader", "4m"): [{}],
         ("KafkaBrokerAwaited", "5m"): [{"broker": "1"}],
         ("KelrDown", "5m"): [],
+        ("KelrExporterGone", "5m"): [],
         # Prometheus shows a series for five minutes after it ended; the alert waits for two.
-        ("KelrDown", "18m"): [{"instance": "b"}],
+        ("KelrExporterGone", "18m"): [{"instance": "b", "severity": "warning"}],
+        # It may have moved: nobody is woken up, and it is over after an hour.
+        ("KelrDown", "18m"): [],
+        ("KelrExporterGone", "75m"): [],
     }
     critical = {"severity": "critical"}
     tests = [
-        {"eval_time": at, "alertname": name, "exp_alerts": [{"exp_labels": {**critical, **one}} for one in alerts]}
+        {"eval_time": at, "alertname": name, "exp_alerts": [{"exp_labels": critical | one} for one in alerts]}
         for (name, at), alerts in fires.items()
     ]
     bare = yaml.safe_load(RULES.read_text("utf-8"))
