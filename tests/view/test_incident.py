@@ -241,6 +241,26 @@ def test_elections_of_a_partition_that_was_led_under_min_isr_are_not_passed_over
     assert losses(material(look(led(2, 6)), before=leading, told=replace(quiet, ends_ms=NOW_MS - 60_001))) != ()
 
 
+@pytest.mark.parametrize("unsure", ["now", "before"])
+def test_without_elr_a_log_of_clean_elections_proves_nothing_of_one_that_was_led_by_the_last_in_sync(
+    unsure: str,
+) -> None:
+    """1 alone was in sync, restarted uncleanly, and was elected again from the ISR in which it stays without ELR."""
+    alone = replace(LEADERLESS, leader=1, isr=(1,), elr=(), leader_epoch=1)
+    before, now = look(replace(INCIDENT, partitions=(alone,)), NOW_MS - 95_000), look(led(1, 3))
+    log = told(ElectedAs.ISR, 1)
+    assert log.begins_ms < before.taken_at_ms
+    assert log.summaries[ONE].unsafe == []
+    assert losses(material(now, before=before, told=log)) == ()
+    made = material(
+        without_elr(now) if unsure == "now" else now,
+        before=without_elr(before) if unsure == "before" else before,
+        told=log,
+    )
+    assert only(losses(made)) == (1, Grade.UNKNOWN, None, "metadata log")
+    assert "elected from the ISR, which without ELR proves nothing" in losses(made)[0].basis
+
+
 def healthy(unclean: bool | None = False, epoch: int = 4) -> Look:
     """orders:1 before the incident, led by 2."""
     state = replace(LEADERLESS, leader=2, isr=(2, 3), elr=(), leader_epoch=epoch)
@@ -259,9 +279,7 @@ def test_elections_of_a_partition_that_was_healthy_are_not_passed_over(isr: tupl
     assert "2 led in leader epoch 4 of the earlier one, and 3 leads in 8" in found.basis
     # Nothing that is proven elsewhere makes it proven here.
     proven = replace(audited(loss={"grade": "proven-none", "committed": [0, 0], "total": [0, 0]}), partition=0)
-    made = material(
-        replace(now, rows={**now.rows, **look(INCIDENT).rows}), before=healthy(), done=Done("a", (proven,))
-    )
+    made = material(replace(now, rows={**now.rows, **look(INCIDENT).rows}), before=healthy(), done=Done("a", (proven,)))
     made = replace(made, partitions=(TopicPartition("orders", 0), ONE))
     assert [one.grade for one in losses(made)] == [Grade.PROVEN_NONE, Grade.UNKNOWN]
     assert [tile.label for tile in tiles(made, losses(made)) if "lost" in tile.label] == [

@@ -23,6 +23,9 @@ _ELECTED = frozenset({"done", "not-restored"})
 _NOTHING_HAPPENED = frozenset({"not-needed", "refused", "not-tried", "no-leader", "begun"})
 _READ_WITHIN_MS = 60_000
 """A metadata log that ends so shortly before the newest look counts as reaching to it: two clocks tell the times."""
+_FROM_THE_ISR = (
+    "metadata log: elected from the ISR, which without ELR proves nothing: who restarted uncleanly stays in it"
+)
 ORDER = (Grade.UNKNOWN, Grade.BOUNDED, Grade.NONE_IF_FEWER_THAN_MIN_ISR, Grade.PROVEN_NONE)
 """The worst first."""
 
@@ -171,8 +174,7 @@ def _of_members(material: Material, waited: Decision, now: Decision) -> Lost:
         basis = "metadata log: every election in its time was of a member of ISR or ELR"
         return Lost(address, now.leader, Grade.PROVEN_NONE, Bounds(0, 0), None, basis)
     found = _between(waited, now)
-    basis = "metadata log: elected from the ISR, which without ELR proves nothing: who restarted uncleanly stays in it"
-    return replace(found, basis=f"{basis}. {sentence(found.basis)}")
+    return replace(found, basis=f"{_FROM_THE_ISR}. {sentence(found.basis)}")
 
 
 def _before_the_records(
@@ -213,13 +215,17 @@ def _while_it_was_led(
     if summary is None:
         # The metadata log tells of all that had no leader, or an election that is not sure to have been clean.
         reaches = reaches and told is not None and told.ends_ms + _READ_WITHIN_MS >= material.now.taken_at_ms
-    if not reaches:
-        was, epoch = before.decision.leader, before.decision.leader_epoch
-        basis = (
-            f"two looks: {was} led in leader epoch {epoch} of the earlier one, and {now.leader} leads in"
-            f" {now.leader_epoch}; nothing tells of the elections between them"
-        )
-        yield Lost(TopicPartition(now.topic, now.partition), now.leader, Grade.UNKNOWN, None, None, basis)
+    if reaches and elr_is_on(material):
+        return
+    was, epoch = before.decision.leader, before.decision.leader_epoch
+    # There is no counting between the logs of the earlier look: its leader went on writing.
+    basis = (
+        _FROM_THE_ISR
+        if reaches
+        else f"two looks: {was} led in leader epoch {epoch} of the earlier one, and {now.leader} leads in"
+        f" {now.leader_epoch}; nothing tells of the elections between them"
+    )
+    yield Lost(TopicPartition(now.topic, now.partition), now.leader, Grade.UNKNOWN, None, None, basis)
 
 
 def _after_the_records(waited: Decision | None, now: Decision, told_to: int) -> Lost:
