@@ -38,8 +38,9 @@ def read_done(
     since_ms = _moment_ms("--since", since, None if told is None else told.begins_ms)
     until_ms = _moment_ms("--until", until, None if told is None else told.ends_ms)
     try:
-        lines = _each_once(audit.read(state, since_ms=since_ms, cluster_id=cluster_id))
-        rows = tuple(row for row in lines if _concerns(row, selection) and (until_ms is None or row.at_ms <= until_ms))
+        # Which line is there twice is seen in the whole log alone: the first of them may be from before that time.
+        lines = _each_once(audit.read(state, cluster_id=cluster_id))
+        rows = tuple(row for row in lines if _concerns(row, selection) and _is_within(row, since_ms, until_ms))
         runs = tuple(map(_open_run, open_journals(state, cluster_id)))
         journals = len(journal_files(state, cluster_id))
     except BadInputError as error:
@@ -67,6 +68,10 @@ def _each_once(rows: Iterable[AuditRecord]) -> Iterator[AuditRecord]:
                 continue
             seen.add(key)
         yield row
+
+
+def _is_within(row: AuditRecord, since_ms: int | None, until_ms: int | None) -> bool:
+    return (since_ms is None or row.at_ms >= since_ms) and (until_ms is None or row.at_ms <= until_ms)
 
 
 def _concerns(row: AuditRecord, selection: Selection) -> bool:

@@ -1,0 +1,43 @@
+"""What ``kelr report`` takes from kelr's own records."""
+
+from __future__ import annotations
+
+import pytest
+
+from kelr.commands.report_done import read_done
+from kelr.model import Selection
+from kelr.recovery import audit
+from kelr.recovery.audit import AuditRecord, AuditWhat
+from kelr.recovery.places import state_directory
+from tests.incident import CLUSTER_ID, INCIDENT
+
+AT_MS = INCIDENT.taken_at_ms
+"""2023-11-14 22:13:20 UTC."""
+
+
+def elected(at_ms: int, journal: str = "2026-1.journal") -> AuditRecord:
+    who = (CLUSTER_ID, "ada", "laptop", None)
+    return AuditRecord(at_ms, AuditWhat.ELECTION, "recover apply", "orders", 1, *who, "done", journal=journal)
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "counted"),
+    [
+        (None, None, [AT_MS, AT_MS + 7_200_000]),
+        ("2023-11-14T22:00Z", None, [AT_MS, AT_MS + 7_200_000]),
+        # The repeat is later than the election, and is of no other.
+        ("2023-11-14T22:30Z", None, [AT_MS + 7_200_000]),
+        ("2023-11-14T22:30Z", "2023-11-14T23:30Z", []),
+        (None, "2023-11-14T22:00Z", []),
+    ],
+)
+def test_an_election_that_was_written_down_twice_is_of_the_time_of_its_first_line(
+    since: str | None, until: str | None, counted: list[int]
+) -> None:
+    """`recover resume` writes the line again an hour later."""
+    lines = elected(AT_MS), elected(AT_MS + 3_600_000), elected(AT_MS + 7_200_000, "2026-2.journal")
+    audit.append(state_directory(), *lines)
+    done, gaps = read_done(Selection(), since, until, cluster_id=CLUSTER_ID, told=None)
+    assert gaps == []
+    assert done is not None
+    assert [row.at_ms for row in done.rows] == counted
