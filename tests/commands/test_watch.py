@@ -23,6 +23,7 @@ from tests.recovery.simulated import SimulatedSource, World, leaderless, returns
 WATCH = ("watch", "--interval", "0.1", "-b", "kafka-1:9092")
 Happening = Callable[[], None]
 TIME = r"\d\d:\d\d:\d\d"
+DAY_MS = 86_400_000
 WAITING = [f"orders:{number}: leader none, ISR - (waits for broker 1)" for number in range(4)]
 
 
@@ -194,10 +195,17 @@ def test_a_controller_that_is_gone_for_a_while(
 
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that goes ten times too fast: looks that are 2 s apart come five times a second."""
-    begun_ms = now_ms()
+    """A clock that goes ten times too fast, from a second before midnight: looks that are 2 s apart come five times a
+    second, and their times of day begin anew in between."""
+    begun_ms: list[int] = []
+
+    def hurried_ms() -> int:
+        begun_ms.append(now_ms())
+        before_midnight_ms = begun_ms[0] - begun_ms[0] % DAY_MS + DAY_MS - 1000
+        return before_midnight_ms + 10 * (begun_ms[-1] - begun_ms[0])
+
     for module in ("watching", "watch_lines", "watch_telling"):
-        monkeypatch.setattr(f"kelr.commands.{module}.now_ms", lambda: begun_ms + 10 * (now_ms() - begun_ms))
+        monkeypatch.setattr(f"kelr.commands.{module}.now_ms", hurried_ms)
 
 
 @pytest.mark.usefixtures("hurried")
@@ -216,9 +224,10 @@ def test_since_when_is_the_last_look_that_learnt_something(
         line for line in ran.out.splitlines() if "healthy" not in line and "nothing" not in line
     )
     times = [seconds(told) for line in (begin, silent, missing) for told in re.findall(TIME, line)]
-    seen, silent_seen, heard, missed, read = times
+    # The first look's beginning is the earliest of them: all are told from there, over midnight too.
+    seen, silent_seen, heard, missed, read = ((time - times[2]) * 1000 % DAY_MS for time in times)
     # Two seconds lie between the beginnings of two looks.
-    assert heard <= seen < silent_seen <= read < missed
+    assert heard <= seen < silent_seen <= read < missed < DAY_MS / 2
 
 
 def test_a_look_that_hangs_is_told_before_it_fails(
