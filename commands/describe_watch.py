@@ -16,8 +16,8 @@ from kelr.errors import ConnectError, KelrError, UsageError
 from kelr.model import TopicError
 from kelr.sources.base import silence_of
 from kelr.view.output import Output
-from kelr.view.watch.gaps import Gaps, silence
-from kelr.view.watch.model import Trouble
+from kelr.view.watch.gaps import Gaps
+from kelr.view.watch.model import Silence, Trouble
 from kelr.view.watch.paint import Painter, spans_of
 from kelr.view.watch.state import Around, Mode, WatchState, press
 from kelr.view.watch.table import Renewed, table_lines, table_screen
@@ -85,7 +85,8 @@ class _Looks:
         self._worker: Worker[int | None, _Described] = Worker("describe", self._look, wake)
         self._due_ms = now_ms()
         self._begun_ms: int | None = None
-        self._watched_ms = self._heard_ms = self._due_ms
+        self._watched_ms = self._due_ms
+        self._heard_ms: int | None = None
         self.newest: _Described | None = None
         self._took_ms = 0
         self._failure: Trouble | None = None
@@ -98,10 +99,10 @@ class _Looks:
         return late_look(self._begun_ms, self.newest.taken_at_ms, self._took_ms)
 
     @property
-    def silent(self) -> Trouble | None:
+    def silent(self) -> Silence | None:
         """As in `Watching`."""
         why = None if self.newest is None else self.newest.silence
-        return None if why is None else silence(why, self._heard_ms)
+        return None if why is None else Silence(why, self._heard_ms)
 
     @property
     def busy(self) -> bool:

@@ -17,6 +17,7 @@ from kelr.errors import KelrError
 from kelr.model import TopicPartition
 from kelr.view.explain import Explanation
 from kelr.view.output import Output
+from kelr.view.watch.gaps import silent_since
 from kelr.view.watch.lines import WatchLine
 from kelr.view.watch.model import Detail, Listed, LogLine, Shown, listed, log_lines
 from kelr.view.watch.paint import Painter
@@ -53,9 +54,10 @@ def _say_at_the_end(output: Output, watching: Watching) -> None:
         return
     counts = story.sight.counts
     stands = NOTHING_LEFT if story.sight.healthy else f"{counts.leaderless:,} leaderless, {counts.unsafe:,} unsafe"
-    gaps = ((watching.trouble, "it could not be read"), (watching.silent, "no controller answered"))
-    since = [f"; {what} since {clock(one.since_ms)}" for one, what in gaps if one is not None]
-    output.note(f"at {clock(story.sight.taken_at_ms)} UTC: {stands} of {counts.read:,} partitions{''.join(since)}")
+    trouble, silent = watching.trouble, watching.silent
+    unread = "" if trouble is None else f"; it could not be read since {clock(trouble.since_ms)}"
+    unheard = "" if silent is None else f"; no controller answered {silent_since(silent)}"
+    output.note(f"at {clock(story.sight.taken_at_ms)} UTC: {stands} of {counts.read:,} partitions{unread}{unheard}")
 
 
 @dataclass(slots=True)

@@ -15,8 +15,8 @@ from kelr.engine.watching import Change, Sight, Story
 from kelr.errors import ConnectError, KelrError, UsageError
 from kelr.model import Selection
 from kelr.sources.watched import Looker
-from kelr.view.watch.gaps import late, silence
-from kelr.view.watch.model import Trouble
+from kelr.view.watch.gaps import late
+from kelr.view.watch.model import Silence, Trouble
 
 _TIME = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)\s*(ms|s|m|h|)", re.ASCII)
 _UNITS_S = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0}
@@ -132,11 +132,11 @@ class Watching:
         return late_look(self.looking_since_ms, sight.taken_at_ms, sight.took_ms)
 
     @property
-    def silent(self) -> Trouble | None:
+    def silent(self) -> Silence | None:
         """That no controller answered in the newest look that came through; None: one did, or nobody knows."""
         story = self.story
         why = None if story is None else story.sight.controller_silence
-        return None if story is None or why is None else silence(why, story.heard_ms)
+        return None if story is None or why is None else Silence(why, story.heard_ms)
 
     def look_when_due(self, *, at_once: bool = False) -> bool:
         """Begin a look if it is time, and none is under way; whether one was begun."""

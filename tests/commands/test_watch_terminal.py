@@ -192,6 +192,19 @@ def test_a_controller_that_is_gone_for_a_while(snapshot: Path) -> None:
         assert b"of 5 partitions; no controller answered since " in watch.written
 
 
+def test_a_controller_that_was_gone_before_the_watch_began(snapshot: Path) -> None:
+    silent = snapshot.with_name("silent")
+    silent.touch()
+    with watch_of(snapshot, more=AWAY) as watch:
+        watch.seen(
+            r"^NO CONTROLLER ANSWERS since the watch began or before \(no answer in time\)",
+            rf"^{TIME} no controller answers since the watch began or before \(no answer in time\)",
+        )
+        watch.press(b"q")
+        assert watch.ended() == 0
+        assert b"of 5 partitions; no controller answered since the watch began or before" in watch.written
+
+
 def test_a_terminal_that_cannot_show_a_screen_gets_lines(snapshot: Path) -> None:
     more = "import os\nos.environ['TERM'] = 'dumb'\n"
     with watch_of(snapshot, more=more) as watch:

@@ -207,7 +207,8 @@ def test_up_to_when_a_controller_was_heard() -> None:
     for at_ms, silence in ((2000, None), (3000, "no answer"), (4000, "no answer"), (5000, None)):
         story, _ = story.after(replace(sight({}, {}, at_ms), controller_silence=silence))
         heard.append(story.heard_ms)
-    assert heard == [1000, 2000, 2000, 2000, 5000]
+    assert heard == [None, 2000, 2000, 2000, 5000]
+    assert Story.beginning(sight({}, {}, 1000)).heard_ms == 1000
 
 
 # Log ends as they arrive.

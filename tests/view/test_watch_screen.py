@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from kelr.engine.watching import Counts
 from kelr.model import WORST_FIRST, Situation, TopicError, TopicPartition
 from kelr.view.styled import plain, width_of, written
-from kelr.view.watch.gaps import silence
-from kelr.view.watch.model import LogLine, RecoveryProgress, Shown, Trouble, listed
+from kelr.view.watch.gaps import Gaps
+from kelr.view.watch.model import LogLine, RecoveryProgress, Shown, Silence, Trouble, listed
 from kelr.view.watch.paint import cut
 from kelr.view.watch.screen import Drawn, draw
 from kelr.view.watch.state import Mode, Sort, WatchState
@@ -20,7 +21,8 @@ from tests.view.watched import BEGIN_MS, ORDERS_1, SECOND_MS, at_first, later
 
 EXPECTED = Path(__file__).with_name("expected")
 RECOVERY = RecoveryProgress("20231114-1", "recover apply", "ada@laptop", 40, 11, 1, SECOND_MS - 3000)
-SILENT = silence("no answer in time", BEGIN_MS)
+SILENT = Silence("no answer in time", BEGIN_MS)
+NEVER_HEARD = Silence("no answer in time", None)
 CANNOT = Trouble(SECOND_MS, "no broker answered any more within 10 s", "check that a broker is up")
 
 
@@ -152,12 +154,54 @@ def test_before_the_first_look_and_with_nothing_in_trouble() -> None:
     healthy = {at: replace(one, situation=Situation.HEALTHY) for at, one in shown.story.sight.partitions.items()}
     settled = {at: replace(one, state=replace(one.state, isr=one.state.replicas)) for at, one in healthy.items()}
     calm = replace(shown, story=replace(shown.story, sight=replace(shown.story.sight, partitions=settled)))
-    assert "nothing is leaderless or unsafe\n" in screen(calm, 80, 24)
-    for changes in ({"trouble": CANNOT}, {"silent": SILENT}):
-        told = screen(replace(calm, **changes), 100, 24)
-        assert "nothing was leaderless or unsafe at 22:13:20; how it stands now is not known" in told
-        assert "nothing is leaderless" not in told
+    assert "  nothing is leaderless or unsafe\n" in screen(calm, 80, 24)
+    told = screen(replace(calm, trouble=CANNOT), 80, 24)
+    assert "  nothing was leaderless or unsafe at 22:13:20; how it stands now is not known\n" in told
+    assert "nothing is leaderless" not in told
+    for silent in (SILENT, NEVER_HEARD):
+        for trouble in (None, CANNOT):
+            told = screen(replace(calm, silent=silent, trouble=trouble), 80, 24)
+            assert "  nothing is leaderless or unsafe by what brokers told; it may be out of date\n" in told
+            assert "nothing was leaderless" not in told
+    # However narrow it is, what takes the sentence back is there, too.
+    told = screen(replace(calm, silent=SILENT), 40, 16)
+    assert "\n  nothing is leaderless or unsafe by\n  what brokers told; it may be out of\n  date\n" in told
     assert "no topic of the 4 partitions here holds 'zzz'" in screen(at_first(), 80, 24, WatchState(filter="zzz"))
+
+
+@pytest.mark.parametrize("changes", [{}, {"trouble": CANNOT}, {"silent": NEVER_HEARD}])
+@pytest.mark.parametrize(
+    ("read", "denied", "says"),
+    [
+        (0, False, "  no partition was found; topics without DESCRIBE are not listed\n"),
+        (0, True, "  no partition could be read\n"),
+        (3, True, " of what could be read"),
+    ],
+)
+def test_of_what_nobody_read_it_is_not_said_that_it_is_healthy(
+    changes: dict[str, Any], read: int, *, denied: bool, says: str
+) -> None:
+    shown = at_first()
+    assert shown.story is not None
+    sight = replace(
+        shown.story.sight,
+        partitions={},
+        counts=Counts(read=read),
+        topic_errors=(TopicError("secret", "TOPIC_AUTHORIZATION_FAILED"),) if denied else (),
+    )
+    told = screen(replace(shown, story=replace(shown.story, sight=sight), **changes), 120, 24)
+    assert says in told
+    assert ("leaderless or unsafe" in told) is (read > 0)
+
+
+def test_a_controller_that_no_look_has_heard_is_silent_since_nobody_knows_when() -> None:
+    head = screen(replace(at_first(), silent=NEVER_HEARD), 120, 24)
+    assert "NO CONTROLLER ANSWERS since the watch began or before (no answer in time): what brokers tell may" in head
+    gaps = Gaps(steps=False)
+    (begins,) = gaps.lines(None, NEVER_HEARD, BEGIN_MS)
+    assert begins.text.startswith("no controller answers since the watch began or before (no answer in time): ")
+    (ends,) = gaps.lines(None, None, SECOND_MS)
+    assert (ends.what, ends.text) == ("controller-again", "a controller answers now")
 
 
 def test_the_worst_situation_is_first_and_all_have_a_place() -> None:

@@ -29,20 +29,20 @@ class Story:
     begun_ms: int
     sight: Sight
     since: Mapping[TopicPartition, Since]
-    heard_ms: int
-    """When the newest look began in which a controller answered, or nobody could tell; where no look has had an answer,
-    when the first one began."""
+    heard_ms: int | None
+    """When the newest look began in which a controller answered, or nobody could tell; None: none answered in any look,
+    and how old the first one was already is not known."""
 
     @classmethod
     def beginning(cls, sight: Sight) -> Story:
         """After the first look."""
         since = {at: Since(one.situation, sight.seen_ms, True) for at, one in sight.partitions.items()}
-        return cls(sight.counts, sight.seen_ms, sight, since, sight.taken_at_ms)
+        return cls(sight.counts, sight.seen_ms, sight, since, _heard_ms(sight, None))
 
     def after(self, sight: Sight) -> tuple[Story, tuple[Change, ...]]:
         """The story with one more look, and what that look saw change."""
         since = {at: self._since(at, one, sight) for at, one in sight.partitions.items()}
-        heard_ms = sight.taken_at_ms if sight.controller_silence is None else self.heard_ms
+        heard_ms = _heard_ms(sight, self.heard_ms)
         return Story(self.begun, self.begun_ms, sight, since, heard_ms), changes_between(self.sight, sight)
 
     def _since(self, at: TopicPartition, one: Watched, sight: Sight) -> Since:
@@ -51,3 +51,7 @@ class Story:
         if known is not None and known.situation is one.situation and not made_anew:
             return known
         return Since(one.situation, sight.seen_ms, False)
+
+
+def _heard_ms(sight: Sight, before_ms: int | None) -> int | None:
+    return sight.taken_at_ms if sight.controller_silence is None else before_ms

@@ -7,21 +7,11 @@ from collections.abc import Iterator
 from kelr.engine.watching import Counts
 from kelr.view.styled import Style, styled
 from kelr.view.watch.lines import WatchLine
-from kelr.view.watch.model import Trouble
+from kelr.view.watch.model import Silence, Trouble
 from kelr.view.watch.words import clock, duration
 
 _MEANS = "what brokers tell may be out of date"
 _LOOK_AT = "check that most controllers are up (kelr doctor)"
-
-
-def silence(why: str, heard_ms: int) -> Trouble:
-    """That no controller answers, as trouble with the watch.
-
-    Args:
-        why: `Sight.controller_silence`.
-        heard_ms: `Story.heard_ms`.
-    """
-    return Trouble(heard_ms, why, _LOOK_AT)
 
 
 def not_renewed_in_words(trouble: Trouble) -> str:
@@ -30,9 +20,14 @@ def not_renewed_in_words(trouble: Trouble) -> str:
     return f"{what}: {trouble.message}{_step(trouble)}"
 
 
-def silence_in_words(silent: Trouble) -> str:
+def silence_in_words(silent: Silence) -> str:
     """For the top of a screen."""
-    return f"NO CONTROLLER ANSWERS since {clock(silent.since_ms)} ({silent.message}): {_MEANS}{_step(silent)}"
+    return f"NO CONTROLLER ANSWERS {silent_since(silent)} ({silent.why}): {_MEANS}; {_LOOK_AT}"
+
+
+def silent_since(silent: Silence) -> str:
+    """``since 14:03:10``; where no look heard a controller, nobody knows since when."""
+    return "since the watch began or before" if silent.heard_ms is None else f"since {clock(silent.heard_ms)}"
 
 
 def late(began_ms: int, taken_at_ms: int) -> Trouble:
@@ -55,12 +50,12 @@ class Gaps:
     def __init__(self, *, steps: bool) -> None:
         self._steps = steps
         self._trouble: Trouble | None = None
-        self._silent: Trouble | None = None
+        self._silent: Silence | None = None
         self._told: set[str] = set()
         """The messages of the trouble that goes on: two that take turns are told once each."""
 
     def lines(
-        self, trouble: Trouble | None, silent: Trouble | None, at_ms: int, counts: Counts | None = None
+        self, trouble: Trouble | None, silent: Silence | None, at_ms: int, counts: Counts | None = None
     ) -> Iterator[WatchLine]:
         """What is new of them.
 
@@ -81,16 +76,16 @@ class Gaps:
         if failed is not None:
             self._told.clear()
             again = "" if failed.never_read else " again"
-            words = f"the cluster can be read{again}, after {_lasted(failed, at_ms)} in which nothing was seen"
+            words = f"the cluster can be read{again}, after {_lasted(failed.since_ms, at_ms)} in which nothing was seen"
             yield _line(at_ms, "read-again", words, Style.NOTICE, counts)
         before, self._silent = self._silent, silent
         if silent is not None and before is None:
-            words = (
-                f"no controller answers since {clock(silent.since_ms)} ({silent.message}): {_MEANS}{self._step(silent)}"
-            )
+            step = f"; {_LOOK_AT}" if self._steps else ""
+            words = f"no controller answers {silent_since(silent)} ({silent.why}): {_MEANS}{step}"
             yield _line(at_ms, "no-controller", words, Style.BAD, counts)
         if silent is None and before is not None:
-            words = f"a controller answers again, after {_lasted(before, at_ms)}"
+            lasted = None if before.heard_ms is None else _lasted(before.heard_ms, at_ms)
+            words = f"a controller answers{' now' if lasted is None else f' again, after {lasted}'}"
             yield _line(at_ms, "controller-again", words, Style.NOTICE, counts)
 
     def _step(self, trouble: Trouble) -> str:
@@ -101,8 +96,8 @@ def _line(at_ms: int, what: str, words: str, style: Style, counts: Counts | None
     return WatchLine(at_ms, what, "", styled(words, style), counts=counts)
 
 
-def _lasted(trouble: Trouble, at_ms: int) -> str:
-    return duration((at_ms - trouble.since_ms) / 1000)
+def _lasted(since_ms: int, at_ms: int) -> str:
+    return duration((at_ms - since_ms) / 1000)
 
 
 def _step(trouble: Trouble) -> str:

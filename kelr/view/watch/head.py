@@ -9,7 +9,7 @@ from kelr.model import BrokerStatus
 from kelr.view.styled import Span, Style, Text, styled
 from kelr.view.table import wrap
 from kelr.view.watch.gaps import not_renewed_in_words, silence_in_words
-from kelr.view.watch.model import RecoveryProgress, Shown, Trouble
+from kelr.view.watch.model import RecoveryProgress, Shown, Silence, Trouble
 from kelr.view.watch.paint import cut
 from kelr.view.watch.state import WatchState
 from kelr.view.watch.words import clock, duration
@@ -41,7 +41,7 @@ def first_line(name: str, title: str, age: Sequence[Span], width: int) -> Text:
     return [*cut(head, max(0, room)), *age]
 
 
-def gap_lines(trouble: Trouble | None, silent: Trouble | None, width: int) -> list[Text]:
+def gap_lines(trouble: Trouble | None, silent: Silence | None, width: int) -> list[Text]:
     """Why what is shown may be out of date."""
     told = [] if trouble is None else [not_renewed_in_words(trouble)]
     told += [] if silent is None else [silence_in_words(silent)]

@@ -44,6 +44,16 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
+class Silence:
+    """That no controller answers: brokers tell what they knew last, however old that is."""
+
+    why: str
+    """`Sight.controller_silence`."""
+    heard_ms: int | None
+    """`Story.heard_ms`."""
+
+
+@dataclass(frozen=True, slots=True)
 class RecoveryProgress:
     """How far a recovery has come that this machine's state directory knows of."""
 
@@ -92,7 +102,7 @@ class Shown:
     readings: Readings = field(default_factory=Readings)
     trouble: Trouble | None = None
     """Why the newest look failed; None: it did not."""
-    silent: Trouble | None = None
+    silent: Silence | None = None
     """Why no controller answered in the newest look that came through; None: one did, or nobody knows."""
     detail_trouble: str = ""
     """Why the logs could not be asked for the last time."""
@@ -106,13 +116,6 @@ class Shown:
     def is_old(self, detail: Detail) -> bool:
         """Whether looks came and went since its logs were read."""
         return self.now_ms - detail.taken_at_ms > self._few_looks_ms
-
-    @property
-    def known_ms(self) -> int | None:
-        """Up to when it is known how the cluster stood; None: nothing was read so far."""
-        if self.story is None:
-            return None
-        return self.story.sight.taken_at_ms if self.silent is None else self.silent.since_ms
 
     @property
     def stale(self) -> bool:

@@ -81,7 +81,8 @@ def _with_list(
     detail = detail[: max(0, room // 3)]
     left = room - len(detail)
     log_room = max(2, left // 3) if left >= 6 else 0
-    list_room = min(left - log_room, 1 + max(1, len(rows.rows)))
+    nothing = [] if rows.rows else [[Span("  "), *line] for line in wrap(_nothing(shown, state, rows), width - 2)]
+    list_room = min(left - log_room, 1 + max(len(nothing), len(rows.rows)))
     log_room = left - list_room
     page = max(1, list_room - 1)
     first = max(0, min(place - page // 2, len(rows.rows) - page))
@@ -90,24 +91,30 @@ def _with_list(
     if rows.rows:
         body += row_lines(shown, [rows.rows[at] for at in visible], rows, width, selected=selected)
     else:
-        body.append(_nothing(shown, state, rows))
+        body += nothing
     lines = [*_filled(body, list_room), *detail, *_log(shown, log_room, width)]
     return lines, Around(rows.rows, page), visible
 
 
 def _nothing(shown: Shown, state: WatchState, rows: Listed) -> Text:
     if shown.story is None:
-        return styled("  nothing was read so far", Style.NOTICE)
+        return styled("nothing was read so far", Style.NOTICE)
     if rows.of:
-        return styled(f"  no topic of the {rows.of:,} partitions here holds {state.wanted!r}", Style.NOTICE)
-    if shown.stale:
-        words = f"  nothing was leaderless or unsafe at {clock(shown.known_ms or 0)}; how it stands now is not known"
+        return styled(f"no topic of the {rows.of:,} partitions here holds {state.wanted!r}", Style.NOTICE)
+    sight = shown.story.sight
+    if not sight.counts.read:
+        words = "could be read" if sight.topic_errors else "was found; topics without DESCRIBE are not listed"
+        return styled(f"no partition {words}", Style.NOTICE)
+    of_what = " of what could be read" if sight.topic_errors else ""
+    if shown.silent is not None:
+        # When brokers learnt it, nobody knows: not even of the look's own time can anything be said.
+        words = f"nothing is leaderless or unsafe{of_what} by what brokers told; it may be out of date"
         return styled(words, Style.NOTICE)
-    if shown.story.sight.topic_errors:
-        return styled("  nothing is leaderless or unsafe of what could be read", Style.NOTICE)
-    if not shown.story.sight.counts.read:
-        return styled("  no partition was found; topics without DESCRIBE are not listed", Style.NOTICE)
-    return styled("  nothing is leaderless or unsafe", Style.GOOD)
+    if shown.stale:
+        at = clock(sight.taken_at_ms)
+        words = f"nothing was leaderless or unsafe{of_what} at {at}; how it stands now is not known"
+        return styled(words, Style.NOTICE)
+    return styled(f"nothing is leaderless or unsafe{of_what}", Style.NOTICE if of_what else Style.GOOD)
 
 
 def _log(shown: Shown, room: int, width: int) -> list[Text]:

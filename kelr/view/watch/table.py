@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kelr.view.styled import Span, Style, Text, plain, styled
 from kelr.view.watch.head import first_line, gap_lines
-from kelr.view.watch.model import Trouble
+from kelr.view.watch.model import Silence, Trouble
 from kelr.view.watch.words import clock, duration
 
 
@@ -22,7 +22,7 @@ class Renewed:
     lines: Sequence[Text]
     read: bool
     trouble: Trouble | None = None
-    silent: Trouble | None = None
+    silent: Silence | None = None
     """As in `Shown`."""
     paused: bool = False
 
