@@ -15,6 +15,7 @@ def alerts(
     """The alerts, the worst first. A counter that is not 0 is none by itself: what rose lately is."""
     by_key = {one.metric: one for one in figures}
     return (
+        *_silence(computed),
         *_partitions(by_key, computed),
         *_controllers(by_key),
         *_counters(by_key),
@@ -27,6 +28,14 @@ def alerts(
 def _most(figure: MetricFigure) -> int:
     """The higher of what is read and what is counted: neither is to hide the other."""
     return max(int(figure.value or 0), figure.computed or 0)
+
+
+def _silence(computed: Computed | None) -> Iterator[MetricAlert]:
+    """Brokers that hear no controller tell what they knew last: that all looks well then says nothing."""
+    if computed is not None and computed.silence is not None:
+        until = ", and nobody is elected until one does" if computed.taken_at_ms is None else ""
+        text = f"{computed.silence}: kelr's figures are what brokers knew last{until}"
+        yield MetricAlert("controller-silent", text)
 
 
 def _partitions(by_key: Mapping[str, MetricFigure], computed: Computed | None) -> Iterator[MetricAlert]:

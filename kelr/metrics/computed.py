@@ -15,7 +15,7 @@ from kelr.controller import electable_replicas_count
 from kelr.model import BrokerStatus, Cluster, Selection, Situation, TopicError
 from kelr.model.described import Described
 from kelr.model.rows import Kind, Rows
-from kelr.sources.base import Source
+from kelr.sources.base import Source, silence_of
 from kelr.sources.survey import SurveyPage, survey
 
 _MOST_WAITING = 16_384
@@ -40,6 +40,17 @@ class Computed:
     taken_at_ms: int | None = None
     """When a saved source was read; None for one that was read just now."""
     source: str = "live"
+    controller_silence: str | None = None
+    """Why no controller answered: all the rest is then what brokers knew last. None: one did, or nobody knows."""
+
+    @property
+    def silence(self) -> str | None:
+        """The same in words; None where nothing says so."""
+        if self.controller_silence is None:
+            return None
+        if self.taken_at_ms is not None:
+            return f"no controller answered ({self.controller_silence}) when this was taken"
+        return f"no controller answers ({self.controller_silence})"
 
 
 _Test = Callable[[Described, Cluster], bool | None]
@@ -181,6 +192,7 @@ def compute(source: Source) -> Computed:
         errors=tuple(count.errors),
         taken_at_ms=source.taken_at_ms,
         source=source.name,
+        controller_silence=silence_of(source),
     )
 
 

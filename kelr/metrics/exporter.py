@@ -93,6 +93,11 @@ def _cluster(seen: Seen) -> Iterator[Metric]:
     for status in BrokerStatus:
         brokers.add_metric([status], seen.brokers.get(status, 0))
     yield brokers
+    yield one(
+        "kelr_controller_silent",
+        "1 if no controller answered: every figure is then what brokers knew last; 0: one did, or nobody can tell.",
+        seen.controller_silence is not None,
+    )
     yield one("kelr_partitions", "Partitions that this principal may describe.", seen.partitions)
     yield one(
         "kelr_leaderless_partitions",

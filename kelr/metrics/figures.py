@@ -71,6 +71,12 @@ class Circumstances:
             return 0
         return max(0, int(said.value) - self.computed.partitions)
 
+    @property
+    def out_of_date(self) -> str:
+        """Why kelr's own figures may be old ones; empty where nothing says so."""
+        silence = None if self.computed is None else self.computed.silence
+        return "" if silence is None else f"{silence}: kelr counts what brokers knew last"
+
 
 def figures(
     heard: Sequence[Heard], computed: Computed | None, *, now_ms: int, not_computed: str = "no cluster was named"
@@ -126,16 +132,18 @@ def _compared(
     unknown = 0 if around.computed is None else around.computed.unknown.get(metric.key, 0)
     if value == own and not unknown:
         return Comparison.SAME, notes
+    different = Comparison.NOT_COMPARABLE if around.out_of_date else Comparison.DIFFERENT
     if unknown:
         text = f"of {plural(unknown, 'partition')} kelr cannot tell: it may be up to {own + unknown:,}"
-        return (Comparison.EXPLAINED if own <= value <= own + unknown else Comparison.DIFFERENT), [text, *notes]
+        within = own <= value <= own + unknown
+        return (Comparison.EXPLAINED if within else different), [text, around.out_of_date, *notes]
     reasons = list(_reasons(metric, found, value, own, around))
     if reasons:
         return Comparison.EXPLAINED, [*reasons, *notes]
     if (age_s := _age_s(found, around)) is not None and age_s > SAME_READING_S:
         text = f"Kafka's figure was measured {_age(age_s)} ago and kelr's is of now: look again after the next scrape"
         return Comparison.NOT_COMPARABLE, [text, *notes]
-    return Comparison.DIFFERENT, ["nothing that kelr knows of explains it", *notes]
+    return different, [around.out_of_date or "nothing that kelr knows of explains it", *notes]
 
 
 def _age_s(found: Combined | None, around: Circumstances) -> float | None:

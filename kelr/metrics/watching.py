@@ -15,7 +15,7 @@ from kelr.metrics.computed import needs_operator, under_min_isr
 from kelr.model import WORST_FIRST, BrokerStatus, Cluster, Selection, Situation
 from kelr.model.described import Described
 from kelr.model.rows import Kind, Rows
-from kelr.sources.base import Source
+from kelr.sources.base import Source, silence_of
 from kelr.sources.survey import Filters, survey
 
 IN_TROUBLE = tuple(situation for situation in WORST_FIRST if situation is not Situation.HEALTHY)
@@ -45,6 +45,8 @@ class Seen:
     """Partitions in trouble, the worst first, as many as are wanted at most."""
     listed_left_out: int
     topic_errors: int
+    controller_silence: str | None
+    """Why no controller answered: all the rest is then what brokers knew last. None: one did, or nobody knows."""
 
 
 @dataclass
@@ -81,7 +83,7 @@ class _Counting:
         if len(kept) < self.most:
             kept.append((topic, partition))
 
-    def seen(self) -> Seen:
+    def seen(self, controller_silence: str | None) -> Seen:
         trouble = sum(self.situations[one] for one in IN_TROUBLE)
         rank = {situation: place for place, situation in enumerate(WORST_FIRST)}
         topics = sorted(self.topics.items(), key=lambda one: (rank[one[0][1]], -one[1], one[0][0]))
@@ -106,6 +108,7 @@ class _Counting:
             listed=tuple(listed[: self.most]),
             listed_left_out=trouble - min(len(listed), self.most),
             topic_errors=self.topic_errors,
+            controller_silence=controller_silence,
         )
 
 
@@ -136,7 +139,7 @@ def look(source: Source, *, most: int) -> Seen:
             for row in rows:
                 counting.name(row.state.topic, row.state.partition, row.situation)
                 counting.count(row, 1)
-    return counting.seen()
+    return counting.seen(silence_of(source))
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +231,17 @@ class Watcher:
         now = self.board
         if not now.up and now.looks:
             self._told("the cluster is seen again")
+        self._tell_silence(now.seen, seen)
         took_s = time.monotonic() - began
         self.board = Board(now.interval_s, now.looks + 1, now.errors, True, seen, at_s, began, took_s)
+
+    def _tell_silence(self, before: Seen | None, seen: Seen) -> None:
+        """Say once that no controller answers, and once that one does again."""
+        was, why = None if before is None else before.controller_silence, seen.controller_silence
+        if why is not None and was is None:
+            self._told(f"no controller answers ({why}): what is served is what brokers knew last")
+        elif why is None and was is not None:
+            self._told("a controller answers again")
 
     def _failed(self, error: Exception) -> None:
         now = self.board

@@ -359,6 +359,22 @@ def test_no_alert_says_no_more_than_was_read(live: Callable[[Snapshot], None], k
     assert last("--endpoint", "c1", "-b", "kafka-1:9092") == f"{quiet} in what could be described"
 
 
+@respx.mock
+def test_all_looks_well_and_no_controller_answers(kelr: Kelr, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers then tell what they knew last: that nothing is wrong in it is no all-clear."""
+    respx.get("http://c1/metrics").mock(return_value=controller(0))
+    monkeypatch.setattr("kelr.commands.session.open_source", lambda _: Live(FINE))
+    words = ("metrics", "--endpoint", "c1", "-b", "kafka-1:9092", "--check")
+    assert kelr(*words).code == 0
+    monkeypatch.setattr(Live, "controller_silence", "REQUEST_TIMED_OUT", raising=False)
+    ran = kelr(*words)
+    assert ran.code == 1
+    assert "nothing to be woken for" not in ran.out
+    assert " controller-silent: no controller answers (REQUEST_TIMED_OUT): " in ran.out
+    document = json.loads(kelr(*words, "-o", "json").out)
+    assert [one["name"] for one in document["alerts"]] == ["controller-silent"]
+
+
 def test_a_cluster_that_shows_nothing_is_not_one_that_is_well(live: Callable[[Snapshot], None], kelr: Kelr) -> None:
     """Brokers leave topics that may not be described out, without a word: 0 of everything says nothing."""
     live(replace(INCIDENT, partitions=(), configs={}, logs={}))

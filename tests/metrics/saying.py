@@ -60,6 +60,16 @@ def cluster_with(newest: int | None) -> Cluster:
     return Cluster("c", CLUSTER.brokers, Features({}, supported), brokers_source="DescribeCluster v2")
 
 
+class Unheard(MemorySource):
+    """A cluster whose brokers hear no controller, while `why` says so."""
+
+    why: str | None = "REQUEST_TIMED_OUT"
+
+    @property
+    def controller_silence(self) -> str | None:
+        return self.why
+
+
 def of_incident(snapshot: Snapshot = INCIDENT) -> Computed:
     """What kelr counts on the incident."""
     return compute(MemorySource(snapshot))

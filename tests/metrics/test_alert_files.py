@@ -115,6 +115,12 @@ def test_commands_that_are_named_exist() -> None:
     assert named <= {one.name for one in COMMANDS}
 
 
+def test_that_no_controller_answers_wakes_somebody() -> None:
+    """Nothing else does: brokers that hear none keep leaders that are dead, and kelr sees the cluster."""
+    (rule,) = (one for one in rules() if "kelr_controller_silent" in one["expr"])
+    assert (rule["expr"], rule["labels"]) == ("kelr_controller_silent == 1", {"severity": "critical"})
+
+
 def test_an_exporter_that_moved_wakes_nobody() -> None:
     """Its old instance is one that was there: `last_over_time` gives it, whatever became of it."""
     looking_back = [one for one in rules() if "_over_time" in one["expr"]]
@@ -142,6 +148,7 @@ def test_the_alerts_fire_when_they_should(tmp_path: Path) -> None:
     series = {
         'kelr_up{instance="a"}': "1x90",
         'kelr_up{instance="b"}': "1x8 _x80",
+        'kelr_controller_silent{instance="a"}': "0 0 1x5 0x13",
         "kelr_leaderless_partitions": "0 0 7x18",
         'kelr_broker_awaited_partitions{broker="1"}': "7x20",
     }
@@ -149,6 +156,9 @@ def test_the_alerts_fire_when_they_should(tmp_path: Path) -> None:
         ("KafkaPartitionsWithoutLeader", "2m"): [],
         ("KafkaPartitionsWithoutLeader", "4m"): [{}],
         ("KafkaBrokerAwaited", "5m"): [{"broker": "1"}],
+        ("KelrControllerSilent", "2m"): [],
+        ("KelrControllerSilent", "4m"): [{"instance": "a"}],
+        ("KelrControllerSilent", "9m"): [],
         ("KelrDown", "5m"): [],
         ("KelrExporterGone", "5m"): [],
         # Prometheus shows a series for five minutes after it ended; the alert waits for two.

@@ -20,6 +20,7 @@ from kelr.model import PartitionState, Situation, Snapshot, TopicConfig
 from kelr.sources.base import Source
 from kelr.sources.memory import MemorySource
 from tests.incident import INCIDENT
+from tests.metrics.saying import Unheard
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -102,6 +103,32 @@ def test_before_the_first_look_nothing_is_known() -> None:
     found = collected(Board(10.0))
     assert value(found, "kelr_up") == 0
     assert names(found) == {"kelr_build_info", "kelr_up", "kelr_look_interval_seconds", "kelr_looks_total"}
+
+
+def test_figures_of_brokers_that_hear_no_controller_say_so() -> None:
+    """They look as well as ever: leaders that are dead are kept, and `kelr_up` is 1."""
+    assert value(collected(board()), "kelr_controller_silent") == 0
+    found = collected(board(seen=look(Unheard(INCIDENT), most=5)))
+    assert value(found, "kelr_controller_silent") == 1
+    assert value(found, "kelr_up") == 1
+
+
+def test_a_watcher_says_once_that_no_controller_answers_and_once_that_one_does_again() -> None:
+    whys = [None, "NOT_CONTROLLER", "NOT_CONTROLLER", None, *[None] * 1000]
+    told = list[str]()
+
+    class Fickle(Unheard):
+        def forget(self) -> None:
+            self.why = whys.pop(0)
+
+    watcher = Watcher(lambda: Fickle(INCIDENT), interval_s=0.01, most=5, told=told.append)
+    watcher.start()
+    until(lambda: watcher.board.looks >= 5)
+    watcher.stop()
+    assert told == [
+        "no controller answers (NOT_CONTROLLER): what is served is what brokers knew last",
+        "a controller answers again",
+    ]
 
 
 def many(topics: int, partitions: int) -> Snapshot:

@@ -9,11 +9,13 @@ import pytest
 from kelr.metrics.alerts import alerts
 from kelr.metrics.asked import Found, Kind, Value
 from kelr.metrics.catalog import BY_KEY, METRICS
+from kelr.metrics.computed import compute
 from kelr.metrics.figures import figures
 from kelr.metrics.heard_brokers import brokers_notes
 from kelr.metrics.known_bugs import BUGS, bug_of
 from kelr.model.measured import AskedEndpoint, Comparison, MetricFigure
-from tests.metrics.saying import NOW_MS, cluster_with, counted, figure, of_incident, says
+from tests.incident import INCIDENT
+from tests.metrics.saying import NOW_MS, Unheard, cluster_with, counted, figure, of_incident, says
 
 
 def test_the_highest_of_the_controllers_and_not_their_sum() -> None:
@@ -296,6 +298,34 @@ def test_alerts() -> None:
         ("failed-log-directories", "failed log directories: 1"),
         ("endpoint-down", "1 of 1 endpoint was not heard"),
     ]
+
+
+def test_a_cluster_whose_brokers_hear_no_controller_is_an_alert_before_all_others() -> None:
+    saved = compute(Unheard(INCIDENT))
+    live = replace(saved, taken_at_ms=None)
+    told = []
+    for computed in (saved, live):
+        found = alerts(figures([], computed, now_ms=NOW_MS), [], computed)
+        assert [one.name for one in found] == ["controller-silent", "leaderless", "under-min-isr"]
+        told.append(found[0].text)
+    assert told == [
+        "no controller answered (REQUEST_TIMED_OUT) when this was taken: kelr's figures are what brokers knew last",
+        "no controller answers (REQUEST_TIMED_OUT): kelr's figures are what brokers knew last, and nobody is elected"
+        " until one does",
+    ]
+
+
+@pytest.mark.parametrize("unknown", [{}, {"offline_partitions": 1}])
+def test_what_brokers_knew_last_is_not_held_against_kafka(unknown: dict[str, int]) -> None:
+    fresh = counted(offline_partitions=1, unknown=unknown)
+    assert figure("offline_partitions", says("c1", {"offline_partitions": 7}), computed=fresh).comparison is (
+        Comparison.DIFFERENT
+    )
+    old = replace(fresh, controller_silence="NOT_CONTROLLER")
+    found = figure("offline_partitions", says("c1", {"offline_partitions": 7}), computed=old)
+    assert found.comparison is Comparison.NOT_COMPARABLE
+    assert "no controller answers (NOT_CONTROLLER): kelr counts what brokers knew last" in found.why
+    assert "nothing that kelr knows of" not in found.why
 
 
 def test_a_count_that_never_goes_back_is_no_alert() -> None:
