@@ -426,6 +426,19 @@ def test_verify_after_the_plan_was_applied_says_what_only_a_live_cluster_tells(k
 
 
 @pytest.mark.usefixtures("planned")
+@pytest.mark.parametrize("more", [(), ("--wait-for", "1"), ("-o", "json")])
+def test_verify_says_that_no_controller_answered(
+    kelr: Kelr, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    """Brokers then tell what they knew last, who leads among it."""
+    apply(kelr, "--yes", "--accept-loss", "0+")
+    words = "no controller answers (REQUEST_TIMED_OUT): what brokers tell may be out of date"
+    assert words not in kelr("recover", "verify", "plan.json", *more, *CONNECTION).err
+    monkeypatch.setattr(SimulatedSource, "controller_silence", "REQUEST_TIMED_OUT", raising=False)
+    assert words in kelr("recover", "verify", "plan.json", *more, *CONNECTION).err
+
+
+@pytest.mark.usefixtures("planned")
 def test_verify_takes_a_part_and_a_time_to_wait(kelr: Kelr, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def waiting(seconds: float) -> Waiting:
         return Waiting(seconds, sleep=world.sleep, now_s=lambda: world.now_s)
