@@ -273,6 +273,9 @@ def test_a_topics_config(cluster: ChangingCluster, admin: type[FakeAdmin]) -> No
 class OwnCluster(ChangingCluster):
     """A cluster that takes elections and configs over kelr's own connections."""
 
+    told: Sequence[str] = ("orders",)
+    """Which topics the answer about a config is about."""
+
     def _elect_leaders(self, _node: NodeId, request: Any, version: int) -> Any:
         self.asked.append(request)
         topic = ElectLeadersResponse.ReplicaElectionResult
@@ -302,14 +305,17 @@ class OwnCluster(ChangingCluster):
         self.asked.append(request)
         kind = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
         (asked,) = request.resources
-        answer = kind(
-            version=version,
-            error_code=self.error,
-            error_message=None,
-            resource_type=asked.resource_type,
-            resource_name=asked.resource_name,
-        )
-        return IncrementalAlterConfigsResponse(version=version, throttle_time_ms=0, responses=[answer])
+        answers = [
+            kind(
+                version=version,
+                error_code=self.error if name == asked.resource_name else 42,
+                error_message=None,
+                resource_type=asked.resource_type,
+                resource_name=name,
+            )
+            for name in self.told
+        ]
+        return IncrementalAlterConfigsResponse(version=version, throttle_time_ms=0, responses=answers)
 
 
 @pytest.fixture
@@ -353,6 +359,18 @@ def test_a_topics_config_without_librdkafka(own_cluster: OwnCluster, value: str 
     assert (config.name, config.config_operation, config.value) == ("min.insync.replicas", operation, value)
     own_cluster.error = 29
     assert hand.write_topic_config("orders", "min.insync.replicas", value) == "TOPIC_AUTHORIZATION_FAILED"
+
+
+@pytest.mark.parametrize(
+    ("told", "found"),
+    [((), NO_ANSWER), (("others",), NO_ANSWER), (("others", "orders"), "NONE"), (("orders", "orders"), "NONE")],
+)
+def test_an_answer_about_something_else_leaves_open_whether_it_was_written(
+    own_cluster: OwnCluster, told: tuple[str, ...], found: str
+) -> None:
+    own_cluster.told = told
+    assert _hand(own_cluster).write_topic_config("orders", "min.insync.replicas", "3") == found
+    assert len(own_cluster.asked) == 1
 
 
 def test_no_answer_without_librdkafka(own_cluster: OwnCluster) -> None:

@@ -197,7 +197,7 @@ class LiveHand:
             ConnectError, AuthenticationError: over kelr's own connections no broker could be reached; nothing was sent.
         """
         if self._own:
-            return self._written(requests.alter_topic_config(topic, name, value))
+            return self._written(topic, requests.alter_topic_config(topic, name, value))
         from confluent_kafka.admin import (  # noqa: PLC0415 - a client library that few commands need
             AlterConfigOpType,
             ConfigEntry,
@@ -212,14 +212,14 @@ class LiveHand:
         (future,) = client.incremental_alter_configs([resource]).values()
         return self._outcome(future)[1] or NONE
 
-    def _written(self, request: Message) -> str:
+    def _written(self, topic: str, request: Message) -> str:
         answer = self._sent(request)
         if answer is None:
             return NO_ANSWER
         if isinstance(answer, Failure):
             return "UNSUPPORTED_VERSION"
-        (resource,) = answer.responses
-        return error_name(resource.error_code)
+        told = (error_name(one.error_code) for one in answer.responses if one.resource_name == topic)
+        return next(told, NO_ANSWER)  # an answer about nothing leaves open whether it was written
 
     def permissions(self, topics: tuple[str, ...]) -> Permissions:
         """What the principal may do: DescribeCluster and Metadata tell it when asked to."""
