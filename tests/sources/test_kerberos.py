@@ -74,9 +74,44 @@ def test_where_libkrb5_has_no_words_those_of_gssapi_are_taken(monkeypatch: pytes
 
 
 def test_what_is_wrong_for_all_brokers_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    tickets = fake_gssapi.installed(monkeypatch, lambda _: GSSError(fake_gssapi.KDC_SILENT, "silence"))
+    tickets = fake_gssapi.installed(monkeypatch, lambda _: GSSError(fake_gssapi.TICKET_EXPIRED, "Ticket expired"))
     failed()
     assert tickets.asked == ["kafka@kafka-1"]
+
+
+OF_ONE_HOST = [fake_gssapi.UNKNOWN_SERVICE, fake_gssapi.NO_KDC_KNOWN, fake_gssapi.KDC_SILENT]
+
+
+@pytest.mark.parametrize("number", OF_ONE_HOST)
+def test_one_host_of_another_realm_does_not_end_the_login(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    tickets = fake_gssapi.installed(
+        monkeypatch, lambda name: GSSError(number, "of its realm") if name == "kafka@kafka-1" else None
+    )
+    get_ticket("kafka", HOSTS, timeout_s=20)
+    assert tickets.asked == ["kafka@kafka-1", "kafka@kafka-2"]
+
+
+@pytest.mark.parametrize("number", OF_ONE_HOST)
+def test_whose_ticket_is_told_where_none_is_had(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    fake_gssapi.installed(monkeypatch, lambda name: GSSError(number, name))
+    assert failed().message == "no Kerberos ticket for kafka/kafka-1: kafka@kafka-1"
+    numbers = {"kafka@kafka-1": number, "kafka@kafka-2": fake_gssapi.CLOCKS_APART}
+    fake_gssapi.installed(monkeypatch, lambda name: GSSError(numbers[name], name))
+    error = failed()
+    assert error.message == "no Kerberos ticket for kafka/kafka-2: kafka@kafka-2", "which is so for every host"
+    assert "clock" in (error.next_step or "")
+
+
+def test_an_error_without_words_is_no_silent_kdc(monkeypatch: pytest.MonkeyPatch) -> None:
+    class WordlessError(GSSError):
+        def get_all_statuses(self, code: int, is_major: bool) -> list[str]:
+            raise UnicodeDecodeError("utf-8", b"\xe4", code and is_major, 1, "a byte of Latin-1")
+
+    fake_gssapi.installed(monkeypatch, lambda _: WordlessError(fake_gssapi.TICKET_EXPIRED, "-"))
+    began = time.monotonic()
+    error = failed()
+    assert time.monotonic() - began < kerberos.LONGEST_S / 2, "told when it happened"
+    assert (error.code, "a byte of Latin-1" in error.message) == ("no-kerberos-ticket", True)
 
 
 @pytest.mark.parametrize(("timeout_s", "longest_s", "said"), [(0.1, 10.0, "0.1 s"), (30.0, 0.2, "0.2 s")])

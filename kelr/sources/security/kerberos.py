@@ -26,6 +26,8 @@ _CLOCKS_APART = 37
 """KRB5KRB_AP_ERR_SKEW"""
 _KDC_SILENT = frozenset({154, 156})
 """KRB5_REALM_UNKNOWN (no KDC is known), KRB5_KDC_UNREACH"""
+_OF_ONE_HOST = _KDC_SILENT | {_UNKNOWN_SERVICE}
+"""What may be otherwise for another host, which may be in another realm."""
 
 
 def kerberos_service(reader: PropertyReader) -> str:
@@ -93,32 +95,44 @@ def get_ticket(service: str, hosts: Sequence[str], *, timeout_s: float) -> None:
             code="kdc-not-reached",
         ) from None
     if failure is not None:
-        raise _error(service, hosts[0], failure)
+        raise _error(service, failure)
 
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """Why there is no ticket: libkrb5's number, and its words, which it tells only in the thread that asked."""
+    """Why there is no ticket for a host: libkrb5's number, and its words, which it tells only in the thread that asked.
 
+    The number is 0 where there is none.
+    """
+
+    host: str
     minor: int
     words: str
 
 
 def _ask(gssapi: Any, service: str, hosts: Sequence[str], found: Queue[_Refusal | None]) -> None:
-    """Put None where one of the hosts has a ticket, else why the first has none."""
+    """Put None where there is a ticket for one of the hosts, else why there is none."""
+    try:
+        found.put(_refusal(gssapi, service, hosts))
+    except Exception as error:  # of the package itself; without an answer it would be taken for a silent KDC
+        found.put(_Refusal(hosts[0], 0, f"{type(error).__name__}: {error}"))
+
+
+def _refusal(gssapi: Any, service: str, hosts: Sequence[str]) -> _Refusal | None:
+    """What is wrong for every host, else what is wrong with the first; None where one has a ticket."""
     first: _Refusal | None = None
     for host in hosts:
         try:
             asked = gssapi.Name(f"{service}@{host}", name_type=gssapi.NameType.hostbased_service)
             gssapi.SecurityContext(name=asked.canonicalize(gssapi.MechType.kerberos), usage="initiate").step(None)
         except Exception as error:
-            first = first or _Refusal(_minor(error), failure_words(error) or str(error))
-            if _minor(error) != _UNKNOWN_SERVICE:  # what is wrong is so for every host
-                break
+            refusal = _Refusal(host, _minor(error), failure_words(error) or str(error))
+            if refusal.minor not in _OF_ONE_HOST:
+                return refusal
+            first = first or refusal
         else:
-            found.put(None)
-            return
-    found.put(first)
+            return None
+    return first
 
 
 def failure_words(error: BaseException) -> str | None:
@@ -137,8 +151,8 @@ def _minor(error: BaseException) -> int:
     return (int(code) & 0xFFFFFFFF) - _KRB5_ERRORS if code else 0
 
 
-def _error(service: str, host: str, failure: _Refusal) -> KelrError:
-    what = f"no Kerberos ticket for {service}/{host}: {failure.words}"
+def _error(service: str, failure: _Refusal) -> KelrError:
+    what = f"no Kerberos ticket for {service}/{failure.host}: {failure.words}"
     if failure.minor in _KDC_SILENT:
         return ConnectError(what, next_step=_NO_KDC, code="kdc-not-reached")
     if failure.minor == _UNKNOWN_SERVICE:
