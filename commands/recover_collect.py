@@ -47,6 +47,7 @@ def collect_live(session: Session, selection: Selection, out: Path, *, everythin
             overwrite=overwrite,
             progress=progress,
         )
+    session.silence_told = source.cluster().controller_silence is not None  # of the gaps
     answers = [answer for found in read_snapshot(out).logs.values() for answer in found]
     silent = sum(isinstance(answer, NotHeard) for answer in answers)
     part = Collected(None, len(answers) - silent, silent)

@@ -126,7 +126,7 @@ def gather(session: Session, wanted: Wanted, file: Path) -> Material:
         told=told,
         done=done,
         planned=planned,
-        gaps=(*_silence(source), *_gaps(wanted, now, before, every), *gaps, *done_gaps),
+        gaps=(*_silence(source, before_source), *_gaps(wanted, now, before, every), *gaps, *done_gaps),
         commands=_commands(session, wanted),
         advice=_advice(session, now),
     )
@@ -242,13 +242,14 @@ def _gaps(wanted: Wanted, now: Look, before: Look | None, every: Collection[Topi
         yield Gap(f"{len(now.errors):,} topics or partitions could not be described, such as {topics}.")
 
 
-def _silence(source: Source) -> Iterator[Gap]:
-    silence = silence_of(source)
-    if silence is not None:
-        yield Gap(
-            f"No controller answered ({silence}) when the newest look was taken: what brokers told may have been out of"
-            " date."
-        )
+def _silence(now: Source, before: Source | None) -> Iterator[Gap]:
+    for source, what in ((now, "the newest look"), (before, "the snapshot from the incident (--before)")):
+        silence = None if source is None else silence_of(source)
+        if silence is not None:
+            yield Gap(
+                f"No controller answered ({silence}) when {what} was taken: what brokers told may have been out of"
+                " date."
+            )
 
 
 def _commands(session: Session, wanted: Wanted) -> Mapping[str, str]:

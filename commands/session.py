@@ -26,6 +26,8 @@ class Session:
         self.output = output or settings.output()
         self._source = source
         self._warned: set[str] = set()
+        self.silence_told = False
+        """Whether the command has said by itself that no controller answered."""
 
     def __enter__(self) -> Self:
         return self
@@ -112,11 +114,18 @@ class Session:
                 self.output.note(f"metadata log: {warning}")
 
     def _say_what_is_silent(self, source: Source) -> None:
-        """Brokers that hear no controller tell what they knew last, and look as well as ever."""
+        """Brokers that hear no controller tell what they knew last, and look as well as ever; so does what was saved
+        of them."""
         from kelr.sources.base import silence_of  # noqa: PLC0415 - not for kelr --help
 
         silence = silence_of(source)
-        if silence is not None:
+        if silence is None or self.silence_told:
+            return
+        if source.taken_at_ms is not None:
+            self.output.note(
+                f"no controller answered ({silence}) when this was taken: what brokers told may have been out of date"
+            )
+        else:
             self.output.note(
                 f"no controller answers ({silence}): what brokers tell may be out of date, and nobody is elected until"
                 " one does"

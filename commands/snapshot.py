@@ -78,6 +78,7 @@ def snapshot(
             overwrite=overwrite,
             progress=progress,
         )
+    session.silence_told = source.cluster().controller_silence is not None  # of the gaps
     size_bytes = file.stat().st_size
     unseen = () if saved.partitions or saved.topic_errors else (NOTHING_READ,)
     notes = (*beside.warnings, *unseen, *saved.gaps)

@@ -87,6 +87,9 @@ class Cluster:
     reassignments_error: str | None = None
     """Why a live cluster did not tell which reassignments are under way, such as
     ``CLUSTER_AUTHORIZATION_FAILED: it needs DESCRIBE on the cluster``."""
+    controller_silence: str | None = None
+    """Why no controller that leads answered a live cluster's brokers, such as ``no answer in time``: what they told may
+    have been out of date. None: one did, or nobody knows."""
     live: frozenset[int] = field(init=False, repr=False, compare=False)
     """Ids of the brokers that may lead."""
     _by_id: Mapping[int, Broker] = field(init=False, repr=False, compare=False)

@@ -137,11 +137,12 @@ def quorums_of(source: Source, partitions: Sequence[PartitionState]) -> Mapping[
 
 @runtime_checkable
 class HearsController(Protocol):
-    """A source whose brokers pass questions on to the active controller."""
+    """A source whose brokers pass questions on to the active controller, or one that was saved from such a source."""
 
     @property
     def controller_silence(self) -> str | None:
-        """Why no controller that leads answered when `cluster` was read; None: one did, or nobody knows."""
+        """Why no controller that leads answered when `cluster` was read, for a saved source when it was saved; None:
+        one did, or nobody knows."""
 
 
 def silence_of(source: Source) -> str | None:

@@ -40,6 +40,11 @@ class MemorySource:
     def taken_at_ms(self) -> int | None:
         return self._snapshot.taken_at_ms
 
+    @property
+    def controller_silence(self) -> str | None:
+        """See `HearsController`: as it was when the snapshot was taken."""
+        return self._snapshot.cluster.controller_silence
+
     def cluster(self) -> Cluster:
         return self._open().cluster
 

@@ -18,17 +18,26 @@ class Gaps:
     def __init__(self) -> None:
         self._configs: Counter[str] = Counter()
         self._epochs: Counter[str] = Counter()
+        self._silence: str | None = None
         self._reassignments: str | None = None
 
-    def count(self, cluster: Cluster, configs: Iterable[TopicConfig], logs: Iterable[Iterable[LogAnswer]]) -> None:
+    def about(self, cluster: Cluster) -> None:
+        """What is not known of all partitions alike."""
+        self._silence, self._reassignments = cluster.controller_silence, cluster.reassignments_error
+
+    def count(self, configs: Iterable[TopicConfig], logs: Iterable[Iterable[LogAnswer]]) -> None:
         """One page's."""
-        self._reassignments = self._reassignments or cluster.reassignments_error
         self._configs.update(config.error for config in configs if config.error is not None)
         answers = (answer for found in logs for answer in found if isinstance(answer, ReplicaLog))
         self._epochs.update(log.last_epoch_error for log in answers if log.last_epoch_error is not None)
 
     def sentences(self) -> Iterator[str]:
         """A sentence for each reason."""
+        if self._silence is not None:
+            yield (
+                f"no controller answered ({self._silence}): what brokers told may have been out of date, and the file"
+                " says so"
+            )
         if self._reassignments is not None:
             yield f"reassignments under way are not in it: {self._reassignments}"
         for why, count in sorted(self._configs.items()):

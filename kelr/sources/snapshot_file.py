@@ -121,6 +121,7 @@ def save_snapshot(
     def lines() -> Iterator[BaseModel]:
         nonlocal saved
         cluster = source.cluster()
+        gaps.about(cluster)
         yield _header(cluster, now_ms, source.name)
         known: set[str] = set()
         for page in source.pages(selection):
@@ -130,7 +131,7 @@ def save_snapshot(
             known.update(fresh)
             configs = source.topic_configs(fresh) if fresh else {}
             quorums = quorums_of(source, page.partitions)
-            gaps.count(cluster, configs.values(), logs.values())
+            gaps.count(configs.values(), logs.values())
             yield from _body(page.partitions, configs, logs, page.first_partition_replicas, fresh, quorums=quorums)
             yield from _errors(page.topic_errors)
             errors.extend(page.topic_errors)
@@ -168,6 +169,11 @@ class SnapshotFileSource:
     def taken_at_ms(self) -> int:
         """When the snapshot was taken, in milliseconds since 1970 UTC."""
         return self._reader.taken_at_ms
+
+    @property
+    def controller_silence(self) -> str | None:
+        """See `HearsController`: as it was when the snapshot was taken."""
+        return self._reader.cluster.controller_silence
 
     @property
     def cut_short(self) -> bool:
@@ -355,8 +361,14 @@ def write_lines(lines: Iterable[BaseModel], path: Path, *, overwrite: bool) -> N
 
 
 def _text_of(line: BaseModel) -> bytes:
-    exclude = {"disks"} if _is_header(line) and getattr(line, "disks", None) is None else None
-    return line.model_dump_json(exclude_defaults=not _is_header(line), exclude=exclude).encode()
+    if not _is_header(line):
+        return line.model_dump_json(exclude_defaults=True).encode()
+    from kelr.sources.snapshot_lines import HeaderLine  # noqa: PLC0415
+
+    assert isinstance(line, HeaderLine)
+    silent = line.cluster.controller_silence is not None
+    exclude = {"disks": line.disks is None, "cluster": {"controller_silence": not silent}}
+    return line.model_dump_json(exclude=exclude).encode()
 
 
 def _is_header(line: BaseModel) -> bool:

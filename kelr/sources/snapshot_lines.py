@@ -72,6 +72,7 @@ class ClusterLine(_Line):
     brokers_source: Text
     partitions_source: Text
     reassignments_error: Text | None = None
+    controller_silence: Text | None = None
 
     @classmethod
     def of(cls, cluster: Cluster) -> Self:
@@ -96,6 +97,7 @@ class ClusterLine(_Line):
             brokers_source=cluster.brokers_source,
             partitions_source=cluster.partitions_source,
             reassignments_error=cluster.reassignments_error,
+            controller_silence=cluster.controller_silence,
         )
 
     def value(self) -> Cluster:
@@ -110,6 +112,7 @@ class ClusterLine(_Line):
             brokers_source=self.brokers_source,
             partitions_source=self.partitions_source,
             reassignments_error=self.reassignments_error,
+            controller_silence=self.controller_silence,
         )
 
 

@@ -98,6 +98,23 @@ def test_twice_the_same_snapshot_is_said(kelr: Kelr, tmp_path: Path, then: Path)
     assert "not older than the newest look" in result.err
 
 
+def test_a_snapshot_that_heard_no_controller_is_told_apart(kelr: Kelr, tmp_path: Path, then: Path, after: Path) -> None:
+    silent = replace(INCIDENT, cluster=replace(INCIDENT.cluster, controller_silence="no answer in time"))
+    deaf = saved(silent, tmp_path / "deaf.kelr")
+    said = "No controller answered (no answer in time) when {} was taken: what brokers told may have been out of date."
+    before, now = said.format("the snapshot from the incident (--before)"), said.format("the newest look")
+    page = tmp_path / "page.html"
+    for files, told, not_told in (
+        (("--before", str(deaf), "--snapshot", str(after)), before, now),
+        (("--snapshot", str(deaf)), now, before),
+    ):
+        assert kelr("report", str(page), *files, "--overwrite").code == 0
+        assert told in words(page)
+        assert not_told not in words(page)
+    assert kelr("report", str(page), "--before", str(then), "--snapshot", str(after), "--overwrite").code == 0
+    assert "No controller answered" not in words(page)
+
+
 def test_what_is_missing_is_said(kelr: Kelr, tmp_path: Path, then: Path) -> None:
     page = tmp_path / "review.html"
     ran = kelr("report", str(page), "--snapshot", str(then))

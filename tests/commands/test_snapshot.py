@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kelr.model import ReplicaLog, Snapshot, TopicPartition
+from kelr.sources.memory import MemorySource
 from kelr.sources.snapshot_file import read_snapshot
 from kelr.sources.snapshot_reader import Body, SnapshotReader
 from tests.commands.conftest import Kelr
@@ -118,6 +119,46 @@ def test_what_the_cluster_did_not_tell_is_said_when_it_is_saved(
         assert sentence in ran.err
     cluster(replace(INCIDENT, partitions=(), configs={}, logs={}))
     assert "no partition was found: brokers leave topics" in kelr("snapshot", "none.kelr").err
+
+
+class Live(MemorySource):
+    """The cluster itself, and no snapshot of it."""
+
+    taken_at_ms = None
+
+
+SILENT = replace(INCIDENT, cluster=replace(INCIDENT.cluster, controller_silence="no answer in time"))
+WHEN_TAKEN = (
+    "no controller answered (no answer in time) when this was taken: what brokers told may have been out of date"
+)
+
+
+@pytest.mark.parametrize("command", [("snapshot", "saved.kelr"), ("recover", "collect", "--out", "saved.kelr")])
+def test_what_was_saved_while_no_controller_answered_is_never_fresh(
+    kelr: Kelr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with monkeypatch.context() as live:
+        live.setattr("kelr.commands.session.open_source", lambda _: Live(SILENT))
+        ran = kelr(*command, "orders")
+    assert ran.code == 0
+    assert ran.err.lower().count("no controller") == 1
+    assert "no controller answered (no answer in time): what brokers told may have been out of date" in ran.err
+    for filters in ((), ("--leaderless",)):
+        ran = kelr("describe", "orders:0", "--check", *filters, "--snapshot", "saved.kelr")
+        assert ran.code == 1
+        assert ran.err.lower().count("no controller") == ran.err.count(WHEN_TAKEN) == 1
+    assert kelr("describe", "orders:0", "--snapshot", "saved.kelr").code == 0
+    assert WHEN_TAKEN in kelr("explain", "orders:1", "--snapshot", "saved.kelr").err
+    again = kelr("snapshot", "again.kelr", "--snapshot", "saved.kelr")
+    assert again.err.lower().count("no controller") == 1
+    assert read_snapshot(Path("again.kelr")).cluster.controller_silence == "no answer in time"
+
+
+def test_a_snapshot_whose_controller_answered_passes_a_check(kelr: Kelr, snapshot_file: str) -> None:
+    ran = kelr("describe", "orders:0", "--check", "--snapshot", snapshot_file)
+    assert ran.code == 0
+    assert "controller" not in ran.err
 
 
 @pytest.mark.parametrize("command", [("collect", "--out", "none.kelr"), ("plan",)])

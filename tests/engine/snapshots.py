@@ -69,6 +69,7 @@ def clusters(draw: st.DrawFn) -> Cluster:
         ),
         brokers_source=draw(st.sampled_from(("DescribeCluster v2", "Metadata v12"))),
         reassignments_error=draw(st.sampled_from((None, "CLUSTER_AUTHORIZATION_FAILED"))),
+        controller_silence=draw(st.sampled_from((None, "no answer in time"))),
     )
 
 

@@ -34,7 +34,7 @@ from kelr.model import (
     Unheard,
     select,
 )
-from kelr.sources.base import Page, take_snapshot
+from kelr.sources.base import Page, silence_of, take_snapshot
 from kelr.sources.memory import MemorySource
 from kelr.sources.snapshot_file import SnapshotFileSource, read_snapshot, save_snapshot, write_snapshot
 from kelr.sources.snapshot_reader import MAX_LINE_BYTES
@@ -168,6 +168,22 @@ def test_a_file_from_before_optional_fields_is_read_with_those_unknown(path: Pat
     logs = [log for answers in older.logs.values() for log in answers if isinstance(log, ReplicaLog)]
     assert {log.last_stable_offset for log in logs} == {None}
     assert older.partitions == PARTITIONS
+
+
+@pytest.mark.parametrize("silence", [None, "no answer in time"])
+def test_whether_a_controller_answered_is_told_by_what_was_saved(path: Path, silence: str | None) -> None:
+    cluster = replace(SNAPSHOT.cluster, controller_silence=silence)
+    memory = MemorySource(replace(SNAPSHOT, cluster=cluster))
+    # Of a selection that nothing is in, too.
+    for selection in (Selection(), select(["absent"])):
+        saved = save_snapshot(memory, selection, path, now_ms=NOW_MS, overwrite=True)
+        told = [gap for gap in saved.gaps if "no controller answered (no answer in time)" in gap]
+        assert len(told) == (silence is not None)
+        with SnapshotFileSource(path) as file:
+            assert (silence_of(memory), silence_of(file), file.cluster()) == (silence, silence, cluster)
+        written = _lines(path)[0]["cluster"]
+        assert written.get("controller_silence") == silence
+        assert ("controller_silence" in written) == (silence is not None)
 
 
 def test_the_same_snapshot_makes_the_same_bytes(tmp_path: Path) -> None:

@@ -205,9 +205,11 @@ def test_whether_a_controller_answers(quorum_answer: Any, moves_answer: Any, sil
     with LiveSource(settings, connect=lambda _: FakeTransport(cluster)) as source:
         sight = look(INCIDENT, source=source)
         assert (sight.controller_silence, silence_of(source)) == (silence, silence)
+        assert source.cluster().controller_silence == silence
         # It is asked anew at each look.
         answers.clear()
         assert look(INCIDENT, sight, source=source).controller_silence is None
+        assert source.cluster().controller_silence is None
 
 
 @pytest.mark.parametrize("failure", [CLOSED, REFUSED, GARBLED])

@@ -57,8 +57,8 @@ def newest_version(versions: Message, key: int) -> int | None:
 
 def describe_cluster(
     ask: AskAny, ask_controller: AskController, versions: Message, *, learn: Callable[[Sequence[Broker]], None]
-) -> tuple[Cluster, Reassignments, str | None]:
-    """The whole cluster, the reassignments under way in it, and why no controller answered (`_silence`).
+) -> tuple[Cluster, Reassignments]:
+    """The whole cluster, and the reassignments under way in it.
 
     Args:
         ask: asks any broker.
@@ -85,8 +85,9 @@ def describe_cluster(
         brokers_source=listed.source,
         partitions_source="DescribeTopicPartitions v0" if pages else "Metadata",
         reassignments_error=reassignments.error,
+        controller_silence=_silence(quorum, moves),
     )
-    return cluster, reassignments, _silence(quorum, moves)
+    return cluster, reassignments
 
 
 def _describe_cluster(ask: AskAny, *, fenced: bool) -> BrokerList | None:

@@ -86,9 +86,10 @@ class LiveSource:
         if self._cluster is None:
             _, brokers = self._reached()
             self._learn_versions(brokers)
-            self._cluster, self._reassignments, self._silence = describe_cluster(
+            self._cluster, self._reassignments = describe_cluster(
                 brokers.ask, brokers.ask_controller, self._versions, learn=self._learn
             )
+            self._silence = self._cluster.controller_silence
         self._check_open()
         return self._cluster
 
