@@ -120,7 +120,7 @@ CLUSTER = (
         ExitCode.CONNECT,
         "There is no Kerberos ticket for the brokers",
         "GSSAPI was asked for, and the credentials cache has no ticket that leads to one for the brokers' service. No"
-        " broker was asked.",
+        " broker has refused anything: none was asked yet, or the ticket ended while kelr ran.",
         "Nobody ran kinit, the ticket ended, the service name is another one, the brokers were given by an address that"
         " is in no principal's name, or this machine's clock is off.",
         "Run kinit, and klist to see; check sasl.kerberos.service.name and the names of the brokers.",

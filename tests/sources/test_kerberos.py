@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from kelr.errors import AuthenticationError, ConnectError, KelrError, UnsupportedError
+from kelr.model import TopicPartition
 from kelr.sources.connection import ConnectionSettings
+from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.bootstrap import reach
+from kelr.sources.live.changes import LiveHand
+from kelr.sources.live.refusals import login_error
 from kelr.sources.live.transport import Failure, FailureKind
 from kelr.sources.security import kerberos
 from kelr.sources.security.kerberos import get_ticket
@@ -19,6 +24,7 @@ from tests.errors.cluster_causes import Silent
 from tests.sources import fake_gssapi
 from tests.sources.fake_gssapi import GSSError
 
+ORDERS = TopicPartition("orders", 0)
 HOSTS = ("kafka-1", "kafka-2")
 PROPERTIES = {
     "security.protocol": "SASL_PLAINTEXT",
@@ -157,6 +163,51 @@ def test_a_ticket_that_ends_meanwhile_is_an_error_of_the_login(monkeypatch: pyte
     with pytest.raises(SaslAuthenticationFailedError) as raised:
         asyncio.run(_Connection._sasl_authenticate(_Connection.__new__(_Connection)))
     assert failure_of(raised.value) == Failure(FailureKind.AUTHENTICATION, "no Kerberos ticket: Ticket expired")
+
+
+ENDED = Failure(FailureKind.AUTHENTICATION, "no Kerberos ticket: Ticket expired")
+
+
+def told(words: str, who: str) -> tuple[str, str]:
+    return f"no Kerberos ticket for {who}: {words}", "no-kerberos-ticket"
+
+
+def test_a_ticket_that_ends_meanwhile_is_no_brokers_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is sent to look after a password: by whoever asks, whether one broker or any."""
+    fake_gssapi.installed(monkeypatch)
+    settings = ConnectionSettings.read("kafka-1:9092", overrides=PROPERTIES)
+    nodes = Silent(ENDED)
+    brokers = AnyBroker(nodes, [1, 2], timeout_s=0.1)  # type: ignore[arg-type]
+    ask: dict[str, Callable[[], object]] = {
+        "kafka-1:9092": lambda: reach(nodes, settings),  # type: ignore[arg-type]
+        "the brokers": lambda: brokers.ask(lambda: "question"),
+        "the brokers ": lambda: LiveHand(settings, nodes, brokers, own=True).designate({ORDERS: 1}),  # type: ignore[arg-type]
+    }
+    for who, question in ask.items():
+        with pytest.raises(AuthenticationError) as raised:
+            question()
+        error = raised.value
+        assert (error.message, error.code) == told("Ticket expired", who.strip())
+        assert "run kinit PRINCIPAL" in (error.next_step or "")
+
+
+@pytest.mark.parametrize(
+    ("words", "step"),
+    [
+        (
+            "SaslAuthenticationFailed: Authentication failed due to invalid credentials with SASL mechanism GSSAPI",
+            "klist",
+        ),
+        ("Failed to authenticate via SASL GSSAPI", "klist"),
+        ("Kafka broker does not support GSSAPI sasl mechanism. Enabled mechanisms: ['PLAIN']", "check user name"),
+        ("Authentication failed: Invalid username or password", "check user name"),
+    ],
+)
+def test_what_to_do_about_a_refusal(words: str, step: str) -> None:
+    error = login_error("the controllers", Failure(FailureKind.AUTHENTICATION, words))
+    assert error.message == f"the controllers refused the credentials: {words}"
+    assert error.code == "credentials-refused"
+    assert (error.next_step or "").startswith(step)
 
 
 def test_what_to_look_at_where_a_broker_refuses_a_ticket(monkeypatch: pytest.MonkeyPatch) -> None:

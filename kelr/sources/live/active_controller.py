@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from kelr.errors import AuthenticationError, ConnectError, NotAuthorizedError, RefusedError, UnsupportedError
+from kelr.errors import ConnectError, NotAuthorizedError, RefusedError, UnsupportedError
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.bootstrap import reach
 from kelr.sources.live.failures import CLUSTER_UNAUTHORIZED, NONE, UNKNOWN_TOPIC, error_name
 from kelr.sources.live.metadata_requests import describe_controllers
 from kelr.sources.live.questions import Question
+from kelr.sources.live.refusals import login_error
 from kelr.sources.live.transport import Failure, FailureKind, Message, NodeAddress, NodeId, Transport
 
 FIRST_PAUSE_S = 0.05
@@ -217,11 +218,7 @@ class ActiveController:
 
     def _gave_up(self, words: str, refused: Failure | None, patience_s: float) -> ConnectError:
         if refused is not None:
-            return AuthenticationError(
-                f"the controllers refused the credentials: {refused.detail}",
-                next_step="check user name, password and sasl.mechanism: kelr config show says where they come from",
-                code="credentials-refused",
-            )
+            return login_error("the controllers", refused)
         return ConnectError(
             f"no controller that leads the quorum answered within {patience_s:g} s; the last one: {words}",
             next_step="check that the controllers are up and reachable from here; give a longer --timeout if a leader"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from kelr.errors import AuthenticationError, ConnectError
+from kelr.errors import ConnectError
+from kelr.sources.live.refusals import login_error
 from kelr.sources.live.requests import api_versions
 from kelr.sources.live.transport import Failure, FailureKind, Message, NodeId, Transport
 
@@ -123,11 +124,7 @@ class AnyBroker:
             return unknown[0]
         refused = [failure for failure in failures.values() if failure.kind is FailureKind.AUTHENTICATION]
         if refused:
-            raise AuthenticationError(
-                f"the brokers refused the credentials: {refused[0].detail}",
-                next_step="check user name, password and sasl.mechanism: kelr config show says where they come from",
-                code="credentials-refused",
-            )
+            raise login_error("the brokers", refused[0])
         raise ConnectError(
             f"no broker answered any more within {self._timeout_s:g} s; the last one: {answer.detail}",
             next_step="check that a broker is up; give a longer --timeout if they are only slow",

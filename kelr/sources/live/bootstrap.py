@@ -6,9 +6,10 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from kelr.errors import AuthenticationError, ConnectError
+from kelr.errors import ConnectError
 from kelr.sources.connection import ConnectionSettings, address_text
 from kelr.sources.live.failures import REFUSED
+from kelr.sources.live.refusals import login_error
 from kelr.sources.live.requests import api_versions
 from kelr.sources.live.transport import Failure, FailureKind, Message, NodeAddress, NodeId, Transport
 
@@ -24,7 +25,7 @@ def reach(transport: Transport, settings: ConnectionSettings) -> tuple[NodeId, M
     """The first bootstrap server that answers, and its ApiVersions answer.
 
     Raises:
-        AuthenticationError: a broker answered and refused the credentials.
+        AuthenticationError: a broker answered and refused the credentials, or there is no Kerberos ticket for it.
         ConnectError: nobody answered within the timeout; says for the likeliest server why, and what to do.
     """
     started = time.monotonic()
@@ -49,14 +50,7 @@ def _error(
     others = len(nodes) - 1
     also = "" if not others else f" (and none of the {others} other servers answered)"
     if failure.kind is FailureKind.AUTHENTICATION:
-        return AuthenticationError(
-            f"{server} refused the credentials: {failure.detail}{also}",
-            next_step="check user name, password and sasl.mechanism: kelr config show says where they come from"
-            if settings.kerberos_service is None
-            else "klist shows whose tickets there are; check sasl.kerberos.service.name, and that the broker's key"
-            " table has a principal with the name that it was reached by",
-            code="credentials-refused",
-        )
+        return login_error(server, failure, also=also)
     if failure.detail.startswith(_NAME_FAILURES):
         return ConnectError(
             f"{failure.detail}{also}", next_step="check the name in --bootstrap-server", code="unknown-host"

@@ -12,13 +12,14 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TYPE_CHECKING, Any
 
 from kelr.controller import Election
-from kelr.errors import AuthenticationError, ConnectError, UnsupportedError, UsageError
+from kelr.errors import ConnectError, UnsupportedError, UsageError
 from kelr.model import TopicPartition
 from kelr.sources.base import Source
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import requests
 from kelr.sources.live.any_broker import AnyBroker
 from kelr.sources.live.failures import NONE, REFUSED, error_name
+from kelr.sources.live.refusals import login_error
 from kelr.sources.live.source import LiveSource
 from kelr.sources.live.transport import Failure, FailureKind, Message, Transport
 from kelr.sources.permissions import Permissions
@@ -248,9 +249,7 @@ class LiveHand:
                 return None
         refused = next((failure for failure in failures if failure.kind is FailureKind.AUTHENTICATION), None)
         if refused is not None:
-            raise AuthenticationError(
-                f"the brokers refused the credentials: {refused.detail}", code="credentials-refused"
-            )
+            raise login_error("the brokers", refused)
         last = failures[-1].detail if failures else "none is known"
         raise ConnectError(
             f"no broker can be reached; the last one: {last}",

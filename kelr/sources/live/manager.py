@@ -24,6 +24,7 @@ from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.frame import KafkaBytes
 from kafka.protocol.parser import KafkaProtocol
 
+from kelr.sources.live.refusals import NO_TICKET
 from kelr.sources.live.strict import MalformedError, decoded, header_of
 from kelr.sources.live.transport import Message
 from kelr.sources.security.kerberos import failure_words
@@ -156,7 +157,7 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # kafka-python has no
             words = failure_words(error)
             if words is None:
                 raise
-            raise errors.SaslAuthenticationFailedError(f"no Kerberos ticket: {words}") from error
+            raise errors.SaslAuthenticationFailedError(f"{NO_TICKET}: {words}") from error
 
     def _maybe_throttle(self, response: Message) -> None:
         """Nothing: the broker itself leaves a throttled client's next request waiting (KIP-219).
