@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from kelr.model import PartitionState, PlannedElection, Snapshot, TopicPartition
 from kelr.model.plan import Applied, Difference, Ended
 from kelr.recovery.fences import result_of
-from kelr.recovery.hand import NO_ANSWER
-from kelr.recovery.requests import NOT_SENT
+from kelr.recovery.hand import NO_ANSWER, NOT_SENT
 from kelr.recovery.restoring import Back
 
 _REORDERING = {

@@ -8,11 +8,12 @@ from functools import partial
 
 from kelr.errors import ConnectError, UsageError
 from kelr.model import ConfigSource, TopicConfig
+from kelr.recovery.hand import NO_ERROR, NOT_SENT, UNCERTAIN
 from kelr.recovery.journal import Journal
-from kelr.recovery.journal_reader import UNCERTAIN, OneConfig
 from kelr.recovery.progress import Stage
-from kelr.recovery.requests import NOT_SENT, REPEATED
+from kelr.recovery.requests import REPEATED
 from kelr.recovery.site import Site
+from kelr.recovery.written_config import UNKNOWN_TOPIC, WrittenConfig
 
 MIN_ISR = "min.insync.replicas"
 
@@ -45,7 +46,7 @@ class ConfigWriter:
     write_failure: UsageError | None = None
     """Why a line is missing that did not have to be written."""
 
-    def write(self, topic: str, *, old: str | None, new: str | None, restores: bool = False) -> str:
+    def write(self, config: WrittenConfig, value: str | None, *, restores: bool = False) -> str:
         """Write the topic's own value, or with None remove it; Kafka's name of the error. Repeated without an answer.
 
         The line of a first write has to be there before it; a value is restored all the same.
@@ -53,21 +54,16 @@ class ConfigWriter:
         Raises:
             UsageError: the journal cannot be written; nothing was sent.
         """
-        patience = self.site.patience
+        patience, topic = self.site.patience, config.topic
         deadline = patience.now_s() + patience.answer_s
         while True:
             try:
-                self.journal.intend_config(topic, MIN_ISR, old=old, new=new, restores=restores)
+                self.journal.intend_config(topic, MIN_ISR, old=config.old, new=value, restores=restores)
             except UsageError as failure:
                 if not restores:
                     raise
                 self.write_failure = failure
-            try:
-                error = self.site.hand.write_topic_config(topic, MIN_ISR, new)
-            except ConnectError:
-                error = NOT_SENT
-            if error in UNCERTAIN:
-                self.late_s = max(self.late_s, patience.now_s() + patience.late_s)
+            error = self._sent(config, value, restores=restores)
             self._note(partial(self.journal.answer_config, topic, MIN_ISR, error))
             if error not in REPEATED or patience.now_s() >= deadline:
                 return error
@@ -93,30 +89,33 @@ class ConfigWriter:
                 return known, now
             patience.sleep(patience.step_s)
 
-    def put_back(self, config: OneConfig) -> ConfigBack:
-        """Write the old value back, unless somebody else has written another one."""
+    def put_back(self, config: WrittenConfig) -> ConfigBack:
+        """Write the old value back, unless somebody else has written another one, or nothing of kelr's can stand there.
+
+        That a broker tells the old value is no reason not to: it may not have read kelr's write yet.
+        """
         self._outlast(config)
-        known, now = self._read_after(config)
+        known, now = self.read(config.topic)
         error: str | None = None
-        if not known or (now != config.old and now in config.written):
-            error = self.write(config.topic, old=config.old, new=config.old, restores=True)
+        elsewhere = known and config.is_somebody_elses(now)
+        if not elsewhere and (config.in_force or (known and now != config.old)):
+            error = self.write(config, config.old, restores=True)
             self._outlast(config)
             known, now = self.wait_for(config.topic, config.old)
-        return self._back(config, known, now, None if error == "NONE" else error)
+        return self._back(config, known, now, None if error == NO_ERROR else error)
 
-    def _read_after(self, config: OneConfig) -> tuple[bool, str | None]:
-        """What is read of a config that kelr has written.
-
-        The old value may be that of a broker that has not read the write yet: it counts when it still stands there
-        after as long as any change may take to be seen. Else nothing would be put back, and the new value would stay.
-        """
-        patience = self.site.patience
-        deadline = patience.now_s() + patience.settle_s
-        while True:
-            known, now = self.read(config.topic)
-            if not (known and now == config.old and config.written) or patience.now_s() >= deadline:
-                return known, now
-            patience.sleep(patience.step_s)
+    def _sent(self, config: WrittenConfig, value: str | None, *, restores: bool) -> str:
+        """One sending. Until its answer is here, it counts as one that may take effect at any time."""
+        patience, before = self.site.patience, self.late_s
+        self.late_s = max(before, patience.now_s() + patience.late_s)
+        config.send(value, self.site.clock_ms(), restores=restores)
+        try:
+            error = self.site.hand.write_topic_config(config.topic, MIN_ISR, value)
+        except ConnectError:
+            error = NOT_SENT
+        self.late_s = max(before, patience.now_s() + patience.late_s) if error in UNCERTAIN else before
+        config.answer(error, self.site.clock_ms())
+        return error
 
     def _note(self, write: Callable[[], None]) -> None:
         """Write a line of the journal that no request waits for."""
@@ -125,29 +124,32 @@ class ConfigWriter:
         except UsageError as error:
             self.write_failure = error
 
-    def _outlast(self, config: OneConfig) -> None:
+    def _outlast(self, config: WrittenConfig) -> None:
         patience = self.site.patience
         if config.loose_ms is not None:
-            left_s = patience.late_s - (self.site.clock_ms() - config.loose_ms) / 1000
+            left_s = patience.late_s - max(0.0, (self.site.clock_ms() - config.loose_ms) / 1000)
             self.late_s = max(self.late_s, patience.now_s() + left_s)
         if self.late_s > patience.now_s():
             self.tell(Stage.LATE, f"a write of {MIN_ISR} went without an answer: waiting until it takes effect no more")
             patience.sleep(self.late_s - patience.now_s())
 
-    def _back(self, config: OneConfig, known: bool, now: str | None, error: str | None) -> ConfigBack:
+    def _back(self, config: WrittenConfig, known: bool, now: str | None, error: str | None) -> ConfigBack:
         what = f"{MIN_ISR} of topic {config.topic}"
-        if error == "UNKNOWN_TOPIC_OR_PARTITION":
+        if error == UNKNOWN_TOPIC:
             restored, settled, text = False, True, "there is no such topic any more"
-        elif not known:
-            restored, settled, text = False, False, f"{what} could not be read"
-        elif now == config.old:
-            restored, settled, text = True, True, ""
-        elif now in config.written:
-            restored, settled = False, False
-            text = f"{what} is {now}, and {_value(config.old)} could not be restored: {error or 'no reason is known'}"
-        else:
+        elif known and config.is_somebody_elses(now):
             restored, settled = False, True
             text = f"somebody else set {what} to {_value(now)} meanwhile: left alone"
+        elif not known:
+            restored, settled, text = False, False, f"{what} could not be read"
+        elif now != config.old:
+            restored, settled = False, False
+            text = f"{what} is {now}, and {_value(config.old)} could not be restored: {error or 'no reason is known'}"
+        elif config.in_force:
+            restored, settled = False, False
+            text = f"{what} was to be restored to {_value(config.old)}, and it is not sure that it was: {error}"
+        else:
+            restored, settled, text = True, True, ""
         if settled:
             self._note(partial(self.journal.config_restored, config.topic, config.name))
         return ConfigBack(config.topic, config.name, config.old, now, restored, settled, text, error)

@@ -15,6 +15,10 @@ NO_ERROR = "NONE"
 """Kafka's name for success."""
 NO_ANSWER = "NO_ANSWER"
 """kelr's name where a request was sent and its answer never came: it may have been carried out or not."""
+NOT_SENT = "NOT_SENT"
+"""kelr's name where no broker could be reached, so that the request was not sent."""
+UNCERTAIN = frozenset({NO_ANSWER, "REQUEST_TIMED_OUT", "NETWORK_EXCEPTION"})
+"""Answers after which a request may have been carried out, or may be yet."""
 
 
 class Hand(Protocol):

@@ -23,12 +23,12 @@ from kelr.recovery.consent import Consented
 from kelr.recovery.hand import Hand
 from kelr.recovery.hold_price import Cleared, HoldPrice, price_of_hold
 from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
-from kelr.recovery.journal_reader import OneConfig
 from kelr.recovery.progress import ApplyEvent, Report, Stage, silent
 from kelr.recovery.reading import wait_until
 from kelr.recovery.shelf import refuse_open_journals
 from kelr.recovery.site import Patience, Site
 from kelr.recovery.who import Who
+from kelr.recovery.written_config import WrittenConfig
 from kelr.sources.base import Source
 
 
@@ -114,13 +114,11 @@ class _Holding:
         topic, price = self.price.topic, self.price
         writer = ConfigWriter(self.site, self.journal, self._tell)
         self._tell(Stage.ELECT, f"writing {MIN_ISR}={price.writes} of topic {topic}")
-        config = OneConfig(topic, MIN_ISR, old=price.own_value, written=(price.writes,))
+        config = WrittenConfig(topic, MIN_ISR, old=price.own_value)
         states: Mapping[TopicPartition, PartitionState] | None = None
         answer: str | None = None
         try:
-            answer = writer.write(topic, old=price.own_value, new=price.writes)
-            if answer != "NONE" and not writer.late_s:
-                config = replace(config, written=())  # it was refused, and nothing else was sent
+            answer = writer.write(config, price.writes)
             if answer == "NONE":
                 addresses = [one.address for one in price.cleared]
                 states = wait_until(self.site, addresses, _is_clear, patience_s=self.site.patience.settle_s)

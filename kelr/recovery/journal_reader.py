@@ -12,13 +12,11 @@ from kelr.errors import BadInputError
 from kelr.model import TopicPartition
 from kelr.model.plan import AcceptedLoss, Applied, Plan, PlannedElection
 from kelr.recovery.consent import Consented
-from kelr.recovery.hand import NO_ANSWER
+from kelr.recovery.hand import UNCERTAIN
 from kelr.recovery.journal import VERSION, Ending, JournalStep, Line
 from kelr.recovery.plan_record import applied_of_record, plan_of_record
 from kelr.recovery.who import Who
-
-UNCERTAIN = frozenset({NO_ANSWER, "REQUEST_TIMED_OUT", "NETWORK_EXCEPTION"})
-"""Answers after which a request may have been carried out, or may be yet."""
+from kelr.recovery.written_config import WrittenConfig
 
 
 @dataclass(slots=True)
@@ -47,21 +45,6 @@ class OnePartition:
 
 
 @dataclass(slots=True)
-class OneConfig:
-    """What a journal says of one topic's config."""
-
-    topic: str
-    name: str
-    old: str | None
-    """The topic's own value from before; None: it had none."""
-    written: tuple[str | None, ...] = ()
-    """The values that were written in its place."""
-    restored: bool = False
-    loose_ms: int | None = None
-    """When a write was sent, or went wrong, whose fate is not known; None: all were answered."""
-
-
-@dataclass(slots=True)
 class Journalled:
     """A whole journal."""
 
@@ -77,7 +60,7 @@ class Journalled:
     keep_order: bool
     consented: Consented
     partitions: dict[TopicPartition, OnePartition] = field(default_factory=dict)
-    configs: dict[tuple[str, str], OneConfig] = field(default_factory=dict)
+    configs: dict[tuple[str, str], WrittenConfig] = field(default_factory=dict)
     ending: Ending | None = None
     """None: it is open."""
     last_ms: int = 0
@@ -107,7 +90,7 @@ class Journalled:
         return tuple(planned[at] for at, one in sorted(self.partitions.items()) if not one.audited and at in planned)
 
     @property
-    def configs_left(self) -> tuple[OneConfig, ...]:
+    def configs_left(self) -> tuple[WrittenConfig, ...]:
         """Configs that may not have their old value."""
         return tuple(config for config in self.configs.values() if not config.restored)
 
@@ -211,16 +194,14 @@ def _answer(found: Journalled, line: Mapping[str, Any]) -> None:
 def _config(found: Journalled, kind: Line, line: Mapping[str, Any]) -> None:
     key = (line["topic"], line["name"])
     if kind is Line.INTENT and key not in found.configs:
-        found.configs[key] = OneConfig(*key, old=line["old"])
+        found.configs[key] = WrittenConfig(*key, old=line["old"])
     known = found.configs[key]
     if kind is Line.RESTORED:
         known.restored = True
     elif kind is Line.INTENT:
-        known.loose_ms = int(line["at_ms"])
-        if not line["restores"]:
-            known.written, known.restored = (*known.written, line["new"]), False
+        known.send(line["new"], int(line["at_ms"]), restores=bool(line["restores"]))
     elif kind is Line.ANSWER:
-        known.loose_ms = int(line["at_ms"]) if line["error"] in UNCERTAIN else None
+        known.answer(line["error"], int(line["at_ms"]))
 
 
 def _one(found: Journalled, address: TopicPartition) -> OnePartition:

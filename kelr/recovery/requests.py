@@ -13,15 +13,12 @@ from dataclasses import dataclass, field
 from kelr.controller import Election
 from kelr.errors import ConnectError, UsageError
 from kelr.model import PartitionState, TopicPartition
-from kelr.recovery.hand import NO_ANSWER
+from kelr.recovery.hand import NO_ANSWER, NOT_SENT, UNCERTAIN
 from kelr.recovery.journal import Journal, JournalStep, Orders
-from kelr.recovery.journal_reader import UNCERTAIN
 from kelr.recovery.progress import Stage
 from kelr.recovery.reading import read_states
 from kelr.recovery.site import Site
 
-NOT_SENT = "NOT_SENT"
-"""kelr's name where no broker could be reached, so that the request was not sent."""
 REPEATED = UNCERTAIN | {
     NOT_SENT,
     "NOT_CONTROLLER",

@@ -15,6 +15,7 @@ from kelr.recovery.places import cluster_directory
 from kelr.recovery.reading import selection_of
 from kelr.recovery.restoring import order_of, same_topic
 from kelr.recovery.shelf import is_blank, is_ended, journal_files
+from kelr.recovery.written_config import UNKNOWN_TOPIC, WrittenConfig
 from kelr.sources.base import Source
 
 
@@ -195,7 +196,7 @@ def _partitions(
 
 def _is_gone(error: TopicError) -> bool:
     """Whether the topic, or the partition, is not there: after other errors it may well be."""
-    return bool(error.absent) or error.error == "UNKNOWN_TOPIC_OR_PARTITION"
+    return bool(error.absent) or error.error == UNKNOWN_TOPIC
 
 
 def _partition(
@@ -246,12 +247,24 @@ def _configs(source: Source, journalled: Journalled) -> tuple[ConfigStatus, ...]
     found = []
     for config in journalled.configs.values():
         now, error = own_value(read[config.topic]), read[config.topic].error
-        left = not config.restored and (error is not None or (now != config.old and now in config.written))
-        text = "not restored yet" if left else "restored" if now == config.old else "changed by somebody else"
-        if error is not None:
-            text = f"whether it is restored is not known: it could not be read ({error})"
+        left, text = _of_config(config, now, error)
         found.append(ConfigStatus(config.topic, config.name, config.old, now, left, text))
     return tuple(found)
+
+
+def _of_config(config: WrittenConfig, now: str | None, error: str | None) -> tuple[bool, str]:
+    """(whether something may be left to put right, and how it stands in words)."""
+    if error == UNKNOWN_TOPIC:
+        return False, "there is no such topic any more"
+    if error is not None:
+        return not config.restored, f"whether it is restored is not known: it could not be read ({error})"
+    if config.is_somebody_elses(now):
+        return False, "changed by somebody else"
+    if config.restored or (now == config.old and not config.in_force):
+        return False, "restored" if now == config.old else "changed by somebody else"
+    if now == config.old:
+        return True, "not known to be restored: this may be what a broker told before it read kelr's value"
+    return True, "not restored yet"
 
 
 def _at_work(state_directory: Path, cluster_id: str | None) -> bool:
