@@ -33,14 +33,14 @@ def whole_file(path: Path, what: str, *, overwrite: bool) -> Iterator[BinaryIO]:
         UsageError: it exists and `overwrite` is not set, also where it appears meanwhile; or it cannot be written, or
             is no file: a device would be one for everybody no more.
     """
-    if not overwrite and path.exists():
-        raise _exists(path)
     if overwrite:
         path = Path(os.path.realpath(path))
-        if path.exists() and not path.is_file():
+        if os.path.exists(path) and not os.path.isfile(path):  # unlike Path's, these swallow every error
             raise UsageError(
                 f"cannot write the {what} {path}: it is no file", next_step="name a file", code="cannot-write"
             )
+    elif os.path.exists(path):
+        raise _exists(path)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY), "wb") as raw:

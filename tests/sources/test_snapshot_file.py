@@ -439,6 +439,12 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
         assert refused.value.exit_code == ExitCode.USAGE
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_name_that_no_file_can_have_is_said(tmp_path: Path, overwrite: bool) -> None:
+    with pytest.raises(UsageError, match="cannot write the snapshot"):
+        write_snapshot(SNAPSHOT, tmp_path / ("a" * 300), overwrite=overwrite)
+
+
 def test_a_device_is_never_replaced_and_a_link_stays_one(tmp_path: Path) -> None:
     fifo, link, real = tmp_path / "fifo", tmp_path / "link", tmp_path / "real.kelr"
     os.mkfifo(fifo)

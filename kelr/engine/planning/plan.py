@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from kelr.engine.advice.damage import damage_of
+from kelr.engine.alike import Alike
 from kelr.engine.planning.alternatives import alternatives_of
 from kelr.engine.planning.choice import Choice, choose
 from kelr.engine.planning.consent import consent_of
@@ -103,5 +104,5 @@ def plan_partition(subject: Subject, wish: Wish) -> PlannedElection | NotPlanned
 
 def _damage_of_electing(subject: Subject, elect: int) -> tuple[Damage, ...]:
     """What a loss means for this topic when this replica is elected: markers that only others would lose are not."""
-    alone = replace(subject.case, electable=frozenset({elect}))
+    alone = replace(subject.case, electable=frozenset({elect}), alike=Alike())
     return damage_of(alone, subject.decision.situation)
