@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -14,6 +15,12 @@ from kelr.fleet.lease import leased
 BEAT_S, STALE_S = 0.02, 0.5
 
 
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty file is read again soon."""
+    monkeypatch.setattr("kelr.fleet.lease._READ_AGAIN_AFTER_S", BEAT_S)
+
+
 @dataclass
 class Marks:
     """The file, in memory."""
@@ -22,6 +29,10 @@ class Marks:
     content: bytes | None = None
     written: threading.Event = field(default_factory=threading.Event)
     silent: bool = False
+    slow_s: float = 0.0
+    """For so long it is empty while it is written again, as a file of HDFS is."""
+    cut_short: bool = False
+    """The next write again fails, and leaves it empty."""
 
     def first(self, mark: bytes) -> bool:
         if self.content is not None:
@@ -32,6 +43,11 @@ class Marks:
     def again(self, mark: bytes) -> None:
         if self.silent:
             raise ConnectError("away")
+        self.content = b""
+        if self.cut_short:
+            self.cut_short = False
+            raise ConnectError("away in the middle of it")
+        time.sleep(self.slow_s)
         self.content = mark
         self.written.set()
 
@@ -83,7 +99,7 @@ def test_a_run_that_stood_still_makes_nothing_appear() -> None:
     marks = Marks()
     with leased(marks, beat_s=60) as check:
         marks.content = b"other 0"
-        with pytest.raises(RefusedError, match="taken this lake over"):
+        with pytest.raises(RefusedError, match="may have taken this lake over"):
             check()
     assert marks.content == b"other 0", "the lock of the other run stays"
 
@@ -95,3 +111,110 @@ def test_a_store_that_does_not_answer_for_a_while_is_no_end() -> None:
         marks.silent = False
         assert marks.written.wait(10)
         check()
+
+
+def test_while_it_is_written_again_it_is_still_held() -> None:
+    marks = Marks(slow_s=0.05)
+    with leased(marks, beat_s=0.001, stale_s=60) as check:
+        for _ in range(5):
+            marks.written.clear()
+            while not marks.written.is_set():
+                check()
+    assert marks.content is None
+
+
+def test_a_write_that_was_cut_short_is_made_up_for() -> None:
+    marks = Marks(cut_short=True)
+    with leased(marks, beat_s=BEAT_S, stale_s=60) as check:
+        assert marks.written.wait(10)
+        assert not marks.cut_short
+        check()
+    assert marks.content is None
+
+
+def test_what_was_cut_short_is_this_run_s_until_it_writes_again() -> None:
+    marks = Marks(cut_short=True)
+    with leased(marks, beat_s=0.5, stale_s=60) as check:
+        _wait_for(lambda: marks.content == b"")
+        marks.silent = True
+        check()
+    assert marks.content is None
+
+
+def test_a_mark_that_another_run_is_writing_is_not_written_over() -> None:
+    """Whoever took it over writes it again as well: empty is not whose it was."""
+    marks = Marks()
+    with leased(marks, beat_s=0.2, stale_s=60) as check:
+        assert marks.written.wait(10)
+        marks.content = b""
+        time.sleep(0.5)
+        assert marks.content == b""
+        with pytest.raises(RefusedError, match="may have taken this lake over"):
+            check()
+        marks.content = b"other 3"
+    assert marks.content == b"other 3"
+
+
+def test_what_was_cut_short_a_minute_ago_may_be_another_run_s() -> None:
+    marks = Marks(cut_short=True)
+    with leased(marks, beat_s=BEAT_S, stale_s=0.001) as check:
+        _wait_for(lambda: marks.content == b"")
+        with pytest.raises(RefusedError, match="may have taken this lake over"):
+            check()
+    assert marks.content == b""
+
+
+@dataclass
+class Late(Marks):
+    """A waiting run that deletes what another has put there since it looked."""
+
+    looked: threading.Event = field(default_factory=threading.Event)
+    other_has_it: threading.Event = field(default_factory=threading.Event)
+    deletes: int = 0
+
+    def delete(self) -> None:
+        if threading.current_thread().name == "late":
+            self.deletes += 1
+            if self.deletes == 1:
+                self.looked.set()
+                assert self.other_has_it.wait(10)
+        elif threading.current_thread().name == "early" and self.deletes == 0:
+            assert self.looked.wait(10)
+        super().delete()
+
+    def first(self, mark: bytes) -> bool:
+        got = super().first(mark)
+        if got and threading.current_thread().name == "early":
+            self.other_has_it.set()
+        return got
+
+
+def test_of_two_that_wait_for_a_dead_one_a_single_one_gets_it() -> None:
+    marks = Late(content=b"killed 7")
+    said: dict[str, str] = {}
+    done = threading.Barrier(2)
+
+    def take() -> None:
+        name = threading.current_thread().name
+        try:
+            with leased(marks, beat_s=1, stale_s=0.3) as check:
+                check()
+                said[name] = "got it"
+                done.wait(10)
+        except RefusedError as error:
+            said[name] = str(error)
+            done.wait(10)
+
+    runs = [threading.Thread(target=take, name=name) for name in ("early", "late")]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join()
+    assert said == {"early": "store://lake: another run of kelr fleet is changing this lake", "late": "got it"}
+
+
+def _wait_for(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.001)
