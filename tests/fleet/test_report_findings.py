@@ -361,5 +361,12 @@ def test_a_line_of_exposure_names_brokers_that_are_live() -> None:
     assert connected(PAYMENTS, line) == f"kafka-configs.sh {STOCK_AT} --alter --entity-default"
 
 
+def test_an_address_with_brackets_is_no_pattern_of_the_shell_s() -> None:
+    """zsh says "no matches found" to one that is not quoted."""
+    broker = replace(PAYMENTS.brokers[0], live=True, server="[::1]:9092")
+    line = connected(replace(PAYMENTS, brokers=(broker,)), "kafka-configs.sh --bootstrap-server kafka-9:9092 --alter")
+    assert line == "kafka-configs.sh --bootstrap-server '[::1]:9092' --alter"
+
+
 def test_a_topic_that_looks_like_an_option_is_a_target_all_the_same() -> None:
     assert (target("orders"), target("-orders")) == ("orders", "--topic=-orders")

@@ -38,7 +38,7 @@ def stock(cluster: Cluster, why: str, tool: str, *arguments: str) -> Command:
 
 def connected(cluster: Cluster, line: str) -> str:
     """A line of another step, with this cluster's live brokers: that knew none, or those on record, live or not."""
-    return _BOOTSTRAP.sub(lambda found: found[1] + servers(cluster), line)
+    return _BOOTSTRAP.sub(lambda found: found[1] + shlex.quote(servers(cluster)), line)
 
 
 def topic_configs(cluster: Cluster, why: str, topic: str, setting: str) -> Command:
