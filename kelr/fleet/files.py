@@ -64,7 +64,11 @@ class LocalFiles:
 
     def list(self, below: str = "") -> Iterator[Listed]:
         start = self._folder / below if below else self._folder
-        found = [start] if start.is_file() else self._below(start)
+        try:
+            found = [start] if start.is_file() else self._below(start)
+        except OSError as error:  # a folder above it may not be entered
+            self._cannot_be_listed(error)
+            return
         for path in found:
             try:
                 status = path.stat()

@@ -118,3 +118,22 @@ def test_folders_that_may_not_be_read_are_told(tmp_path: Path, monkeypatch: pyte
     assert unread == {str(tmp_path / "shut"): "it cannot be listed: Permission denied"}
     with pytest.raises(BadInputError, match="shut cannot be listed: Permission denied"):
         names(LocalFiles(tmp_path))
+
+
+def test_a_file_below_a_folder_that_may_not_be_entered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "shut").mkdir()
+    file = tmp_path / "shut" / "file"
+    file.write_bytes(b"1")
+    look = os.stat
+
+    def stat(path: Any, **how: Any) -> os.stat_result:
+        if path == file:
+            raise PermissionError(13, "Permission denied", str(path))
+        return look(path, **how)
+
+    monkeypatch.setattr(os, "stat", stat)
+    unread: dict[str, str] = {}
+    assert names(LocalFiles(file, unread)) == names(LocalFiles(tmp_path, {}), "shut/file") == []
+    assert unread == {str(file): "it cannot be listed: Permission denied"}
+    with pytest.raises(BadInputError, match="shut/file cannot be listed: Permission denied"):
+        names(LocalFiles(file))
