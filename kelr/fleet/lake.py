@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -20,7 +20,7 @@ from urllib.parse import quote
 from kelr import __version__
 from kelr.errors import BadInputError, KelrError, RefusedError
 from kelr.fleet.files import files_at
-from kelr.fleet.folder import relative
+from kelr.fleet.folder import StillHeld, relative
 from kelr.fleet.reached import not_written
 from kelr.fleet.tables import Table
 
@@ -105,11 +105,13 @@ class Lake:
         with self.files.locked() as still_held:
             self.refresh()
             self._delete_strays()
-            changes = Changes(self)
+            changes = Changes(self, still_held)
             yield changes
             still_held()
             self._commit(changes.version)
-            self._delete_strays()
+            with suppress(RefusedError):  # it was committed; what another run writes by now is no stray of this one's
+                still_held()
+                self._delete_strays()
 
     # Versions.
 
@@ -186,10 +188,13 @@ class Lake:
 
 
 class Changes:
-    """What is to become of a lake."""
+    """What is to become of a lake.
 
-    def __init__(self, lake: Lake) -> None:
-        self._lake = lake
+    Whatever writes raises RefusedError where another run has taken the lake over: it would be in that one's way.
+    """
+
+    def __init__(self, lake: Lake, still_held: StillHeld) -> None:
+        self._lake, self._still_held = lake, still_held
         self.version = lake.version
 
     def read(self, table: Table) -> DataFrame:
@@ -215,6 +220,7 @@ class Changes:
 
     def keep(self, purpose: str, files: Mapping[str, bytes]) -> None:
         """Keep small files for a purpose, in place of those that were kept for it; names are relative to its folder."""
+        self._still_held()  # the other run gives its files the same names
         paths = []
         for name, content in files.items():
             path = f"_kelr/kept/{quote(purpose, safe='')}/{self._lake.version.number + 1:08}-{name}"
@@ -238,6 +244,7 @@ class Changes:
     def _write(self, table: Table, rows: DataFrame) -> list[str]:
         """Write rows beside what is there; the files that this made."""
         lake = self._lake
+        self._still_held()
         # What tasks of a killed run had ended is there: Hadoop's committer would take it for this one's.
         lake.files.delete_below(f"{table.name}/_temporary")
         known = {listed.path for listed in lake.files.list(table.name)}
@@ -251,6 +258,7 @@ class Changes:
             if meaning is None:
                 raise
             raise meaning from error
+        self._still_held()
         return [
             lake.relative(listed.path)
             for listed in lake.files.list(table.name)

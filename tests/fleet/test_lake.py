@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from pyspark.sql.types import IntegerType, StringType
 
 from kelr.errors import BadInputError, RefusedError
 from kelr.fleet.files import LocalFiles
+from kelr.fleet.folder import Listed
 from kelr.fleet.lake import Lake
 from kelr.fleet.tables import table
 
@@ -143,6 +145,80 @@ def test_a_run_whose_lock_was_taken_makes_no_version(lake: Lake, monkeypatch: py
     with pytest.raises(RefusedError, match="taken this lake over"):
         _name(lake)
     assert not list(lake.files.list("_kelr/versions"))
+
+
+@dataclass
+class Another:
+    """A run that takes a lake over, and has written files of its own that no version has yet."""
+
+    place: Path
+    at_it: bool = False
+
+    @property
+    def files(self) -> list[Path]:
+        task = "things/_temporary/0/task_202611010000000000000_0001_m_000000/part-0.parquet"
+        names = (task, "things/cluster=x/date=2026-11-01/part-other.parquet", "_kelr/kept/state/00000002-state")
+        return [self.place / name for name in names]
+
+    def begin(self, *_: object) -> None:
+        self.at_it = True
+        for path in self.files:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"of another run")
+
+    def check(self) -> None:
+        if self.at_it:
+            raise RefusedError("another run has taken this lake over")
+
+
+@pytest.fixture
+def another(spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Another:
+    with lake.changing() as changes:
+        changes.append(THINGS, rows(spark, ROWS[:1]))
+    found = Another(Path(lake.place))
+    monkeypatch.setattr(LocalFiles, "locked", lambda _: nullcontext(found.check))
+    return found
+
+
+def test_a_run_whose_lock_was_taken_writes_no_more(spark: SparkSession, lake: Lake, another: Another) -> None:
+    with lake.changing() as changes:
+        another.begin()
+        with pytest.raises(RefusedError, match="taken this lake over"):
+            changes.append(THINGS, rows(spark, ROWS[1:]))
+        with pytest.raises(RefusedError, match="taken this lake over"):
+            changes.keep("state", {"state": b"of this run"})
+        assert [path.read_bytes() for path in another.files] == [b"of another run"] * 3
+        another.at_it = False
+
+
+def test_a_run_whose_lock_is_taken_while_it_writes_takes_nothing_of_the_other_s(
+    spark: SparkSession, lake: Lake, another: Another, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = LocalFiles.list
+
+    def list_and_stand_still(files: LocalFiles, below: str = "") -> Iterator[Listed]:
+        found = [*listed(files, below)]
+        another.begin()
+        return iter(found)
+
+    with lake.changing() as changes:
+        before = changes.version
+        monkeypatch.setattr(LocalFiles, "list", list_and_stand_still)
+        with pytest.raises(RefusedError, match="taken this lake over"):
+            changes.append(THINGS, rows(spark, ROWS[1:]))
+        assert changes.version == before
+        another.at_it = False
+
+
+def test_a_run_whose_lock_is_taken_when_it_has_committed_deletes_nothing(
+    lake: Lake, another: Another, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = Lake._commit
+    monkeypatch.setattr(Lake, "_commit", lambda lake, version: another.begin(commit(lake, version)))
+    before = lake.version.number
+    _name(lake)
+    assert lake.version.number == before + 1
+    assert [path.read_bytes() for path in another.files] == [b"of another run"] * 3
 
 
 def _name(lake: Lake) -> None:
