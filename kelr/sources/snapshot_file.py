@@ -366,9 +366,10 @@ def _text_of(line: BaseModel) -> bytes:
     from kelr.sources.snapshot_lines import HeaderLine  # noqa: PLC0415
 
     assert isinstance(line, HeaderLine)
-    silent = line.cluster.controller_silence is not None
-    exclude = {"disks": line.disks is None, "cluster": {"controller_silence": not silent}}
-    return line.model_dump_json(exclude=exclude).encode()
+    # What a file has only where there is something to tell.
+    of_cluster = {"controller_silence"} if line.cluster.controller_silence is None else set()
+    of_header = {"disks": True} if line.disks is None else {}
+    return line.model_dump_json(exclude={**of_header, "cluster": of_cluster}).encode()
 
 
 def _is_header(line: BaseModel) -> bool:
