@@ -13,6 +13,7 @@ from kelr.engine.planning.verification import is_unapplied
 from kelr.errors import UsageError
 from kelr.model.plan import Passed, Plan
 from kelr.recovery.verify import Afterwards, Verification, Waiting, verify, verify_until_good
+from kelr.sources.base import silence_of
 from kelr.view.output import Output
 from kelr.view.verification import Verified, show_verification, waited_for_in_short, waited_for_in_words
 
@@ -52,7 +53,8 @@ def verify_and_show(session: Session, path: Path, topics: Sequence[str], wait_s:
         stock_connection=stock_connection(session),
         following=_following(path, topics, found, waited=wait_s is not None),
     )
-    return found.good
+    # Without a controller brokers tell who led when they heard one last: that proves nothing of now.
+    return found.good and silence_of(session.source()) is None
 
 
 def plan_of_topics(plan: Plan, topics: Sequence[str], path: Path) -> Plan:

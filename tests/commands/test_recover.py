@@ -435,7 +435,9 @@ def test_verify_says_that_no_controller_answered(
     words = "no controller answers (REQUEST_TIMED_OUT): what brokers tell may be out of date"
     assert words not in kelr("recover", "verify", "plan.json", *more, *CONNECTION).err
     monkeypatch.setattr(SimulatedSource, "controller_silence", "REQUEST_TIMED_OUT", raising=False)
-    assert words in kelr("recover", "verify", "plan.json", *more, *CONNECTION).err
+    ran = kelr("recover", "verify", "plan.json", *more, *CONNECTION)
+    assert ran.code == 1
+    assert words in ran.err
 
 
 @pytest.mark.usefixtures("planned")
