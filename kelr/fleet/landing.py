@@ -145,10 +145,10 @@ class Landing:
             if not self._stays(table):
                 self._put(table, new, self._anew_folders())
             return
-        logs, states = self._after(LOG_INFO), self._after(PARTITION_STATES)
+        logs, states, events = (self._after(one) for one in (LOG_INFO, PARTITION_STATES, CLUSTER_EVENTS))
         known = self._known(table)
         both = new.withColumn(KNOWN, fn.lit(False)).unionByName(known.withColumn(KNOWN, fn.lit(True)))
-        rows = staked(both, logs, states).persist(StorageLevel.DISK_ONLY)
+        rows = staked(both, logs, states, events).persist(StorageLevel.DISK_ONLY)
         try:
             folders = self._anew_folders()
             again = {folder["cluster"] for folder in folders}

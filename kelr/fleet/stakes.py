@@ -12,26 +12,35 @@ from pyspark.sql import Window
 from pyspark.sql import functions as fn
 
 from kelr.fleet.closing import CHANGED
+from kelr.model import ELR_FEATURE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _ELECTION = ("cluster", "topic", "topic_id", "partition", "leader_epoch", "offset")
+_KEPT_ELR = (
+    "coalesce(array_max(filter(_levels, known -> known.offset <= from_offset)).kept, false)"
+    " and forall(_levels, known -> known.offset <= from_offset or known.offset >= offset or known.kept)"
+)
+"""Whether ELR was on from when nobody led up to the election; not so where no record tells."""
 
 
-def staked(elections: DataFrame, logs: DataFrame, states: DataFrame) -> DataFrame:
+def staked(elections: DataFrame, logs: DataFrame, states: DataFrame, events: DataFrame) -> DataFrame:
     """Elections with what was at stake in each, and `CHANGED` where that is another figure than before.
 
     The figure is how many records the best known log had behind the end of the elected one, where both end in one
     epoch: then they are of one line. Where the best log ends in a newer epoch than the elected one, or an end or epoch
     was not heard, it is null; and also where neither all replicas were heard nor one that held all that was committed
-    (of ISR or ELR while nobody led): whoever was not heard may have had more.
+    (of ISR or ELR while nobody led, with ELR on): whoever was not heard may have had more. With ELR off
+    every shutdown is taken for a clean one (ClusterControlManager.registerBroker): the last one of the ISR stays in it,
+    though its log may lack what it had.
 
     Args:
         logs: rows of log_info.
         states: rows of partition_states, with their ends.
+        events: rows of cluster_events, which tell when ELR was on.
     """
-    found = _stakes(elections, logs, states)
+    found = _stakes(elections, logs, states, _levels(events))
     # Under other names: both sides of the join come from one frame.
     found = found.withColumnsRenamed({name: f"_of_{name}" for name in _ELECTION})
     both = elections.withColumnsRenamed({"offsets_at_stake": "_stake", "stake_source": "_source"})
@@ -43,10 +52,18 @@ def staked(elections: DataFrame, logs: DataFrame, states: DataFrame) -> DataFram
     return joined.withColumn(CHANGED, changed).drop("_stake", "_source")
 
 
-def _stakes(elections: DataFrame, logs: DataFrame, states: DataFrame) -> DataFrame:
+def _levels(events: DataFrame) -> DataFrame:
+    """Of each cluster, where in its log ELR was turned on or off."""
+    told = events.where((fn.col("event") == "feature") & (fn.col("name") == ELR_FEATURE) & (fn.col("source") == "log"))
+    level = fn.struct("offset", (fn.col("after").cast("int") > 0).alias("kept"))
+    return told.groupBy("cluster").agg(fn.collect_list(level).alias("_levels"))
+
+
+def _stakes(elections: DataFrame, logs: DataFrame, states: DataFrame, levels: DataFrame) -> DataFrame:
     waited = states.where("leader is null and source = 'log'").select(
         "cluster", "topic", "topic_id", "partition", fn.col("leader_epoch").alias("_epoch"), "valid_from", "valid_to",
-        "replicas", fn.array_union("isr", fn.coalesce("elr", fn.array().cast("array<int>"))).alias("_complete"),
+        "from_offset", "replicas",
+        fn.array_union("isr", fn.coalesce("elr", fn.array().cast("array<int>"))).alias("_in_sync"),
     )  # fmt: skip
     asked = elections.select(*_ELECTION, "at", "to_leader", (fn.col("leader_epoch") - 1).alias("_epoch"))
     heard = logs.select(
@@ -57,6 +74,10 @@ def _stakes(elections: DataFrame, logs: DataFrame, states: DataFrame) -> DataFra
         asked.join(heard, ["cluster", "topic", "partition", "_epoch"])
         .join(waited, ["cluster", "topic", "topic_id", "partition", "_epoch"])
         .where("read_at >= valid_from and read_at <= at and (valid_to is null or read_at <= valid_to)")
+        .join(levels, "cluster", "left")
+        .withColumn(
+            "_complete", fn.when(fn.expr(_KEPT_ELR), fn.col("_in_sync")).otherwise(fn.array().cast("array<int>"))
+        )
     )
     newest = Window.partitionBy(*_ELECTION, "replica").orderBy(fn.col("read_at").desc(), fn.col("log_end").desc())
     each = leaderless.where("log_end is not null").withColumn("_nth", fn.row_number().over(newest)).where("_nth = 1")

@@ -20,7 +20,7 @@ from kelr.fleet.landing import Landing
 from kelr.fleet.staging import STATES
 from kelr.fleet.tables import ELECTIONS, INGESTED, INPUTS, LOG_INFO, PARTITION_STATES, Table
 from kelr.fleet.telling import tell
-from kelr.model import Broker, BrokerStatus, Cluster, PartitionState, ReplicaLog, Snapshot, TopicPartition
+from kelr.model import ELR_FEATURE, Broker, BrokerStatus, Cluster, PartitionState, ReplicaLog, Snapshot, TopicPartition
 from kelr.model.fleet import IngestSummary
 from kelr.sources.metadata_log.log import open_metadata_log
 from kelr.sources.snapshot_file import write_snapshot
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 OTHER = "b3RoZXItY2x1c3Rlci1pZA"
 ELECTED = [*story(), batch(8, shrunk(0, isr=(2,), leader=2))]
+"""With ELR on: without it, nobody knows what the last one of the ISR held."""
+ELECTED[2] = batch(4, ("FeatureLevelRecord", 0, {"name": ELR_FEATURE, "feature_level": 1}))
 
 
 def snapshot(seconds: float) -> Snapshot:

@@ -9,7 +9,8 @@ import pyarrow
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kelr.fleet.stakes import staked
-from kelr.fleet.tables import ELECTIONS, LOG_INFO, PARTITION_STATES, Table
+from kelr.fleet.tables import CLUSTER_EVENTS, ELECTIONS, LOG_INFO, PARTITION_STATES, Table
+from kelr.model import ELR_FEATURE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +24,22 @@ CASES: dict[str, tuple[list[int], list[int] | None, dict[int, int], int | None]]
     "the elected one alone": ([1], [], {3: 100}, None),
     "one that had fallen behind": ([1], [], {2: 95, 3: 100}, None),
 }
+WAITED_FROM, ELECTED_AT = 50, 70
+"""Offsets of the records by which nobody led, and by which 3 did."""
+ON, OFF = "1", "0"
+LEVELS: dict[str, tuple[list[tuple[int, str]], bool]] = {
+    # Where ELR was turned on and off; and whether the last one of the ISR is sure to hold all that was committed.
+    "on since long": ([(1, ON)], True),
+    "on where nobody led any more": ([(WAITED_FROM, ON)], True),
+    "on again before": ([(1, ON), (20, OFF), (30, ON)], True),
+    "off again by the election": ([(1, ON), (ELECTED_AT, OFF)], True),
+    "at another level meanwhile": ([(1, ON), (60, "2")], True),
+    "not on record": ([], False),
+    "off since long": ([(1, OFF)], False),
+    "off before": ([(1, ON), (20, OFF)], False),
+    "on only while nobody led": ([(60, ON)], False),
+    "off for a while in which nobody led": ([(1, ON), (55, OFF), (60, ON)], False),
+}
 
 
 def seconds(count: int) -> datetime:
@@ -31,29 +48,70 @@ def seconds(count: int) -> datetime:
 
 def rows(spark: SparkSession, table: Table, given: list[dict[str, Any]]) -> DataFrame:
     filled = [{"cluster": "c", "date": START.date(), "topic": "orders", **row} for row in given]
-    content = pyarrow.Table.from_pylist(filled, schema=to_arrow_schema(table.schema, timezone="UTC"))
+    known = [{name: value for name, value in row.items() if name in table.columns} for row in filled]
+    content = pyarrow.Table.from_pylist(known, schema=to_arrow_schema(table.schema, timezone="UTC"))
     return spark.createDataFrame(content, table.schema)
 
 
-def test_whom_a_stake_stands_on(spark: SparkSession) -> None:
-    elections, logs, states = [], [], []
-    for number, (isr, elr, ends, _) in enumerate(CASES.values()):
-        here = {"topic_id": "id", "partition": number}
-        elections.append(here | {"leader_epoch": 5, "offset": 100, "at": seconds(60), "to_leader": 3})
-        states.append(
-            here
-            | {"leader_epoch": 4, "replicas": [1, 2, 3], "isr": isr, "elr": elr, "source": "log"}
-            | {"valid_from": seconds(0), "valid_to": seconds(60)}
+def level(offset: int | None, value: str, **other: str) -> dict[str, Any]:
+    given = {"event": "feature", "name": ELR_FEATURE, "after": value, "source": "log"}
+    return given | {"at": START, "offset": offset} | other
+
+
+class Told:
+    """What a lake has of elections of 3 among 1, 2 and 3."""
+
+    def __init__(self) -> None:
+        self.elections: list[dict[str, Any]] = []
+        self.states: list[dict[str, Any]] = []
+        self.logs: list[dict[str, Any]] = []
+
+    def add(self, here: dict[str, Any], isr: list[int], elr: list[int] | None, ends: dict[int, int]) -> None:
+        self.elections.append(
+            here | {"topic_id": "id", "leader_epoch": 5, "offset": ELECTED_AT, "at": seconds(60), "to_leader": 3}
         )
-        logs += [
-            {"partition": number, "leader_epoch": 4, "replica": replica, "log_end": end, "last_epoch": 3}
-            | {"read_at": seconds(30)}
+        self.states.append(
+            here
+            | {"topic_id": "id", "leader_epoch": 4, "replicas": [1, 2, 3], "isr": isr, "elr": elr, "source": "log"}
+            | {"valid_from": seconds(0), "valid_to": seconds(60), "from_offset": WAITED_FROM}
+        )
+        self.logs += [
+            here | {"leader_epoch": 4, "replica": replica, "log_end": end, "last_epoch": 3, "read_at": seconds(30)}
             for replica, end in ends.items()
         ]
-    found = staked(
-        rows(spark, ELECTIONS, elections), rows(spark, LOG_INFO, logs), rows(spark, PARTITION_STATES, states)
-    ).collect()
-    stakes = {row["partition"]: row["offsets_at_stake"] for row in found}
+
+    def stakes(self, spark: SparkSession, levels: list[dict[str, Any]], by: str) -> dict[Any, int | None]:
+        found = staked(
+            rows(spark, ELECTIONS, self.elections),
+            rows(spark, LOG_INFO, self.logs),
+            rows(spark, PARTITION_STATES, self.states),
+            rows(spark, CLUSTER_EVENTS, levels),
+        )
+        return {row[by]: row["offsets_at_stake"] for row in found.collect()}
+
+
+def test_whom_a_stake_stands_on(spark: SparkSession) -> None:
+    told = Told()
+    for number, (isr, elr, ends, _) in enumerate(CASES.values()):
+        told.add({"partition": number}, isr, elr, ends)
+    stakes = told.stakes(spark, [level(1, ON)], "partition")
     assert dict(zip(CASES, (stakes[number] for number in range(len(CASES))), strict=True)) == {
         name: stake for name, (*_, stake) in CASES.items()
+    }
+
+
+def test_the_last_in_sync_is_one_to_stand_on_only_with_elr(spark: SparkSession) -> None:
+    """Without it, the last one of the ISR stays in it after an unclean shutdown, whatever its log lacks then."""
+    told, levels = Told(), []
+    for name, (turned, _) in LEVELS.items():
+        told.add({"cluster": name, "partition": 0}, [1], [], {1: 110, 3: 100})
+        levels += [level(offset, value, cluster=name) for offset, value in turned]
+    for name in ("not on record", "off since long"):
+        told.add({"cluster": name + ", all heard", "partition": 0}, [1], [], {1: 110, 2: 90, 3: 100})
+    levels.append(level(None, ON, cluster="not on record", source="snapshot"))
+    levels.append(level(1, ON, cluster="not on record", name="another.feature"))
+    assert told.stakes(spark, levels, "cluster") == {
+        **{name: 10 if sure else None for name, (_, sure) in LEVELS.items()},
+        "not on record, all heard": 10,
+        "off since long, all heard": 10,
     }
