@@ -18,8 +18,9 @@ from kelr.controller import Change, RuleSet
 from kelr.engine.logs import KnownLogs
 from kelr.model import ElectionType, Outcome, PartitionState, Step, TopicConfig, Unheard
 
-MOST_REMEMBERED = 10_000
-"""So many ways to stand are remembered; all are forgotten when there are more: some tens of MiB."""
+MOST_REMEMBERED = 2_000
+"""So many ways to stand are remembered; all are forgotten when there are more. With three replicas each they take less
+than 20 MiB."""
 
 _KeyT = TypeVar("_KeyT", bound=Hashable)
 _FoundT = TypeVar("_FoundT")
