@@ -6,7 +6,7 @@ import io
 import json
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import pytest
 
 from kelr.commands.session import Resolved
 from kelr.controller import RuleSet
-from kelr.engine import decide
+from kelr.engine import decide_all
 from kelr.model import (
     Applied,
     Decision,
@@ -163,12 +163,12 @@ def test_of_thousands_of_partitions_only_those_that_need_an_election_are_decided
     led = tuple(PartitionState("big", number, 2, 4, (2, 3), (2, 3), (), ()) for number in range(20_000))
     decided: list[TopicPartition] = []
 
-    def counting(snapshot: Snapshot, state: PartitionState, rules: RuleSet | None) -> Decision:
-        decided.append(state.address)
-        return decide(snapshot, state, rules)
+    def counting(snapshot: Snapshot, rules: RuleSet | None) -> Iterator[Decision]:
+        decided.extend(state.address for state in snapshot.partitions)
+        return decide_all(snapshot, rules)
 
     serve(monkeypatch, replace(STATE, partitions=(*led, MOVABLE), configs={**STATE.configs, "big": KNOWN}))
-    monkeypatch.setattr("kelr.recovery.gather.decide", counting)
+    monkeypatch.setattr("kelr.recovery.gather.decide_all", counting)
     ran = kelr("elect", "-e", "preferred", "--all-topic-partitions", *CONNECTION)
     assert ran.code == 0
     assert (carrier.elected, decided) == ({"orders:5": 2}, [MOVABLE.address])
