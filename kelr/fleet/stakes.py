@@ -32,8 +32,8 @@ def staked(elections: DataFrame, logs: DataFrame, states: DataFrame, events: Dat
     epoch: then they are of one line. Where the best log ends in a newer epoch than the elected one, or an end or epoch
     was not heard, it is null; and also where neither all replicas were heard nor one that held all that was committed
     (of ISR or ELR while nobody led, with ELR on): whoever was not heard may have had more. With ELR off
-    every shutdown is taken for a clean one (ClusterControlManager.registerBroker): the last one of the ISR stays in it,
-    though its log may lack what it had.
+    no ISR is emptied (PartitionChangeBuilder.build): the last one stays in it after an unclean shutdown, though its log
+    may lack what it had.
 
     Args:
         logs: rows of log_info.
