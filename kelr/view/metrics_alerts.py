@@ -24,6 +24,8 @@ def alert_lines(report: MetricsReport, layout: Layout) -> Iterator[Text]:
 def _quiet(report: MetricsReport) -> tuple[str, Style]:
     """What it means that there is no alert: as much as was read, and no more."""
     quiet = "nothing to be woken for"
+    if report.cluster is not None and not report.partitions:
+        return f"{quiet} in what was read: no partition was seen", Style.NOTICE
     if report.cluster is not None:
         return (f"{quiet} in what could be described", Style.NOTICE) if report.errors else (quiet, Style.GOOD)
     if all(one.value is None for one in report.figures):
