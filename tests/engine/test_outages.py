@@ -76,10 +76,13 @@ def by_the_machine(snapshot: Snapshot, rules: RuleSet, blows: Sequence[Assumptio
 
 
 def consistent(snapshot: Snapshot) -> Snapshot:
-    """The snapshot as sources give it: replica counts of partitions 0 as these are, every broker listed."""
-    counts = {state.topic: len(state.replicas) for state in snapshot.partitions if state.partition == 0}
+    """The snapshot as sources give it: replica counts of partitions 0 as these are, one for each topic whose partition
+    0 is not in it, and every broker listed."""
+    counts = {state.topic: len(state.replicas) for state in snapshot.partitions}
+    counts |= snapshot.first_partition_replicas
+    counts |= {state.topic: len(state.replicas) for state in snapshot.partitions if state.partition == 0}
     cluster = replace(snapshot.cluster, brokers_source="DescribeCluster v2")
-    return replace(snapshot, cluster=cluster, first_partition_replicas={**snapshot.first_partition_replicas, **counts})
+    return replace(snapshot, cluster=cluster, first_partition_replicas=counts)
 
 
 happenings = st.sampled_from((Happening.FAILS, Happening.STOPS, Happening.RETURNS, Happening.RETURNS_UNCLEAN))
