@@ -210,7 +210,7 @@ def apply(
         typer.Option(
             "--force",
             metavar="REASON",
-            help="Elect although what is lost cannot be counted; the reason goes into the audit log.",
+            help="Elect although the loss cannot be counted, or its ground is in doubt; goes into the audit log.",
             rich_help_panel=CONSENT,
         ),
     ] = None,

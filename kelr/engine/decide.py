@@ -216,6 +216,23 @@ def _reassignment(snapshot: Snapshot, case: Case) -> Iterator[str]:
         yield f"a reassignment is under way: it {joined(parts)}, and may complete within an election"
 
 
+def _leftover_elr(case: Case) -> Iterator[str]:
+    """An ELR from before ELR was switched off: it elects once more, unless anything writes a record before."""
+    members = tuple(replica for replica in case.elr if replica in case.state.replicas)
+    if members:
+        yield (
+            f"ELR is switched off, and {ids(members)} is left over of it: start or restart no other broker before"
+            f" {joined(members, 'or')}. The start of any other broker of this cluster clears it, and then only an"
+            " unclean election brings the partition back"
+        )
+    elif case.state.elr is None and not case.cluster.tells_leftover_elr:
+        yield (
+            f"ELR is switched off, and whether one is left over is not known ({case.cluster.partitions_source} does not"
+            " tell). If not, an election is as shown. If so, Kafka elects the first live member of it instead, and a"
+            " member that returns before any other broker starts is elected"
+        )
+
+
 def _hangs_on_unclean_election(case: Case, chosen: ChosenRules) -> bool:
     """Whether unclean.leader.election.enable decides: on released Kafka, and where it stands for the KIP's strategy."""
     return not case.rules.kip966 or (chosen.rules.strategy_by_topic and case.config.recovery_strategy is None)
@@ -229,6 +246,8 @@ def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules) -> Iterator[str]
         yield from notes_on_the_rules(snapshot, case)
     if case.state.elr is None and case.rules.elr:
         yield f"ELR and LastKnownELR are not known ({snapshot.cluster.partitions_source}): they are taken as empty"
+    if case.state.leader is None and not case.rules.elr and not case.state.isr:
+        yield from _leftover_elr(case)
     yield from notes_on_the_quorum(case)
     if case.former_members and case.state.leader is None:
         yield (

@@ -7,7 +7,7 @@ from kelr.engine.case import Case
 from kelr.engine.elections import elected_by
 from kelr.engine.loss import loss_of_electing
 from kelr.engine.recovery.prediction import run_on_return
-from kelr.engine.words import holds_up_to
+from kelr.engine.words import holds_up_to, ids
 from kelr.model import BrokerStatus, ElectedBy, Forecast, Grade, Loss
 
 
@@ -49,7 +49,7 @@ def _forecast(case: Case, replica: int, clean: bool) -> Forecast:
         isr=change.after.isr,
         elr=change.after.elr or (),
         loss=loss,
-        warning=outlook or _warning(case, replica, leader, by, loss),
+        warning=outlook or _cleared(case, change) or _warning(case, replica, leader, by, loss),
     )
 
 
@@ -66,6 +66,15 @@ def _guaranteed(case: Case, by: ElectedBy | None, clean: bool) -> bool:
     if by not in {ElectedBy.ISR, ElectedBy.ELR}:
         return False
     return case.rules.elr or clean
+
+
+def _cleared(case: Case, change: Change) -> str:
+    """With ELR off any record drops an ELR that is left over (PartitionChangeBuilder.maybeUpdateRecordElr)."""
+    if change.after.leader is not None or case.rules.elr or not case.elr or change.after.elr:
+        return ""
+    return (
+        f"nobody is elected, and the leftover ELR {ids(case.elr)} is cleared: none of it is elected on its return then"
+    )
 
 
 def _warning(case: Case, replica: int, leader: int | None, by: ElectedBy | None, loss: Loss | None) -> str:

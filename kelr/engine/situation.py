@@ -41,16 +41,18 @@ def _without_leader(state: PartitionState, cluster: Cluster) -> Situation:
         return Situation.NO_LIVE_REPLICA
     if state.isr:
         return Situation.LEADER_PENDING if electable & set(state.isr) else Situation.WAITING_FOR_ISR
-    if state.elr is None:
-        return Situation.UNKNOWN
     if state.elr and not set(state.elr) & set(state.replicas):
         # Kafka elects replicas alone, and asks no last known leader while the ELR is not empty.
         return Situation.NEEDS_UNCLEAN_RECOVERY
     if state.elr:
         return Situation.LEADER_PENDING if electable & set(state.elr) else Situation.WAITING_FOR_ELR
-    if state.last_known_elr is None:
+    if cluster.features.elr_enabled is False:
+        # Nobody keeps an ELR or a last known leader. One that was left over would be told, or is empty for all that an
+        # election can use of it (`Cluster.tells_leftover_elr`).
+        return Situation.NEEDS_UNCLEAN_RECOVERY
+    if state.elr is None or state.last_known_elr is None:
         return Situation.UNKNOWN
     known = [replica for replica in state.last_known_elr if replica >= 0]
-    if len(known) != 1 or cluster.features.elr_enabled is False:
+    if len(known) != 1:
         return Situation.NEEDS_UNCLEAN_RECOVERY
     return Situation.LEADER_PENDING if known[0] in electable else Situation.WAITING_FOR_LAST_KNOWN_LEADER

@@ -22,7 +22,8 @@ RECOVERY = (
         ExitCode.REFUSED,
         "What would be lost cannot be counted",
         "The evidence is missing or contradicts itself, so that no number could be accepted. Nothing was changed.",
-        "Replicas that hold more than the candidate were not heard, or logs part in a way that nobody can explain.",
+        "Replicas that hold more than the candidate were not heard, logs part in a way that nobody can explain, the ELR"
+        " is not known, or a reassignment is under way.",
         "Get the missing log: start that broker, or read its disk with `kelr recover collect --log-dir`. Only where"
         " that"
         " is out of the question: --force with the reason, which goes into the audit log.",

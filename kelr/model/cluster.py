@@ -112,6 +112,12 @@ class Cluster:
         return BrokerStatus.UNREGISTERED if self.lists_fenced_brokers else BrokerStatus.OFFLINE
 
     @property
+    def tells_leftover_elr(self) -> bool:
+        """Whether an ELR that is not told with ELR off is empty. What was left over when ELR was switched off still
+        elects, and DescribeTopicPartitions and the metadata log tell of it; the Metadata request does not."""
+        return self.partitions_source.startswith(("DescribeTopicPartitions", "metadata log", "scenario"))
+
+    @property
     def lists_fenced_brokers(self) -> bool:
         """Only DescribeCluster v2 (KIP-1073) and kelr's own sources list brokers that are fenced."""
         return self.brokers_source in FENCED_BROKER_SOURCES

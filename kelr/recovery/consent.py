@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kelr.engine.planning.consent import why_forced
 from kelr.engine.words import brokers, plural
 from kelr.model.plan import AcceptedLoss, Consent, Plan
 
@@ -39,7 +40,7 @@ def missing_consent(plan: Plan, given: Consented) -> str | None:
         what = f"{plural(count, 'election')}: {loss_in_short(plan)}{_limited(plan, given)}"
         missing.append(f"--accept-loss {plan.loss_to_accept} ({what})")
     if Consent.FORCE in needed and not (given.force_reason or "").strip():
-        missing.append(f"--force REASON ({_uncountable(plan)})")
+        missing.append(f"--force REASON ({why_forced(plan)})")
     if needed == {Consent.YES} and not (given.yes or given.force_reason or given.accept_loss is not None):
         missing.append("--yes (nothing is lost)")
     return " and ".join(missing) or None
@@ -75,8 +76,3 @@ def _limited(plan: Plan, given: Consented) -> str:
     if accepted is None or accepted.unbounded or not needed.unbounded or accepted.known < needed.known:
         return ""
     return f"; {accepted} without a plus accepts nothing beyond it"
-
-
-def _uncountable(plan: Plan) -> str:
-    count = sum(one.consent is Consent.FORCE for one in plan.elections)
-    return f"what {'1 election loses' if count == 1 else f'{count} elections lose'} cannot be counted"

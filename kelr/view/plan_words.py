@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from kelr.engine.planning.consent import why_forced
 from kelr.engine.planning.words import cut_in_words
 from kelr.engine.words import brokers, joined, plural
 from kelr.model import Bounds, Grade, Loss, Target, TopicPartition
@@ -172,7 +173,7 @@ def consent_needed(plan: Plan) -> tuple[str, ...]:
         plus = "; the plus is for logs not heard" if accepted.unbounded else ""
         needed.append(f"with --accept-loss {accepted} (or that typed{plus})")
     if Consent.FORCE in kinds:
-        needed.append("with --force REASON, because what is lost cannot be counted")
+        needed.append(f"with --force REASON, because {why_forced(plan)}")
     return tuple(needed) or ("after a yes, or with --yes",)
 
 

@@ -34,8 +34,10 @@ from tests.engine.planned import (
     all_heard,
     asked,
     carried_out,
+    decided,
     designated,
     election,
+    fields,
     incident,
     known,
     plan,
@@ -286,10 +288,17 @@ def test_a_leader_that_is_gone_stands_in_the_way_of_an_unclean_election_and_not_
 
 def test_a_reassignment_under_way_is_let_complete_first() -> None:
     snapshot = with_state(incident(), adding=(2,), removing=(3,))
-    for wish in (designated(2), designated(3), UNCLEAN):
-        left = refusal(snapshot, wish)
-        assert left.why is Unplanned.REFUSED
-        assert "it adds broker 2 and removes broker 3" in left.reason
+    left = refusal(snapshot, designated(2))
+    assert left.why is Unplanned.REFUSED
+    assert "it adds broker 2 and removes broker 3" in left.reason
+    assert plan(snapshot).elections == ()
+
+
+@pytest.mark.parametrize("wish", [designated(3), UNCLEAN])
+def test_what_kafkas_own_tool_does_beside_a_reassignment_takes_force(wish: Wish) -> None:
+    made = election(with_state(incident(), adding=(2,), removing=(3,)), wish)
+    assert (made.elect, made.method, made.consent) == (3, Method.UNCLEAN, Consent.FORCE)
+    assert "it adds broker 2 and removes broker 3" in made.warnings[0]
 
 
 def test_a_reassignment_that_nobody_can_tell_of_forbids_reordering_alone() -> None:
@@ -299,10 +308,50 @@ def test_a_reassignment_that_nobody_can_tell_of_forbids_reordering_alone() -> No
     assert election(snapshot, designated(3)).method is Method.UNCLEAN
 
 
-@pytest.mark.parametrize("wish", [designated(2), designated(3), UNCLEAN, AGGRESSIVE, PREFERRED])
-def test_an_unknown_elr_decides_nothing(wish: Wish) -> None:
+@pytest.mark.parametrize(
+    ("wish", "elect"), [(designated(2), 2), (designated(3), 3), (UNCLEAN, 3), (AGGRESSIVE, 2), (PREFERRED, None)]
+)
+def test_an_unknown_elr_decides_nothing_without_force(wish: Wish, elect: int | None) -> None:
     snapshot = with_state(incident(leaderless((3, 1, 2)), live=(2, 3)), elr=None, last_known_elr=None)
-    assert refusal(snapshot, wish).why is Unplanned.REFUSED
+    assert plan(snapshot).elections == ()
+    if elect is None:
+        assert refusal(snapshot, wish).why is Unplanned.REFUSED
+        return
+    made = election(snapshot, wish)
+    assert (made.elect, made.consent) == (elect, Consent.FORCE)
+    assert "ELR and LastKnownELR are not known" in made.warnings[0]
+
+
+@pytest.mark.parametrize(("wish", "elect"), [(designated(2), 2), (UNCLEAN, 3), (AGGRESSIVE, 2)])
+def test_with_elr_switched_off_and_an_empty_isr_every_election_goes(wish: Wish, elect: int) -> None:
+    """DescribeTopicPartitions tells an ELR that is left over, so one that it does not tell is empty (seen on 4.3.1)."""
+    state = replace(leaderless((3, 1, 2)), elr=None, last_known_elr=(1,))
+    logs = (log_of(3, (4, 116), hw=116), silent(1), log_of(2, (4, 135), hw=120))
+    snapshot = snapshot_of(known(state), cluster_of(live=(2, 3), fenced=(1,), elr=False), logs, min_isr=2)
+    snapshot = with_cluster(snapshot, replace(snapshot.cluster, partitions_source="DescribeTopicPartitions v0"))
+    made = election(snapshot, wish)
+    assert (made.elect, made.consent, made.evidence.situation) == (
+        elect,
+        Consent.LOSS,
+        Situation.NEEDS_UNCLEAN_RECOVERY,
+    )
+    assert "left over" not in " ".join(decided(snapshot).notes)
+    untold = with_cluster(snapshot, replace(snapshot.cluster, partitions_source="Metadata"))
+    assert election(untold, wish).elect == elect
+    assert "whether one is left over is not known" in " ".join(decided(untold).notes)
+    assert any("whether one is left over is not known" in warning for warning in election(untold, wish).warnings)
+
+
+def test_a_leftover_elr_is_cleared_by_the_start_of_any_other_broker() -> None:
+    """Seen on 4.3.1: broker 3 was restarted, the ELR [1, 2] was gone, and the return of 1 elected nobody."""
+    state = replace(leaderless((3, 1, 2)), elr=(1,), last_known_elr=(1,))
+    snapshot = snapshot_of(known(state), cluster_of(live=(3,), fenced=(1, 2), elr=False), (), min_isr=2)
+    decision = decided(snapshot)
+    assert decision.situation is Situation.WAITING_FOR_ELR
+    assert any("start or restart no other broker before 1" in note for note in decision.notes)
+    other = next(one for one in decision.forecasts if one.replica == 2 and one.clean)
+    assert (other.elected, other.elr) == (None, ())
+    assert "leftover ELR [1] is cleared" in other.warning
 
 
 def test_a_preferred_election_within_a_live_leaders_isr_asks_for_no_elr() -> None:
@@ -313,9 +362,15 @@ def test_a_preferred_election_within_a_live_leaders_isr_asks_for_no_elr() -> Non
 
 def test_evidence_that_contradicts_itself_is_read_again() -> None:
     snapshot = with_logs(incident(), log_of(2, (4, 135), leader_epoch=6))
-    left = refusal(snapshot, designated(2))
+    left = refusal(snapshot)
     assert left.why is Unplanned.REFUSED
     assert "a broker already knows leader epoch 6, and this state is of epoch 5" in left.reason
+    made = election(snapshot, designated(2))
+    assert (made.consent, made.warnings[0]) == (Consent.FORCE, left.reason)
+    assert differences(made, snapshot, decided(snapshot)) == ()
+    newer = with_logs(incident(), log_of(2, (4, 135), leader_epoch=7))
+    assert fields(differences(made, newer, decided(newer))) == ["leader_epoch"]
+    assert refusal(with_logs(snapshot), asked(ElectionType.LONGEST_LOG_BALANCED)).reason == left.reason
 
 
 def test_a_decision_by_other_rules_than_the_clusters_is_no_ground_for_a_plan() -> None:
@@ -446,7 +501,9 @@ def test_a_plan_that_is_carried_out_makes_its_replica_the_leader(both) -> None: 
         if made.method is Method.REORDER:
             after = reordered(made, snapshot, decision.rules).after
             keeps_elr = snapshot.cluster.features.elr_enabled is not False
-            assert after_reordering(made, after, keeps_elr=keeps_elr) == ()
+            # With ELR off every source tells an empty set as one that nobody keeps.
+            as_told = after if keeps_elr else replace(after, elr=after.elr or None)
+            assert after_reordering(made, as_told, keeps_elr=keeps_elr) == ()
 
 
 @examples(200)

@@ -45,29 +45,26 @@ def choose(subject: Subject, wish: Wish) -> Choice | NotPlanned | None:
         return None
     groundless = _no_ground(subject)
     found: Choice | NotPlanned
-    if groundless is not None:
-        found = refused(subject, groundless)
+    if groundless is not None or (subject.contradiction is not None and wish.election is None):
+        found = refused(subject, groundless or subject.contradiction or "")
     elif wish.election is None:
         found = not_gone(subject, wish.gone) or _recommended_without(subject, wish.gone)
     elif subject.state.topic == METADATA_TOPIC:
         found = refused(subject, f"{subject.decision.summary} No election that is asked for changes that.")
     else:
         found = _asked_for(subject, wish, wish.election)
+        if subject.contradiction is not None and isinstance(found, NotPlanned):
+            found = refused(subject, subject.contradiction)
     return _with_enough_heard(subject, found, wish) if isinstance(found, Choice) else found
 
 
 def _no_ground(subject: Subject) -> str | None:
     """Why nothing can be planned on this decision at all; None where it can."""
-    decision, newer = subject.decision, subject.case.logs.newer_leader_epoch
+    decision = subject.decision
     if decision.cluster_rules is not None:
         return (
             f"The decision is by the rules {decision.rules}, and the cluster runs {decision.cluster_rules}: what an"
             " election would do there is another question. Plan without --rules."
-        )
-    if newer is not None:
-        return (
-            f"The evidence contradicts itself: a broker already knows leader epoch {newer}, and this state is of epoch"
-            f" {subject.state.leader_epoch}. Read the partition again."
         )
     return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kelr.model import Consent, ElectedBy, Grade, Loss
+from kelr.model import Consent, ElectedBy, Grade, Loss, Plan
 
 _CLEAN = frozenset({ElectedBy.ISR, ElectedBy.ELR, ElectedBy.LEADER_STAYS})
 
@@ -26,3 +26,17 @@ def needs_more(one: Consent, than: Consent) -> bool:
     """Whether one consent is more than another."""
     order = tuple(Consent)
     return order.index(one) > order.index(than)
+
+
+def why_forced(plan: Plan) -> str:
+    """Why a reason is asked for: ``what 2 elections lose cannot be counted``, ``1 election stands on doubtful ground,
+    see its notes``."""
+    forced = [one for one in plan.elections if one.consent is Consent.FORCE]
+    uncounted = sum(one.loss.grade is Grade.UNKNOWN for one in forced)
+    doubtful = len(forced) - uncounted
+    parts = [f"what {'1 election loses' if uncounted == 1 else f'{uncounted} elections lose'} cannot be counted"]
+    if doubtful:
+        its = "its" if doubtful == 1 else "their"
+        stand = "election stands" if doubtful == 1 else "elections stand"
+        parts = [*(parts if uncounted else []), f"{doubtful} {stand} on doubtful ground, see {its} notes"]
+    return "; ".join(parts)

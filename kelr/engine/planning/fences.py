@@ -268,7 +268,8 @@ def _sets_kept(planned: PlannedElection, state: PartitionState, keeps_elr: bool)
     if set(before.isr) != set(state.isr):
         yield _isr(planned, state, "Whom Kafka elects cleanly has changed meanwhile.")
     # With ELR off the controller drops what is left of one with the first record that it writes.
-    dropped = state.elr == () and (before.isr or before.leader is not None or not keeps_elr)
+    # A source tells of an ELR that is empty with ELR off as of none (None).
+    dropped = not state.elr if not keeps_elr else state.elr == () and (before.isr or before.leader is not None)
     if _as_set(before.elr) != _as_set(state.elr) and not dropped:
         yield Difference("elr", ids(before.elr), ids(state.elr), "The ELR has changed meanwhile.")
     taken_off = before.leader is not None and set(state.last_known_elr or ()) <= {

@@ -22,7 +22,8 @@ def log_differences(planned: PlannedElection, subject: Subject, *, hands_over: b
     if hands_over:
         return
     newer = subject.case.logs.newer_leader_epoch
-    if newer is not None and newer > planned.evidence.leader_epoch:
+    known_then = subject.contradiction in planned.warnings
+    if newer is not None and newer > planned.evidence.leader_epoch and not known_then:
         yield Difference(
             "leader_epoch",
             str(planned.evidence.leader_epoch),

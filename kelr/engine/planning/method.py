@@ -52,21 +52,33 @@ def order_of(subject: Subject, elect: int, method: Method) -> tuple[int, ...]:
     return (elect, *(replica for replica in without(replicas, elect) if replica not in subject.unregistered))
 
 
-def obstacle(subject: Subject, choice: Choice, method: Method) -> str | None:
-    """Why this election is not safe to carry out, or cannot be, whatever it would lose; None where nothing is wrong."""
-    return next(_obstacles(subject, choice, method), None)
-
-
-def _obstacles(subject: Subject, choice: Choice, method: Method) -> Iterator[str]:
+def obstacle(subject: Subject, method: Method) -> str | None:
+    """Why these requests would not elect, or would undo something; None where nothing is wrong."""
     case = subject.case
-    if method is Method.REORDER and case.rules.kip966:
-        yield (
+    if method is not Method.REORDER:
+        return None
+    if case.rules.kip966:
+        return (
             f"Under the rules {case.rules.name} a reordering designates nobody: an unclean election goes by logs there."
         )
-    hands_over = choice.kind is ElectionType.PREFERRED and subject.live_leader is not None
-    if not hands_over:
-        yield from _unknown_state(subject, choice)
-    yield from _reassignment(subject, method, hands_over=hands_over)
+    return _reassignment(subject) or _unknown_reassignment(subject)
+
+
+def doubts(subject: Subject, choice: Choice, method: Method) -> tuple[str, ...]:
+    """Why it is not sure what this election does, whatever it would lose: Kafka's own tool asks for it all the same,
+    and so does kelr with ``--force``. Empty where all is known."""
+    return tuple(_doubts(subject, choice, method))
+
+
+def _doubts(subject: Subject, choice: Choice, method: Method) -> Iterator[str]:
+    if subject.contradiction is not None:
+        yield subject.contradiction
+    if choice.kind is ElectionType.PREFERRED and subject.live_leader is not None:
+        return
+    yield from _unknown_state(subject, choice)
+    under_way = _reassignment(subject) if method is not Method.REORDER else None
+    if under_way is not None:
+        yield under_way
 
 
 def _unknown_state(subject: Subject, choice: Choice) -> Iterator[str]:
@@ -83,22 +95,25 @@ def _unknown_state(subject: Subject, choice: Choice) -> Iterator[str]:
         yield f"Where the partition stands is not known. {subject.decision.advice.text}"
 
 
-def _reassignment(subject: Subject, method: Method, *, hands_over: bool) -> Iterator[str]:
+def _reassignment(subject: Subject) -> str | None:
     """A reassignment under way may complete within an election, and a reordering would take its place."""
     adding, removing = subject.state.adding, subject.state.removing
-    if hands_over:
-        return
     parts = [f"adds {brokers(adding)}"] if adding else []
     if removing:
         parts.append(f"removes {brokers(removing)}")
-    if parts:
-        yield (
-            f"A reassignment is under way: it {joined(parts)} (replicas are {ids(subject.state.replicas)}). Let it"
-            " complete, or cancel it, and plan again."
-        )
-    if (adding is None or removing is None) and method is Method.REORDER:
-        why = subject.case.cluster.reassignments_error
-        yield (
-            f"Whether a reassignment is under way is not known{f' ({why})' if why else ''}, and reordering the replicas"
-            " would replace it."
-        )
+    if not parts:
+        return None
+    return (
+        f"A reassignment is under way: it {joined(parts)} (replicas are {ids(subject.state.replicas)}). Let it"
+        " complete, or cancel it, and plan again."
+    )
+
+
+def _unknown_reassignment(subject: Subject) -> str | None:
+    if subject.state.adding is not None and subject.state.removing is not None:
+        return None
+    why = subject.case.cluster.reassignments_error
+    return (
+        f"Whether a reassignment is under way is not known{f' ({why})' if why else ''}, and reordering the replicas"
+        " would replace it."
+    )

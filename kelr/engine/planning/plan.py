@@ -12,12 +12,12 @@ from kelr.engine.planning.choice import Choice, choose
 from kelr.engine.planning.consent import consent_of
 from kelr.engine.planning.evidence import evidence_of
 from kelr.engine.planning.hold import hold_of
-from kelr.engine.planning.method import method_of, obstacle, order_of
+from kelr.engine.planning.method import doubts, method_of, obstacle, order_of
 from kelr.engine.planning.refusals import refused
 from kelr.engine.planning.rescue import rescue_of
 from kelr.engine.planning.subject import Subject, subject_of
 from kelr.engine.planning.words import reason_of, warnings_of
-from kelr.model import Damage, Decision, NotPlanned, Plan, PlannedElection, Snapshot, TopicPartition, Wish
+from kelr.model import Consent, Damage, Decision, NotPlanned, Plan, PlannedElection, Snapshot, TopicPartition, Wish
 
 DEFAULT_LIFETIME_MS = 60 * 60 * 1000
 """How long a plan may be carried out: an hour. What it stands on is looked at again in any case."""
@@ -75,7 +75,9 @@ def plan_partition(subject: Subject, wish: Wish) -> PlannedElection | NotPlanned
     if not isinstance(choice, Choice):
         return choice
     method = method_of(subject, choice)
-    why_not = obstacle(subject, choice, method)
+    why_not, in_doubt = obstacle(subject, method), doubts(subject, choice, method)
+    if why_not is None and in_doubt and wish.election is None:
+        why_not = in_doubt[0]
     if why_not is not None:
         return refused(subject, why_not)
     hands_over = subject.live_leader is not None
@@ -90,7 +92,7 @@ def plan_partition(subject: Subject, wish: Wish) -> PlannedElection | NotPlanned
         elected_by=choice.by,
         reason=reason_of(subject, choice),
         loss=choice.loss,
-        consent=consent_of(choice.loss, choice.by),
+        consent=Consent.FORCE if in_doubt else consent_of(choice.loss, choice.by),
         evidence=evidence_of(subject),
         recommended=wish.election is None,
         minimal_replicas=wish.minimal_replicas,
@@ -98,7 +100,7 @@ def plan_partition(subject: Subject, wish: Wish) -> PlannedElection | NotPlanned
         hold=hold_of(subject, choice, method),
         rescue=() if hands_over else rescue_of(subject, choice.elect),
         damage=() if hands_over else _damage_of_electing(subject, choice.elect),
-        warnings=warnings_of(subject, choice, method),
+        warnings=(*in_doubt, *warnings_of(subject, choice, method)),
     )
 
 

@@ -35,6 +35,17 @@ class Subject:
         """Replicas that no new order may name (`kelr.engine.reordering.left_out`)."""
         return left_out(self.case)
 
+    @property
+    def contradiction(self) -> str | None:
+        """That a broker knows a newer leader epoch than the state that was read; None where none does."""
+        newer = self.case.logs.newer_leader_epoch
+        if newer is None:
+            return None
+        return (
+            f"The evidence contradicts itself: a broker already knows leader epoch {newer}, and this state is of epoch"
+            f" {self.state.leader_epoch}. Read the partition again."
+        )
+
     def outcome(self, kind: ElectionType) -> Outcome | None:
         """What this kind of election gives now; for a designation see `designation`."""
         return next((one for one in self.decision.elections if one.election is kind), None)
