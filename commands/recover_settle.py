@@ -53,7 +53,16 @@ def _status(found: RecoveryStatus) -> Status:
         OpenJournal(one.name, one.command, f"{one.user}@{one.host}", one.begun_ms, one.last_ms, one.plan_id, one.text)
         for one in found.journals
     )
-    return Status(found.cluster_id, found.at_work, journals, tuple(standings), found.garbled, found.clean)
+    return Status(
+        found.cluster_id,
+        found.at_work,
+        journals,
+        tuple(standings),
+        found.garbled,
+        found.clean,
+        found.lost,
+        found.silence,
+    )
 
 
 def _standing(journal: str | None, one: PartitionStatus) -> Standing:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kelr.commands.recovering import plan_for_this_cluster
+from kelr.commands.recovering import plan_again, plan_for_this_cluster
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.engine.planning import only_topics
 from kelr.engine.planning.verification import is_unapplied
-from kelr.errors import UsageError
+from kelr.errors import BadInputError, UsageError
 from kelr.model.plan import Passed, Plan
+from kelr.recovery import audit
+from kelr.recovery.audit import AuditRecord
+from kelr.recovery.places import state_directory
 from kelr.recovery.verify import Afterwards, Verification, Waiting, verify, verify_until_good
-from kelr.sources.base import silence_of
 from kelr.view.output import Output
 from kelr.view.verification import Verified, show_verification, waited_for_in_short, waited_for_in_words
 
@@ -36,14 +38,14 @@ def verify_and_show(session: Session, path: Path, topics: Sequence[str], wait_s:
     plan = plan_for_this_cluster(session, path).plan
     if topics:
         plan = plan_of_topics(plan, topics, path)
-    afterwards = _afterwards(session)
+    afterwards, recorded = _afterwards(session), _recorded(session, plan)
 
     def look() -> Verification:
-        return verify(plan, session.source(), afterwards, clock_ms=now_ms)
+        return verify(plan, session.source(), afterwards, clock_ms=now_ms, recorded=recorded)
 
     if wait_s is None:
         with session.progress("replicas' logs read") as progress:
-            found = verify(plan, session.source(), afterwards, clock_ms=now_ms, progress=progress)
+            found = verify(plan, session.source(), afterwards, clock_ms=now_ms, recorded=recorded, progress=progress)
     else:
         found = verify_until_good(look, Waiting(wait_s), report=_Live(session.output, plan).show)
         session.output.end_progress()
@@ -51,10 +53,9 @@ def verify_and_show(session: Session, path: Path, topics: Sequence[str], wait_s:
         session.output,
         _verified(plan, found),
         stock_connection=stock_connection(session),
-        following=_following(path, topics, found, waited=wait_s is not None),
+        following=_following(path, topics, plan, found, waited=wait_s is not None),
     )
-    # Without a controller brokers tell who led when they heard one last: that proves nothing of now.
-    return found.good and silence_of(session.source()) is None
+    return found.good
 
 
 def plan_of_topics(plan: Plan, topics: Sequence[str], path: Path) -> Plan:
@@ -68,6 +69,16 @@ def plan_of_topics(plan: Plan, topics: Sequence[str], path: Path) -> Plan:
     return only_topics(plan, topics)
 
 
+def _recorded(session: Session, plan: Plan) -> list[AuditRecord]:
+    """What this machine's audit log tells of the plan's topics; nothing, with a note, where it cannot be read."""
+    topics = sorted({one.topic for one in plan.elections})
+    try:
+        return list(audit.read(state_directory(), topics=topics, cluster_id=plan.cluster_id))
+    except BadInputError as error:
+        session.output.note(f"what was accepted for these elections is not told: {error.message}")
+        return []
+
+
 def _afterwards(session: Session) -> Afterwards | None:
     from kelr.sources.live import LiveSource  # noqa: PLC0415 - brings the client libraries along
     from kelr.sources.live.afterwards import LiveAfterwards  # noqa: PLC0415
@@ -77,12 +88,18 @@ def _afterwards(session: Session) -> Afterwards | None:
     return LiveAfterwards(source) if isinstance(source, LiveSource) else None
 
 
-def _following(path: Path, topics: Sequence[str], found: Verification, *, waited: bool) -> tuple[str, ...] | None:
-    """The next command: what carries the plan out, waits for what may come, or shows more of what is not well."""
+def _following(
+    path: Path, topics: Sequence[str], plan: Plan, found: Verification, *, waited: bool
+) -> tuple[str, ...] | None:
+    """The next command: what carries the plan out, or plans again where it has expired; what waits for what may come;
+    or what shows more of what is not well."""
     if found.good:
         return None
     named = tuple(part for topic in topics for part in ("--topic", topic))
-    if {one.address for one in found.findings if is_unapplied(one)} == {one.address for one in found.findings}:
+    unapplied = {one.address for one in found.findings if is_unapplied(one)}
+    if unapplied and unapplied == {one.address for one in found.findings}:
+        if plan.expires_at_ms <= found.looked_at_ms:
+            return plan_again(plan, unapplied, path)
         return ("recover", "apply", str(path), *named)
     bad = [one for one in found.findings if one.passed is Passed.NO]
     if found.may_come and not (waited and bad):
@@ -92,7 +109,7 @@ def _following(path: Path, topics: Sequence[str], found: Verification, *, waited
 
 
 def _verified(plan: Plan, found: Verification) -> Verified:
-    return Verified(plan, found.findings, found.looked_at_ms)
+    return Verified(plan, found.findings, found.looked_at_ms, found.lost, found.silence)
 
 
 class _Live:

@@ -1,11 +1,13 @@
-"""What the audit log says of elections, orders and configs."""
+"""What the audit log says of elections, orders and configs; and what it tells of losses afterwards."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
+from kelr.engine.planning.lost import ELECTED, Lost, accepted_in_words, lost_by
+from kelr.engine.planning.seen import Seen
 from kelr.model import Bounds, Loss, PlannedElection
 from kelr.model.plan import Applied
 from kelr.recovery import audit
@@ -125,6 +127,30 @@ def config_line(
         error=error,
         text=text,
     )
+
+
+ElectionRows = Mapping[tuple[object, ...], AuditRecord]
+"""Lines of elections by what they were about: topic, partition, wanted leader, leader epoch before. A plan that was
+edited has another name, and may have the same elections."""
+
+
+def rows_of_elections(recorded: Iterable[AuditRecord]) -> ElectionRows:
+    """The lines that tell of elections; the newest of each."""
+    return {
+        (row.topic, row.partition, row.wanted, row.before.get("leader_epoch")): row
+        for row in recorded
+        if row.what is AuditWhat.ELECTION
+    }
+
+
+def lost_with_audit(planned: PlannedElection, seen: Seen, rows: ElectionRows) -> Lost | None:
+    """What a planned election lost, with what was recorded and accepted for it; None where it was not carried out."""
+    row = rows.get((planned.topic, planned.partition, planned.elect, planned.evidence.leader_epoch))
+    found = lost_by(planned, seen, row.loss or {} if row is not None and row.result in ELECTED else None)
+    if found is None or row is None:
+        return found
+    accepted = accepted_in_words(row.consent, row.force_reason, f"{row.user}@{row.host}")
+    return replace(found, at_ms=row.at_ms, accepted=accepted)
 
 
 def _loss(loss: Loss) -> dict[str, Any]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from kelr.engine.planning import plan_id
+from kelr.engine.planning.lost import Lost
+from kelr.engine.planning.seen import Seen
 from kelr.errors import BadInputError, RefusedError
 from kelr.model import PartitionState, Plan, PlannedElection, TopicError, TopicPartition
+from kelr.recovery import audit
+from kelr.recovery.audit import AuditRecord
+from kelr.recovery.audited import lost_with_audit, rows_of_elections
 from kelr.recovery.configs import own_value
 from kelr.recovery.journal import LOCK_FILE, cluster_lock
 from kelr.recovery.journal_reader import Journalled, read_journal
@@ -16,7 +22,10 @@ from kelr.recovery.reading import selection_of
 from kelr.recovery.restoring import order_of, same_topic
 from kelr.recovery.shelf import is_blank, is_ended, journal_files
 from kelr.recovery.written_config import UNKNOWN_TOPIC, WrittenConfig
-from kelr.sources.base import Source
+from kelr.sources.base import Source, silence_of
+
+_Told = tuple[Mapping[TopicPartition, PartitionState], Mapping[str, str]]
+"""The partitions that the cluster described, and by topic why others were not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +104,11 @@ class RecoveryStatus:
     plan_partitions: tuple[PartitionStatus, ...] = ()
     """Where a plan was given: all its partitions, journal or not."""
     garbled: tuple[str, ...] = ()
-    """Journals that cannot be read, and why."""
+    """Journals, or the audit log, that cannot be read, and why."""
+    lost: tuple[Lost, ...] = ()
+    """Where a plan was given: what each of its elections lost that was carried out, by the plan and the audit log."""
+    silence: str | None = None
+    """Why no controller answered: what brokers told of the plan's partitions may be out of date. None: one did."""
 
     @property
     def reordered(self) -> tuple[TopicPartition, ...]:
@@ -107,6 +120,7 @@ class RecoveryStatus:
     def clean(self) -> bool:
         """Nothing is left to put right, and all was seen that there is to say it of."""
         unread = any(one.unread is not None for one in self.plan_partitions)
+        unread = unread or bool(self.plan_partitions and self.silence is not None)
         return not (self.journals or self.reordered or self.garbled or unread)
 
 
@@ -139,19 +153,37 @@ def status(source: Source, state_directory: Path, *, plan: Plan | None = None) -
             continue
         if journalled.ending is None:
             journals.append(_journal(source, journalled))
+    elections = () if plan is None else plan.elections
+    told, recorded = _read(source, elections), []
+    try:
+        recorded = list(audit.read(state_directory, cluster_id=cluster_id)) if elections else []
+    except BadInputError as error:
+        garbled.append(error.message)
     return RecoveryStatus(
         cluster_id=cluster_id,
         at_work=_at_work(state_directory, cluster_id),
         journals=tuple(journals),
         plan_id=None if plan is None else plan_id(plan),
-        plan_partitions=() if plan is None else _partitions(source, plan.elections, None),
+        plan_partitions=_partitions(told, elections, None),
         garbled=tuple(garbled),
+        lost=_lost(told, elections, recorded),
+        silence=silence_of(source),
     )
+
+
+def _lost(told: _Told, elections: tuple[PlannedElection, ...], recorded: Iterable[AuditRecord]) -> tuple[Lost, ...]:
+    rows = rows_of_elections(recorded)
+    states, unread = told
+    found = (
+        lost_with_audit(one, Seen(states.get(one.address), error=unread.get(one.topic, UNKNOWN_TOPIC)), rows)
+        for one in elections
+    )
+    return tuple(one for one in found if one is not None)
 
 
 def _journal(source: Source, journalled: Journalled) -> JournalStatus:
     elections = () if journalled.plan is None else journalled.plan.elections
-    partitions = _partitions(source, elections, journalled)
+    partitions = _partitions(_read(source, elections), elections, journalled)
     configs = _configs(source, journalled)
     reordered = sum(one.reordered for one in partitions)
     left = sum(config.left for config in configs)
@@ -180,17 +212,19 @@ def _journal(source: Source, journalled: Journalled) -> JournalStatus:
     )
 
 
-def _partitions(
-    source: Source, elections: tuple[PlannedElection, ...], journalled: Journalled | None
-) -> tuple[PartitionStatus, ...]:
-    if not elections:
-        return ()
-    addresses = [one.address for one in elections]
+def _read(source: Source, elections: tuple[PlannedElection, ...]) -> _Told:
     states: dict[TopicPartition, PartitionState] = {}
     unread: dict[str, str] = {}
-    for page in source.pages(selection_of(addresses)):
+    for page in source.pages(selection_of([one.address for one in elections])) if elections else ():
         states.update((state.address, state) for state in page.partitions)
         unread.update((one.topic, one.error) for one in page.topic_errors if not _is_gone(one))
+    return states, unread
+
+
+def _partitions(
+    told: _Told, elections: tuple[PlannedElection, ...], journalled: Journalled | None
+) -> tuple[PartitionStatus, ...]:
+    states, unread = told
     return tuple(_partition(one, states.get(one.address), journalled, unread.get(one.topic)) for one in elections)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from kelr.engine import effective_min_isr
+from kelr.engine.planning.lost import Lost
 from kelr.engine.planning.verification import Seen, findings
 from kelr.model import (
     Finding,
@@ -22,7 +23,9 @@ from kelr.model import (
     TopicPartition,
 )
 from kelr.model.afterwards import CommittedOffsets, Transactions, Unread
-from kelr.sources.base import Progress, Source
+from kelr.recovery.audit import AuditRecord
+from kelr.recovery.audited import lost_with_audit, rows_of_elections
+from kelr.sources.base import Progress, Source, silence_of
 
 PAUSE_S = 1.0
 """Between two looks while it is waited for what is not yet."""
@@ -49,14 +52,19 @@ class Verification:
     """When the look began, in milliseconds since 1970 UTC."""
     partitions: int
     """How many partitions the plan elects leaders for."""
+    lost: tuple[Lost, ...] = ()
+    """What each of its elections lost that was carried out: a loss is no check, and none that passes mends it."""
+    silence: str | None = None
+    """Why no controller answered: brokers tell then who led when they heard one last. None: one did."""
 
     def count(self, passed: Passed) -> int:
         return sum(one.passed is passed for one in self.findings)
 
     @property
     def good(self) -> bool:
-        """Whether every check was looked at and came out well."""
-        return all(one.passed is Passed.YES for one in self.findings)
+        """Whether there were checks, every one was looked at and came out well, and a controller stands behind them."""
+        well = all(one.passed is Passed.YES for one in self.findings)
+        return bool(self.findings) and well and self.silence is None
 
     @property
     def may_come(self) -> bool:
@@ -70,11 +78,14 @@ def verify(
     afterwards: Afterwards | None,
     *,
     clock_ms: Callable[[], int],
+    recorded: Iterable[AuditRecord] = (),
     progress: Progress | None = None,
 ) -> Verification:
     """Look at every partition of the plan once.
 
     Args:
+        recorded: what the audit log tells of the plan's elections: what was shown and accepted for them stands beside
+            what the plan says.
         afterwards: reads transactions and groups; None where the source cannot (a snapshot).
         clock_ms: the time in milliseconds since 1970 UTC.
 
@@ -86,7 +97,15 @@ def verify(
     round_ = _Round(source, afterwards, looked_at_ms)
     seen = round_.look([one.address for one in plan.elections], progress)
     found = [finding for one in plan.elections for finding in findings(one, seen[one.address])]
-    return Verification(tuple(found), looked_at_ms, len(plan.elections))
+    rows = rows_of_elections(recorded)
+    lost = [lost_with_audit(one, seen[one.address], rows) for one in plan.elections]
+    return Verification(
+        tuple(found),
+        looked_at_ms,
+        len(plan.elections),
+        tuple(one for one in lost if one is not None),
+        silence_of(source),
+    )
 
 
 @dataclass(frozen=True, slots=True)

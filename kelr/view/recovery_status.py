@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from kelr.engine.planning.lost import Lost, lost_in_all
 from kelr.model import TopicPartition
 from kelr.view.columns import Column, Fact, Json, View, datum
 from kelr.view.layout import Layout
+from kelr.view.lost_words import LOST_FACT, SILENCE_FACT, lost_document, lost_in_words
 from kelr.view.output import Output
 from kelr.view.plan_words import partitions_in_words
 from kelr.view.styled import Style, Text, plain, styled
@@ -78,6 +80,10 @@ class Status:
     standings: tuple[Standing, ...]
     garbled: tuple[str, ...]
     clean: bool
+    lost: tuple[Lost, ...] = ()
+    """What each election of the plan lost that was carried out."""
+    silence: str | None = None
+    """Why no controller answered; None: one did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +136,13 @@ def status_view() -> View[Standing]:
         tail=(
             Fact("journals", "object[]", "Open ones: {name, command, who, begun_ms, last_ms, plan_id, text}."),
             Fact("garbled", "string[]", "Journals that cannot be read, and why."),
-            Fact("clean", "boolean", "Whether nothing is left to put right."),
+            Fact(
+                "clean",
+                "boolean",
+                "Whether nothing is left to put right. It says nothing of what the elections lost: `lost` does.",
+            ),
+            Fact("lost", "object", LOST_FACT),
+            Fact("silence", "string?", SILENCE_FACT),
             Fact("next", "string?", "The command to type next."),
         ),
     )
@@ -151,6 +163,8 @@ def show_status(output: Output, status: Status, *, following: Sequence[str] | No
                 "journals": [_journal(one) for one in status.journals],
                 "garbled": list(status.garbled),
                 "clean": status.clean,
+                "lost": lost_document(status.lost),
+                "silence": status.silence,
                 "next": None if following is None else output.next_command(following),
             }
         )
@@ -225,6 +239,13 @@ def _status_lines(layout: Layout, status: Status) -> Iterator[Text]:
     if status.standings:
         yield from layout.table(STANDING_COLUMNS, status.standings)
         yield plain("")
+    lost = lost_in_all(status.lost)
+    if not lost.nothing:
+        more = f"{lost_in_words(lost)} kelr recover verify tells more."
+        yield from layout.paragraph("Lost by the plan's elections: ", more, Style.NOTICE)
+    if status.silence is not None and status.standings:
+        text = f"no controller answers ({status.silence}): the table is what brokers knew last."
+        yield from layout.paragraph("Not known: ", text, Style.BAD)
     left = [one for one in status.standings if one.left]
     not_led = {one.name for one in status.standings if one.state not in {_WELL, "left"}}
     if status.clean and not_led:

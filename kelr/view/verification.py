@@ -1,4 +1,5 @@
-"""What ``kelr recover verify`` shows: what is well after a plan's elections, what is not yet, and what is not."""
+"""What ``kelr recover verify`` shows: what is well after a plan's elections, what is not yet and what is not, and what
+they lost, which no check mends."""
 
 from __future__ import annotations
 
@@ -7,11 +8,13 @@ from dataclasses import dataclass, replace
 
 from kelr.engine.advice.commands import STOCK_CONNECTION
 from kelr.engine.planning import plan_id
+from kelr.engine.planning.lost import Lost, LostInAll, lost_in_all
 from kelr.model import TopicPartition
 from kelr.model.plan import Check, Finding, Passed, Plan
 from kelr.view.columns import Column, Fact, Json, View, datum
 from kelr.view.formats import OutputFormat
 from kelr.view.layout import Layout
+from kelr.view.lost_words import LOST_FACT, SILENCE_FACT, lost_document, lost_in_short, lost_in_words, lost_lines
 from kelr.view.output import Output
 from kelr.view.plan_words import in_one_line, named, partitions_in_words, where_in_words
 from kelr.view.styled import Style, Text, plain, styled
@@ -26,7 +29,14 @@ HEAD = (
 )
 TAIL = (
     Fact("partitions", "integer", "How many partitions the plan elects leaders for."),
-    Fact("good", "boolean", "Whether every check was looked at and came out well."),
+    Fact(
+        "good",
+        "boolean",
+        "Whether there were checks, every one was looked at and came out well, and a controller answered."
+        " It says nothing of what the elections lost: `lost` does.",
+    ),
+    Fact("silence", "string?", SILENCE_FACT),
+    Fact("lost", "object", LOST_FACT),
     *(Fact(one.value, "integer", f"How many checks came out as {one.value}.") for one in Passed),
     Fact("next", "string?", "The command to type next."),
 )
@@ -39,13 +49,28 @@ class Verified:
     plan: Plan
     findings: Sequence[Finding]
     looked_at_ms: int
+    lost: Sequence[Lost] = ()
+    """What each election lost that was carried out."""
+    silence: str | None = None
+    """Why no controller answered; None: one did."""
 
     def count(self, passed: Passed) -> int:
         return sum(one.passed is passed for one in self.findings)
 
     @property
+    def passed(self) -> bool:
+        """Whether every check was looked at and came out well."""
+        return bool(self.findings) and all(one.passed is Passed.YES for one in self.findings)
+
+    @property
     def good(self) -> bool:
-        return all(one.passed is Passed.YES for one in self.findings)
+        """The same, and a controller stands behind what brokers told."""
+        return self.passed and self.silence is None
+
+    @property
+    def in_all(self) -> LostInAll:
+        """What all of them lost together."""
+        return lost_in_all(self.lost)
 
 
 def verification_view(output: Output | None = None, stock_connection: str = "") -> View[Finding]:
@@ -93,6 +118,8 @@ def show_verification(
             {
                 "partitions": len(verified.plan.elections),
                 "good": verified.good,
+                "silence": verified.silence,
+                "lost": lost_document(verified.lost),
                 **{one.value: verified.count(one) for one in Passed},
                 "next": None if following is None else output.next_command(following),
             }
@@ -117,20 +144,37 @@ def verification_lines(output: Output, verified: Verified, stock_connection: str
     if not in_full:
         yield from _good_in_short(layout, verified)
         yield from _remarks(layout, verified)
+    lost = verified.in_all
+    if not lost.nothing:
+        words = " ".join((lost_in_words(lost), *lost_lines(verified.lost, lost)))
+        yield from layout.paragraph("Lost:   ", words, Style.NOTICE)
     yield from layout.paragraph("In all: ", verified_in_words(verified), _style(verified))
 
 
 def verified_in_words(verified: Verified) -> str:
     """One sentence: how many checks of how many partitions, and how they came out."""
-    where = partitions_in_words(len(verified.plan.elections))
     if not verified.findings:
-        return "the plan elects nobody: there is nothing to look at."
-    if verified.good:
-        away = any(one.remark for one in verified.findings)
-        well = "all came out well, and a replica is away" if away else "all is well"
-        return f"{where}, {len(verified.findings)} checks: {well}."
-    counts = [f"{verified.count(passed)} {words}" for passed, words in _COUNTED.items() if verified.count(passed)]
-    return f"{where}, {len(verified.findings)} checks: {', '.join(counts)}."
+        return "the plan elects nobody, so nothing was checked."
+    where, lost = partitions_in_words(len(verified.plan.elections)), verified.in_all
+    checks = f"{where}, {len(verified.findings)} checks"
+    if verified.silence is not None:
+        return (
+            f"{checks}: {_counts(verified)}; all of it is what brokers knew last, because no controller answers"
+            f" ({verified.silence})."
+        )
+    if not verified.passed:
+        return f"{checks}: {_counts(verified)}."
+    away = any(one.remark for one in verified.findings)
+    if away or not lost.nothing:
+        words = "all came out well" + (", and a replica is away" if away else "")
+        return f"{checks}: {words}." + ("" if lost.nothing else f" Lost by the elections: {lost_in_short(lost)}.")
+    return f"{checks}: all is well."
+
+
+def _counts(verified: Verified) -> str:
+    return ", ".join(
+        f"{verified.count(passed)} {words}" for passed, words in _COUNTED.items() if verified.count(passed)
+    )
 
 
 def waited_for_in_words(verified: Verified) -> str:
@@ -216,7 +260,7 @@ def _completed(output: Output | None, stock_connection: str, command: str) -> st
 
 
 def _style(verified: Verified) -> Style:
-    if verified.good:
+    if verified.good and verified.in_all.nothing:
         return Style.GOOD
     return Style.BAD if verified.count(Passed.NO) else Style.NOTICE
 

@@ -6,14 +6,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import pytest
+
 from kelr.controller import events
+from kelr.engine.planning.lost import lost_in_all
 from kelr.model import Check, Finding, PartitionState, Passed, ReplicaLog, TopicPartition
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets, Transactions, Unread
-from kelr.model.plan import AcceptedLoss
+from kelr.model.plan import AcceptedLoss, Wish
+from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Consented
+from kelr.recovery.status import status
 from kelr.recovery.verify import Verification, Waiting, verify, verify_until_good
-from tests.recovery.simulated import SimulatedSource, World, leaderless, returns
+from tests.recovery.simulated import SimulatedSource, World, dies, leaderless, returns
 
 
 @dataclass
@@ -66,6 +71,47 @@ def test_a_plan_is_looked_at_before_and_after_it_is_applied(tmp_path: Path) -> N
     assert passed(later, 0)[Check.ISR] is Passed.NOT_YET
     catch_up(world)
     assert passed(verify(plan, SimulatedSource(world), told, clock_ms=world.clock_ms), 0)[Check.ISR] is Passed.YES
+
+
+def test_a_loss_that_was_unknown_stays_so_when_everybody_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two members of the ELR die with records that 3 lacks; 3 is designated, and they return and follow it."""
+    world = leaderless()
+    dies(world, 2)()
+    plan = world.plan({at: Wish(gone=frozenset({1, 2})) for at in map(TopicPartition, ["orders"] * 4, range(4))})
+    plan = replace(plan, elections=tuple(one for one in plan.elections if one.topic == "orders"))
+    assert {one.elect for one in plan.elections} == {3}
+    assert all(set(one.loss.unheard) == {1, 2} for one in plan.elections)
+    consented = Consented(AcceptedLoss(0, unbounded=True), force_reason="a test", yes=True)
+    apply_plan(plan, consented=consented, **world.common(tmp_path))
+    returns(world, 1)
+    returns(world, 2)
+    for _ in range(3):
+        catch_up(world)
+    assert all(world.cluster.replication[one.address].gone for one in plan.elections)
+    recorded = list(audit.read(tmp_path))
+    found = verify(plan, SimulatedSource(world), Told(), clock_ms=world.clock_ms, recorded=recorded)
+    # The simulated source tells no last stable offset; all else is well.
+    assert {one.check for one in found.findings if one.passed is not Passed.YES} == {Check.LAST_STABLE_OFFSET}
+    lost = lost_in_all(found.lost)
+    assert (lost.elections, lost.unknown) == (4, 4)
+    assert (lost.committed.at_most, lost.total.at_most) == (None, None)
+    assert (lost.unread, lost.truncated) == ((1, 2), (1, 2))
+    assert all(one.accepted.startswith("--accept-loss 0+") for one in found.lost)
+    left = status(SimulatedSource(world), tmp_path, plan=plan)
+    assert (left.clean, lost_in_all(left.lost).unknown) == (True, 4)
+    monkeypatch.setattr(SimulatedSource, "controller_silence", "REQUEST_TIMED_OUT", raising=False)
+    assert not status(SimulatedSource(world), tmp_path, plan=plan).clean
+
+
+def test_without_a_controller_or_without_an_election_nothing_is_well() -> None:
+    world = leaderless()
+    nothing = verify(replace(world.plan(), elections=()), SimulatedSource(world), Told(), clock_ms=world.clock_ms)
+    assert (nothing.findings, nothing.good) == ((), False)
+    well = Verification((Finding("t", 0, Check.ISR, Passed.YES, ""),), 0, 1)
+    assert well.good
+    assert not replace(well, silence="REQUEST_TIMED_OUT").good
 
 
 def test_a_source_that_cannot_tell_of_transactions_and_groups_leaves_them_unknown(tmp_path: Path) -> None:

@@ -10,8 +10,20 @@ from dataclasses import replace
 
 import pytest
 
+from kelr.engine.planning.lost import lost_by
 from kelr.engine.planning.verification import findings
-from kelr.model import AdviceAction, HoldDown, HoldReason, NotPlanned, Plan, Situation, Unplanned
+from kelr.model import (
+    AdviceAction,
+    Bounds,
+    Grade,
+    HoldDown,
+    HoldReason,
+    Loss,
+    NotPlanned,
+    Plan,
+    Situation,
+    Unplanned,
+)
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets
 from kelr.recovery.audit import AuditRecord, AuditWhat
 from kelr.view.audit import audit_view
@@ -120,12 +132,61 @@ def test_what_is_waited_for_is_named_or_counted() -> None:
     assert (waited_for_in_words(ALL_WELL), waited_for_in_short(ALL_WELL)) == ("", "")
 
 
+BACK = seen(live=frozenset({1, 2, 3}), state={"isr": (3, 2, 1)}, logs=(log(1, *LINEAGE), *WELL.logs))
+"""All three replicas are live, and in the ISR."""
+
+
 def test_all_is_well_only_where_everything_was_looked_at() -> None:
-    back = seen(live=frozenset({1, 2, 3}), state={"isr": (3, 2, 1)}, logs=(log(1, *LINEAGE), *WELL.logs))
-    assert verified_in_words(Verified(PLAN, findings(PLANNED, back), NOW_MS)) == "1 partition, 7 checks: all is well."
+    assert verified_in_words(Verified(PLAN, findings(PLANNED, BACK), NOW_MS)) == "1 partition, 7 checks: all is well."
     hidden = Verified(PLAN, findings(PLANNED, seen(min_isr=None)), NOW_MS)
     assert (hidden.good, "1 could not be looked at" in verified_in_words(hidden)) == (False, True)
-    assert "nothing to look at" in verified_in_words(Verified(replace(PLAN, elections=()), (), 0))
+    nobody = Verified(replace(PLAN, elections=()), (), 0)
+    assert (nobody.good, verified_in_words(nobody)) == (False, "the plan elects nobody, so nothing was checked.")
+
+
+def test_all_is_well_is_not_said_without_a_controller_or_where_something_was_lost() -> None:
+    found = findings(PLANNED, BACK)
+    silent = Verified(PLAN, found, NOW_MS, silence="REQUEST_TIMED_OUT")
+    assert not silent.good
+    assert "no controller answers (REQUEST_TIMED_OUT)" in verified_in_words(silent)
+    for loss, words in (
+        (Loss(Grade.BOUNDED, Bounds(0), None, Bounds(0), (1,)), "UNKNOWN."),
+        (Loss(Grade.UNKNOWN, None, None, Bounds(12), (1,)), "UNKNOWN, at least 12 offsets."),
+        (Loss(Grade.UNKNOWN, Bounds(4, 4), None, Bounds(4, 4)), "UNKNOWN, at least 4 offsets."),
+        (Loss(Grade.BOUNDED, Bounds(0, 6), None, Bounds(6, 6)), "6 offsets."),
+        (Loss(Grade.PROVEN_NONE, Bounds(0, 0), None, Bounds(0), (1,)), "no committed offset; others: UNKNOWN."),
+        (Loss(Grade.NONE_IF_FEWER_THAN_MIN_ISR, Bounds(0, 0), None, Bounds(0, 0)), "nothing, if fewer than min ISR"),
+    ):
+        planned = replace(PLANNED, loss=loss)
+        one = lost_by(planned, BACK)
+        assert one is not None
+        verified = Verified(PLAN, findings(planned, BACK), NOW_MS, (one,))
+        assert verified.good
+        said = verified_in_words(verified)
+        assert "all is well" not in said
+        assert f"all came out well. Lost by the elections: {words}" in said
+        document = json.loads(shown(verified, format=OutputFormat.JSON))
+        assert violations(document, "verification") == []
+        assert document["lost"]["total"][1] == verified.in_all.total.at_most
+    proven = replace(PLANNED, loss=Loss(Grade.PROVEN_NONE, Bounds(0, 0), None, Bounds(0, 0)))
+    nothing = lost_by(proven, BACK)
+    assert nothing is not None
+    assert verified_in_words(Verified(PLAN, found, NOW_MS, (nothing,))).endswith("7 checks: all is well.")
+
+
+def test_what_was_not_read_before_the_elections_is_named_and_what_was_accepted_for_it() -> None:
+    planned = replace(PLANNED, loss=Loss(Grade.BOUNDED, Bounds(0), None, Bounds(0), (1,)))
+    one = lost_by(planned, BACK)
+    away = lost_by(planned, seen())
+    assert one is not None
+    assert away is not None
+    words = "--accept-loss 0+ by ada@laptop"
+    text = " ".join(shown(Verified(PLAN, findings(planned, BACK), NOW_MS, (replace(one, accepted=words),))).split())
+    assert "Lost: UNKNOWN (1 election). The log of broker 1 was not read before the elections." in text
+    assert "Broker 1 follows the new leaders. What only it held is gone, and no request tells how much it was." in text
+    assert f"Accepted: {words}." in text
+    text = " ".join(shown(Verified(PLAN, findings(planned, seen()), NOW_MS, (away,))).split())
+    assert "What only broker 1 holds is lost when it returns. Its disk may still tell" in text
 
 
 def test_a_replica_that_is_away_is_named_though_all_is_well() -> None:
@@ -281,6 +342,20 @@ def test_a_partition_that_another_replica_leads_is_not_well(
         assert text.endswith("\nNo order or config is left to put right; 1 partition not led as planned.\n")
     (item,) = json.loads(status_of(status, OutputFormat.JSON))["items"]
     assert item["state"] == state
+
+
+def test_status_tells_what_the_plans_elections_lost_and_that_no_controller_answers() -> None:
+    lost = lost_by(replace(PLANNED, loss=Loss(Grade.BOUNDED, Bounds(0), None, Bounds(0), (1,))), BACK)
+    assert lost is not None
+    row = Standing(None, "orders", 1, "", False, 2, 2, (3, 1, 2), (3, 1, 2))
+    status = replace(STATUS, journals=(), standings=(row,), clean=True, lost=(lost,))
+    assert "Lost by the plan's elections: UNKNOWN (1 election)." in status_of(status)
+    document = json.loads(status_of(status, OutputFormat.JSON))
+    assert violations(document, "recovery-status") == []
+    assert document["lost"]["committed"] == [0, None]
+    silent = status_of(replace(status, clean=False, silence="REQUEST_TIMED_OUT"))
+    assert "Nothing is left" not in silent
+    assert "no controller answers (REQUEST_TIMED_OUT): the table is what brokers knew last." in silent
 
 
 def test_a_config_is_no_partition() -> None:

@@ -61,7 +61,8 @@ def kept_up_to(planned: PlannedElection, log: ReplicaLog | None) -> int | None:
 def truncated(planned: PlannedElection, state: PartitionState, seen: Seen, logs: KnownLogs) -> Finding:
     """The replicas whose logs were to be cut: a log that agrees with the leader's was."""
     predicted = [one for one in planned.loss.truncations if one.replica != state.leader]
-    unknown = _unknown_tails(planned, state, seen)
+    unknown = _unknown_tails(planned, state)
+    away = [replica for replica in unknown if replica not in seen.live]
     if not predicted and not unknown:
         return finding_of(planned, Check.TRUNCATED, Passed.YES, "no replica had anything to give up")
     later = [one for one in predicted if one.replica not in seen.live or one.replica not in state.replicas]
@@ -72,23 +73,40 @@ def truncated(planned: PlannedElection, state: PartitionState, seen: Seen, logs:
         passed, text = _cut(truncation, state.leader, logs)
         worst = max(worst, passed, key=_WORSE.index)
         texts.append(text)
+    for replica in unknown:
+        if replica not in away:
+            passed, text = _came_back(replica, state.leader, logs)
+            worst = max(worst, passed, key=_WORSE.index)
+            texts.append(text)
     remarks = [f"{one.replica} is not live: {_gives_up(one)} when it returns" for one in later]
-    if unknown:
-        remarks.append(_of_unknown_tails(unknown))
-    if not now:
+    if away:
+        remarks.append(_of_unknown_tails(away))
+    if not texts:
         texts.insert(0, "no live replica had anything to give up")
     command = "" if worst is Passed.YES else f"kelr log-info --lineage {planned.address}"
     text, remark = "; ".join((*texts, *remarks)), "; ".join(remarks)
     return finding_of(planned, Check.TRUNCATED, worst, text, command, remark=remark)
 
 
-def _unknown_tails(planned: PlannedElection, state: PartitionState, seen: Seen) -> list[int]:
-    """Replicas that are away still, and of whose logs nobody knew in the plan whether they hold more."""
-    return [
-        replica
-        for replica in planned.loss.unheard
-        if replica not in seen.live and replica in state.replicas and replica != planned.elect
-    ]
+def _unknown_tails(planned: PlannedElection, state: PartitionState) -> list[int]:
+    """Replicas of whose logs nobody knew in the plan whether they hold more."""
+    others = {planned.elect, state.leader}
+    return sorted(one for one in planned.loss.unheard if one in state.replicas and one not in others)
+
+
+def _came_back(replica: int, leader: int, logs: KnownLogs) -> tuple[Passed, str]:
+    """Of a live replica whose log nobody had read before the election: its log of now tells nothing of that one."""
+    silence = silence_of(logs, leader) or silence_of(logs, replica)
+    if silence is not None:
+        return silence
+    agreed, end = logs.agreement(replica, leader), logs.ranked[replica].log_end
+    if agreed is None:
+        return Passed.UNKNOWN, f"{replica}'s log and the leader's cannot be compared"
+    if agreed < end:
+        parts = f"its log parts from the leader's at {agreed}, and ends at {end}"
+        return Passed.NOT_YET, f"{replica} still holds what the leader lacks, and gives it up: {parts}"
+    told = "is not known: nobody had read its log before the election"
+    return Passed.YES, f"{replica} holds nothing that the leader lacks; what it gave up {told}"
 
 
 def _of_unknown_tails(replicas: list[int]) -> str:

@@ -1,0 +1,261 @@
+"""What elections that have happened lost, as far as anybody can know after them.
+
+Pure. A replica that truncated keeps no count of what it gave up, and no request tells it: what was not read before an
+election stays UNKNOWN after it, with the lower bound that was counted. UNKNOWN is never 0, alone or in a sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kelr.engine.logs import KnownLogs, rank_logs
+from kelr.engine.planning.seen import Seen
+from kelr.engine.planning.verified_logs import elected_log, kept_up_to, planned_log_end
+from kelr.model import Bounds, Grade, PlannedElection, TopicPartition
+from kelr.model.plan import Ended
+
+__all__ = [
+    "ELECTED",
+    "ORDER",
+    "Lost",
+    "LostInAll",
+    "accepted_in_words",
+    "lost_by",
+    "lost_in_all",
+    "recorded_loss",
+    "summed",
+]
+
+ELECTED = frozenset({Ended.DONE.value, Ended.NOT_RESTORED.value})
+"""Results of the audit log after which the planned replica led."""
+
+ORDER = (Grade.UNKNOWN, Grade.BOUNDED, Grade.NONE_IF_FEWER_THAN_MIN_ISR, Grade.PROVEN_NONE)
+"""The worst first."""
+_UNBOUNDED = Bounds(0)
+_NONE = Bounds(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What one election lost."""
+
+    address: TopicPartition
+    leader: int | None
+    """Who was elected; None: not known."""
+    grade: Grade
+    committed: Bounds | None
+    """Offsets below a high watermark; None: not known."""
+    total: Bounds | None
+    basis: str
+    """What this stands on."""
+    at_ms: int | None = None
+    unread: tuple[int, ...] = ()
+    """Replicas whose logs nobody had read when it was counted."""
+    truncated: tuple[int, ...] = ()
+    """Those of them whose logs hold nothing any more that the leader's lacks: nothing tells what they gave up."""
+    accepted: str = ""
+    """What was given for it, by whom, as the audit log has it; empty: that is not known."""
+
+    @property
+    def promised(self) -> bool:
+        """Whether it lost nothing committed if fewer than min ISR replicas lost data (KIP-966, balanced)."""
+        none_known = self.committed is None or not self.committed.at_least
+        return self.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR and none_known
+
+    @property
+    def of_committed(self) -> Bounds:
+        """Committed offsets, never None: without an upper bound where that is not known."""
+        if self.grade is Grade.PROVEN_NONE or self.promised:
+            return _NONE
+        return _as_known(self.grade, self.committed)
+
+    @property
+    def of_all(self) -> Bounds:
+        """Offsets in all, never None."""
+        found = _as_known(self.grade, self.total)
+        return Bounds(max(found.at_least, self.of_committed.at_least), found.at_most)
+
+
+def _as_known(grade: Grade, bounds: Bounds | None) -> Bounds:
+    """A count that contradicts other evidence, as that of an unknown grade may, bounds nothing."""
+    if bounds is None:
+        return _UNBOUNDED
+    return Bounds(bounds.at_least) if grade is Grade.UNKNOWN else bounds
+
+
+@dataclass(frozen=True, slots=True)
+class LostInAll:
+    """What several elections lost together."""
+
+    elections: int
+    committed: Bounds
+    total: Bounds
+    unknown: int
+    """Elections whose loss of committed offsets nothing bounds."""
+    promised: int
+    """Elections that lost nothing committed if fewer than min ISR replicas lost data."""
+    unread: tuple[int, ...] = ()
+    truncated: tuple[int, ...] = ()
+
+    @property
+    def nothing(self) -> bool:
+        """Whether it is known, without any condition, that no offset was lost."""
+        return self.committed == _NONE and self.total == _NONE and not self.promised
+
+
+def lost_in_all(found: Sequence[Lost]) -> LostInAll:
+    """The sum: a lower bound counts although another election's loss is unknown, and an unknown one leaves no upper
+    bound."""
+    truncated = {replica for one in found for replica in one.truncated}
+    # A broker may have truncated here and be expected there.
+    expected = {replica for one in found for replica in one.unread if replica not in one.truncated}
+    return LostInAll(
+        len(found),
+        summed(found, lambda one: one.of_committed),
+        summed(found, lambda one: one.of_all),
+        sum(one.of_committed.at_most is None for one in found),
+        sum(one.promised for one in found),
+        tuple(sorted({replica for one in found for replica in one.unread})),
+        tuple(sorted(truncated - expected)),
+    )
+
+
+def summed(found: Sequence[Lost], part: Callable[[Lost], Bounds]) -> Bounds:
+    """The bounds of several losses together."""
+    bounds = [part(one) for one in found]
+    mosts = [one.at_most for one in bounds]
+    most = None if None in mosts else sum(one for one in mosts if one is not None)
+    return Bounds(sum(one.at_least for one in bounds), most)
+
+
+_Recorded = tuple[Grade, Bounds | None, Bounds | None, tuple[int, ...]]
+
+
+def recorded_loss(loss: Mapping[str, Any] | None) -> _Recorded | None:
+    """Grade, committed, total and the replicas not read, as the audit log has them; None where it has none."""
+    try:
+        grade = Grade(str((loss or {}).get("grade")))
+    except ValueError:
+        return None
+    assert loss is not None
+    unheard = loss.get("unheard")
+    unread = tuple(one for one in unheard if isinstance(one, int)) if isinstance(unheard, list) else ()
+    return grade, _bounds(loss, "committed"), _bounds(loss, "total"), unread
+
+
+def _bounds(loss: Mapping[str, Any], name: str) -> Bounds | None:
+    """Bounds as the audit log has them; None where they are something else."""
+    match loss.get(name):
+        case [int(least), int(most)]:
+            return Bounds(least, most)
+        case [int(least), None]:
+            return Bounds(least)
+        case _:
+            return None
+
+
+def accepted_in_words(consent: Mapping[str, Any], force_reason: str | None, who: str) -> str:
+    """What was given for a recorded election, and by whom: ``--accept-loss 19+ by ada@laptop``; empty for a yes."""
+    accepted = consent.get("accept_loss")
+    given = [] if accepted is None else [f"--accept-loss {accepted}"]
+    given += ["--force"] if force_reason else []
+    return f"{' '.join(given)} by {who}" if given else ""
+
+
+# After the elections of a plan.
+
+
+def lost_by(planned: PlannedElection, seen: Seen, recorded: Mapping[str, Any] | None = None) -> Lost | None:
+    """What a planned election lost, by its plan and by what is seen now; None where it was not carried out yet.
+
+    Args:
+        recorded: the loss that the audit log has for it. The larger of the two stands.
+    """
+    state = seen.state
+    if state is None:
+        return _unknown(planned, f"the partition could not be described: {seen.error}")
+    if None not in {planned.topic_id, state.topic_id} and planned.topic_id != state.topic_id:
+        return _unknown(planned, "the topic was deleted, and another one made under its name")
+    leader = state.leader
+    if leader != planned.elect and state.leader_epoch <= planned.evidence.leader_epoch:
+        return None
+    if leader is None:
+        return _unknown(planned, "an election came after the plan, and nobody leads now")
+    logs = rank_logs(state, seen.logs)
+    kept, held = kept_up_to(planned, logs.heard.get(leader)), planned_log_end(planned)
+    if kept is not None and held is not None and kept < held:
+        return _lost_more(planned, leader, kept, held)
+    found = _with_recorded(_by_plan(planned, seen, logs), recorded)
+    if leader == planned.elect or recorded is not None:
+        return found
+    if kept is None or held is None:
+        return _unknown(planned, f"{leader} leads instead of {planned.elect}; whether it held as much is not known")
+    # It holds all that the planned leader held, and may have held more when it was elected.
+    return replace(found, leader=leader, committed=_at_most(found.committed), total=_at_most(found.total))
+
+
+def _by_plan(planned: PlannedElection, seen: Seen, logs: KnownLogs) -> Lost:
+    loss, state = planned.loss, seen.state
+    assert state is not None
+    assert state.leader is not None
+    agreed = {one: logs.agreement(one, state.leader) for one in loss.unheard if one in seen.live and one in logs.ranked}
+    truncated = tuple(one for one, at in agreed.items() if at is not None and at >= logs.ranked[one].log_end)
+    return Lost(
+        planned.address,
+        planned.elect,
+        loss.grade,
+        loss.committed,
+        loss.total,
+        "the plan",
+        unread=loss.unheard,
+        truncated=truncated,
+    )
+
+
+def _with_recorded(found: Lost, recorded: Mapping[str, Any] | None) -> Lost:
+    known = recorded_loss(recorded)
+    if known is None:
+        return found
+    grade, committed, total, unread = known
+    return replace(
+        found,
+        grade=min(found.grade, grade, key=ORDER.index),
+        committed=_larger(found.committed, committed),
+        total=_larger(found.total, total),
+        unread=tuple(dict.fromkeys((*found.unread, *unread))),
+    )
+
+
+def _larger(one: Bounds | None, other: Bounds | None) -> Bounds | None:
+    if one is None or other is None:
+        known = one or other
+        return None if known is None else Bounds(known.at_least)
+    most = None if one.at_most is None or other.at_most is None else max(one.at_most, other.at_most)
+    return Bounds(max(one.at_least, other.at_least), most)
+
+
+def _at_most(bounds: Bounds | None) -> Bounds | None:
+    return None if bounds is None else Bounds(0, bounds.at_most)
+
+
+def _lost_more(planned: PlannedElection, leader: int, kept: int, held: int) -> Lost:
+    """The log that leads now lacks a part of what the plan was to keep. What the plan was to give up may be in it: who
+    led meanwhile is not known."""
+    evidence = elected_log(planned)
+    known = 0 if evidence is None else evidence.high_watermark or 0
+    basis = f"of what the plan was to keep up to {held}, the log of {leader} has what is below {kept}"
+    return Lost(
+        planned.address,
+        leader,
+        Grade.UNKNOWN,
+        Bounds(max(0, known - kept)),
+        Bounds(held - kept),
+        basis,
+        unread=planned.loss.unheard,
+    )
+
+
+def _unknown(planned: PlannedElection, why: str) -> Lost:
+    return Lost(planned.address, None, Grade.UNKNOWN, None, None, why, unread=planned.loss.unheard)

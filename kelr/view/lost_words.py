@@ -1,0 +1,97 @@
+"""What was lost, in words: one place for what ``kelr recover verify``, ``recover status`` and ``report`` say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kelr.engine.planning.lost import Lost, LostInAll, lost_in_all
+from kelr.engine.words import agree, brokers
+from kelr.model import Bounds
+from kelr.view.columns import Json
+from kelr.view.plan_words import elections_in_words
+
+PROMISE = "if fewer than min ISR replicas lost data"
+"""What KIP-966's balanced recovery promises depends on this."""
+
+SILENCE_FACT = "Why no controller answered: what brokers told may be out of date. null: one did."
+LOST_FACT = (
+    "What the elections that were carried out lost, in offsets: {elections, committed: [at least, at most], total: [at"
+    " least, at most], unknown, promised, unread, truncated, accepted, text}. At most null: UNKNOWN beyond the lower"
+    " bound. unknown: elections whose committed loss nothing bounds; promised: those that lost nothing committed only"
+    " if fewer than min ISR replicas lost data; unread: replicas whose logs were not read before them; truncated: those"
+    " of them that are known to follow the new leaders now; accepted: what was given for it, by whom."
+)
+
+
+def lost_document(found: Sequence[Lost]) -> Json:
+    """What elections lost, for a document."""
+    lost = lost_in_all(found)
+    return {
+        "elections": lost.elections,
+        "committed": [lost.committed.at_least, lost.committed.at_most],
+        "total": [lost.total.at_least, lost.total.at_most],
+        "unknown": lost.unknown,
+        "promised": lost.promised,
+        "unread": list(lost.unread),
+        "truncated": list(lost.truncated),
+        "accepted": sorted({one.accepted for one in found if one.accepted}),
+        "text": lost_in_words(lost) if lost.elections else "No election of the plan is known to have been carried out.",
+    }
+
+
+def bounds_in_words(bounds: Bounds | None) -> str:
+    """A number of offsets, as far as it is known; ``UNKNOWN``, never 0, where nothing bounds it."""
+    if bounds is None:
+        return "UNKNOWN"
+    if bounds.exact:
+        return f"{bounds.at_least:,}"
+    if bounds.at_most is None:
+        return f"UNKNOWN, at least {bounds.at_least:,}" if bounds.at_least else "UNKNOWN"
+    return f"{bounds.at_least:,} to {bounds.at_most:,}"
+
+
+def lost_in_short(lost: LostInAll) -> str:
+    """The end of a sentence: ``UNKNOWN, at least 19 offsets``; ``nothing``."""
+    if lost.total == Bounds(0, 0):
+        return f"nothing, {PROMISE}" if lost.promised else "nothing"
+    if lost.total.at_most is None and lost.committed == Bounds(0, 0):
+        condition = f", {PROMISE}" if lost.promised else ""
+        return f"no committed offset{condition}; others: {bounds_in_words(lost.total)}"
+    words = bounds_in_words(lost.total)
+    return words if words == "UNKNOWN" else f"{words} offset{'' if lost.total == Bounds(1, 1) else 's'}"
+
+
+def lost_in_words(lost: LostInAll) -> str:
+    """One sentence: how many offsets, how many of them committed, and for how many elections that is not known."""
+    committed = bounds_in_words(lost.committed)
+    condition = f" ({PROMISE})" if lost.promised else ""
+    words = f"{bounds_in_words(lost.total)} offsets in all, of them committed: {committed}{condition}"
+    if lost.total == Bounds(0) and lost.committed == Bounds(0):
+        words = "UNKNOWN"
+    known = f"; UNKNOWN for {lost.unknown:,} of them" if 0 < lost.unknown < lost.elections else ""
+    return f"{words} ({elections_in_words(lost.elections)}{known})."
+
+
+def lost_lines(found: Sequence[Lost], lost: LostInAll) -> Iterator[str]:
+    """What to know besides: whose logs were never read, who may still hold what, and what was accepted."""
+    if lost.unread:
+        logs = agree(len(lost.unread), "The log", "The logs")
+        were = agree(len(lost.unread), "was", "were")
+        yield f"{logs} of {brokers(lost.unread)} {were} not read before the elections."
+    if lost.truncated:
+        subject, follow = brokers(lost.truncated), agree(len(lost.truncated), "follows", "follow")
+        subject = f"{subject[:1].upper()}{subject[1:]}"
+        only = agree(len(lost.truncated), "it", "they")
+        yield f"{subject} {follow} the new leaders."
+        yield f"What only {only} held is gone, and no request tells how much it was."
+    left = [one for one in lost.unread if one not in lost.truncated]
+    if left:
+        disk = agree(len(left), "Its disk", "Their disks")
+        yield (
+            f"What only {brokers(left)} {agree(len(left), 'holds', 'hold')} is lost when"
+            f" {agree(len(left), 'it returns', 'they return')}. {disk} may still tell: before that, run on the host"
+            " kelr recover collect --log-dir DIRECTORY, then kelr rescue dump."
+        )
+    accepted = sorted({one.accepted for one in found if one.accepted})
+    if accepted:
+        yield f"Accepted: {'; '.join(accepted)}."
