@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kelr.commands.changing import refuse_read_only, who_changes
@@ -14,6 +14,7 @@ from kelr.commands.rescue_show import file_head, selected, some_names
 from kelr.commands.session import Session, now_ms
 from kelr.commands.targets import read_selection
 from kelr.errors import NotAuthorizedError, PartlyDoneError, RefusedError, UsageError
+from kelr.model import TopicPartition
 from kelr.recovery.audit import AuditRecord, AuditWhat, append, by
 from kelr.recovery.places import cluster_directory, state_directory
 from kelr.rescue.archive import Dump, open_dump
@@ -21,13 +22,14 @@ from kelr.rescue.journal import ReplayJournal, journal_file
 from kelr.rescue.judge import Verdict
 from kelr.rescue.preparing import Preparing
 from kelr.rescue.producing import Produced, Replay
-from kelr.rescue.replay_plan import PartitionReplay, ReplayOptions, ReplayPlan
+from kelr.rescue.replay_plan import PartitionReplay, ReplayOptions, ReplayPlan, Skipped, skips_in_words
 from kelr.sources.live import LiveSource
 from kelr.sources.live.changes import LiveHand
 from kelr.sources.live.producer import LiveProducer
 from kelr.sources.quorum_source import without_log
 from kelr.view.columns import Json
 from kelr.view.output import Output
+from kelr.view.plan_words import partitions_in_words, targets_of
 from kelr.view.replay import ReplayRow, replay_view
 from kelr.view.styled import Style, styled
 
@@ -35,6 +37,7 @@ SETTLE_S = 5.0
 """What a killed kelr had sent is in a broker's log by then, or lost with its connection."""
 _YES = frozenset({"y", "yes"})
 _COMMAND = "rescue replay"
+_GO_ON = "mend that, and run the same command again: it goes on where this one ended, and doubles nothing"
 
 
 def replay_records(
@@ -65,6 +68,7 @@ def replay_records(
         if dry_run:
             plan = _prepare(session, dump, source, options).prepare(tails, session.progress)
             _show_plan(session.output, dump, plan, dry_run=True, targets=targets)
+            _end(session.output, plan, ())
             return
         refuse_read_only(session)
         about = {"dump": dump.sha256, "file": file.name, "cluster_id": cluster_id, **options.as_record()}
@@ -72,7 +76,7 @@ def replay_records(
             preparing = _prepare(session, dump, source, options, journal)
             plan = preparing.prepare(tails, session.progress)
             _require_write(source, plan)
-            _go_on(session, dump, plan, preparing, journal, yes=yes)
+            _go_on(session, dump, plan, preparing, journal, yes=yes, targets=targets)
 
 
 def _require_write(source: LiveSource, plan: ReplayPlan) -> None:
@@ -108,14 +112,21 @@ def _prepare(
 
 
 def _go_on(
-    session: Session, dump: Dump, plan: ReplayPlan, preparing: Preparing, journal: ReplayJournal, *, yes: bool
+    session: Session,
+    dump: Dump,
+    plan: ReplayPlan,
+    preparing: Preparing,
+    journal: ReplayJournal,
+    *,
+    yes: bool,
+    targets: Sequence[str],
 ) -> None:
     output = session.output
     if not plan.to_replay:
         _show_plan(output, dump, plan, dry_run=False)
         if journal.resumed:
             journal.finish()
-        output.note("nothing is to be produced")
+        _end(output, plan, ())
         return
     if output.format.for_people:
         _show_plan(output, dump, plan, dry_run=False)
@@ -136,12 +147,15 @@ def _go_on(
         )
         produced = _run(output, replay)
     _audit(session, dump, produced, journal)
-    _show_done(output, dump, plan, produced)
+    following = _following(dump, plan, produced, replay.moved, targets)
+    _show_done(output, dump, plan, produced, following)
     if replay.moved:
-        names = some_names([str(address) for address in replay.moved])
-        text = f"{names} had an election while records were produced: run the same command again, which looks again"
+        names = ", ".join(targets_of(replay.moved))
+        text = f"{names} had an election while records were produced: look again whether they survived it"
         output.note(styled(text, Style.NOTICE))
-    _end(produced)
+    if output.format.for_people:
+        output.next(following)
+    _end(output, plan, produced)
 
 
 def _run(output: Output, replay: Replay) -> list[Produced]:
@@ -175,33 +189,100 @@ def _ask(output: Output, plan: ReplayPlan, *, yes: bool) -> None:
 
 
 def _show_plan(output: Output, dump: Dump, plan: ReplayPlan, *, dry_run: bool, targets: Sequence[str] = ()) -> None:
-    following = None
-    if dry_run and plan.to_replay:
-        following = ["rescue", "replay", str(dump.path), *targets, *_repeated(plan)]
+    following: Sequence[str] | None = None
+    if plan.skipped:
+        following = ("explain", *targets_of(TopicPartition(one.to_topic, one.source.partition) for one in plan.skipped))
+    elif not plan.to_replay:
+        following = ("explain", *targets_of(one.target.state.address for one in plan.partitions))
+    elif dry_run:
+        following = ("rescue", "replay", str(dump.path), *targets, *_repeated(plan))
     head: dict[str, Json] = {**file_head(dump), "dry_run": dry_run, "warnings": list(plan.warnings)}
+    rows = [*(_row(one, one.to_replay) for one in plan.partitions), *map(_skipped_row, plan.skipped)]
     with output.listing(replay_view(done=False), head) as listing:
-        listing.add(_row(one, one.to_replay) for one in plan.partitions)
-        listing.finish({"next": None if following is None else output.next_command(following)})
+        listing.add(sorted(rows, key=lambda row: (row.topic, row.partition)))
+        totals = _totals(rows)
+        listing.finish({"totals": totals, "next": None if following is None else output.next_command(following)})
     if output.format.is_document:
         return
     _warn(output, plan)
-    if following is not None:
+    _say_totals(output, totals, "to be produced again")
+    if following is not None and not (plan.to_replay and not dry_run):
         output.next(following)
 
 
+def _totals(rows: Sequence[ReplayRow]) -> dict[str, int]:
+    skipped = [row for row in rows if row.skipped_records]
+    return {
+        "records": sum(row.replay for row in rows),
+        "partitions": sum(row.replay > 0 for row in rows),
+        "skipped_partitions": len(skipped),
+        "skipped_records": sum(row.skipped_records for row in skipped),
+    }
+
+
+def _say_totals(output: Output, totals: Mapping[str, int], what: str) -> None:
+    many = f"{_records(totals['records'])} {what}, to {partitions_in_words(totals['partitions'])}"
+    text = f"In all: {many if totals['records'] else f'nothing {what}'}"
+    if totals["skipped_partitions"]:
+        left = f"{_records(totals['skipped_records'])} in the file"
+        text += f"; {partitions_in_words(totals['skipped_partitions'])} skipped, with {left}"
+    output.note(f"{text}.")
+
+
 def _warn(output: Output, plan: ReplayPlan) -> None:
+    for skips in skips_in_words(plan.skipped):
+        output.note(styled(f"skipped: {skips}", Style.NOTICE))
     for warning in plan.warnings:
         output.note(styled(f"note: {warning}", Style.NOTICE))
 
 
-def _show_done(output: Output, dump: Dump, plan: ReplayPlan, produced: Sequence[Produced]) -> None:
+def _show_done(
+    output: Output,
+    dump: Dump,
+    plan: ReplayPlan,
+    produced: Sequence[Produced],
+    following: Sequence[str],
+) -> None:
     head: dict[str, Json] = {**file_head(dump), "dry_run": False, "warnings": list(plan.warnings)}
+    rows = [
+        *(_row(one.partition, one.confirmed, one.error, sent=one.sent) for one in produced),
+        *map(_skipped_row, plan.skipped),
+    ]
+    totals = _totals(rows)
     with output.listing(replay_view(done=True), head) as listing:
-        listing.add(_row(one.partition, one.confirmed, one.error) for one in produced)
-        listing.finish({"next": None})
+        listing.add(sorted(rows, key=lambda row: (row.topic, row.partition)))
+        listing.finish({"totals": totals, "next": output.next_command(following)})
+    if output.format.is_document:
+        return
+    _say_totals(output, totals, "produced again")
 
 
-def _row(one: PartitionReplay, count: int, error: str = "") -> ReplayRow:
+def _following(
+    dump: Dump,
+    plan: ReplayPlan,
+    produced: Sequence[Produced],
+    moved: Sequence[TopicPartition],
+    targets: Sequence[str],
+) -> tuple[str, ...]:
+    """The next command: what looks again after an election, else what says of the partitions how to go on."""
+    if moved:
+        return ("rescue", "replay", str(dump.path), *targets, *_repeated(plan), "--dry-run")
+    left = [one.partition.target.state.address for one in produced if one.error]
+    left += [TopicPartition(one.to_topic, one.source.partition) for one in plan.skipped]
+    return ("explain", *targets_of(left or [one.partition.target.state.address for one in produced]))
+
+
+def _skipped_row(one: Skipped) -> ReplayRow:
+    return ReplayRow(
+        topic=one.source.topic,
+        partition=one.source.partition,
+        to_topic=one.to_topic,
+        error=one.why.lstrip(": "),
+        skipped_records=one.records,
+    )
+
+
+def _row(one: PartitionReplay, count: int, error: str = "", *, sent: bool = True) -> ReplayRow:
     def of(verdict: Verdict) -> int:
         return one.counts.get(verdict, 0)
 
@@ -219,6 +300,8 @@ def _row(one: PartitionReplay, count: int, error: str = "") -> ReplayRow:
         outside=of(Verdict.OUTSIDE),
         error=error,
         cut=of(Verdict.HANGING) + of(Verdict.DROPPED),
+        deleted=of(Verdict.DELETED),
+        skipped_records=0 if sent else one.to_replay,
     )
 
 
@@ -280,15 +363,21 @@ def _told(one: Produced, *, begun: bool) -> str:
     return f"{_records(one.confirmed)} produced again"
 
 
-def _end(produced: Sequence[Produced]) -> None:
+def _end(output: Output, plan: ReplayPlan, produced: Sequence[Produced]) -> None:
+    """Raises PartlyDoneError, or NotAuthorizedError, where partitions did not get all of their records."""
     failed = [one for one in produced if one.error]
-    if not failed:
-        return
-    names = ", ".join(str(one.partition.target.state.address) for one in failed[:5])
-    text = f"not all records could be produced to {names}: {failed[0].error}"
-    if all("AUTHORIZATION" in one.error for one in failed) and not any(one.confirmed for one in produced):
-        raise NotAuthorizedError(text, next_step="the principal needs WRITE on the topic")
-    raise PartlyDoneError(text, next_step="mend that, and run the same command again: it goes on where this one ended")
+    said = [*skips_in_words(plan.skipped), *dict.fromkeys(one.error for one in failed if not one.sent)]
+    broken = [one for one in failed if one.sent]
+    if broken:
+        names = ", ".join(targets_of(one.partition.target.state.address for one in broken))
+        text = f"not all records could be produced to {names}: {broken[0].error}"
+        if all("AUTHORIZATION" in one.error for one in failed) and not any(one.confirmed for one in produced):
+            raise NotAuthorizedError(text, next_step="the principal needs WRITE on the topic")
+        said.insert(0, text)
+    if said:
+        # People have the command already that says how to go on, and the reason above it.
+        people = output.format.for_people
+        raise PartlyDoneError("; ".join(said), next_step=None if people else _GO_ON)
 
 
 def _records(count: int) -> str:

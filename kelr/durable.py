@@ -132,11 +132,17 @@ class AppendOnlyFile:
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RefusedError(
-                f"another kelr is at work: it holds {self.path}",
-                next_step="wait until it has ended, then run kelr recover status",
-                code="another-kelr",
-            ) from None
+            raise self._held() from None
+        # Whoever held it until now may have taken it away: a lock on a file without a name keeps nobody out.
+        if not self.path.exists() or not os.path.samestat(self.path.stat(), os.fstat(self._descriptor)):
+            raise self._held()
+
+    def _held(self) -> RefusedError:
+        return RefusedError(
+            f"another kelr is at work: it holds {self.path}",
+            next_step="wait until it has ended, then run kelr recover status",
+            code="another-kelr",
+        )
 
     def _cut_torn_line(self) -> None:
         size = os.fstat(self._descriptor).st_size

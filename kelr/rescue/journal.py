@@ -68,17 +68,18 @@ class ReplayJournal:
         """When an earlier run last wrote to it, in seconds since 1970 UTC."""
         try:
             self.checkpoints, self.finished, is_new = _read(path)
-            if is_new:
-                self._file.append({"kind": _KIND, "version": _VERSION, "kelr": __version__, **about})
         except BaseException:
             self._file.close()
             raise
-        self.resumed = not is_new and not self.finished
-        """Whether an earlier run did not come to its end."""
+        self._head: Mapping[str, Any] | None = (
+            {"kind": _KIND, "version": _VERSION, "kelr": __version__, **about} if is_new else None
+        )
+        self.resumed = bool(self.checkpoints) and not self.finished
+        """Whether an earlier run sent records and did not come to its end."""
 
     def checkpoint(self, target: TopicPartition, checkpoint: Checkpoint) -> None:
         """Write down how far a partition has come, by the address that gets the records."""
-        self._file.append(
+        self._append(
             {
                 "topic": target.topic,
                 "partition": target.partition,
@@ -93,10 +94,17 @@ class ReplayJournal:
 
     def finish(self) -> None:
         """Write down that every partition came to its end."""
-        self._file.append({"finished": True})
+        self._append({"finished": True})
 
     def close(self) -> None:
+        """Give it, and its lock, back. A run that sent nothing leaves no file."""
+        if self._head is not None:
+            self.path.unlink(missing_ok=True)
         self._file.close()
+
+    def _append(self, record: Mapping[str, Any]) -> None:
+        head, self._head = self._head, None
+        self._file.append(*([] if head is None else [head]), record)
 
     def __enter__(self) -> Self:
         return self

@@ -36,6 +36,9 @@ class Verdict(StrEnum):
     ABORTED = "aborted"
     OPEN = "open"
     """Its transaction has no end in the file, or one that cannot be told."""
+    DELETED = "deleted"
+    """Its offset is below where the present leader's log begins: retention or DeleteRecords took it on purpose, from
+    whichever replica held it."""
     MARKER = "marker"
     OUTSIDE = "outside"
     """The first or last batch holds it, and it is not among the offsets that were asked for."""
@@ -74,21 +77,15 @@ class Survivors:
                 f"{f' ({log.last_epoch_error})' if log.last_epoch_error else ''}: which records survived is not known",
                 next_step="give the principal READ on the topic, or replay elsewhere with --to TOPIC --all-records",
             )
-        self._where, self._log, self._start = where, log, log.log_start
+        self._start = log.log_start
         self._parts: tuple[Segment, ...] = parts
 
     def begins_behind(self, offset: int) -> bool:
-        """Whether retention has taken this offset from the log."""
+        """Whether retention or DeleteRecords has taken this offset from the log: its start moves for nothing else."""
         return offset < self._start
 
     def hold(self, leader_epoch: int, offset: int) -> bool:
-        """Whether the log holds this record. Raises RefusedError where that cannot be told any more."""
-        if offset < self._start:
-            raise RefusedError(
-                f"{self._where}: its log begins at offset {self._start} by now, so that nobody can tell whether offset"
-                f" {offset} had survived",
-                next_step="replay to another topic with --to TOPIC --all-records, and sort it out there",
-            )
+        """Whether the log holds this record."""
         return any(part.epoch == leader_epoch and part.start <= offset < part.end for part in self._parts)
 
 
@@ -201,8 +198,8 @@ class Judge:
                 " record of that offset",
                 next_step="leave this partition out: name the others behind the file",
             )
-        if tail.lost_from is not None and record.offset < tail.lost_from and self._was_deleted(record.offset):
-            return Verdict.SURVIVES
+        if self.survivors is not None and self.survivors.begins_behind(record.offset):
+            return Verdict.DELETED
         if self.survivors is not None and self.survivors.hold(epoch, record.offset):
             if lost_commit is None:
                 return Verdict.SURVIVES
@@ -221,10 +218,6 @@ class Judge:
         """Where the record is, and where it was before: a record that was replayed is still the one that it was."""
         here = Origin(self.cluster_id, tail.topic, tail.partition, epoch, record.offset, tail.topic_id)
         return here, *read_origins(record.headers)
-
-    def _was_deleted(self, offset: int) -> bool:
-        """Whether the leader kept this record, and retention has taken it since."""
-        return self.survivors is not None and self.survivors.begins_behind(offset)
 
     def _already_or_replay(self, tail: SavedTail, number: int, epoch: int, record: Record) -> Verdict:
         done = self.done_through is not None and (number, record.offset) <= self.done_through

@@ -16,10 +16,19 @@ from kelr.rescue.journal import Checkpoint
 from kelr.rescue.judge import Judge, Judged, Survivors, Target, Verdict
 from kelr.rescue.manifest import SavedTail
 from kelr.rescue.origin import Origins
-from kelr.rescue.replay_plan import PartitionReplay, ReplayOptions, ReplayPlan
+from kelr.rescue.replay_plan import PartitionReplay, ReplayOptions, ReplayPlan, Skipped, refused
 from kelr.rescue.scan import KeyDigest, Scan, Scanner, digest_of, scan
 from kelr.rescue.summary import read_transactions
-from kelr.rescue.target import Led, lost_from, read_partitions, refuse_internal, require_led
+from kelr.rescue.target import (
+    Led,
+    NotNow,
+    look_at,
+    lost_from,
+    read_partitions,
+    refuse_internal,
+    require_led,
+    too_few_in_sync,
+)
 from kelr.sources.base import Progress
 from kelr.sources.live import LiveSource
 
@@ -56,10 +65,10 @@ class Preparing:
     _notes: list[str] = field(default_factory=list)
 
     def prepare(self, tails: Sequence[SavedTail], showing: Showing) -> ReplayPlan:
-        """Judge these tails' records.
+        """Judge these tails' records. A partition where that is not safe, cannot be told, or of no use is skipped.
 
         Raises:
-            RefusedError: it is not safe, or cannot be told what should become of a record.
+            RefusedError: every partition would be skipped, or the file is of another cluster or an internal topic.
             UsageError: the target does not exist, or options contradict each other.
         """
         same = self._check_cluster()
@@ -67,22 +76,35 @@ class Preparing:
         self._check_topics(by_partition)
         if self.settle_s > 0:
             time.sleep(self.settle_s)
-        targets = require_led(self.source, [self._target(at) for at in by_partition])
+        targets = look_at(self.source, [self._target(at) for at in by_partition])
         origins = self._origins(list(by_partition), targets) if same else {}
         configs = self.source.topic_configs(sorted({at.topic for at in targets}))
-        partitions = []
+        partitions: list[PartitionReplay] = []
+        skipped: list[Skipped] = []
         for source, group in by_partition.items():
-            target = targets[self._target(source)]
+            at = self._target(source)
             if same and not self.options.all_records and source not in origins:
                 self._notes.append(f"{source} is not there any more: none of its records counts as surviving")
-            reads_keys = self._reads_keys(configs.get(target.state.topic, TopicConfig()))
-            partitions.append(self._partition(_Pair(source, target, origins.get(source)), group, reads_keys, showing))
+            try:
+                target, origin = _able(targets[at]), _able(origins[source]) if source in origins else None
+                config = configs.get(at.topic, TopicConfig())
+                too_few = too_few_in_sync(target.state, config)
+                if too_few is not None:
+                    raise too_few.error()
+                pair = _Pair(source, target, origin)
+                partitions.append(self._partition(pair, group, self._reads_keys(config), showing))
+            except RefusedError as error:
+                records = sum(tail.records for tail in group)
+                skipped.append(Skipped.of(error, source, at.topic, records))
+        if not partitions:
+            raise refused(skipped)
         return ReplayPlan(
             tuple(partitions),
             self.options,
             self.dump.manifest.plan_id,
             self.dump.manifest.cluster_id,
             self._warnings(partitions),
+            tuple(skipped),
         )
 
     def _check_cluster(self) -> bool:
@@ -124,14 +146,14 @@ class Preparing:
         return source if self.options.to is None else TopicPartition(self.options.to, source.partition)
 
     def _origins(
-        self, sources: Sequence[TopicPartition], targets: Mapping[TopicPartition, Led]
-    ) -> Mapping[TopicPartition, Led]:
+        self, sources: Sequence[TopicPartition], targets: Mapping[TopicPartition, Led | NotNow]
+    ) -> Mapping[TopicPartition, Led | NotNow]:
         """The partitions that the records come from, as far as they are still there."""
         if self.options.all_records:
             return {}
         elsewhere = [at for at in sources if at not in targets]
         there = read_partitions(self.source, elsewhere) if elsewhere else {}
-        return {**targets, **(require_led(self.source, sorted(there)) if there else {})}
+        return {**targets, **(look_at(self.source, sorted(there)) if there else {})}
 
     def _partition(
         self, pair: _Pair, tails: Sequence[SavedTail], reads_keys: bool, showing: Showing
@@ -313,6 +335,13 @@ class Preparing:
         gaps = sorted({str(one.source) for one in partitions if not all(tail.whole for tail in one.tails)})
         if gaps:
             said.append(f"the file does not hold all that was asked for of {', '.join(gaps[:5])}: see kelr rescue show")
+        deleted = {str(one.source): gone for one in partitions if (gone := one.counts.get(Verdict.DELETED, 0))}
+        if deleted:
+            names = ", ".join(list(deleted)[:5]) + (f" and {len(deleted) - 5} more" if len(deleted) > 5 else "")
+            said.append(
+                f"{plural(sum(deleted.values()), 'record')} of {names} lie below where the log begins by now:"
+                " DeleteRecords or retention deleted those offsets on purpose, so they are not produced again"
+            )
         stamped = sorted({one.target.state.topic for one in partitions if one.scan.log_append_time})
         if stamped:
             said.append(f"topic {', '.join(stamped)} gives records the time of their writing: their own will be lost")
@@ -331,6 +360,13 @@ def judge_tails(dump: Dump, tails: Sequence[SavedTail], judge: Judge) -> Iterato
     """Every record of one partition's tails, tail after tail."""
     for number, tail in enumerate(tails):
         yield from judge.tail(dump, tail, number, read_transactions(dump, tail))
+
+
+def _able(found: Led | NotNow) -> Led:
+    """Raises RefusedError where it takes no records as it stands."""
+    if isinstance(found, NotNow):
+        raise found.error()
+    return found
 
 
 def _same_topic(tails: Sequence[SavedTail], origin: Led) -> bool:

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from kelr.errors import KelrError, RefusedError
-from kelr.model import TopicPartition
+from kelr.model import PartitionState, TopicConfig, TopicPartition
 from kelr.rescue.archive import Dump
 from kelr.rescue.journal import ReplayJournal
 from kelr.rescue.judge import Judged, Verdict
 from kelr.rescue.origin import Origin, origin_headers
 from kelr.rescue.preparing import Preparing, judge_tails
 from kelr.rescue.replay_plan import PartitionReplay, ReplayPlan
-from kelr.rescue.target import require_led
+from kelr.rescue.target import Led, look_at, too_few_in_sync
 from kelr.sources.base import Progress
 from kelr.sources.producer import OutgoingRecord, Producer, Producers
 from kelr.sources.records.batches import Compression
 
 CHUNK_RECORDS = 2_000
 CHUNK_BYTES = 8 * 1024 * 1024
-"""Records under way at once at most: after each chunk all are confirmed and the journal says so."""
+"""Records under way at once at most, shared by the partitions whose turn it is: after each chunk all are confirmed and
+the journal says so."""
+PARTITIONS_AT_ONCE = 32
+"""Each has a producer, and so a client, of its own: what one partition refuses ends its client for good."""
 _FLUSH_STEP_S = 0.2
 
 
@@ -34,6 +38,8 @@ class Produced:
     """Records that the cluster has, on every replica in sync."""
     error: str = ""
     """Why not all of them are; empty where they are."""
+    sent: bool = True
+    """Whether any was sent; a partition that takes none is left alone."""
 
 
 @dataclass(slots=True)
@@ -53,13 +59,13 @@ class _Chunk:
         else:
             self.errors.append(error)
 
-    @property
-    def full(self) -> bool:
-        return self.waiting >= CHUNK_RECORDS or self.size_bytes >= CHUNK_BYTES
+    def is_full(self, shares: int) -> bool:
+        """Whether it is what one of so many partitions may have under way."""
+        return self.waiting * shares >= CHUNK_RECORDS or self.size_bytes * shares >= CHUNK_BYTES
 
 
 class Replay:
-    """Carries a replay out, partition by partition; what happens is in the journal before more of it does.
+    """Carries a replay out, many partitions at once; what happens is in the journal before more of it does.
 
     Args:
         producers: makes the producer of a partition, once there is a record for it.
@@ -86,53 +92,93 @@ class Replay:
         self._journal = journal
         self._progress = progress
         self._confirmed = 0
+        self._at_once = 1
         self.moved: tuple[TopicPartition, ...] = ()
         """After `run`: partitions that had an election meanwhile, or whose leader could not be read again."""
 
     def run(self) -> list[Produced]:
-        """Produce all that is to be replayed. A partition that fails ends, and the others go on.
+        """Produce all that is to be replayed, to many partitions at once. One that fails ends, and the others go on.
 
         Raises:
-            RefusedError: a partition has another leader than when its records were judged; nothing was produced then.
+            RefusedError: a partition has another leader than when its records were judged, or none of them takes
+                records any more; nothing was produced then.
         """
-        self._check_leaders()
-        produced = [self._partition(one) for one in self._plan.partitions]
-        self.moved = tuple(self._moved(produced))
-        if not self.moved and not any(one.error for one in produced):
+        waiting = deque(one for one in self._plan.partitions if one.to_replay)
+        ended = {one.source: Produced(one, 0) for one in self._plan.partitions if not one.to_replay}
+        self._leave_out(waiting, ended)
+        left_out = list(dict.fromkeys(one.error for one in ended.values() if one.error))
+        if left_out and not waiting:
+            raise RefusedError("; ".join(left_out), next_step="run it again, and look again")
+        under_way: dict[TopicPartition, Generator[None, None, Produced]] = {}
+        while waiting or under_way:
+            while waiting and len(under_way) < PARTITIONS_AT_ONCE:
+                one = waiting.popleft()
+                under_way[one.source] = self._partition(one)
+            self._at_once = len(under_way)
+            for source, work in list(under_way.items()):
+                try:
+                    next(work)
+                except StopIteration as end:
+                    ended[source] = end.value
+                    del under_way[source]
+                    if ended[source].error:
+                        self._leave_out(waiting, ended)
+        produced = self._looked_at_again([ended[one.source] for one in self._plan.partitions])
+        if not self.moved and not any(one.error and one.sent for one in produced):
             self._journal.finish()
         return produced
 
-    def _check_leaders(self) -> None:
-        busy = [one for one in self._plan.partitions if one.to_replay]
-        self._preparing.source.forget()
-        now = require_led(self._preparing.source, [one.target.state.address for one in busy])
-        for one in busy:
-            state = now[one.target.state.address].state
-            if state.leader_epoch != one.target.state.leader_epoch:
-                raise RefusedError(
-                    f"{one.target.where} has had an election since its records were looked at (leader epoch"
-                    f" {one.target.state.leader_epoch}, now {state.leader_epoch}): what survives may be another",
-                    next_step="run it again, and look again",
+    def _leave_out(self, waiting: deque[PartitionReplay], ended: dict[TopicPartition, Produced]) -> None:
+        """Take partitions out that take no records by now, before each of them is waited for."""
+        if not waiting:
+            return
+        found = self._look_at([one.target.state.address for one in waiting])
+        for one in list(waiting):
+            before, (now, why) = one.target.state, found[one.target.state.address]
+            if now is not None and now.leader_epoch != before.leader_epoch:
+                why = (
+                    f"{before.address} has had an election since its records were looked at (leader epoch"
+                    f" {before.leader_epoch}, now {now.leader_epoch}): what survives may be another"
                 )
+            if why:
+                waiting.remove(one)
+                ended[one.source] = Produced(one, 0, why, sent=False)
 
-    def _moved(self, produced: Sequence[Produced]) -> Iterator[TopicPartition]:
-        """Where an unclean election may have taken records away again that were confirmed."""
-        self._preparing.source.forget()
+    def _look_at(
+        self, addresses: Sequence[TopicPartition]
+    ) -> Mapping[TopicPartition, tuple[PartitionState | None, str]]:
+        """(how each stands, None where that cannot be told; why it takes no records, empty where it does)."""
+        source = self._preparing.source
+        source.forget()
+        found = look_at(source, addresses)
+        configs = source.topic_configs(sorted({at.topic for at in found}))
+        told: dict[TopicPartition, tuple[PartitionState | None, str]] = {}
+        for at, one in found.items():
+            state = one.state if isinstance(one, Led) else None
+            why_not = too_few_in_sync(one.state, configs.get(at.topic, TopicConfig())) if isinstance(one, Led) else one
+            told[at] = state, "" if why_not is None else why_not.error().message
+        return told
+
+    def _looked_at_again(self, produced: Sequence[Produced]) -> list[Produced]:
+        """The same, with why a partition took no more; `moved` names those where an unclean election may have taken
+        records away again that were confirmed."""
+        sent = [one.partition.target.state.address for one in produced if one.confirmed or (one.error and one.sent)]
+        try:
+            found = self._look_at(sent) if sent else {}
+        except KelrError:
+            found = {}
+        told, moved = [], []
         for one in produced:
-            if not one.confirmed:
-                continue
-            state = one.partition.target.state
-            try:
-                now = require_led(self._preparing.source, [state.address])[state.address].state
-            except KelrError:
-                yield state.address
-                continue
-            if now.leader_epoch != state.leader_epoch:
-                yield state.address
+            before = one.partition.target.state
+            now, why = found.get(before.address, (None, ""))
+            if one.confirmed and (now is None or now.leader_epoch != before.leader_epoch):
+                moved.append(before.address)
+            told.append(replace(one, error=f"{why} ({one.error})") if one.error and one.sent and why else one)
+        self.moved = tuple(moved)
+        return told
 
-    def _partition(self, one: PartitionReplay) -> Produced:
-        if not one.to_replay:
-            return Produced(one, 0)
+    def _partition(self, one: PartitionReplay) -> Generator[None, None, Produced]:
+        """Produces one partition's records, and yields where it waits for answers."""
         self._journal.checkpoint(one.target.state.address, one.first_checkpoint)
         producer: Producer | None = None
         chunk, confirmed = _Chunk(), 0
@@ -147,13 +193,13 @@ class Replay:
                 producer = producer or self._producers(judged.header.compression or Compression.NONE)
                 self._hand_over(producer, one, judged, chunk)
             last = number, judged.record.offset
-            if chunk.full:
-                confirmed += self._settle(producer, one, chunk, last)
+            if chunk.is_full(self._at_once):
+                confirmed += yield from self._settle(producer, one, chunk, last)
                 if chunk.errors:
                     break
                 chunk = _Chunk()
         else:
-            confirmed += self._settle(producer, one, chunk, last)
+            confirmed += yield from self._settle(producer, one, chunk, last)
         return Produced(one, confirmed, chunk.errors[0] if chunk.errors else "")
 
     def _hand_over(self, producer: Producer, one: PartitionReplay, judged: Judged, chunk: _Chunk) -> None:
@@ -179,21 +225,21 @@ class Replay:
         chunk.waiting += 1
         chunk.size_bytes += len(record.value or b"") + len(record.key or b"")
 
-    def _settle(self, producer: Producer | None, one: PartitionReplay, chunk: _Chunk, last: tuple[int, int]) -> int:
+    def _settle(
+        self, producer: Producer | None, one: PartitionReplay, chunk: _Chunk, last: tuple[int, int]
+    ) -> Generator[None, None, int]:
         """Wait until every record of a chunk is confirmed or refused, and write it down where all are confirmed."""
         if producer is None:
             return 0
+        yield  # other partitions' records go out, too, before anything is waited for
         deadline = time.monotonic() + self._timeout_s + 5
-        while producer.wait(_FLUSH_STEP_S) and time.monotonic() < deadline:
-            self._tell(chunk)
-        self._tell(chunk)
+        while producer.wait(_FLUSH_STEP_S / self._at_once) and time.monotonic() < deadline:
+            yield
         if chunk.confirmed + len(chunk.errors) < chunk.waiting and not chunk.errors:
             chunk.errors.append("no answer in time")
         if not chunk.errors and chunk.confirmed:
             self._journal.checkpoint(one.target.state.address, one.checkpoint(last, chunk.target_end))
         self._confirmed += chunk.confirmed
-        return chunk.confirmed
-
-    def _tell(self, chunk: _Chunk) -> None:
         if self._progress is not None:
-            self._progress(self._confirmed + chunk.confirmed, self._plan.to_replay)
+            self._progress(self._confirmed, self._plan.to_replay)
+        return chunk.confirmed

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kelr.model import TopicPartition
+from kelr.errors import RefusedError
+from kelr.model import Target, TopicPartition
 from kelr.rescue.journal import Checkpoint
 from kelr.rescue.judge import Survivors, Verdict
 from kelr.rescue.manifest import SavedTail
@@ -87,6 +88,44 @@ class PartitionReplay:
 
 
 @dataclass(frozen=True, slots=True)
+class Skipped:
+    """A partition that gets nothing, as nothing is safe there, or nothing would be taken."""
+
+    source: TopicPartition
+    to_topic: str
+    records: int
+    """How many of its records the file holds."""
+    why: str
+    """What goes on from the partition's name, with the space or the colon between them."""
+    next_step: str | None
+    code: str | None = None
+
+    @classmethod
+    def of(cls, error: RefusedError, source: TopicPartition, to_topic: str, records: int) -> Skipped:
+        """The partition that is refused so."""
+        target, message = str(TopicPartition(to_topic, source.partition)), error.message
+        why = message.removeprefix(target) if message.startswith(target) else f": {message}"
+        return cls(source, to_topic, records, why, error.next_step, error.code if error.is_specific else None)
+
+
+def skips_in_words(skipped: Iterable[Skipped]) -> tuple[str, ...]:
+    """A sentence for each reason, with the partitions that it holds for, all by name."""
+    whys: dict[str, dict[str, list[int]]] = {}
+    for one in skipped:
+        whys.setdefault(one.why, {}).setdefault(one.to_topic, []).append(one.source.partition)
+    return tuple(
+        f"{', '.join(str(Target(topic=topic, partitions=tuple(numbers))) for topic, numbers in names.items())}{why}"
+        for why, names in whys.items()
+    )
+
+
+def refused(skipped: Sequence[Skipped]) -> RefusedError:
+    """Why none of these partitions gets anything."""
+    code = skipped[0].code if len({one.code for one in skipped}) == 1 else None
+    return RefusedError("; ".join(skips_in_words(skipped)), next_step=skipped[0].next_step, code=code)
+
+
+@dataclass(frozen=True, slots=True)
 class ReplayPlan:
     """What a replay would do, partition by partition."""
 
@@ -96,6 +135,8 @@ class ReplayPlan:
     cluster_id: str | None
     """The cluster that the records come from."""
     warnings: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    """Partitions of the file that get nothing now; the others do not wait for them."""
 
     @property
     def to_replay(self) -> int:

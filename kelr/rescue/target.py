@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kelr.engine.logs import agreement
+from kelr.engine.situation import effective_min_isr
 from kelr.errors import RefusedError, UsageError
 from kelr.model import (
     EpochEnd,
@@ -14,6 +15,7 @@ from kelr.model import (
     ReplicaLog,
     Selection,
     Target,
+    TopicConfig,
     TopicPartition,
 )
 from kelr.rescue.manifest import SavedTail
@@ -60,14 +62,29 @@ def read_partitions(source: Source, addresses: Sequence[TopicPartition]) -> Mapp
     return {state.address: state for page in source.pages(selection) for state in page.partitions}
 
 
-def require_led(source: Source, addresses: Sequence[TopicPartition]) -> Mapping[TopicPartition, Led]:
-    """Each of these partitions with its leader's log.
+@dataclass(frozen=True, slots=True)
+class NotNow:
+    """A partition that takes no records as it stands."""
+
+    address: TopicPartition
+    why: str
+    """What goes on from its name, with the space or the colon between them."""
+    next_step: str
+
+    def error(self) -> RefusedError:
+        return RefusedError(f"{self.address}{self.why}", next_step=self.next_step)
+
+
+def look_at(source: Source, addresses: Sequence[TopicPartition]) -> Mapping[TopicPartition, Led | NotNow]:
+    """Each of these partitions with its leader's log, or why it cannot be told what that holds.
 
     Raises:
         UsageError: one of them does not exist.
-        RefusedError: one has no live leader, or its leader's log was not heard.
     """
     states = read_partitions(source, addresses)
+    live = source.cluster().live
+    found: dict[TopicPartition, Led | NotNow] = {}
+    led: list[PartitionState] = []
     for address in addresses:
         state = states.get(address)
         if state is None:
@@ -75,27 +92,62 @@ def require_led(source: Source, addresses: Sequence[TopicPartition]) -> Mapping[
                 f"{address} does not exist on this cluster, or may not be seen",
                 next_step="create the topic with as many partitions as the one that the records come from",
             )
-        if state.leader is None or state.leader not in source.cluster().live:
-            raise RefusedError(f"{address} has no live leader", next_step=_ELECT_FIRST)
-    logs = source.replica_logs([states[address] for address in addresses], lineage=True)
-    return {address: _led(states[address], logs[address]) for address in addresses}
+        if state.leader is None or state.leader not in live:
+            found[address] = NotNow(address, " has no live leader", _ELECT_FIRST)
+        else:
+            led.append(state)
+    logs = source.replica_logs(led, lineage=True) if led else {}
+    return {**found, **{state.address: _led(state, logs[state.address]) for state in led}}
 
 
-def _led(state: PartitionState, answers: Sequence[ReplicaLog | NotHeard]) -> Led:
+def require_led(source: Source, addresses: Sequence[TopicPartition]) -> Mapping[TopicPartition, Led]:
+    """Each of these partitions with its leader's log.
+
+    Raises:
+        UsageError: one of them does not exist.
+        RefusedError: one has no live leader, or its leader's log was not heard.
+    """
+    led: dict[TopicPartition, Led] = {}
+    for address, found in look_at(source, addresses).items():
+        if isinstance(found, NotNow):
+            raise found.error()
+        led[address] = found
+    return led
+
+
+def too_few_in_sync(state: PartitionState, config: TopicConfig) -> NotNow | None:
+    """Why the leader refuses what is produced with acks=all; None where it takes it, or min ISR is not known.
+
+    Source: Partition.appendRecordsToLeader and effectiveMinIsr: of this partition's own replicas.
+    """
+    min_isr = effective_min_isr(config.min_insync_replicas, len(state.replicas))
+    if min_isr is None or len(state.isr) >= min_isr:
+        return None
+    isr = ", ".join(map(str, state.isr))
+    return NotNow(
+        state.address,
+        f": nothing is taken with acks=all, as the ISR [{isr}] is below min ISR {min_isr}",
+        "bring its other replicas back first (kelr explain says which), then run the same command again",
+    )
+
+
+def _led(state: PartitionState, answers: Sequence[ReplicaLog | NotHeard]) -> Led | NotNow:
     leader = state.leader
     assert leader is not None
     log = next((answer for answer in answers if answer.replica == leader), None)
     if not isinstance(log, ReplicaLog):
         why = log.detail if isinstance(log, NotHeard) else "no answer"
-        raise RefusedError(
-            f"{state.address}: the log of its leader {leader} was not heard: {why}",
-            next_step="try again when its leader answers",
+        return NotNow(
+            state.address,
+            f": the log of its leader {leader} was not heard ({why})",
+            "try again when its leader answers",
         )
     if log.current_leader_epoch is not None and log.current_leader_epoch != state.leader_epoch:
-        raise RefusedError(
-            f"{state.address} is changing hands: leader epoch {state.leader_epoch}, and {log.current_leader_epoch} as"
-            f" replica {leader} has it",
-            next_step="run it again when it has settled",
+        return NotNow(
+            state.address,
+            f" is changing hands: leader epoch {state.leader_epoch}, and {log.current_leader_epoch} as replica {leader}"
+            " has it",
+            "run it again when it has settled",
         )
     return Led(state, leader, log)
 

@@ -17,17 +17,20 @@ class ReplayRow:
     topic: str
     partition: int
     to_topic: str
-    replay: int
+    replay: int = 0
     """Records that are to be produced, or that were."""
-    survive: int
-    already: int
-    overwritten: int
-    aborted: int
-    open: int
-    markers: int
-    outside: int
+    survive: int = 0
+    already: int = 0
+    overwritten: int = 0
+    aborted: int = 0
+    open: int = 0
+    markers: int = 0
+    outside: int = 0
     error: str = ""
     cut: int = 0
+    deleted: int = 0
+    skipped_records: int = 0
+    """Records in the file of a partition that gets none of them now; `error` says why."""
 
     @property
     def skipped(self) -> tuple[tuple[int, str], ...]:
@@ -37,6 +40,7 @@ class ReplayRow:
             (self.cut, "kept without their transaction's commit"),
             (self.already, "replayed already"),
             (self.overwritten, "overwritten since"),
+            (self.deleted, "deleted on purpose since"),
             (self.aborted, "of aborted transactions"),
             (self.open, "of transactions without an end"),
             (self.markers, "markers"),
@@ -62,6 +66,15 @@ def replay_view(*, done: bool) -> View[ReplayRow]:
         *(_skipped_column(key, about) for key, about in _SKIPPED),
         Column("skipped", "LEFT OUT", text=_skipped_text, shown=Shown.PEOPLE, prose=True),
         Column(
+            "skipped_records",
+            "SKIPPED",
+            value=lambda row: row.skipped_records,
+            shown=Shown.MACHINE,
+            right=True,
+            type="integer",
+            about="Records of a partition that gets none of them now; error says why.",
+        ),
+        Column(
             "error",
             "ERROR",
             value=lambda row: row.error or None,
@@ -69,7 +82,7 @@ def replay_view(*, done: bool) -> View[ReplayRow]:
             shown=Shown.EVERYWHERE if done else Shown.MACHINE,
             prose=True,
             type="string?",
-            about="Why not all of them were produced.",
+            about="Why not all of them were, or can be, produced.",
         ),
     )
     head = (
@@ -77,7 +90,13 @@ def replay_view(*, done: bool) -> View[ReplayRow]:
         Fact("dry_run", "boolean", "Whether nothing was to be produced."),
         Fact("warnings", "string[]", "What to know before it is done."),
     )
-    return View("kelr/rescue-replay", columns, head=head, tail=(NEXT,))
+    totals = Fact(
+        "totals",
+        "object",
+        "Over all partitions: {records, partitions, skipped_partitions, skipped_records}; records that are, or were,"
+        " produced, and to how many partitions.",
+    )
+    return View("kelr/rescue-replay", columns, head=head, tail=(totals, NEXT))
 
 
 _SKIPPED: Sequence[tuple[str, str]] = (
@@ -85,6 +104,7 @@ _SKIPPED: Sequence[tuple[str, str]] = (
     ("cut", "Records that the surviving log holds, of committed transactions whose commit it lacks."),
     ("already", "Records that an earlier replay has produced."),
     ("overwritten", "Records whose key was written again since, in a compacted topic."),
+    ("deleted", "Records below where the log begins by now: DeleteRecords or retention took those offsets on purpose."),
     ("aborted", "Records of aborted transactions."),
     ("open", "Records of transactions of which no end is known."),
     ("markers", "Control records, which are never replayed."),
@@ -101,4 +121,6 @@ def _skipped_column(key: str, about: str) -> Column[ReplayRow]:
 
 
 def _skipped_text(row: ReplayRow) -> Text:
+    if row.skipped_records:
+        return styled(f"all {row.skipped_records}: skipped", Style.NOTICE)
     return plain(", ".join(f"{count} {why}" for count, why in row.skipped) or "nothing")

@@ -36,6 +36,20 @@ def test_it_remembers_the_last_checkpoint_of_each_partition(tmp_path: Path) -> N
         assert journal.resumed
 
 
+def test_a_run_that_sent_nothing_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "one.jsonl"
+    with ReplayJournal(path, ABOUT):
+        assert path.exists()  # its lock keeps others out
+    assert not path.exists()
+    with ReplayJournal(path, ABOUT) as journal:
+        assert not journal.resumed
+        journal.checkpoint(ORDERS, Checkpoint(10, 3))
+        journal.finish()
+    before = path.read_bytes()
+    ReplayJournal(path, ABOUT).close()
+    assert path.read_bytes() == before
+
+
 def test_a_torn_last_line_is_as_if_it_had_not_been_written(tmp_path: Path) -> None:
     path = tmp_path / "one.jsonl"
     with ReplayJournal(path, ABOUT) as journal:
@@ -66,9 +80,10 @@ def test_two_at_once_are_refused(tmp_path: Path) -> None:
 )
 def test_a_garbled_line_is_named(tmp_path: Path, line: str) -> None:
     path = tmp_path / "one.jsonl"
-    ReplayJournal(path, ABOUT).close()
+    with ReplayJournal(path, ABOUT) as journal:
+        journal.checkpoint(ORDERS, Checkpoint(10, 3))
     path.write_text(path.read_text() + line + "\n")
-    with pytest.raises(BadInputError, match="line 2"):
+    with pytest.raises(BadInputError, match="line 3"):
         ReplayJournal(path, ABOUT)
 
 

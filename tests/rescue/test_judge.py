@@ -75,10 +75,18 @@ def test_survivors_are_the_leaders_own_records(data: st.DataObject) -> None:
             assert survivors.hold(epoch, offset) == (epoch_at.get(offset) == epoch)
 
 
-def test_what_retention_took_from_the_leader_cannot_be_told(verdicts: Verdicts) -> None:
+@pytest.mark.parametrize("epoch", [5, 4])
+def test_what_was_deleted_on_purpose_since_is_not_brought_back(verdicts: Verdicts, epoch: int) -> None:
+    """The log's start moves by retention and DeleteRecords alone, and from whichever log: with the record or without,
+    nobody was to read that offset any more."""
     judge = Judge(Survivors("orders:0", log(2, (5, 40), start=20)), Origins())
-    with pytest.raises(RefusedError, match=r"begins at offset 20 by now.*offset 10 had survived"):
-        verdicts(judge, [batch(10, epoch=5)])
+    then = Verdict.SURVIVES if epoch == 5 else Verdict.REPLAY
+    assert verdicts(judge, [batch(18, 4, epoch=epoch)]) == [
+        (18, Verdict.DELETED),
+        (19, Verdict.DELETED),
+        (20, then),
+        (21, then),
+    ]
 
 
 @pytest.mark.parametrize("changes", [{"lineage": None}, {"log_start": None}])

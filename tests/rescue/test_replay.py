@@ -23,7 +23,7 @@ from kelr.rescue.judge import Verdict
 from kelr.rescue.origin import read_origins
 from kelr.rescue.preparing import Preparing
 from kelr.rescue.producing import Produced, Replay
-from kelr.rescue.replay_plan import ReplayOptions, ReplayPlan
+from kelr.rescue.replay_plan import ReplayOptions, ReplayPlan, skips_in_words
 from kelr.sources.base import Progress
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live.producer import LiveProducer
@@ -405,6 +405,96 @@ def test_a_partition_without_a_leader_and_one_that_is_not_there_are_named(cluste
     cluster.states[ORDERS], cluster.fenced = orders(), frozenset({2})
     with pytest.raises(RefusedError, match="orders:0 has no live leader"):
         planned(cluster, file)
+
+
+FOUR = [orders(number) for number in range(4)]
+
+
+def four(tmp_path: Path, cluster: FakeCluster, min_isr: int = 2) -> Path:
+    """A file with 10 lost records of each of orders:0-3; orders:1 and orders:3 are under min ISR."""
+    config = TopicConfig(cleanup_policy=("delete",), min_insync_replicas=min_isr)
+    for state in FOUR:
+        isr = (2,) if state.partition % 2 else (2, 3)
+        cluster.add(replace(state, isr=isr), batch(0, 10, epoch=4), batch(10, 2, epoch=5), config=config)
+    path = tmp_path / "four.kelr-rescue"
+    pieces = [batch(10, 2, epoch=4), batch(12, 3, epoch=4), batch(15, 5, epoch=4)]
+    save(path, [tail(pieces, 10, 20, held=log(3, (4, 20)), state=state) for state in FOUR])
+    return path
+
+
+def test_partitions_under_min_isr_are_skipped_by_name_and_the_others_get_theirs(
+    cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = four(tmp_path, cluster)
+    produced = replayed(cluster, file, tmp_path, monkeypatch)
+    assert [(one.partition.source.partition, one.confirmed) for one in produced] == [(0, 10), (2, 10)]
+    assert origins(cluster, FOUR[1].address) == []
+    skipped = planned(cluster, file).skipped
+    assert [(one.source.partition, one.records) for one in skipped] == [(1, 10), (3, 10)]
+    (said,) = skips_in_words(skipped)
+    assert said == "orders:1,3: nothing is taken with acks=all, as the ISR [2] is below min ISR 2"
+
+
+def test_without_a_partition_that_takes_records_nothing_is_sent_and_nothing_left_behind(
+    cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = four(tmp_path, cluster, min_isr=3)
+    with pytest.raises(
+        RefusedError, match=r"orders:0,2: .* the ISR \[2, 3\] is below min ISR 3; orders:1,3: .* ISR \[2\]"
+    ):
+        replayed(cluster, file, tmp_path, monkeypatch)
+    assert not (tmp_path / "journal.jsonl").exists()
+
+
+def test_the_records_of_all_partitions_are_under_way_before_any_answer_is_waited_for(
+    cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = four(tmp_path, cluster, min_isr=1)
+    handed: list[tuple[str, int]] = []
+    real_produce, real_flush = FakeProducer.produce, FakeProducer.flush
+    monkeypatch.setattr(
+        FakeProducer,
+        "produce",
+        lambda self, topic, **more: (handed.append(("produce", more["partition"])), real_produce(self, topic, **more))[
+            1
+        ],
+    )
+    monkeypatch.setattr(FakeProducer, "flush", lambda self, s: (handed.append(("wait", -1)), real_flush(self, s))[1])
+    replayed(cluster, file, tmp_path, monkeypatch)
+    before = handed[: handed.index(("wait", -1))]
+    assert {partition for _, partition in before} == {0, 1, 2, 3}
+
+
+def test_what_falls_under_min_isr_meanwhile_ends_in_kafkas_reason_and_the_rest_is_not_tried(
+    cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = four(tmp_path, cluster, min_isr=1)
+    monkeypatch.setattr(producing, "PARTITIONS_AT_ONCE", 1)
+
+    def script(_moment: str) -> str:
+        for state in FOUR:
+            cluster.states[state.address] = replace(state, isr=())
+        return "_MSG_TIMED_OUT"
+
+    produced = replayed(cluster, file, tmp_path, monkeypatch, script=script)
+    why = ": nothing is taken with acks=all, as the ISR [] is below min ISR 1"
+    assert produced[0].error == f"orders:0{why} (MSG_TIMED_OUT: as the test wants it)"
+    assert [(one.error, one.sent) for one in produced[1:]] == [(f"orders:{at}{why}", False) for at in (1, 2, 3)]
+
+
+def test_records_below_the_logs_start_were_deleted_on_purpose_and_that_is_said(
+    cluster: FakeCluster, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = cluster.leader_log
+    monkeypatch.setattr(cluster, "leader_log", lambda at: replace(real(at), log_start=11))
+    plan = planned(cluster, file)
+    (one,) = plan.partitions
+    assert one.counts == {Verdict.DELETED: 3, Verdict.REPLAY: 9}
+    (said,) = [warning for warning in plan.warnings if "on purpose" in warning]
+    assert said == (
+        "3 records of orders:0 lie below where the log begins by now: DeleteRecords or retention deleted those offsets"
+        " on purpose, so they are not produced again"
+    )
 
 
 def test_surviving_records_never_go_back_to_their_own_topic(cluster: FakeCluster, file: Path) -> None:

@@ -269,7 +269,10 @@ REPLAYED = (
     ReplayRow("orders", 1, "orders-rescued", 0, 0, 0, 0, 0, 0, 0, 0, "TOPIC_AUTHORIZATION_FAILED: é, denied"),
 )
 rescue_replay = listed(
-    replay_view(done=True), REPLAYED, {**FILE_HEAD, "dry_run": False, "warnings": ["keys are é"]}, {"next": None}
+    replay_view(done=True),
+    REPLAYED,
+    {**FILE_HEAD, "dry_run": False, "warnings": ["keys are é"]},
+    {"totals": {"records": 6, "partitions": 1, "skipped_partitions": 0, "skipped_records": 0}, "next": None},
 )
 
 DISK = ShownDisk(
