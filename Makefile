@@ -36,7 +36,7 @@ UNSET := env -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_BOOTST
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
 
-test: lint typecheck imports pytest  ## Check everything: style, types, layers, tests
+test: spark-java lint typecheck imports pytest  ## Check everything: style, types, layers, tests
 
 lint: $(READY)  ## Check style
 	$(BIN)/ruff check .

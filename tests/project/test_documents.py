@@ -71,6 +71,12 @@ def test_documents_that_are_named_exist() -> None:
             assert (ROOT / name).is_file(), f"{document.name} names {name}"
 
 
+def test_the_readme_begins_with_the_two_commands() -> None:
+    first = re.search(r"^```[a-z]*\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S)
+    assert first is not None
+    assert [line.partition("#")[0].strip() for line in first[1].splitlines()] == ["make demo", "make test"]
+
+
 BASH = shutil.which("bash")
 
 
