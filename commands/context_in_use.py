@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kelr.errors import UsageError
+
 if TYPE_CHECKING:
     from kelr.commands.settings import Settings
     from kelr.config.context import Context
@@ -25,12 +27,18 @@ def variables_beside(given: Settings, variables: Mapping[str, str]) -> Mapping[s
 
 
 def given_servers(given: Settings) -> str | None:
-    """The brokers that a flag names, be it as a property."""
+    """The brokers that a flag names, be it as a property. Raises UsageError where that property is empty."""
     if given.bootstrap_server or not given.command_property:
         return given.bootstrap_server
     from kelr.config.login import given_properties  # noqa: PLC0415 - only where there are properties
 
-    return given_properties(given.command_property).get("bootstrap.servers") or None
+    servers = given_properties(given.command_property).get("bootstrap.servers")
+    if servers is not None and not servers.strip():
+        raise UsageError(
+            "--command-property bootstrap.servers was given an empty value, as by a variable that is not set",
+            next_step="give it a value, or leave it out",
+        )
+    return servers
 
 
 def context_in_use(given: Settings, variables: Mapping[str, str]) -> Context | None:

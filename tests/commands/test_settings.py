@@ -254,3 +254,43 @@ def test_verbose_names_properties_that_are_not_used(kelr: Kelr, tmp_path: Path) 
     ran = kelr("describe", "--command-config", str(path), "--verbose", "--timeout", "2")
     assert ran.code == 3
     assert ran.err.startswith(f"not used of {path}: metadata.max.age.ms\n")
+
+
+EMPTY = [
+    (["describe", "-b", ""], "--bootstrap-server"),
+    (["-b", "", "describe"], "--bootstrap-server"),
+    (["describe", "--bootstrap-servers="], "--bootstrap-server"),
+    (["describe", "-c", " "], "--context"),
+    (["describe", "--command-config", ""], "--command-config"),
+    (["describe", "--command-property", "bootstrap.servers="], "--command-property bootstrap.servers"),
+    (["describe", "--snapshot", ""], "--snapshot"),
+    (["describe", "--metadata-log", "here", "--metadata-log", ""], "--metadata-log"),
+    (["describe", "--bootstrap-controller", ""], "--bootstrap-controller"),
+    (["describe", "orders:1", ""], "TARGET"),
+    (["elect", "-e", "preferred", "--topic", ""], "--topic"),
+    (["recover", "plan", "--logs", ""], "--logs"),
+    (["recover", "undo", ""], "JOURNAL|PLAN"),
+]
+
+
+@pytest.mark.parametrize(("line", "named"), EMPTY, ids=[" ".join(line) for line, _ in EMPTY])
+def test_an_empty_value_is_no_option_that_was_left_out(
+    kelr: Kelr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: list[str], named: str
+) -> None:
+    (tmp_path / "contexts.toml").write_text('current = "prod"\n' + CONTEXTS, encoding="utf-8")
+    monkeypatch.setenv("KELR_CONFIG_DIR", str(tmp_path))
+
+    def opened(_: Resolved) -> None:
+        pytest.fail("the cluster of the current context was asked")
+
+    monkeypatch.setattr("kelr.commands.session.open_source", opened)
+    ran = kelr(*line)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"kelr: error: {named} was given an empty value"), ran.err
+
+
+def test_an_empty_variable_counts_as_not_set(environ: dict[str, str]) -> None:
+    names = ("BOOTSTRAP_SERVER", "BOOTSTRAP_CONTROLLER", "COMMAND_CONFIG", "CONTEXT", "TIMEOUT", "OUTPUT")
+    empty = {f"KELR_{name}": "" for name in (*names, "LOG_INFO_API_KEY", "LOG_INFO_DIALECT")}
+    given = Settings(bootstrap_server="here:9092")
+    assert resolve(given, environ=environ | empty) == resolve(given, environ=environ)
