@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kelr.commands.session import Session
+from kelr.commands.topic_errors import topics_failed
 from kelr.durable import make_directory
 from kelr.engine.planning import plan_id
 from kelr.errors import KelrError, NotAuthorizedError, NotRecordedError, PartlyDoneError, RefusedError, UsageError
+from kelr.model import TopicError
 from kelr.model.plan import Applied, Ended, Plan, Unplanned
 from kelr.recovery.hand import Hand
 from kelr.recovery.places import cluster_directory, state_directory
@@ -115,3 +117,27 @@ def applied_failed(applied: Sequence[Applied]) -> KelrError | None:
         step = "save what only brokers that are down hold before they start, since they follow whoever leads now"
         return PartlyDoneError(what, next_step=step)
     return PartlyDoneError(what, next_step="kelr recover status says what is left to do")
+
+
+def ended(plan: Plan, applied: Sequence[Applied], errors: Sequence[TopicError] = ()) -> KelrError | None:
+    """The error that ends a command which carried a plan out, or showed what it would do; None where every partition
+    has, or would have, the leader that was asked for. What was shown before it has the reasons, and ends with the next
+    command.
+
+    Args:
+        applied: what became of its elections; none in a dry run.
+        errors: topics that were asked for and could not be described.
+    """
+    refused = [one for one in plan.not_planned if one.why is Unplanned.REFUSED]
+    if not refused and not errors:
+        return applied_failed(applied)
+    if not refused and not applied:
+        return topics_failed(errors, some_worked=bool(plan.not_planned or plan.elections))
+    unelected = [*(one.address for one in refused), *(one.address for one in applied if not one.good)]
+    dry_run = plan.elections and not applied
+    do = "would not get" if dry_run else "did not get"
+    what = f"{partitions_in_words(len(unelected))} {do} the leader that was asked for: {named(unelected)}"
+    if errors:
+        what = f"{what}; and {topics_failed(errors, some_worked=True).message}"
+    some = dry_run or any(one.ended not in {Ended.REFUSED, Ended.NOT_TRIED} for one in applied)
+    return PartlyDoneError(what) if some else RefusedError(what)

@@ -17,15 +17,16 @@ from kelr.view.output import Output
 from kelr.view.plan_words import elections_in_words
 
 _YES = frozenset({"y", "yes"})
+_YES_NEEDED = "--yes (there is no terminal to ask on)"
 
 
 @nothing_changed_yet()
 def ask_consent(output: Output, plan: Plan, given: Consented, *, stdin: TextIO | None = None) -> Consented:
     """What somebody gives for this plan, asked for on the terminal where flags did not give it.
 
-    Without a terminal nothing is asked: an election that loses nothing goes ahead, as with Kafka's own tool; all
-    others need their flag. An accepted loss is never a yes to more, and ``--yes`` is never an accepted loss. A question
-    that nobody would see, since stdout and stderr go elsewhere, is not asked either.
+    Without a terminal nothing is asked, and nothing goes ahead without ``--yes``, unlike with Kafka's own tool. An
+    accepted loss is never a yes to more, and ``--yes`` is never an accepted loss. A question that nobody would see,
+    since stdout and stderr go elsewhere, is not asked either.
 
     Args:
         given: what came as flags.
@@ -40,16 +41,38 @@ def ask_consent(output: Output, plan: Plan, given: Consented, *, stdin: TextIO |
     if terminal is not None and _may_type(plan, given):
         given = replace(given, accept_loss=_typed_number(terminal, plan), yes=True)
     elif terminal is not None and not given.yes and missing_consent(plan, replace(given, yes=True)) is None:
-        _ask_yes(terminal, plan)
+        _ask_yes(terminal, f"Carry out {elections_in_words(len(plan.elections))}?")
+    nobody_said_yes = terminal is None and not given.yes
     given = replace(given, yes=True)
     missing = missing_consent(plan, given)
-    if missing is not None:
+    if missing is not None or nobody_said_yes:
+        needed = [*([] if missing is None else [missing]), *([_YES_NEEDED] if nobody_said_yes else [])]
+        read = "the plan" if missing is None else "what would be lost"
         raise RefusedError(
-            f"nothing was changed: this needs {missing}",
-            next_step=f"add {_flags(plan, given)}",
-            code=missing_code(plan, given),
+            f"nothing was changed: this needs {' and '.join(needed)}",
+            next_step=f"add {_flags(plan, given, yes=nobody_said_yes)}, once you have read {read}",
+            code="nobody-to-ask" if missing is None else missing_code(plan, given),
         )
     return given
+
+
+@nothing_changed_yet()
+def confirm(output: Output, question: str, *, yes: bool, stdin: TextIO | None = None) -> None:
+    """Ask a question that a plain yes answers, unless that came as ``--yes``.
+
+    Raises:
+        RefusedError: the answer was no, or there is no terminal to ask on.
+    """
+    if yes:
+        return
+    terminal = _terminal(output, stdin)
+    if terminal is None:
+        raise RefusedError(
+            f"nothing was changed: this needs {_YES_NEEDED}",
+            next_step="add --yes, once you have seen with kelr recover status what is left",
+            code="nobody-to-ask",
+        )
+    _ask_yes(terminal, question)
 
 
 def read_accepted_loss(text: str | None) -> AcceptedLoss | None:
@@ -137,16 +160,15 @@ def _typed_number(terminal: _Terminal, plan: Plan) -> AcceptedLoss:
     return needed
 
 
-def _ask_yes(terminal: _Terminal, plan: Plan) -> None:
-    what = f"Carry out {elections_in_words(len(plan.elections))}?"
-    answer = terminal.answer(f"{what} [y/N] ")
+def _ask_yes(terminal: _Terminal, question: str) -> None:
+    answer = terminal.answer(f"{question} [y/N] ")
     if answer.lower() not in _YES:
         raise RefusedError(
             "nothing was changed: the answer was no", next_step="answer y, or add --yes", code="answer-was-no"
         )
 
 
-def _flags(plan: Plan, given: Consented) -> str:
+def _flags(plan: Plan, given: Consented, *, yes: bool) -> str:
     """The flags that are missing, ready to be added."""
     kinds = {one.consent for one in plan.elections}
     flags = []
@@ -154,4 +176,5 @@ def _flags(plan: Plan, given: Consented) -> str:
         flags.append(f"--accept-loss {plan.loss_to_accept}")
     if Consent.FORCE in kinds and not (given.force_reason or "").strip():
         flags.append(f"--force '{EXAMPLE}'")
-    return " ".join(flags) + ", once you have read what would be lost"
+    flags += ["--yes"] if yes else []
+    return " ".join(flags)

@@ -76,7 +76,15 @@ Batch = Annotated[
     int | None, typer.Option("--batch", metavar="N", help="How many partitions to elect at once; 100 if not given.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan and change nothing.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask where nothing is lost.", rich_help_panel=CONSENT)]
+Yes = Annotated[
+    bool,
+    typer.Option(
+        "--yes",
+        "-y",
+        help="Do not ask; needed where there is no terminal. It accepts no loss.",
+        rich_help_panel=CONSENT,
+    ),
+]
 AcceptLoss = Annotated[
     str | None,
     typer.Option(
@@ -131,14 +139,13 @@ def elect(
     election types on brokers that do not have them. A designation gives the
     replicas another order, elects, and gives them their old order again; the
     longest log is found by asking every replica. All but preferred elect only
-    where there is no leader. Without a terminal, what loses nothing goes ahead
-    and all else is refused.
+    where there is no leader. Without a terminal nothing is changed without --yes.
 
     Examples:
       kelr elect -e preferred --all-topic-partitions -b kafka-1:9092
       kelr elect -e longest_log_balanced orders:1 --timeout 120 -b kafka-1:9092
       kelr elect -e designation --designate 2 orders:1 --dry-run -b kafka-1:9092
-      kelr elect -e unclean orders:1 --accept-loss 19 -b kafka-1:9092
+      kelr elect -e unclean orders:1 --yes --accept-loss 19 -b kafka-1:9092
     """
     from kelr.commands.electing import carry_out, read_options  # noqa: PLC0415 - not for --help
 

@@ -9,26 +9,25 @@ from pathlib import Path
 
 from kelr import __version__
 from kelr.commands.changing import (
-    applied_failed,
     carried_out,
+    ended,
     hand_of,
     kept_plan,
     refuse_open,
     require_live,
     who_changes,
 )
-from kelr.commands.consent import ask_consent, shown_before_asking
+from kelr.commands.consent import ask_consent, can_ask, shown_before_asking
 from kelr.commands.election_checks import check_possible
 from kelr.commands.election_options import Wanted, read_options
 from kelr.commands.interrupts import nothing_changed_yet
 from kelr.commands.recovering import reporter, source_with
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
-from kelr.commands.topic_errors import topics_failed
 from kelr.controller import choose_rules
 from kelr.engine.planning import plan_of
 from kelr.engine.words import brokers
-from kelr.errors import KelrError, NotRecordedError, PartlyDoneError, RefusedError
+from kelr.errors import NotRecordedError, RefusedError
 from kelr.model import Cluster, ElectionType, PartitionState, Situation, TopicError, TopicPartition
 from kelr.model.plan import Applied, Consent, Ended, Method, NotPlanned, Plan, Unplanned
 from kelr.model.waiting import Waiting
@@ -50,7 +49,7 @@ from kelr.sources.base import Source
 from kelr.view.applied import show_applied
 from kelr.view.plan import show_plan
 from kelr.view.plan_document import PlanContext
-from kelr.view.plan_words import named, partitions_in_words, targets_of
+from kelr.view.plan_words import targets_of
 from kelr.view.waiting import WaitingDisplay
 
 __all__ = ["carry_out", "read_options"]
@@ -80,7 +79,7 @@ def carry_out(session: Session, wanted: Wanted, logs: Sequence[Path]) -> None:
     else:
         refuse_open(session, plan)
         applied = _apply(session, source, wanted, plan, errors=errors, context=context)
-    error = _ended(plan, applied, errors)
+    error = ended(plan, applied, errors)
     if error is not None:
         raise error
 
@@ -223,24 +222,6 @@ def _apply(
 # The end.
 
 
-def _ended(plan: Plan, applied: Sequence[Applied], errors: Sequence[TopicError]) -> KelrError | None:
-    """The error that the command ends with; None where every partition has the leader that was asked for. What was
-    shown before it has the reasons, and ends with the next command."""
-    refused = [one for one in plan.not_planned if one.why is Unplanned.REFUSED]
-    done = any(one.ended is Ended.DONE for one in applied)
-    if not refused and not errors:
-        return applied_failed(applied)
-    if not refused and not applied:
-        return topics_failed(errors, some_worked=bool(plan.not_planned or plan.elections))
-    unelected = [*(one.address for one in refused), *(one.address for one in applied if not one.good)]
-    what = f"{partitions_in_words(len(unelected))} did not get the leader that was asked for: {named(unelected)}"
-    if errors:
-        what = f"{what}; and {topics_failed(errors, some_worked=True).message}"
-    if done or (plan.elections and not applied):
-        return PartlyDoneError(what)
-    return RefusedError(what)
-
-
 def _after(plan: Plan, applied: Sequence[Applied], saved: Path | None) -> tuple[str, ...] | None:
     """The next command: what settles it, what verifies it, or what shows the partitions."""
     ends = {one.ended for one in applied}
@@ -269,7 +250,7 @@ def _after_dry_run(session: Session, wanted: Wanted, plan: Plan) -> tuple[str, .
         # A reason is for somebody to give, and what was saved cannot be changed.
         return ("explain", *_targets([one.address for one in plan.elections]))
     accepted = ("--accept-loss", str(plan.loss_to_accept)) if Consent.LOSS in kinds else ()
-    return (*wanted.repeat, *accepted)
+    return (*wanted.repeat, *accepted, *(() if can_ask(session.output) else ("--yes",)))
 
 
 def _targets(addresses: Sequence[TopicPartition]) -> tuple[str, ...]:

@@ -12,17 +12,11 @@ def read_reason(force: str | None) -> str | None:
     """The reason, or None where the flag was not given.
 
     Raises:
-        UsageError: it is blank, or a word that stands for a reason in kelr's own examples.
+        UsageError: it is a word that stands for a reason in kelr's own examples.
     """
     if force is None:
         return None
     reason = force.strip()
-    if not reason:
-        raise UsageError(
-            "--force needs a reason, which goes into the audit log",
-            next_step=f"write --force '{EXAMPLE}'",
-            code="reason-missing",
-        )
     if reason.strip("'\"<>").lower() in _PLACEHOLDERS:
         raise UsageError(
             f"--force {force!r} stands for a reason, and is none; it goes into the audit log",

@@ -193,7 +193,13 @@ def apply(
         bool, typer.Option("--dry-run", help="Check the plan against the cluster; change nothing.")
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask where nothing is lost.", rich_help_panel=CONSENT)
+        bool,
+        typer.Option(
+            "--yes",
+            "-y",
+            help="Do not ask; without it, and without a terminal, this is a dry run. It accepts no loss.",
+            rich_help_panel=CONSENT,
+        ),
     ] = False,
     accept_loss: Annotated[
         str | None,

@@ -12,6 +12,10 @@ from kelr.commands.session import Session
 from kelr.errors import ExitCode, UsageError
 
 CONSENT = "Consent"
+Yes = Annotated[
+    bool,
+    typer.Option("--yes", "-y", help="Do not ask; needed where there is no terminal.", rich_help_panel=CONSENT),
+]
 _SETTLED = {
     ExitCode.REFUSED: "refused for safety, or not agreed to; nothing was changed",
     ExitCode.PARTLY_DONE: "something is left to put right, and is named",
@@ -49,18 +53,21 @@ def resume(
         str | None,
         typer.Argument(metavar="[JOURNAL]", help="Its name, file or plan; the newest open one if not given."),
     ] = None,
+    *,
+    yes: Yes = False,
 ) -> None:
     """Finish what a run began that was cut short.
 
     Orders and configs are put back first; then the elections that are not done go
-    through the same checks as ever, under the consent that was given.
+    through the same checks as ever, under the consent that was given. Asks first.
 
     Examples:
       kelr recover resume -b kafka-1:9092
+      kelr recover resume --yes -b kafka-1:9092
     """
     from kelr.commands.recover_settle import go_on  # noqa: PLC0415 - not for --help
 
-    go_on(session, journal)
+    go_on(session, journal, yes=yes)
 
 
 @with_session(exits=_SETTLED)
@@ -72,19 +79,22 @@ def undo(
             metavar="[JOURNAL|PLAN]", help="A journal's name or file, or a plan; the newest open journal if not given."
         ),
     ] = None,
+    *,
+    yes: Yes = False,
 ) -> None:
     """Put replica orders and configs back as they were before a run.
 
     Elections cannot be undone, and are named. What somebody else has changed since
-    is left alone, and named too.
+    is left alone, and named too. Asks first.
 
     Examples:
       kelr recover undo -b kafka-1:9092
+      kelr recover undo --yes -b kafka-1:9092
       kelr recover undo plan.json -b kafka-1:9092
     """
     from kelr.commands.recover_settle import take_back  # noqa: PLC0415 - not for --help
 
-    take_back(session, journal)
+    take_back(session, journal, yes=yes)
 
 
 @with_session(exits=_SETTLED)

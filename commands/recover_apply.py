@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kelr.commands.changing import (
-    applied_failed,
     carried_out,
+    ended,
     hand_of,
     kept_plan,
     refuse_open,
@@ -232,7 +232,7 @@ def _apply(
     following = _after(session, wanted, checked.plan, applied, file) if unrecorded is None else ("recover", "resume")
     told = [one.address for one in checked.refused]
     _show_results(session, checked.plan, applied, context, following, told=told)
-    error = unrecorded or applied_failed(applied)
+    error = unrecorded or ended(checked.plan, applied)
     if error is not None:
         raise error
 
@@ -281,6 +281,9 @@ def _end_dry_run(session: Session, wanted: Wanted, checked: Checked, context: Pl
             next_step=None if is_told else f"add {lacks}",
             code=missing_code(part, wanted.given),
         )
+    error = ended(checked.plan, ())
+    if error is not None:
+        raise error
 
 
 def _flags(wanted: Wanted, part: Plan) -> tuple[str, ...] | None:

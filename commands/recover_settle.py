@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from kelr.commands.changing import hand_of, require_live, who_changes
+from kelr.commands.consent import confirm
 from kelr.commands.recovering import read_duration_ms, reporter
 from kelr.commands.session import Session, now_ms
 from kelr.errors import BadInputError, ConnectError, PartlyDoneError, UsageError
 from kelr.model import Plan
 from kelr.recovery import audit
+from kelr.recovery.journal_reader import read_journal
 from kelr.recovery.mending import PutRight
 from kelr.recovery.places import audit_file, state_directory
 from kelr.recovery.plan_file import read_plan
@@ -96,15 +98,16 @@ def _following(found: RecoveryStatus, plan_file: Path | None) -> tuple[str, ...]
 # Resume and undo.
 
 
-def go_on(session: Session, name: str | None) -> None:
+def go_on(session: Session, name: str | None, *, yes: bool) -> None:
     """Finish what a run began that was cut short: where none was, all is well. Raises KelrError where something is
-    left."""
+    left, or nobody agreed."""
     require_live(session)
     cluster_id = session.source().cluster().cluster_id
     if name is None and not open_journals(state_directory(), cluster_id):
-        show_put_right(session.output, (), journal=None, plan_id=None, closed=True, following=None)
+        _show_nothing_left(session)
         return
     path = find_journal(state_directory(), cluster_id, name)
+    confirm(session.output, f"Go on with {_in_words(path)}?", yes=yes)
     done = resume(
         path,
         source=session.source(),
@@ -117,9 +120,10 @@ def go_on(session: Session, name: str | None) -> None:
     _show_put_right(session, done, undone=False)
 
 
-def take_back(session: Session, name: str | None) -> None:
+def take_back(session: Session, name: str | None, *, yes: bool) -> None:
     """Put orders and configs of a journal back, or of a plan: by its open journal, or, where that is lost, by the order
-    that each of its partitions has now. Raises KelrError where something is left."""
+    that each of its partitions has now. Where nothing is open, all is well. Raises KelrError where something is left,
+    or nobody agreed."""
     require_live(session)
     state, cluster_id = state_directory(), session.source().cluster().cluster_id
     common: dict[str, Any] = {
@@ -132,7 +136,13 @@ def take_back(session: Session, name: str | None) -> None:
     }
     plan = _plan_named(name)
     if plan is None:
-        _show_put_right(session, undo(find_journal(state, cluster_id, name), **common), undone=True)
+        if name is None and not open_journals(state, cluster_id):
+            _show_nothing_left(session)
+            session.output.note("to undo a run that ended, name its journal or plan; kelr recover log tells what was done")
+            return
+        path = find_journal(state, cluster_id, name)
+        confirm(session.output, f"Put the orders and configs of {_in_words(path)} back?", yes=yes)
+        _show_put_right(session, undo(path, **common), undone=True)
         return
     wanted = {one.address for one in plan.elections}
     paths = [journal.path for journal in open_journals(state, cluster_id) if wanted & set(journal.planned)]
@@ -141,8 +151,24 @@ def take_back(session: Session, name: str | None) -> None:
             f"{len(paths)} open journals are about partitions of {name}: {', '.join(path.stem for path in paths)}",
             next_step="undo them one by one, the newest first",
         )
+    if not paths:
+        found = status(session.source(), state, plan=plan)
+        if not any(one.reordered or one.unread for one in found.plan_partitions):
+            _show_nothing_left(session)
+            return
+    confirm(session.output, f"Put the orders of {_in_words(paths[0]) if paths else name} back?", yes=yes)
     done = undo(paths[0], **common) if paths else undo_plan(plan, **common)
     _show_put_right(session, done, undone=True)
+
+
+def _in_words(path: Path) -> str:
+    """A journal as a question names it."""
+    journal = read_journal(path)
+    return f"journal {path.stem} ({journal.command} by {journal.who.user}@{journal.who.host})"
+
+
+def _show_nothing_left(session: Session) -> None:
+    show_put_right(session.output, (), journal=None, plan_id=None, closed=True, following=None)
 
 
 def _plan_named(name: str | None) -> Plan | None:

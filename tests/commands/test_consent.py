@@ -46,7 +46,8 @@ def test_a_question_that_nobody_would_see_is_not_asked() -> None:
     """``2>log`` in a pipe: a prompt there would wait for ever for an answer."""
     err, stdin = io.StringIO(), Terminal("19\n")
     output = Output(io.StringIO(), err)
-    assert ask_consent(output, SAFE, Consented(), stdin=stdin) == Consented(yes=True)
+    with pytest.raises(RefusedError, match="needs --yes"):
+        ask_consent(output, SAFE, Consented(), stdin=stdin)
     with pytest.raises(RefusedError, match=r"--accept-loss 19\+"):
         ask_consent(output, COUNTED, Consented(), stdin=stdin)
     assert (err.getvalue(), stdin.tell()) == ("", 0)
@@ -61,18 +62,25 @@ def test_where_stderr_goes_elsewhere_the_question_is_asked_beside_the_plan() -> 
 def test_a_document_has_no_question_in_it() -> None:
     out = Terminal()
     output = Output(out, io.StringIO(), format=OutputFormat.JSON)
-    assert ask_consent(output, SAFE, Consented(), stdin=Terminal("n\n")) == Consented(yes=True)
+    assert ask_consent(output, SAFE, Consented(yes=True), stdin=Terminal("n\n")) == Consented(yes=True)
+    with pytest.raises(RefusedError, match="needs --yes"):
+        ask_consent(output, SAFE, Consented(), stdin=Terminal("y\n"))
     assert shown_before_asking(output, stdin=Terminal()) is None
     assert out.getvalue() == ""
 
 
 def test_a_process_without_a_stdin_is_a_script(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
-    assert ask_consent(Output(Terminal(), Terminal()), SAFE, Consented()) == Consented(yes=True)
+    with pytest.raises(RefusedError, match="needs --yes"):
+        ask_consent(Output(Terminal(), Terminal()), SAFE, Consented())
 
 
-def test_a_script_goes_ahead_where_nothing_is_lost() -> None:
-    assert ask(SAFE, io.StringIO()) == (Consented(yes=True), "")
+def test_a_script_changes_nothing_without_yes() -> None:
+    with pytest.raises(RefusedError) as refused:
+        ask(SAFE, io.StringIO("y\n"))
+    assert refused.value.message == "nothing was changed: this needs --yes (there is no terminal to ask on)"
+    assert (refused.value.next_step, refused.value.code) == ("add --yes, once you have read the plan", "nobody-to-ask")
+    assert ask(SAFE, io.StringIO(), yes=True) == (Consented(yes=True), "")
 
 
 def test_a_plan_without_elections_asks_nothing() -> None:
@@ -86,14 +94,17 @@ def test_a_script_is_refused_where_something_is_lost_with_the_flag_to_add(yes: b
         match=r"this needs --accept-loss 19\+ \(1 election: 19 offsets are known to be lost, and broker 1 was",
     ) as refused:
         ask(COUNTED, io.StringIO("19\n"), yes=yes)
-    assert refused.value.next_step == "add --accept-loss 19+, once you have read what would be lost"
+    also = "" if yes else " --yes"
+    assert refused.value.next_step == f"add --accept-loss 19+{also}, once you have read what would be lost"
     assert refused.value.exit_code == 6
 
 
 @pytest.mark.parametrize("text", ["19+", "20+", "1000+"])
 def test_a_script_that_accepts_enough_goes_ahead(text: str) -> None:
     accepted = AcceptedLoss.parse(text)
-    assert ask(COUNTED, io.StringIO(), accept_loss=accepted)[0].accept_loss == accepted
+    assert ask(COUNTED, io.StringIO(), accept_loss=accepted, yes=True)[0].accept_loss == accepted
+    with pytest.raises(RefusedError, match="needs --yes"):
+        ask(COUNTED, io.StringIO(), accept_loss=accepted)
 
 
 @pytest.mark.parametrize("stdin", [io.StringIO("19+\n"), Terminal("19+\ny\n")], ids=["script", "terminal"])
@@ -116,7 +127,7 @@ def test_a_number_alone_never_accepts_a_loss_that_nothing_bounds(number: int) ->
 def test_a_bounded_loss_is_accepted_by_its_most() -> None:
     assert _missing(BOUNDED) == "--accept-loss 21 (1 election: up to 21 offsets are lost)"
     for enough in ("21", "22", "21+"):
-        assert ask(BOUNDED, io.StringIO(), accept_loss=AcceptedLoss.parse(enough))[0].yes
+        assert ask(BOUNDED, io.StringIO(), accept_loss=AcceptedLoss.parse(enough), yes=True)[0].yes
     for less in ("20", "19+", "0"):
         with pytest.raises(RefusedError, match=r"--accept-loss 21 \("):
             ask(BOUNDED, io.StringIO(), accept_loss=AcceptedLoss.parse(less))
@@ -188,8 +199,10 @@ def test_what_cannot_be_counted_needs_a_reason(stdin: io.StringIO, given: dict[s
         ask(UNKNOWN, stdin, **given)
 
 
-def test_a_reason_is_enough_in_a_script_and_asked_for_a_yes_at_a_terminal() -> None:
-    assert ask(UNKNOWN, io.StringIO(), force_reason="the disk is gone")[1] == ""
+def test_a_reason_is_no_yes() -> None:
+    assert ask(UNKNOWN, io.StringIO(), force_reason="the disk is gone", yes=True)[1] == ""
+    with pytest.raises(RefusedError, match="needs --yes"):
+        ask(UNKNOWN, io.StringIO(), force_reason="the disk is gone")
     assert ask(UNKNOWN, Terminal("y\n"), force_reason="the disk is gone")[1] == "Carry out 1 election? [y/N] "
 
 
@@ -198,9 +211,9 @@ def test_each_kind_of_consent_stands_for_itself() -> None:
         ask(BOTH, io.StringIO(), force_reason="the disk is gone")
     assert "--force" not in (refused.value.next_step or "")
     with pytest.raises(RefusedError, match="--force REASON") as refused:
-        ask(BOTH, io.StringIO(), accept_loss=ACCEPTED)
+        ask(BOTH, io.StringIO(), accept_loss=ACCEPTED, yes=True)
     assert refused.value.next_step == "add --force 'why it has to be', once you have read what would be lost"
-    assert ask(BOTH, io.StringIO(), accept_loss=ACCEPTED, force_reason="the disk is gone")[0].yes
+    assert ask(BOTH, io.StringIO(), accept_loss=ACCEPTED, force_reason="the disk is gone", yes=True)[0].yes
 
 
 def test_the_number_can_be_typed_once_the_reason_was_given() -> None:

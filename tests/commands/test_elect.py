@@ -112,17 +112,15 @@ def serve(monkeypatch: pytest.MonkeyPatch, snapshot: Snapshot) -> None:
         ["--all-topic-partitions"],
     ],
 )
-def test_a_preferred_election_goes_ahead_as_with_kafkas_own_tool(
-    kelr: Kelr, carrier: Carrier, naming: list[str]
-) -> None:
-    kelr("elect", "--election-type", "preferred", *naming, "--bootstrap-server", "kafka-1:9092")
+def test_partitions_are_named_as_with_kafkas_own_tool(kelr: Kelr, carrier: Carrier, naming: list[str]) -> None:
+    kelr("elect", "--election-type", "preferred", *naming, "--yes", "--bootstrap-server", "kafka-1:9092")
     assert carrier.elected == {"orders:5": 2}
     assert carrier.consented == [Consented(yes=True)]
 
 
 @pytest.mark.usefixtures("carrier")
 def test_it_prints_what_kafkas_own_tool_prints(kelr: Kelr) -> None:
-    ran = kelr("elect", "-e", "PREFERRED", "--topic", "orders", "--partition", "5", *CONNECTION)
+    ran = kelr("elect", "-e", "PREFERRED", "--topic", "orders", "--partition", "5", "--yes", *CONNECTION)
     assert ran.code == 0
     assert ran.out.splitlines()[-1] == "Successfully completed leader election (PREFERRED) for partitions orders-5"
     assert ran.out.startswith("orders:5: elect broker 2 (preferred)\n")
@@ -152,7 +150,7 @@ def test_logs_are_asked_for_only_where_nobody_leads(
             return super().replica_logs(partitions, **options)
 
     monkeypatch.setattr("kelr.commands.session.open_source", lambda _: Watched(STATE))
-    kelr("elect", "-e", "preferred", "orders:0,5", "payments", *CONNECTION)
+    kelr("elect", "-e", "preferred", "orders:0,5", "payments", "--yes", *CONNECTION)
     assert carrier.elected == {"orders:5": 2}
     assert asked == []
 
@@ -169,7 +167,7 @@ def test_of_thousands_of_partitions_only_those_that_need_an_election_are_decided
 
     serve(monkeypatch, replace(STATE, partitions=(*led, MOVABLE), configs={**STATE.configs, "big": KNOWN}))
     monkeypatch.setattr("kelr.recovery.gather.decide_all", counting)
-    ran = kelr("elect", "-e", "preferred", "--all-topic-partitions", *CONNECTION)
+    ran = kelr("elect", "-e", "preferred", "--all-topic-partitions", "--yes", *CONNECTION)
     assert ran.code == 0
     assert (carrier.elected, decided) == ({"orders:5": 2}, [MOVABLE.address])
     assert "Valid replica already elected for partitions big-0, big-1" in ran.out
@@ -195,7 +193,7 @@ def test_of_thousands_of_partitions_only_those_that_need_an_election_are_decided
         (["-e", "longest_log_balanced", "--window", "3", "orders:1"], "--window is for longest_log_aggressive"),
         (["-e", "longest_log_aggressive", "--window", "nan", "orders:1"], "--window is nan"),
         (["-e", "unclean", "--accept-loss", "-1", "orders:1"], "--accept-loss is -1"),
-        (["-e", "unclean", "--force", " ", "orders:1"], "--force needs a reason"),
+        (["-e", "unclean", "--force", " ", "orders:1"], "--force was given an empty value"),
         (["-e", "unclean", "--keep-order", "orders:1"], "--keep-order is about the new order"),
         (["-e", "unclean", "--batch", "0", "orders:1"], "--batch is 0"),
         (["-e", "unclean", "--path-to-json-file", "missing.json"], "missing.json"),
@@ -229,7 +227,7 @@ def test_no_election_type_lists_those_that_there_are(kelr: Kelr) -> None:
     "name", ["LONGEST_LOG_AGGRESSIVE", "longest-log-aggressive", "proactive", "longest_log_agressive", "Aggressive"]
 )
 def test_election_types_by_all_their_names(kelr: Kelr, carrier: Carrier, name: str) -> None:
-    kelr("elect", "-e", name, "orders:1", "--accept-loss", "0+", "--window", "0", *CONNECTION)
+    kelr("elect", "-e", name, "orders:1", "--yes", "--accept-loss", "0+", "--window", "0", *CONNECTION)
     assert carrier.elected == {"orders:1": 2}
 
 
@@ -246,11 +244,21 @@ def test_a_script_is_refused_where_something_is_lost(kelr: Kelr, carrier: Carrie
 
 
 def test_with_the_number_it_goes_ahead(kelr: Kelr, carrier: Carrier) -> None:
-    ran = kelr("elect", "-e", "unclean", "orders:1", "--accept-loss", "19+", *CONNECTION)
+    ran = kelr("elect", "-e", "unclean", "orders:1", "--yes", "--accept-loss", "19+", *CONNECTION)
     assert ran.code == 0
     assert carrier.elected == {"orders:1": 3}
     assert carrier.consented == [Consented(AcceptedLoss(19, unbounded=True), None, yes=True)]
     assert "Successfully completed leader election (UNCLEAN) for partitions orders-1" in ran.out
+
+
+@pytest.mark.parametrize("format", ["table", "json"])
+def test_without_a_terminal_nothing_goes_ahead_without_yes(kelr: Kelr, carrier: Carrier, format: str) -> None:
+    for arguments in (("preferred", "orders:5"), ("unclean", "orders:1", "--accept-loss", "19+")):
+        ran = kelr("elect", "-e", *arguments, "-o", format, *CONNECTION)
+        assert (ran.code, carrier.plans) == (6, [])
+        assert "nothing was changed: this needs --yes (there is no terminal to ask on)" in ran.err
+        if format == "json":
+            assert " --yes " in json.loads(ran.out)["next"]
 
 
 def test_yes_is_no_accepted_loss(kelr: Kelr, carrier: Carrier) -> None:
@@ -286,7 +294,7 @@ def test_at_a_terminal_a_no_changes_nothing(kelr: Kelr, carrier: Carrier, termin
 
 
 def test_a_designation_reorders_and_elects(kelr: Kelr, carrier: Carrier) -> None:
-    ran = kelr("elect", "-e", "designation", "--designate", "2", "orders:1", "--accept-loss", "0+", *CONNECTION)
+    ran = kelr("elect", "-e", "designation", "--designate", "2", "orders:1", "--yes", "--accept-loss", "0+", *CONNECTION)
     assert ran.code == 0, ran.err
     (election,) = carrier.plans[0].elections
     assert (election.elect, election.order, election.restores) == (2, (2, 3, 1), (3, 1, 2))
@@ -296,7 +304,7 @@ def test_a_designation_reorders_and_elects(kelr: Kelr, carrier: Carrier) -> None
 def test_the_saved_plan_is_what_verify_reads(kelr: Kelr, carrier: Carrier, tmp_path: Path) -> None:
     from kelr.recovery.plan_file import read_plan  # noqa: PLC0415
 
-    kelr("elect", "-e", "unclean", "orders:1", "--accept-loss", "19+", *CONNECTION)
+    kelr("elect", "-e", "unclean", "orders:1", "--yes", "--accept-loss", "19+", *CONNECTION)
     (saved,) = (tmp_path / "state").rglob("plans/*.json")
     assert read_plan(saved).plan.elections == carrier.plans[0].elections
 
@@ -308,14 +316,14 @@ def test_a_designation_of_a_led_partition_is_refused_by_name_and_passed_over_in_
     assert named.code == 6
     assert "refused: orders:0" in named.out
     assert carrier.plans == []
-    kelr("elect", "-e", "designation", "--designate", "2", "orders", "--accept-loss", "0+", *CONNECTION)
+    kelr("elect", "-e", "designation", "--designate", "2", "orders", "--yes", "--accept-loss", "0+", *CONNECTION)
     assert not any(one.partition == 0 for plan in carrier.plans for one in plan.elections)
 
 
 def test_the_json_file_names_leaders(kelr: Kelr, carrier: Carrier, tmp_path: Path) -> None:
     file = tmp_path / "elect.json"
     file.write_text('{"partitions": [{"topic": "orders", "partition": 1, "desiredLeader": 2}]}')
-    ran = kelr("elect", "-e", "DESIGNATION", "--path-to-json-file", str(file), "--accept-loss", "0+", *CONNECTION)
+    ran = kelr("elect", "-e", "DESIGNATION", "--path-to-json-file", str(file), "--yes", "--accept-loss", "0+", *CONNECTION)
     assert ran.code == 0, ran.err
     assert carrier.elected == {"orders:1": 2}
 
@@ -335,6 +343,7 @@ def test_a_file_for_kafkas_own_tool_works(kelr: Kelr, carrier: Carrier, tmp_path
         str(file),
         "--admin.config",
         str(config),
+        "--yes",
     )
     assert ran.code == 0, ran.err
     assert carrier.elected == {"orders:5": 2}
@@ -427,7 +436,7 @@ def test_a_collection_completes_the_quorum(kelr: Kelr, carrier: Carrier, tmp_pat
     save_collection(Collection("broker-1", CLUSTER_ID, READ_MS, (disk,), {at: (log,)}), tmp_path / "1.kelr")
     arguments = ("elect", "-e", "longest_log_balanced", "orders:1", "--timeout", "0.01", *CONNECTION)
     assert kelr(*arguments).code == 6
-    ran = kelr(*arguments, "--logs", str(tmp_path / "1.kelr"))
+    ran = kelr(*arguments, "--logs", str(tmp_path / "1.kelr"), "--yes")
     assert ran.code == 0, ran.err
     assert carrier.elected == {"orders:1": 2}
     assert carrier.consented == [Consented(yes=True)]
@@ -455,16 +464,16 @@ def test_a_dry_run_changes_nothing_and_waits_for_nobody(kelr: Kelr, carrier: Car
     [
         (
             ("-e", "UNCLEAN", "--topic", "orders", "--partition", "1", "--dry-run", "-y"),
-            "kelr elect --election-type unclean --topic orders --partition 1 --accept-loss 19+ -b kafka-1:9092",
+            "kelr elect --election-type unclean --topic orders --partition 1 --accept-loss 19+ --yes -b kafka-1:9092",
         ),
         (
             ("-e", "designation", "--designate", "2", "orders:1", "--keep-order", "--batch", "9", "--dry-run"),
             "kelr elect --election-type designation --designate 2 --batch 9 --keep-order orders:1 --accept-loss 0+"
-            " -b kafka-1:9092",
+            " --yes -b kafka-1:9092",
         ),
         (
             ("-e", "preferred", "--all-topic-partitions", "--dry-run"),
-            "kelr elect --election-type preferred --all-topic-partitions -b kafka-1:9092",
+            "kelr elect --election-type preferred --all-topic-partitions --yes -b kafka-1:9092",
         ),
         (("-e", "unclean", "orders:2", "--dry-run"), "kelr explain orders:2 -b kafka-1:9092"),
     ],
@@ -482,7 +491,7 @@ def test_a_dry_run_ends_with_the_command_that_carries_it_out(
 
 def test_a_saved_snapshot_can_be_planned_for_and_not_changed(kelr: Kelr, snapshot_file: str) -> None:
     assert kelr("elect", "-e", "unclean", "orders:1", "--snapshot", snapshot_file, "--dry-run").code == 0
-    refused = kelr("elect", "-e", "unclean", "orders:1", "--snapshot", snapshot_file, "--accept-loss", "19+")
+    refused = kelr("elect", "-e", "unclean", "orders:1", "--snapshot", snapshot_file, "--yes", "--accept-loss", "19+")
     assert refused.code == 2
     assert "is a saved snapshot" in refused.err
 
@@ -494,7 +503,7 @@ def test_part_of_it_done_is_seven_and_each_partition_is_told(kelr: Kelr, carrier
     carrier.become = lambda one: Applied(
         one.topic, one.partition, one.elect, Ended.DONE if one.partition == 5 else Ended.NO_LEADER
     )
-    ran = kelr("elect", "-e", "preferred", "orders:1,5", *CONNECTION)
+    ran = kelr("elect", "-e", "preferred", "orders:1,5", "--yes", *CONNECTION)
     assert ran.code == 7
     assert "Successfully completed leader election (PREFERRED) for partitions orders-5" in ran.out
     assert "refused: orders:1" in ran.out
@@ -516,13 +525,13 @@ def test_how_it_ended_is_the_exit_code(
     kelr: Kelr, carrier: Carrier, *, ended: Ended, error: str | None, code: int, following: str
 ) -> None:
     carrier.become = lambda one: Applied(one.topic, one.partition, one.elect, ended, error=error)
-    ran = kelr("elect", "-e", "unclean", "orders:1", "--accept-loss", "19+", *CONNECTION)
+    ran = kelr("elect", "-e", "unclean", "orders:1", "--yes", "--accept-loss", "19+", *CONNECTION)
     assert ran.code == code
     assert f"next: {following}" in ran.err
 
 
 def test_a_topic_that_is_not_there_does_not_stop_the_rest(kelr: Kelr, carrier: Carrier) -> None:
-    ran = kelr("elect", "-e", "preferred", "nope:0", "orders:5", *CONNECTION)
+    ran = kelr("elect", "-e", "preferred", "nope:0", "orders:5", "--yes", *CONNECTION)
     assert ran.code == 7
     assert carrier.elected == {"orders:5": 2}
     assert "nope" in ran.err
@@ -533,14 +542,14 @@ def test_a_next_command_that_looks_does_not_list_hundreds_of_partitions(
 ) -> None:
     many = tuple(replace(MOVABLE, topic="big", partition=number) for number in range(0, 600, 2))
     serve(monkeypatch, replace(STATE, partitions=(*many, MOVABLE), configs={**STATE.configs, "big": KNOWN}))
-    ran = kelr("elect", "-e", "preferred", "--all-topic-partitions", *CONNECTION)
+    ran = kelr("elect", "-e", "preferred", "--all-topic-partitions", "--yes", *CONNECTION)
     assert len(carrier.elected) == 301
     assert "next: kelr describe big orders:5 -b kafka-1:9092" in ran.err
 
 
 @pytest.mark.usefixtures("carrier")
 def test_json_is_one_document_with_plan_and_results(kelr: Kelr) -> None:
-    ran = kelr("elect", "-e", "unclean", "orders:0,1", "--accept-loss", "19+", "-o", "json", *CONNECTION)
+    ran = kelr("elect", "-e", "unclean", "orders:0,1", "--yes", "--accept-loss", "19+", "-o", "json", *CONNECTION)
     document = json.loads(ran.out)
     assert violations(document, "applied") == []
     assert [(item["partition"], item["status"]) for item in document["items"]] == [(0, "not-needed"), (1, "elect")]
@@ -576,7 +585,7 @@ def test_a_dry_run_says_whom_the_election_would_wait_for(kelr: Kelr, carrier: Ca
 
 
 def test_options_go_to_who_carries_it_out(kelr: Kelr, carrier: Carrier) -> None:
-    arguments = ("elect", "-e", "designation", "--designate", "2", "orders:1", "--accept-loss", "0+", *CONNECTION)
+    arguments = ("elect", "-e", "designation", "--designate", "2", "orders:1", "--yes", "--accept-loss", "0+", *CONNECTION)
     kelr(*arguments, "--batch", "7", "--keep-order")
     assert (carrier.options[0]["batch"], carrier.options[0]["keep_order"]) == (7, True)
     assert carrier.options[0]["command"] == "elect"

@@ -36,7 +36,7 @@ def leaders(world: World) -> list[int | None]:
 
 
 def test_preferred(kelr: Kelr, world: World) -> None:
-    ran = kelr("elect", "--election-type", "preferred", "--topic", "steady", "--partition", "0", *CONNECTION)
+    ran = kelr("elect", "--election-type", "preferred", "--topic", "steady", "--partition", "0", "--yes", *CONNECTION)
     assert ran.code == 0, ran.err
     assert world.state(0, "steady").leader == 3
     assert "Successfully completed leader election (PREFERRED) for partitions steady-0" in ran.out
@@ -49,21 +49,21 @@ def test_unclean_is_kafkas_choice_and_needs_the_number(kelr: Kelr, world: World)
     assert refused.code == 6
     assert leaders(world) == [None] * 4
     number = refused.err.split("--accept-loss ")[1].split()[0].rstrip(",")
-    ran = kelr("elect", "-e", "unclean", "orders:0", "--accept-loss", number, *CONNECTION)
+    ran = kelr("elect", "-e", "unclean", "orders:0", "--yes", "--accept-loss", number, *CONNECTION)
     assert ran.code == 0, ran.err
     assert leaders(world) == [3, None, None, None]
 
 
 def test_a_designation_elects_whom_it_names_and_leaves_the_order_as_it_was(kelr: Kelr, world: World) -> None:
     before = [world.state(number).replicas for number in range(4)]
-    ran = kelr("elect", "-e", "designation", "--designate", "2", "orders", "--accept-loss", "0+", *CONNECTION)
+    ran = kelr("elect", "-e", "designation", "--designate", "2", "orders", "--yes", "--accept-loss", "0+", *CONNECTION)
     assert ran.code == 0, ran.err
     assert leaders(world) == [2, 2, 2, 2]
     assert [world.state(number).replicas for number in range(4)] == before
 
 
 def test_keep_order_leaves_the_elected_replica_first(kelr: Kelr, world: World) -> None:
-    arguments = ("-e", "designation", "--designate", "2", "orders:0", "--keep-order", "--accept-loss", "0+")
+    arguments = ("-e", "designation", "--designate", "2", "orders:0", "--keep-order", "--yes", "--accept-loss", "0+")
     assert kelr("elect", *arguments, *CONNECTION).code == 0
     assert world.state(0).replicas == (2, 3, 1)
 
@@ -75,12 +75,12 @@ def test_the_json_file_designates_each_its_own(kelr: Kelr, world: World, tmp_pat
     arguments = ("-e", "designation", "--path-to-json-file", str(file))
     number = kelr("elect", *arguments, *CONNECTION).err.split("--accept-loss ")[1].split()[0].rstrip(",")
     assert AcceptedLoss.parse(number) == AcceptedLoss(20, unbounded=True)
-    assert kelr("elect", *arguments, "--accept-loss", number, *CONNECTION).code == 0
+    assert kelr("elect", *arguments, "--yes", "--accept-loss", number, *CONNECTION).code == 0
     assert leaders(world) == [2, 3, 2, 3]
 
 
 def test_aggressive_takes_the_best_live_log(kelr: Kelr, world: World) -> None:
-    ran = kelr("elect", "-e", "longest_log_aggressive", "orders", "--accept-loss", "0+", *CONNECTION)
+    ran = kelr("elect", "-e", "longest_log_aggressive", "orders", "--yes", "--accept-loss", "0+", *CONNECTION)
     assert ran.code == 0, ran.err
     assert leaders(world) == [2, 2, 2, 2]
 
@@ -129,7 +129,7 @@ def test_what_changed_since_the_plan_is_named_and_the_rest_goes_on(
 
 @pytest.mark.usefixtures("world")
 def test_the_audit_log_tells_who_did_what_and_what_was_agreed_to(kelr: Kelr, tmp_path: Path) -> None:
-    kelr("elect", "-e", "designation", "--designate", "2", "orders:0", "--accept-loss", "7+", *CONNECTION)
+    kelr("elect", "-e", "designation", "--designate", "2", "orders:0", "--yes", "--accept-loss", "7+", *CONNECTION)
     (line,) = audit.read(tmp_path / "state")
     assert (line.command, line.topic, line.partition, line.election, line.wanted) == (
         "elect",

@@ -474,7 +474,10 @@ def test_a_run_that_was_cut_short_is_shown_and_settled(kelr: Kelr, world: World,
     document = json.loads(kelr("recover", "status", "plan.json", "-o", "json", *CONNECTION).out)
     assert violations(document, "recovery-status") == []
     assert (document["clean"], len(document["journals"])) == (False, 1)
-    ran = kelr("recover", command, "-o", "json", *CONNECTION)
+    refused = kelr("recover", command, *CONNECTION)
+    assert (refused.code, "this needs --yes (there is no terminal to ask on)" in refused.err) == (6, True)
+    assert orders(world) != before
+    ran = kelr("recover", command, "--yes", "-o", "json", *CONNECTION)
     settled = json.loads(ran.out)
     assert (ran.code, violations(settled, "put-right"), settled["closed"]) == (0, [], True), ran.err
     assert orders(world) == before
@@ -486,7 +489,7 @@ def test_a_run_that_was_cut_short_is_shown_and_settled(kelr: Kelr, world: World,
 def test_to_undo_a_plan_closes_the_journal_of_its_run(kelr: Kelr, world: World) -> None:
     before = orders(world)
     kill_at(kelr, world, 1)
-    assert kelr("recover", "undo", "plan.json", *CONNECTION).code == 0
+    assert kelr("recover", "undo", "plan.json", "--yes", *CONNECTION).code == 0
     assert (orders(world), leaders(world)) == (before, [None] * 4)
     assert kelr("recover", "status", *CONNECTION).code == 0
 
@@ -495,8 +498,10 @@ def test_to_undo_a_plan_closes_the_journal_of_its_run(kelr: Kelr, world: World) 
 def test_there_is_nothing_to_settle_where_nothing_was_begun(kelr: Kelr) -> None:
     ran = kelr("recover", "status", *CONNECTION)
     assert (ran.code, ran.out) == (0, "Nothing is left to put right.\n")
-    assert kelr("recover", "resume", *CONNECTION).code == 0
-    assert kelr("recover", "undo", *CONNECTION).code == 2
+    for command in ("resume", "undo"):
+        ran = kelr("recover", command, *CONNECTION)
+        assert ran.code == 0
+        assert ran.out == "Nothing was left to put right: no order and no config was changed.\n"
 
 
 @pytest.mark.usefixtures("planned")
@@ -508,8 +513,10 @@ def test_an_order_left_behind_is_found_and_undone_without_its_journal(
     monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "another-machine"))
     ran = kelr("recover", "status", "plan.json", *CONNECTION)
     assert (ran.code, "next: kelr recover undo plan.json" in ran.err) == (1, True)
-    assert kelr("recover", "undo", "plan.json", *CONNECTION).code == 0
+    assert kelr("recover", "undo", "plan.json", *CONNECTION).code == 6
+    assert kelr("recover", "undo", "plan.json", "--yes", *CONNECTION).code == 0
     assert orders(world) == before
+    assert kelr("recover", "undo", "plan.json", *CONNECTION).code == 0
 
 
 @pytest.mark.usefixtures("planned")
@@ -561,7 +568,7 @@ def test_results_are_told_although_they_could_not_be_written_down(
     assert (ran.code, "No space left on device" in ran.err) == (7, True)
     assert "Successfully completed leader election (DESIGNATION) for partitions orders-0, orders-1" in ran.out
     assert "next: kelr recover resume" in ran.err
-    resumed = kelr("recover", "resume", *CONNECTION)
+    resumed = kelr("recover", "resume", "--yes", *CONNECTION)
     assert resumed.code == 0, resumed.err
     items = json.loads(kelr("recover", "log", "-o", "json").out)["items"]
     assert [(item["partition"], item["result"], item["command"]) for item in items] == [
@@ -649,7 +656,8 @@ def test_a_hold_takes_its_topic_as_a_target_too(kelr: Kelr) -> None:
 @pytest.mark.usefixtures("world")
 def test_nothing_to_undo_names_what_to_do(kelr: Kelr) -> None:
     ran = kelr("recover", "undo", *CONNECTION)
-    assert (ran.code, "nothing is left to put right\n  next: `kelr recover log` tells" in ran.err) == (2, True)
+    assert (ran.code, ran.out) == (0, "Nothing was left to put right: no order and no config was changed.\n")
+    assert ran.err == "to undo a run that ended, name its journal or plan; kelr recover log tells what was done\n"
 
 
 class Impatient(Terminal):
@@ -749,3 +757,42 @@ def test_records_on_a_dead_brokers_disk_come_with_the_command_for_its_host(kelr:
             *("--out", "p-from-1.kelr-rescue"),
         ),
     ]
+
+
+@pytest.mark.parametrize("command", ["resume", "undo"])
+@pytest.mark.usefixtures("planned")
+def test_what_is_left_is_settled_at_a_terminal_after_a_yes(
+    kelr: Kelr, world: World, terminal: Callable[[str], None], command: str
+) -> None:
+    before = orders(world)
+    kill_at(kelr, world, 1)
+    terminal("n\n")
+    ran = kelr("recover", command, *CONNECTION)
+    assert (ran.code, orders(world) == before) == (6, False)
+    assert " (recover apply by ada@laptop)" in ran.err, ran.err
+    terminal("y\n")
+    assert kelr("recover", command, *CONNECTION).code == 0
+    assert orders(world) == before
+
+
+DESIGNATE_3 = (*DESIGNATE_2[:-1], "3")
+
+
+@pytest.mark.parametrize(("more", "code"), [((), 7), (("--dry-run",), 7), (("--topic", "orders"), 0)])
+@pytest.mark.usefixtures("world")
+def test_a_plan_that_refuses_some_elections_is_done_in_part(kelr: Kelr, more: tuple[str, ...], code: int) -> None:
+    kelr("recover", "plan", "orders:0", "steady:0", *DESIGNATE_3, "--out", "plan.json", *CONNECTION)
+    assert [one.why.value for one in read_plan(Path("plan.json")).plan.not_planned] == ["refused"]
+    ran = apply(kelr, "--yes", "--accept-loss", "1000+", *more)
+    assert ran.code == code, ran.err
+    if code:
+        get = "would not get" if more else "did not get"
+        assert f"1 partition {get} the leader that was asked for: steady:0" in ran.err
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+@pytest.mark.usefixtures("world")
+def test_a_plan_that_refuses_every_election_is_refused(kelr: Kelr, more: tuple[str, ...]) -> None:
+    kelr("recover", "plan", "steady:0", *DESIGNATE_3, "--out", "plan.json", *CONNECTION)
+    ran = apply(kelr, "--yes", *more)
+    assert (ran.code, "Successfully completed" in ran.out) == (6, False)

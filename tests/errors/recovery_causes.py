@@ -191,7 +191,7 @@ RECOVERY_CAUSES: Causes = {
     "consent-missing": applied(Consented(), Consent.YES),
     "answer-was-no": answered,
     "nobody-to-ask": not_asked,
-    "reason-missing": lambda _: read_reason(" "),
+    "reason-missing": lambda _: read_reason("REASON"),
     "broker-not-gone": lambda _: refuse_the_live(frozenset({2}), CLUSTER),
     "plan-other-cluster": another_cluster,
     "plan-expired": dry_run(later),
