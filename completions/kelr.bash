@@ -206,13 +206,13 @@ _kelr() {
             esac
             ;;
         "kelr recover resume")
-            choices="-b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="-y --yes -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 *) _kelr_ask recoveries; ((${#COMPREPLY[@]})) || _kelr_files '*'; return ;;
             esac
             ;;
         "kelr recover undo")
-            choices="-b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="-y --yes -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 *) _kelr_ask recoveries; ((${#COMPREPLY[@]})) || _kelr_files json; return ;;
             esac

@@ -44,7 +44,7 @@ def elect(lab_43: Lab, tmp_path: Path) -> Elect:
 
 
 def _command(lab: Lab, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", "kelr", "elect", *arguments, "--bootstrap-server", lab.bootstrap_servers]
+    return [sys.executable, "-m", "kelr", "elect", *arguments, "--yes", "--bootstrap-server", lab.bootstrap_servers]
 
 
 def kafkas_own(lab: Lab, *arguments: str) -> subprocess.CompletedProcess[str]:

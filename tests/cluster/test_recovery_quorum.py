@@ -113,7 +113,7 @@ def test_a_balanced_election_waits_for_the_two_that_held_everything(lab_43: Lab,
         assert _balanced(item)["loss"]["grade"] == _aggressive(item)["loss"]["grade"] == GUARANTEE
         assert item["advice"]["action"] == "designate"
 
-    elect = ("elect", "-e", "longest_log_balanced", topic, "--accept-loss", "0+")
+    elect = ("elect", "-e", "longest_log_balanced", topic, "--yes", "--accept-loss", "0+")
     refused = kelr(*elect, "--timeout", "2")
     assert refused.returncode == 6, refused.stdout + refused.stderr
     elected = kelr(*elect, "--bootstrap-controller", lab.bootstrap_controllers)

@@ -156,7 +156,7 @@ def test_lost_records_are_saved_and_brought_back(
     read = lab_43.stock_tool("kafka-dump-log.sh", "--files", str(path), "--print-data-log").stdout
     assert all(f"offset: {offset} " in read and value.decode() in read for offset, value in saved[0] if value)
 
-    accepted = ("--accept-loss", f"{sum(lost)}+")
+    accepted = ("--yes", "--accept-loss", f"{sum(lost)}+")
     assert main(["elect", "-e", "designation", "--designate", "3", topic, *accepted, *flags]) == 0
     lab_43.wait_partitions(topic, "replica 2 follows again", lambda one: {2, 3} <= set(one.isr))
     capsys.readouterr()
@@ -205,7 +205,7 @@ def test_a_transaction_across_the_cut_comes_back_whole_after_its_abort(
     assert main(["rescue", "dump", topic, "--elect", "3", "--out", str(file), *flags, "-o", "json"]) == 0
     (item,) = json.loads(capsys.readouterr().out)["items"]
     assert (item["from_offset"], item["to_offset"], item["records"], item["cut_records"]) == (0, 11, 10, 5)
-    assert main(["elect", "-e", "designation", "--designate", "3", topic, "--accept-loss", "6+", *flags]) == 0
+    assert main(["elect", "-e", "designation", "--designate", "3", topic, "--yes", "--accept-loss", "6+", *flags]) == 0
     lab.start(1)
     lab.wait_partitions("__transaction_state", "every partition has a leader", lambda one: one.leader is not None)
     whole = ["rescue", "replay", str(file), "--cut-transactions", "--yes", *flags, "-o", "json"]

@@ -72,7 +72,7 @@ def _through_the_incident(lab: Lab, topic: str, screen: OnTerminal, lines: Path,
         r"2 leaderless \(\+2\)",
     )
     # It is made the leader by kelr, while both watch.
-    elect = [sys.executable, "-m", "kelr", "elect", "-e", "unclean", topic, "--accept-loss", "0+"]
+    elect = [sys.executable, "-m", "kelr", "elect", "-e", "unclean", topic, "--yes", "--accept-loss", "0+"]
     ran = subprocess.run(
         [*elect, "-b", lab.bootstrap_servers],
         stdin=subprocess.DEVNULL,

@@ -162,7 +162,7 @@ def test_compared_rule_sets_show_what_the_imagined_election_loses(kelr: Kelr) ->
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "--if: '' says nothing; write N fails"),
+        (",", "--if: ',' says nothing; write N fails"),
         ("3 explodes", "--if: '3 explodes' is nothing that can be imagined; write N fails"),
         ("1 fails, 2", "--if: '2': what happens to it?"),
         (

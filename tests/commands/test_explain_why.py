@@ -146,7 +146,7 @@ def test_rules_named_by_an_explanation_can_be_looked_up(kelr: Kelr) -> None:
     ("arguments", "words"),
     [
         (("--why", "magic"), "--why: there is no rule 'magic'; there are preferred-replica, leader-stays"),
-        (("--why", ""), "--why: there is no rule ''"),
+        (("--why", ""), "--why was given an empty value"),
         (("orders:1", "--why", "best-log"), "--why explains a rule, not partitions"),
         (("--why", "best-log", "--if", "1 returns"), "--why explains a rule, not partitions"),
     ],

@@ -95,8 +95,8 @@ CASES: tuple[Case, ...] = (
     *_both("recover plan", PLAN),
     *_both("recover apply", APPLY, before=(PLAN,), wanted=BEST),
     *_both("recover verify", "recover verify plan.json", before=(PLAN, APPLY)),
-    Case("recover resume", "recover resume", before=(PLAN, APPLY), cut=True, wanted=BEST),
-    Case("recover undo", "recover undo", before=(PLAN, APPLY), cut=True, wanted=BEST),
+    Case("recover resume", "recover resume --yes", before=(PLAN, APPLY), cut=True, wanted=BEST),
+    Case("recover undo", "recover undo --yes", before=(PLAN, APPLY), cut=True, wanted=BEST),
     *_both("elect designation", f"elect -e designation --designate {BEST} {TOPIC} {AGREED}", wanted=BEST),
     Case("elect unclean", f"elect -e unclean {TOPIC} {AGREED}", wanted=3),
     *_both(
@@ -276,7 +276,7 @@ def _of_the_cluster(
     os.environ["KELR_TIMEOUT"] = "10"
     status = kelr("recover status")
     if status.document is None or not status.document["clean"]:
-        resumed = kelr("recover resume")
+        resumed = kelr("recover resume --yes")
         status = kelr("recover status")
         if status.document is None or not status.document["clean"]:
             found.append(f"not clean after resume ({resumed.code}): {resumed.err[-200:]} {status.out[-300:]}")

@@ -230,7 +230,7 @@ def test_the_same_replica_is_elected_and_keeps_the_same_records(
         assert code == 6, err
         assert f"--accept-loss {incident.lost}" in err
         assert state(server).leader is None
-        code, _out, err = kelr(server, *arguments, "--accept-loss", incident.lost)
+        code, _out, err = kelr(server, *arguments, "--yes", "--accept-loss", incident.lost)
         assert code == 0, err
         assert (state(server).leader, log_ends(server)[incident.best]) == (incident.best, kept)
         assert state(server).replicas == incident.replicas
@@ -244,7 +244,7 @@ def test_a_whole_process_elects_by_name(tmp_path: Path) -> None:
     with after(incident, *NATIVE) as server:
         command = (
             *(sys.executable, "-m", "kelr", "elect", "-e", "designation", "--designate", "2", "orders:0"),
-            *("--accept-loss", "0+", "-b", server.bootstrap_servers),
+            *("--yes", "--accept-loss", "0+", "-b", server.bootstrap_servers),
         )
         environment = {**os.environ, "KELR_STATE_DIR": str(tmp_path)}
         ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
