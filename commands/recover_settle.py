@@ -138,7 +138,7 @@ def take_back(session: Session, name: str | None, *, yes: bool) -> None:
     if plan is None:
         if name is None and not open_journals(state, cluster_id):
             _show_nothing_left(session)
-            session.output.note("to undo a run that ended, name its journal or plan; kelr recover log tells what was done")
+            session.output.note("to undo a run that ended, name its journal or plan; kelr recover log lists them")
             return
         path = find_journal(state, cluster_id, name)
         confirm(session.output, f"Put the orders and configs of {_in_words(path)} back?", yes=yes)

@@ -44,6 +44,7 @@ MOVABLE = PartitionState("orders", 5, 3, 4, (2, 3), (3, 2), (), (), topic_id=ORD
 STATES = tuple(replace(state, adding=(), removing=()) for state in (*INCIDENT.partitions, MOVABLE))
 STATE = replace(INCIDENT, partitions=tuple(sorted(STATES, key=lambda state: state.address)))
 CONNECTION = ("-b", "kafka-1:9092")
+ACCEPTED = ("--yes", "--accept-loss", "0+")
 READ_MS = 1_700_000_000_000
 
 
@@ -294,7 +295,7 @@ def test_at_a_terminal_a_no_changes_nothing(kelr: Kelr, carrier: Carrier, termin
 
 
 def test_a_designation_reorders_and_elects(kelr: Kelr, carrier: Carrier) -> None:
-    ran = kelr("elect", "-e", "designation", "--designate", "2", "orders:1", "--yes", "--accept-loss", "0+", *CONNECTION)
+    ran = kelr("elect", "-e", "designation", "--designate", "2", "orders:1", *ACCEPTED, *CONNECTION)
     assert ran.code == 0, ran.err
     (election,) = carrier.plans[0].elections
     assert (election.elect, election.order, election.restores) == (2, (2, 3, 1), (3, 1, 2))
@@ -323,7 +324,7 @@ def test_a_designation_of_a_led_partition_is_refused_by_name_and_passed_over_in_
 def test_the_json_file_names_leaders(kelr: Kelr, carrier: Carrier, tmp_path: Path) -> None:
     file = tmp_path / "elect.json"
     file.write_text('{"partitions": [{"topic": "orders", "partition": 1, "desiredLeader": 2}]}')
-    ran = kelr("elect", "-e", "DESIGNATION", "--path-to-json-file", str(file), "--yes", "--accept-loss", "0+", *CONNECTION)
+    ran = kelr("elect", "-e", "DESIGNATION", "--path-to-json-file", str(file), *ACCEPTED, *CONNECTION)
     assert ran.code == 0, ran.err
     assert carrier.elected == {"orders:1": 2}
 
@@ -585,7 +586,7 @@ def test_a_dry_run_says_whom_the_election_would_wait_for(kelr: Kelr, carrier: Ca
 
 
 def test_options_go_to_who_carries_it_out(kelr: Kelr, carrier: Carrier) -> None:
-    arguments = ("elect", "-e", "designation", "--designate", "2", "orders:1", "--yes", "--accept-loss", "0+", *CONNECTION)
+    arguments = ("elect", "-e", "designation", "--designate", "2", "orders:1", *ACCEPTED, *CONNECTION)
     kelr(*arguments, "--batch", "7", "--keep-order")
     assert (carrier.options[0]["batch"], carrier.options[0]["keep_order"]) == (7, True)
     assert carrier.options[0]["command"] == "elect"

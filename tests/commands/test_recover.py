@@ -657,7 +657,7 @@ def test_a_hold_takes_its_topic_as_a_target_too(kelr: Kelr) -> None:
 def test_nothing_to_undo_names_what_to_do(kelr: Kelr) -> None:
     ran = kelr("recover", "undo", *CONNECTION)
     assert (ran.code, ran.out) == (0, "Nothing was left to put right: no order and no config was changed.\n")
-    assert ran.err == "to undo a run that ended, name its journal or plan; kelr recover log tells what was done\n"
+    assert ran.err == "to undo a run that ended, name its journal or plan; kelr recover log lists them\n"
 
 
 class Impatient(Terminal):
