@@ -275,9 +275,15 @@ class SimulatedCluster:
         return cluster._each_log(broker, after_power_loss) if power_loss else cluster
 
     def shut_down(self, broker: int) -> SimulatedCluster:
-        """A broker writes everything to its disk, and its process ends cleanly."""
+        """A broker writes everything to its disk, and its process ends cleanly.
+
+        One with a failed log directory leaves no mark there, so that its next registration counts as unclean
+        (LogManager.readBrokerEpochFromCleanShutdownFiles).
+        """
         cluster = self.flushed(broker)._leading_no_more(broker)
-        return replace(cluster, down=self.down | {broker}, crashed=self.crashed - {broker})
+        lost = any(broker in (state.offline_replicas or ()) for state in self.controller.partitions.values())
+        crashed = self.crashed | {broker} if lost else self.crashed - {broker}
+        return replace(cluster, down=self.down | {broker}, crashed=crashed)
 
     def flushed(self, broker: int) -> SimulatedCluster:
         """A broker writes everything to its disk."""

@@ -83,6 +83,12 @@ def test_a_failed_directory_takes_its_log() -> None:
     assert ends(state.replicate(ORDERS))[3] == 0
 
 
+def test_a_shutdown_with_a_failed_directory_leaves_no_mark_of_a_clean_one() -> None:
+    """LogManager.readBrokerEpochFromCleanShutdownFiles asks every directory for it."""
+    assert cluster().shut_down(3).crashed == frozenset()
+    assert after(cluster(), events.DirectoryFailed(3)).shut_down(3).crashed == {3}
+
+
 def test_a_directory_that_is_missing_at_registration_takes_its_log() -> None:
     back = events.BrokerRegistered(3, clean=False, lost_directories=frozenset({ORDERS}))
     assert ends(after(cluster(), back)) == {1: 5, 2: 5, 3: 0}

@@ -1,0 +1,265 @@
+"""What kelr claims of a partition, taken from the values behind its output: each with the option in whose hindsight it
+is judged.
+
+A claim holds the very value that the output is made of, so that it is the product's own, and not its prose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from kelr.engine.advice.words import cost_in_words
+from kelr.engine.planning.plan import plan_partition
+from kelr.engine.planning.subject import Subject, subject_of
+from kelr.model import (
+    AdviceAction,
+    Decision,
+    ElectedBy,
+    ElectionType,
+    Forecast,
+    HoldReason,
+    Loss,
+    Method,
+    NotPlanned,
+    Outcome,
+    PlannedElection,
+    Situation,
+    Snapshot,
+    TopicPartition,
+    Unplanned,
+    Wish,
+)
+from tests.hindsight.hindsight import WAIT, Option
+
+
+class Kind(StrEnum):
+    """Kinds of claims: the rows of the table."""
+
+    WINNER = "who an election elects"
+    BY_ITSELF = "whom Kafka elects by itself now"
+    RETURN = "whom a return elects"
+    RETURN_SETS = "ISR and ELR after a return"
+    WAITS_FOR = "whose return brings the leader back"
+    NOBODY_RETURNS = "no return brings a leader"
+    PROMISE = "nothing committed is lost (grade)"
+    TOTAL = "offsets lost in all"
+    COMMITTED = "committed offsets lost"
+    UNCOMMITTED = "uncommitted offsets lost"
+    RANGES = "which offsets are lost"
+    BEST = "the best log, and what the elected one lacks of it"
+    TRUNCATION = "what each replica truncates"
+    ALL_CLEAR = "nothing to do"
+    RESTORE = "who is to be brought back for min ISR"
+    HOLD_ADVICE = "whom to keep down"
+    ANY_RETURN = "brokers whose return elects nobody"
+    PLANNED = "who a planned election elects"
+    CONSENT = "the consent that is asked for"
+    HOLD = "who must stay down until the election is done"
+    NO_HOLD = "who may come back before it"
+    RESCUE = "what a rescue saves"
+    REFUSED = "an election that is refused"
+    NOT_NEEDED = "an election that is not needed"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Something that kelr says of one partition and that hindsight can judge."""
+
+    kind: Kind
+    address: TopicPartition
+    option: Option
+    """What has to happen for it to be judged."""
+    says: Any
+    """The value: a Loss, an Outcome, a HoldDown, ..."""
+    about: int | None = None
+    """The replica that it is about, or that is to be elected."""
+    sentence: str = ""
+    """In the product's words."""
+    known: bool = True
+    """Whether all logs were known when it was made: then "unknown" was not the best answer."""
+    expects: Any = None
+    """What else the judge has to know of it."""
+
+
+def option_of(outcome: Outcome) -> Option | None:
+    """How this election is carried out; None where it elects nobody by kelr's own rules alone."""
+    if outcome.election in {ElectionType.PREFERRED, ElectionType.UNCLEAN}:
+        return Option(election=outcome.election)
+    if outcome.designate is None:
+        return None
+    return Option(election=ElectionType.DESIGNATION, desired=outcome.designate)
+
+
+def claims_of_decision(snapshot: Snapshot, decision: Decision) -> Iterator[Claim]:
+    """Everything that a decision says and hindsight can judge."""
+    address = TopicPartition(decision.topic, decision.partition)
+    subject = subject_of(snapshot, decision)
+    assert subject is not None
+    known = set(subject.case.logs.ranked) >= set(decision.replicas)
+    for outcome in decision.elections:
+        yield from _of_outcome(address, outcome, known=known)
+    for forecast in decision.forecasts:
+        yield from _of_forecast(address, forecast, known=known)
+    if decision.leader is None:
+        text = decision.summary
+        yield Claim(Kind.BY_ITSELF, address, WAIT, decision, decision.elected, text)
+        yield from _of_returns(address, decision)
+    yield from _of_advice(address, decision, subject)
+
+
+def _of_outcome(address: TopicPartition, outcome: Outcome, *, known: bool) -> Iterator[Claim]:
+    option = option_of(outcome)
+    if option is None or outcome.elected_by is ElectedBy.LEADER_STAYS:
+        return
+    sentence = f"{outcome.election} elects {outcome.elected} ({outcome.elected_by}); {outcome.note}"
+    yield Claim(Kind.WINNER, address, option, outcome, outcome.elected, sentence)
+    if outcome.loss is not None and outcome.elected is not None:
+        yield from claims_of_loss(address, option, outcome.loss, outcome.elected, sentence, known=known)
+
+
+def _of_forecast(address: TopicPartition, forecast: Forecast, *, known: bool) -> Iterator[Claim]:
+    option = Option(returns=(forecast.replica,))
+    how = "clean" if forecast.clean else "unclean"
+    sentence = f"{how} return of {forecast.replica}: elects {forecast.elected} ({forecast.elected_by})"
+    yield Claim(Kind.RETURN, address, option, forecast, forecast.replica, sentence)
+    yield Claim(Kind.RETURN_SETS, address, option, forecast, forecast.replica, sentence)
+    if forecast.loss is not None and forecast.elected is not None:
+        for claim in claims_of_loss(address, option, forecast.loss, forecast.elected, sentence, known=known):
+            yield _conditional(claim, forecast)
+
+
+def _conditional(claim: Claim, forecast: Forecast) -> Claim:
+    """A forecast is about one manner of return: it counts where the broker did stop so."""
+    return Claim(
+        claim.kind, claim.address, claim.option, claim.says, claim.about, claim.sentence, claim.known, forecast
+    )
+
+
+def claims_of_loss(
+    address: TopicPartition, option: Option, loss: Loss, elected: int, sentence: str, *, known: bool
+) -> Iterator[Claim]:
+    """What a loss says, in the hindsight of the option that has it."""
+    sentence = f"{sentence}: it {cost_in_words(loss)} ({loss.grade}: {loss.reason})"
+    kinds = [Kind.PROMISE, Kind.TOTAL, Kind.COMMITTED, Kind.UNCOMMITTED, Kind.RANGES, Kind.BEST, Kind.TRUNCATION]
+    for kind in kinds:
+        yield Claim(kind, address, option, loss, elected, sentence, known)
+
+
+def _of_returns(address: TopicPartition, decision: Decision) -> Iterator[Claim]:
+    """Whom it waits for, and that nobody else's return brings a leader."""
+    for broker in decision.waits_for:
+        yield Claim(Kind.WAITS_FOR, address, Option(returns=(broker,)), decision, broker, decision.summary)
+    if not decision.waits_for and decision.elected is None and decision.situation is Situation.NEEDS_UNCLEAN_RECOVERY:
+        for broker in decision.replicas:
+            option = Option(returns=(broker,))
+            yield Claim(Kind.NOBODY_RETURNS, address, option, decision, broker, decision.summary)
+
+
+def _of_advice(address: TopicPartition, decision: Decision, subject: Subject) -> Iterator[Claim]:
+    advice, text = decision.advice, f"{decision.advice.text} {decision.advice.alternative}".strip()
+    if advice.action is AdviceAction.NOTHING:
+        heard = tuple(sorted(subject.case.logs.ranked))
+        yield Claim(Kind.ALL_CLEAR, address, WAIT, decision, None, text, expects=heard)
+    elif advice.action is AdviceAction.RESTORE_REPLICATION:
+        yield Claim(Kind.RESTORE, address, WAIT, decision, None, text)
+    elif advice.action is AdviceAction.HOLD and advice.replica is not None:
+        option = Option(returns=(advice.replica,))
+        yield Claim(Kind.HOLD_ADVICE, address, option, decision, advice.replica, text)
+    elif (
+        advice.action is AdviceAction.GET_MORE_INFORMATION
+        and decision.situation is Situation.NEEDS_UNCLEAN_RECOVERY
+        and subject.case.logs.ranked
+        and not subject.case.former_members
+    ):
+        for broker in subject.case.logs.unranked:
+            yield Claim(Kind.ANY_RETURN, address, Option(returns=(broker,)), decision, broker, text)
+
+
+# Plans.
+
+
+def wishes_of(decision: Decision, gone: frozenset[int]) -> Sequence[Wish]:
+    """What people ask for: what kelr recommends, the same with brokers gone for good, and each kind of election."""
+    kinds = (
+        ElectionType.PREFERRED,
+        ElectionType.UNCLEAN,
+        ElectionType.LONGEST_LOG_BALANCED,
+        ElectionType.LONGEST_LOG_AGGRESSIVE,
+    )
+    designations = (Wish(ElectionType.DESIGNATION, replica) for replica in decision.replicas)
+    return (Wish(), Wish(gone=gone), *map(Wish, kinds), *designations)
+
+
+def claims_of_plan(snapshot: Snapshot, decision: Decision, wish: Wish) -> Iterator[Claim]:
+    """What a plan says of one partition."""
+    subject = subject_of(snapshot, decision)
+    assert subject is not None
+    found = plan_partition(subject, wish)
+    if isinstance(found, PlannedElection):
+        yield from _of_planned(subject, found)
+    elif isinstance(found, NotPlanned):
+        yield from _of_not_planned(subject, found, wish)
+
+
+def option_of_planned(planned: PlannedElection) -> Option:
+    if planned.method is Method.PREFERRED:
+        return Option(election=ElectionType.PREFERRED)
+    if planned.method is Method.UNCLEAN:
+        return Option(election=ElectionType.UNCLEAN)
+    return Option(election=ElectionType.DESIGNATION, desired=planned.elect)
+
+
+def _of_planned(subject: Subject, planned: PlannedElection) -> Iterator[Claim]:
+    address, option, elect = planned.address, option_of_planned(planned), planned.elect
+    known = set(subject.case.logs.ranked) >= set(planned.evidence.replicas)
+    sentence = f"plan ({planned.election}): {planned.reason}"
+    yield Claim(Kind.PLANNED, address, option, planned, elect, sentence)
+    if planned.evidence.leader is None:
+        yield from claims_of_loss(address, option, planned.loss, elect, sentence, known=known)
+        yield Claim(Kind.CONSENT, address, option, planned, elect, f"{sentence} Consent: {planned.consent}", known)
+    heard = tuple(sorted(subject.case.logs.ranked))
+    yield Claim(Kind.RESCUE, address, option, planned, elect, f"{sentence} Rescue: {planned.rescue}", expects=heard)
+    if subject.live_leader is not None:
+        return
+    held = {one.broker: one for one in planned.hold}
+    for broker in subject.case.absent:
+        again = Option((broker,), option.election, option.desired)
+        if broker in held:
+            hold = held[broker]
+            matching = {
+                forecast.clean: forecast.elected not in {None, elect}
+                for forecast in subject.decision.forecasts
+                if forecast.replica == broker
+            }
+            # Without a forecast that elects another, the sentence is about the moment of the election, with no if.
+            always = not any(matching.values()) and hold.reason is HoldReason.ISR_OR_ELR
+            expects = None if always or hold.reason is HoldReason.FIRST_IN_ORDER else matching
+            yield Claim(Kind.HOLD, address, again, hold, elect, hold.text, expects=expects)
+        else:
+            text = f"{sentence} Hold: {[one.broker for one in planned.hold]}, not {broker}"
+            yield Claim(Kind.NO_HOLD, address, again, planned, elect, text)
+
+
+def _of_not_planned(subject: Subject, found: NotPlanned, wish: Wish) -> Iterator[Claim]:
+    if wish.election is None:
+        return
+    option = Option(election=wish.election, desired=-1 if wish.desired_leader is None else wish.desired_leader)
+    sentence = f"{wish.election} of {wish.desired_leader}: {found.reason}"
+    if wish.election not in {ElectionType.PREFERRED, ElectionType.UNCLEAN, ElectionType.DESIGNATION}:
+        return
+    if found.why is Unplanned.REFUSED:
+        state = subject.state
+        # What kelr will not do beside somebody else's reassignment, or without knowing whom Kafka would elect.
+        blind = state.elr is None or subject.case.config.error is not None or bool(state.adding or state.removing)
+        if not blind:
+            yield Claim(Kind.REFUSED, found.address, option, found, wish.desired_leader, sentence)
+    elif found.why is Unplanned.NOT_NEEDED:
+        yield Claim(Kind.NOT_NEEDED, found.address, option, found, found.leader, sentence)
+
+
+def said_by_matching(expects: Mapping[bool, bool], clean: bool) -> bool:
+    """Whether a hold that hangs on how its broker stopped says anything of this manner."""
+    return expects.get(clean, False)

@@ -1,0 +1,227 @@
+"""What happens after each thing that could be done: the incident goes on from the same moment, once for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kelr.controller import Election, RecoveryEvent, Stepped, events
+from kelr.model import ElectionType, PartitionState, TopicPartition
+from tests.hindsight.world import World, everyone_back
+
+Log = Mapping[int, int]
+"""Offset to record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One thing that could be done about a partition: brokers return, one after the other; then an election."""
+
+    returns: tuple[int, ...] = ()
+    election: ElectionType | None = None
+    """PREFERRED, UNCLEAN or DESIGNATION."""
+    desired: int = -1
+    """The replica to designate; -1 for another election."""
+
+    def __str__(self) -> str:
+        parts = [f"broker {broker} returns" for broker in self.returns]
+        if self.election is not None:
+            parts.append(f"{self.election}{f' of {self.desired}' if self.desired >= 0 else ''}")
+        return ", then ".join(parts) or "wait"
+
+
+WAIT = Option()
+"""Nothing is done for ten minutes, so that Kafka's periodic tasks have run."""
+TEN_MINUTES_MS = 600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """One partition as it really was when kelr was asked. Records are ids that no two records share."""
+
+    state: PartitionState
+    logs: Mapping[int, Log]
+    """What each replica's log holds, those on the disks of dead brokers too."""
+    committed: frozenset[int]
+    """Acknowledged with acks=all."""
+    acknowledged: frozenset[int]
+    """Acknowledged with acks=1."""
+    visible: frozenset[int]
+    """Were below the high watermark of a leader."""
+    deleted: frozenset[int]
+    """Deleted on purpose, as a log start tells that can be seen."""
+    deleted_unseen: frozenset[int]
+    """Deleted on purpose, and nothing that can be seen tells so: on the log that holds them they look like any."""
+    given_up: frozenset[int]
+    """What was promised and an earlier election gave up."""
+    clean: Mapping[int, bool]
+    """For each absent broker, whether its next registration counts as clean (or none is needed)."""
+    torn: frozenset[int]
+    """Replicas whose log lost something on its disk."""
+    marks: Mapping[int, int]
+    """`Seen.marks`."""
+    offsets: Mapping[int, int]
+    """The offset of each record that was ever produced to it."""
+
+    @property
+    def promised(self) -> frozenset[int]:
+        return (self.committed | self.visible) - self.deleted - self.deleted_unseen
+
+    @property
+    def held(self) -> frozenset[int]:
+        """Records that are on any log, and are not known to have been deleted on purpose."""
+        return frozenset(record for log in self.logs.values() for record in log.values()) - self.deleted
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What can be seen of one partition's logs, besides what they hold."""
+
+    marks: Mapping[int, int] = field(default_factory=dict)
+    """High watermarks: of replicas that were heard, and those saved on disks that were read."""
+    start: int = 0
+    """The highest log start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """What became of one partition after one option, once everybody was back."""
+
+    option: Option
+    returned: PartitionState | None
+    """The partition at the moment at which the last broker of the option was back; None where another thing happened to
+    it before that, and where nobody returned."""
+    leader: int | None
+    """Whom the option made the leader; who led then, where it had no election."""
+    active: frozenset[int]
+    """The brokers that were live when its election ran."""
+    logs: Mapping[int, Log]
+    """The replicas' logs in the end."""
+    led_in_the_end: int | None
+
+    @property
+    def kept(self) -> frozenset[int]:
+        """The records of the leader's log in the end."""
+        return frozenset() if self.led_in_the_end is None else frozenset(self.logs[self.led_in_the_end].values())
+
+
+def truths(world: World, seen: Mapping[TopicPartition, Seen]) -> Mapping[TopicPartition, Truth]:
+    """What really is.
+
+    Args:
+        seen: what of it can be seen.
+    """
+    found = {}
+    for address, state in sorted(world.partitions.items()):
+        ledger, sight = world.logs(address).ledger, seen.get(address, Seen())
+        deleted = frozenset(record for record in ledger.deleted if world.offsets.get(record, sight.start) < sight.start)
+        found[address] = Truth(
+            state,
+            _logs(world, address),
+            ledger.committed,
+            ledger.acknowledged,
+            ledger.visible,
+            deleted,
+            ledger.deleted - deleted,
+            world.given_up.get(address, frozenset()),
+            {broker: not (broker in world.down and world.crashed(broker)) for broker in state.replicas},
+            world.torn.get(address, frozenset()),
+            sight.marks,
+            {record: world.offsets[record] for record in ledger.committed | ledger.visible if record in world.offsets},
+        )
+    return found
+
+
+def happen(world: World, options: Mapping[TopicPartition, Option]) -> Mapping[TopicPartition, Happened]:
+    """Let these options happen, all with the same returns, and everybody come back after that.
+
+    The world itself stays as it is.
+    """
+    world = world.fork()
+    returned: Mapping[TopicPartition, PartitionState] = {}
+    before = dict(world.partitions)
+    (returns,) = {option.returns for option in options.values()}
+    for broker in returns:
+        returned = _return(world, broker, before)
+        before = dict(world.partitions)
+    if not returns and WAIT in options.values():
+        world.wait(TEN_MINUTES_MS)
+    active = frozenset(one for one in world.setup.brokers if world.running.cluster.controller.active(one))
+    leaders = {address: elect(world, address, option) for address, option in sorted(options.items())}
+    everyone_back(world)
+    return {
+        address: Happened(
+            option,
+            returned.get(address),
+            leaders[address],
+            active,
+            _logs(world, address),
+            world.partitions[address].leader,
+        )
+        for address, option in options.items()
+    }
+
+
+def elect(world: World, address: TopicPartition, option: Option) -> int | None:
+    """The election of an option, as an engineer without kelr runs it too; whom it makes the leader."""
+    leader = world.partitions[address].leader
+
+    def watch(event: events.Event | RecoveryEvent | None, done: Stepped) -> None:
+        nonlocal leader
+        if isinstance(event, events.LeadersElected | events.Reassigned):
+            leader = next((one.after.leader for one in done.changes if one.after.address == address), leader)
+
+    world.running.watchers.append(watch)
+    _elect(world, address, option)
+    world.running.watchers.remove(watch)
+    return leader
+
+
+def _elect(world: World, address: TopicPartition, option: Option) -> None:
+    running, replicas = world.running, world.partitions[address].replicas
+    if option.election is ElectionType.DESIGNATION:
+        registered = running.cluster.controller.brokers
+        others = tuple(one for one in replicas if one != option.desired and one in registered)
+        running.ask(events.Reassigned(address, (option.desired, *others)))
+        if world.partitions[address].leader is None:
+            running.ask(events.LeadersElected(Election.UNCLEAN, (address,)))
+        if set(world.partitions[address].replicas) == set(replicas):
+            running.ask(events.Reassigned(address, replicas))
+    elif option.election is not None:
+        kind = Election.PREFERRED if option.election is ElectionType.PREFERRED else Election.UNCLEAN
+        running.ask(events.LeadersElected(kind, (address,)))
+
+
+def _return(
+    world: World, broker: int, before: Mapping[TopicPartition, PartitionState]
+) -> Mapping[TopicPartition, PartitionState]:
+    """A broker returns; the partitions as they were the moment it was unfenced, but for those to which something else
+    had happened by then."""
+    found: dict[TopicPartition, PartitionState] = {}
+    disturbed: set[TopicPartition] = set()
+    arrived = False
+
+    def watch(event: events.Event | RecoveryEvent | None, done: Stepped) -> None:
+        nonlocal arrived
+        own = isinstance(event, events.BrokerRegistered | events.BrokerUnfenced) and event.broker == broker
+        if not own and not arrived:
+            disturbed.update(change.after.address for change in done.changes)
+        if own and isinstance(event, events.BrokerUnfenced) and not arrived:
+            arrived = True
+            found.update(world.partitions)
+
+    world.running.watchers.append(watch)
+    was_active = world.running.cluster.controller.active(broker)
+    world.start(broker)
+    world.wait()
+    world.running.watchers.remove(watch)
+    if was_active:
+        return {}
+    return {address: state for address, state in found.items() if address not in disturbed and address in before}
+
+
+def _logs(world: World, address: TopicPartition) -> Mapping[int, Log]:
+    return {
+        replica: {log.start + at: record.id for at, record in enumerate(log.records)}
+        for replica, log in world.logs(address).logs.items()
+    }

@@ -1,0 +1,389 @@
+"""Random incidents: a cluster, what happens to it, and what its engineer can see and do in the end, from a seed alone.
+
+A deed is said without regard to the state, with the seed of its own chances, and does nothing where it makes no sense:
+so an incident without some of its deeds is an incident too, and the others mean what they meant (`shrink`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from kelr.controller import Election, RuleSet, events
+from kelr.model import TopicPartition
+from kelr.simulation import Acks, SimulatedLog
+from tests.hindsight.world import QUIET_MS, Checkpoint, Setup, Topic, World, created
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """One thing that happens; what its name does not ask for means nothing."""
+
+    name: str
+    brokers: tuple[int, ...] = ()
+    partition: TopicPartition | None = None
+    number: int = 0
+    acks: Acks = Acks.ALL
+    seed: int = 0
+
+    def __str__(self) -> str:
+        parts = [self.name, *map(str, self.brokers)]
+        if self.partition is not None:
+            parts.append(str(self.partition))
+        if self.number:
+            parts.append(f"number={self.number}")
+        if self.name in {"produce", "cut short"}:
+            parts.append(f"acks={self.acks}")
+        return " ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What can be seen in the end, and who can be started."""
+
+    readable: frozenset[int]
+    """Brokers whose disk is read if they are down."""
+    stale: frozenset[int]
+    """Of these the reading from before, where there is one, and not one of now."""
+    silent: frozenset[int]
+    """Live brokers that do not answer in time."""
+    gone: frozenset[int]
+    """Brokers that cannot be started again, if they are down."""
+    asks_logs: bool = True
+    knows_configs: bool = True
+    knows_elr: bool = True
+    knows_broker_epochs: bool = False
+    controller_answers: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """A cluster and what happens to it, up to the moment at which somebody asks kelr."""
+
+    seed: int
+    setup: Setup
+    deeds: tuple[Deed, ...]
+    sight: Sight
+
+    def __str__(self) -> str:
+        topics = "; ".join(
+            f"{topic.name} {' '.join(str(list(one)) for one in topic.assignment)} min ISR {topic.min_isr}"
+            f"{' unclean' if topic.unclean else ''}{' compacted' if topic.compacted else ''}"
+            for topic in self.setup.topics
+        )
+        head = f"seed {self.seed}, rules {self.setup.rules.name}, brokers {list(self.setup.brokers)}: {topics}"
+        seen = {
+            name: sorted(value) if isinstance(value, frozenset) else value
+            for name in Sight.__slots__
+            if (value := getattr(self.sight, name)) != getattr(PLAIN_SIGHT, name)
+        }
+        return "\n".join([head, *(f"  {deed}" for deed in self.deeds), f"  seen: {seen}"])
+
+
+PLAIN_SIGHT = Sight(frozenset(), frozenset(), frozenset(), frozenset())
+
+
+def random_incident(seed: int, rules: RuleSet) -> Incident:
+    """The incident of this seed; each source of chance has its own, so that none depends on what another drew."""
+    setup = _setup(random.Random(f"{seed} setup"), rules)
+    deeds = _deeds(random.Random(f"{seed} deeds"), setup)
+    return Incident(seed, setup, deeds, _sight(random.Random(f"{seed} sight"), setup))
+
+
+def play(incident: Incident) -> World:
+    """Let it happen."""
+    world = created(incident.setup)
+    for deed in incident.deeds:
+        _DOES[deed.name](world, deed, random.Random(deed.seed))
+    return world
+
+
+def _setup(chance: random.Random, rules: RuleSet) -> Setup:
+    brokers = tuple(range(1, chance.choice((3, 3, 4, 5)) + 1))
+    topics = []
+    for name in ("orders", "audit")[: chance.choice((1, 1, 2))]:
+        factor = min(chance.choice((3, 3, 3, 3, 2, 4, 1)), len(brokers))
+        assignment = tuple(tuple(chance.sample(brokers, factor)) for _ in range(chance.choice((1, 2))))
+        min_isr = chance.choice((2, 2, 2, 1, 3, factor, factor + 1))
+        topics.append(Topic(name, assignment, min_isr, chance.random() < 0.08, chance.random() < 0.15))
+    return Setup(rules, brokers, tuple(topics))
+
+
+def _sight(chance: random.Random, setup: Setup) -> Sight:
+    def some(share: float) -> frozenset[int]:
+        return frozenset(broker for broker in setup.brokers if chance.random() < share)
+
+    readable, stale = some(chance.choice((0, 0.5, 1))), some(0.3)
+    silent = some(0.4) if chance.random() < 0.1 else frozenset()
+    gone = some(chance.choice((0, 0.5)))
+    return Sight(
+        readable,
+        stale,
+        silent,
+        gone,
+        asks_logs=chance.random() < 0.95,
+        knows_configs=chance.random() < 0.97,
+        knows_elr=chance.random() < 0.97,
+        knows_broker_epochs=chance.random() < 0.3,
+        controller_answers=chance.random() < 0.97,
+    )
+
+
+def _deeds(chance: random.Random, setup: Setup) -> tuple[Deed, ...]:
+    deeds = [_deed(chance, setup, "produce", partition=address) for address in setup.addresses]
+    names, weights = zip(*_OFTEN.items(), strict=True)
+    rare = chance.sample(sorted(_RARE), chance.choice((0, 1, 2, 3)))
+    for _ in range(chance.randint(2, 9)):
+        name = chance.choice(rare) if rare and chance.random() < 0.3 else chance.choices(names, weights)[0]
+        deeds.append(_deed(chance, setup, name))
+        if chance.random() < 0.7:
+            deeds.append(_deed(chance, setup, "produce"))
+        if chance.random() < 0.7:
+            deeds.append(_deed(chance, setup, "wait", number=chance.choice((1_000, 4_000, QUIET_MS))))
+    return (*deeds, *_ending(chance, setup, rare))
+
+
+def _ending(chance: random.Random, setup: Setup, rare: list[str]) -> list[Deed]:
+    """Mostly brokers go down one after the other, some of them crash, and some are back before anybody looks."""
+    deeds = []
+    order = chance.sample(setup.brokers, chance.randint(0, len(setup.brokers)))
+    for broker in order:
+        deeds.append(_deed(chance, setup, chance.choice(("kill", "kill", "stop", "cut short", "freeze")), broker))
+        if chance.random() < 0.6:
+            deeds.append(_deed(chance, setup, "wait", number=chance.choice((1_000, 4_000, QUIET_MS))))
+        if chance.random() < 0.7:
+            deeds.append(_deed(chance, setup, "produce"))
+    stay = order[len(order) - chance.choice((0, 1, 1, 2)) :] if chance.random() < 0.7 else []
+    for broker in order:
+        if chance.random() < 0.4:
+            deeds.append(_deed(chance, setup, chance.choice((*_DISKS, *_DISKS, "cut", "cut")), broker))
+        if chance.random() < (0.1 if broker in stay else 0.6):
+            deeds.append(_deed(chance, setup, "start", broker))
+    deeds += [_deed(chance, setup, name) for name in rare if chance.random() < 0.3]
+    if chance.random() < 0.9:
+        deeds.append(_deed(chance, setup, "wait", number=2 * QUIET_MS))
+    return deeds
+
+
+def _deed(
+    chance: random.Random,
+    setup: Setup,
+    name: str,
+    broker: int | None = None,
+    *,
+    partition: TopicPartition | None = None,
+    number: int | None = None,
+) -> Deed:
+    others = [one for one in setup.brokers if one != broker]
+    brokers = (*((broker,) if broker is not None else ()), *chance.sample(others, len(others)))
+    return Deed(
+        name,
+        brokers[: _BROKERS.get(name, 1)],
+        (partition or chance.choice(setup.addresses)) if name in _OF_A_PARTITION else None,
+        chance.randint(1, 6) if number is None else number,
+        chance.choice((Acks.ALL, Acks.ALL, Acks.LEADER, Acks.NONE)),
+        chance.getrandbits(32),
+    )
+
+
+# What each deed does.
+
+
+def _produce(world: World, deed: Deed, chance: random.Random) -> None:
+    """To the named partition, and perhaps to the others."""
+    for address in world.partitions:
+        if address == deed.partition or chance.random() < 0.4:
+            world.produce(address, deed.number, deed.acks)
+
+
+def _cut_short(world: World, deed: Deed, chance: random.Random) -> None:
+    """Leaders take records and followers some of them, and know high watermarks of before; then a broker dies."""
+    running = world.running
+    running.still = True
+    for address, state in sorted(world.partitions.items()):
+        if running.cluster.serving(address) != deed.brokers[0] or chance.random() < 0.3:
+            continue
+        running.cluster, produced = running.cluster.produce(address, deed.number, deed.acks)
+        world.took(address, produced.records)
+        for _ in range(chance.randint(0, 3)):
+            follower = chance.choice(state.replicas)
+            if running.linked(follower, deed.brokers[0]):
+                limit = chance.choice((None, 1, 2))
+                running.cluster = running.cluster.fetch(address, follower, limit=limit)
+    world.kill(deed.brokers[0], behind=chance.choice((0, 0, 1, 3, 100)))
+    running.still = False
+    running.advance(running.now_ms)
+
+
+def _kill(world: World, deed: Deed, chance: random.Random) -> None:
+    for broker in deed.brokers:
+        world.kill(broker, behind=chance.choice((0, 0, 1, 3, 100)))
+
+
+def _stop(world: World, deed: Deed, _chance: random.Random) -> None:
+    world.stop(deed.brokers[0])
+
+
+def _start(world: World, deed: Deed, _chance: random.Random) -> None:
+    world.start(deed.brokers[0])
+    world.wait()
+
+
+def _freeze(world: World, deed: Deed, _chance: random.Random) -> None:
+    world.running.pause(deed.brokers[0])
+
+
+def _isolate(world: World, deed: Deed, _chance: random.Random) -> None:
+    """Two brokers do not reach each other: one of them never catches up."""
+    world.running.sever(*deed.brokers)
+
+
+def _cut_off(world: World, deed: Deed, chance: random.Random) -> None:
+    """A broker does not reach the controller, nor perhaps the others."""
+    world.running.sever(deed.brokers[0], world.running.controller)
+    if chance.random() < 0.5:
+        for other in world.setup.brokers:
+            if other != deed.brokers[0]:
+                world.running.sever(deed.brokers[0], other)
+
+
+def _heal(world: World, _deed: Deed, _chance: random.Random) -> None:
+    world.running.heal()
+    for broker in sorted(world.running.paused):
+        world.running.go_on(broker)
+
+
+def _wait(world: World, deed: Deed, _chance: random.Random) -> None:
+    world.wait(deed.number)
+
+
+def _crashed_logs(world: World, deed: Deed) -> Mapping[TopicPartition, SimulatedLog]:
+    """The logs of a broker that is down and was not shut down cleanly: only those can have lost anything."""
+    broker = deed.brokers[0]
+    if broker not in world.down or not world.crashed(broker):
+        return {}
+    return {address: logs.logs[broker] for address in world.partitions if broker in (logs := world.logs(address)).logs}
+
+
+def _cut(world: World, deed: Deed, chance: random.Random) -> None:
+    """The machine crashed, too: logs lose what was not on the disk."""
+    for address, log in _crashed_logs(world, deed).items():
+        if chance.random() < 0.7:
+            world.cut(deed.brokers[0], address, log.end - chance.randint(0, 2 * deed.number))
+
+
+def _lose_checkpoint(world: World, deed: Deed, chance: random.Random) -> None:
+    """The saved high watermarks are gone, or from long ago."""
+    for address, log in _crashed_logs(world, deed).items():
+        known = world.checkpoints[deed.brokers[0], address]
+        saved = None if chance.random() < 0.5 else chance.randint(log.start, max(log.start, log.high_watermark))
+        world.checkpoints[deed.brokers[0], address] = replace(known, high_watermark=saved)
+        mark = log.start if saved is None else saved
+        world.change_log(deed.brokers[0], address, replace(log, high_watermark=mark))
+
+
+def _wrong_epochs(world: World, deed: Deed, chance: random.Random) -> None:
+    """The checkpoint of leader epochs is lost, or lacks its last entry."""
+    for address, log in _crashed_logs(world, deed).items():
+        known = world.checkpoints[deed.brokers[0], address]
+        newest = None if chance.random() < 0.5 else log.last_epoch
+        world.checkpoints[deed.brokers[0], address] = replace(known, newest_epoch=newest)
+
+
+def _empty_disk(world: World, deed: Deed, _chance: random.Random) -> None:
+    """The disk is replaced by an empty one."""
+    for address in _crashed_logs(world, deed):
+        world.checkpoints[deed.brokers[0], address] = Checkpoint(None, None)
+        world.change_log(deed.brokers[0], address, SimulatedLog())
+
+
+def _fail_directory(world: World, deed: Deed, chance: random.Random) -> None:
+    """A log directory fails while its broker runs."""
+    broker = deed.brokers[0]
+    if world.running.cluster.running(broker) and world.running.linked(broker, world.running.controller):
+        held = [at for at, state in sorted(world.partitions.items()) if broker in state.replicas]
+        world.running.lose_directory(broker, [at for at in held if chance.random() < 0.6])
+
+
+def _delete_records(world: World, deed: Deed, _chance: random.Random) -> None:
+    """DeleteRecords, or retention: up to the high watermark at most."""
+    assert deed.partition is not None
+    address, running = deed.partition, world.running
+    if running.cluster.serving(address) is not None:
+        log = world.logs(address).leader_log
+        running.cluster = running.cluster.delete_before(address, 0 if log is None else log.start + deed.number)
+        running._moved((address,))
+
+
+def _reassign(world: World, deed: Deed, chance: random.Random) -> None:
+    """Another assignment of as many replicas; a dead one keeps it from completing."""
+    assert deed.partition is not None
+    wanted = chance.sample(world.setup.brokers, len(world.partitions[deed.partition].replicas))
+    world.running.ask(events.Reassigned(deed.partition, tuple(wanted)))
+
+
+def _switch_elr(world: World, _deed: Deed, _chance: random.Random) -> None:
+    world.running.ask(events.ElrFeature(not world.running.cluster.controller.rules.elr))
+
+
+def _allow_unclean(world: World, deed: Deed, _chance: random.Random) -> None:
+    assert deed.partition is not None
+    world.running.ask(events.ConfigWritten(deed.partition.topic, None, True))
+
+
+def _write_min_isr(world: World, deed: Deed, _chance: random.Random) -> None:
+    assert deed.partition is not None
+    world.running.ask(events.ConfigWritten(deed.partition.topic, 1 + deed.number % 3))
+
+
+def _elect_uncleanly(world: World, _deed: Deed, _chance: random.Random) -> None:
+    """Somebody ran the stock tool before anybody looked."""
+    world.running.ask(events.LeadersElected(Election.UNCLEAN))
+
+
+def _unregister(world: World, deed: Deed, _chance: random.Random) -> None:
+    if deed.brokers[0] in world.down:
+        world.running.ask(events.BrokerUnregistered(deed.brokers[0]))
+
+
+def _read_disk(world: World, deed: Deed, _chance: random.Random) -> None:
+    reading = world.read_disk(deed.brokers[0])
+    if reading is not None:
+        world.readings[deed.brokers[0]] = reading
+
+
+_DOES: Mapping[str, Callable[[World, Deed, random.Random], None]] = {
+    "produce": _produce,
+    "cut short": _cut_short,
+    "kill": _kill,
+    "kill two": _kill,
+    "kill three": _kill,
+    "stop": _stop,
+    "start": _start,
+    "freeze": _freeze,
+    "isolate": _isolate,
+    "cut off": _cut_off,
+    "heal": _heal,
+    "wait": _wait,
+    "cut": _cut,
+    "lose checkpoint": _lose_checkpoint,
+    "wrong epochs": _wrong_epochs,
+    "empty disk": _empty_disk,
+    "fail directory": _fail_directory,
+    "delete records": _delete_records,
+    "reassign": _reassign,
+    "switch elr": _switch_elr,
+    "allow unclean": _allow_unclean,
+    "write min isr": _write_min_isr,
+    "elect uncleanly": _elect_uncleanly,
+    "unregister": _unregister,
+    "read disk": _read_disk,
+}
+_BROKERS = {"kill two": 2, "kill three": 3, "isolate": 2, "produce": 0, "heal": 0, "wait": 0} | dict.fromkeys(
+    ("delete records", "reassign", "switch elr", "allow unclean", "write min isr", "elect uncleanly"), 0
+)
+_OF_A_PARTITION = frozenset({"produce", "delete records", "reassign", "allow unclean", "write min isr"})
+_OFTEN = {"kill": 6, "stop": 3, "start": 8, "cut short": 4, "cut": 4, "isolate": 2, "heal": 3, "read disk": 1}
+_RARE = frozenset(_DOES) - frozenset(_OFTEN) - {"produce", "wait"}
+_DISKS = ("read disk", "cut", "lose checkpoint", "wrong epochs", "empty disk")

@@ -1,0 +1,417 @@
+"""Whether a claim was right, wrong, or honestly left open, by what then happened: pure, for simulated and real ones.
+
+The strictest reading that a user would have counts. What is exact is judged as exact, a bound as a bound. A claim that
+hangs on a condition is judged where the condition holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kelr.model import (
+    Bounds,
+    Consent,
+    Decision,
+    ElectedBy,
+    Forecast,
+    Grade,
+    HoldDown,
+    Loss,
+    NotPlanned,
+    Outcome,
+    PlannedElection,
+)
+from tests.hindsight.claims import Claim, Kind, said_by_matching
+from tests.hindsight.hindsight import Happened, Truth
+
+
+class Verdict(StrEnum):
+    RIGHT = "right"
+    UNKNOWN = "unknown"
+    """It said that it does not know, or bounded it on one side only."""
+    WRONG = "wrong"
+    OPEN = "open"
+    """Its condition did not hold, or something else happened first: nothing to judge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    claim: Claim
+    verdict: Verdict
+    truth: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A claim, what was, and what became of it."""
+
+    claim: Claim
+    truth: Truth
+    happened: Happened
+
+    @property
+    def lost(self) -> frozenset[int]:
+        """Records that were on some log, and are not in the leader's in the end."""
+        return self.truth.held - self.happened.kept
+
+
+def judge(claim: Claim, truth: Truth, happened: Happened) -> Judged:
+    """What became of a claim."""
+    case = Case(claim, truth, happened)
+    if isinstance(claim.expects, Forecast) and not _as_forecast(claim.expects, case):
+        return Judged(claim, Verdict.OPEN, "it returned in another manner, or something else happened before")
+    verdict, text = _JUDGES[claim.kind](case)
+    return Judged(claim, verdict, text)
+
+
+_Answer = tuple[Verdict, str]
+
+
+def _is(holds: bool, text: str) -> _Answer:
+    return (Verdict.RIGHT, "") if holds else (Verdict.WRONG, text)
+
+
+def _as_forecast(forecast: Forecast, case: Case) -> bool:
+    """Whether the broker returned as the forecast has it, and nothing else had happened before."""
+    return case.happened.returned is not None and case.truth.clean.get(forecast.replica) is forecast.clean
+
+
+# Who leads.
+
+
+def _winner(case: Case) -> _Answer:
+    outcome: Outcome = case.claim.says
+    if outcome.elected is None:
+        return _is(case.happened.leader is None, f"broker {case.happened.leader} was elected")
+    return _is(case.happened.leader == outcome.elected, f"{_who(case.happened.leader)} instead of {outcome.elected}")
+
+
+def _planned(case: Case) -> _Answer:
+    return _is(case.happened.leader == case.claim.about, f"{_who(case.happened.leader)} instead of {case.claim.about}")
+
+
+def _who(leader: int | None) -> str:
+    return "nobody leads" if leader is None else f"broker {leader} leads"
+
+
+def _by_itself(case: Case) -> _Answer:
+    """In ten minutes Kafka's periodic task has run, and nothing else happens."""
+    decision: Decision = case.claim.says
+    if decision.elected is None:
+        return _is(case.happened.leader is None, f"{_who(case.happened.leader)}, and nobody did anything")
+    if decision.elected_by is not ElectedBy.UNCLEAN:
+        return Verdict.OPEN, "it is elected at the next event of this partition"
+    return _is(case.happened.leader == decision.elected, f"{_who(case.happened.leader)} instead of {decision.elected}")
+
+
+def _return(case: Case) -> _Answer:
+    forecast: Forecast = case.claim.says
+    if not _as_forecast(forecast, case):
+        return Verdict.OPEN, ""
+    assert case.happened.returned is not None
+    return _is(
+        case.happened.returned.leader == forecast.elected,
+        f"{_who(case.happened.returned.leader)}, not {forecast.elected}",
+    )
+
+
+def _return_sets(case: Case) -> _Answer:
+    forecast: Forecast = case.claim.says
+    if not _as_forecast(forecast, case):
+        return Verdict.OPEN, ""
+    assert case.happened.returned is not None
+    found = case.happened.returned.isr, case.happened.returned.elr or ()
+    told = tuple(forecast.isr), tuple(forecast.elr)
+    return _is(tuple(map(set, found)) == tuple(map(set, told)), f"ISR and ELR are {found}, not {told}")
+
+
+def _waits_for(case: Case) -> _Answer:
+    """Whoever is waited for is elected on its return: after a clean shutdown, if Kafka asks for that."""
+    if case.happened.returned is None or case.claim.about is None:
+        return Verdict.OPEN, ""
+    if case.happened.returned.leader == case.claim.about:
+        return Verdict.RIGHT, ""
+    decision: Decision = case.claim.says
+    own = [forecast for forecast in decision.forecasts if forecast.replica == case.claim.about]
+    only_if_clean = any(forecast.clean for forecast in own) and not case.truth.clean[case.claim.about]
+    return (Verdict.OPEN, "") if only_if_clean else (Verdict.WRONG, _who(case.happened.returned.leader))
+
+
+def _nobody_returns(case: Case) -> _Answer:
+    if case.happened.returned is None:
+        return Verdict.OPEN, ""
+    leader = case.happened.returned.leader
+    return _is(leader is None, f"{_who(leader)} after the return of {case.claim.about}")
+
+
+# What is lost.
+
+
+def _bounds(bounds: Bounds | None, count: int, text: str) -> _Answer:
+    if bounds is None:
+        return Verdict.UNKNOWN, text
+    if count < bounds.at_least or (bounds.at_most is not None and count > bounds.at_most):
+        return Verdict.WRONG, text
+    return (Verdict.UNKNOWN if bounds.at_most is None else Verdict.RIGHT), text
+
+
+def _ended(case: Case) -> bool:
+    """Whether the replica that the loss is of was elected, and led on."""
+    return case.happened.led_in_the_end is not None and case.happened.leader == case.claim.about
+
+
+def _total(case: Case) -> _Answer:
+    if not _ended(case):
+        return Verdict.OPEN, ""
+    loss: Loss = case.claim.says
+    gone = case.lost
+    if loss.grade is Grade.PROVEN_NONE and loss.total is None:
+        return Verdict.UNKNOWN, f"{len(gone)} records were lost"
+    return _bounds(loss.total, len(gone), f"{len(gone)} records were lost, not {loss.total}")
+
+
+def _committed(case: Case) -> _Answer:
+    if not _ended(case):
+        return Verdict.OPEN, ""
+    loss: Loss = case.claim.says
+    gone = case.lost & case.truth.promised
+    return _bounds(loss.committed, len(gone), f"{len(gone)} committed records were lost, not {loss.committed}")
+
+
+def _uncommitted(case: Case) -> _Answer:
+    if not _ended(case):
+        return Verdict.OPEN, ""
+    loss: Loss = case.claim.says
+    gone = case.lost - case.truth.promised
+    return _bounds(loss.uncommitted, len(gone), f"{len(gone)} uncommitted records were lost, not {loss.uncommitted}")
+
+
+def _promise(case: Case) -> _Answer:
+    """Records that were promised are there, but for those that an earlier election gave up."""
+    loss: Loss = case.claim.says
+    if not _ended(case):
+        return Verdict.OPEN, ""
+    if loss.grade in {Grade.BOUNDED, Grade.UNKNOWN}:
+        return Verdict.UNKNOWN, ""
+    missing = case.truth.promised - case.truth.given_up - case.happened.kept
+    text = f"{len(missing)} committed records are gone: offsets {_offsets(case, missing)}"
+    if not missing:
+        return Verdict.RIGHT, ""
+    if loss.grade is Grade.PROVEN_NONE or not case.truth.torn:
+        return Verdict.WRONG, text
+    return _conditional_promise(case, missing, text)
+
+
+def _conditional_promise(case: Case, missing: frozenset[int], text: str) -> _Answer:
+    """None is lost "if fewer than min ISR replicas lost data": an honest condition, unless it is known not to hold."""
+    seen = max(case.truth.marks.values(), default=0)
+    refuted = sorted(
+        case.truth.offsets[one] for one in missing if one in case.truth.offsets and case.truth.offsets[one] < seen
+    )
+    if refuted:
+        return Verdict.WRONG, f"{text}; a high watermark of {seen} was there to see"
+    return Verdict.UNKNOWN, text
+
+
+def _offsets(case: Case, records: frozenset[int]) -> str:
+    return str(sorted(case.truth.offsets.get(record, -1) for record in records))
+
+
+def _ranges(case: Case) -> _Answer:
+    """Each offset that is named is lost: of the best log, or below some high watermark."""
+    if not _ended(case):
+        return Verdict.OPEN, ""
+    loss: Loss = case.claim.says
+    gone = case.lost
+    if loss.total is None:
+        return Verdict.UNKNOWN, ""
+    if loss.best is not None and loss.best in case.truth.logs:
+        best = case.truth.logs[loss.best]
+        named = {offset for first, last in loss.lost_ranges for offset in range(first, last + 1)}
+        found = {offset for offset, record in best.items() if record in gone}
+        if named != found:
+            return Verdict.WRONG, f"of the best log {sorted(found)} were lost, not {sorted(named)}"
+    held = {
+        offset
+        for log in case.truth.logs.values()
+        for offset, record in log.items()
+        if record in gone & case.truth.promised
+    }
+    named = {offset for first, last in loss.committed_ranges for offset in range(first, last + 1)}
+    return _is(named <= held, f"committed offsets {sorted(held)} were lost, and {sorted(named)} are named")
+
+
+def _best(case: Case) -> _Answer:
+    loss: Loss = case.claim.says
+    if loss.best is None or loss.behind_best is None or case.claim.about is None:
+        return Verdict.UNKNOWN, ""
+    own = set(case.truth.logs[case.claim.about].values())
+    lacking = [
+        record
+        for record in case.truth.logs[loss.best].values()
+        if record not in own and record not in case.truth.deleted
+    ]
+    return _is(len(lacking) == loss.behind_best, f"it lacks {len(lacking)} of {loss.best}'s, not {loss.behind_best}")
+
+
+def _truncation(case: Case) -> _Answer:
+    """What each heard replica gives up, once it has followed."""
+    loss: Loss = case.claim.says
+    if not _ended(case) or loss.total is None:
+        return Verdict.OPEN, ""
+    told = {one.replica: one for one in loss.truncations}
+    wrong = []
+    for replica, log in sorted(case.truth.logs.items()):
+        if replica in loss.unheard or replica == case.claim.about or replica not in case.happened.logs:
+            continue
+        after = set(case.happened.logs[replica].values())
+        cut = sorted(offset for offset, record in log.items() if record not in after | case.truth.deleted)
+        count = told[replica].offsets if replica in told else 0
+        if len(cut) != count or (cut and cut[0] < told[replica].from_offset):
+            wrong.append(f"{replica} truncates {len(cut)}{f' from {cut[0]}' if cut else ''}, not {told.get(replica)}")
+    return _is(not wrong, "; ".join(wrong))
+
+
+# Advice.
+
+
+def _all_clear(case: Case) -> _Answer:
+    """Nothing is to be done: then nothing that kelr has seen is lost where nothing is done."""
+    if case.happened.led_in_the_end is None:
+        return Verdict.WRONG, "nobody leads in the end"
+    seen = {record for replica in case.claim.expects or () for record in case.truth.logs.get(replica, {}).values()}
+    gone = case.lost & seen
+    return _is(not gone, f"{len(gone)} records that it had seen were lost by doing nothing")
+
+
+def _restore(case: Case) -> _Answer:
+    """Once everybody is back the partition has min ISR again."""
+    decision: Decision = case.claim.says
+    led = case.happened.led_in_the_end is not None
+    return _is(led or decision.min_isr is None, "nobody leads in the end")
+
+
+def _hold_advice(case: Case) -> _Answer:
+    """Its return elects it with a log that lacks something."""
+    if case.happened.returned is None:
+        return Verdict.OPEN, ""
+    if case.happened.returned.leader != case.claim.about:
+        decision: Decision = case.claim.says
+        own = [one for one in decision.forecasts if one.replica == case.claim.about and one.elected == case.claim.about]
+        conditional = bool(own) and all(one.clean is not case.truth.clean[one.replica] for one in own)
+        return (Verdict.OPEN, "") if conditional else (Verdict.WRONG, _who(case.happened.returned.leader))
+    return _is(bool(case.lost), "its return lost nothing")
+
+
+# Plans.
+
+
+def _consent(case: Case) -> _Answer:
+    """A plain yes: nothing is lost that was committed; and nothing at all where nobody but the engineer chose."""
+    planned: PlannedElection = case.claim.says
+    if not _ended(case):
+        return Verdict.OPEN, ""
+    gone = case.lost
+    committed = gone & case.truth.promised
+    if planned.consent is Consent.FORCE:
+        return Verdict.UNKNOWN, ""
+    by_kafka = planned.elected_by in {ElectedBy.ISR, ElectedBy.ELR, ElectedBy.LEADER_STAYS}
+    if planned.consent is Consent.YES:
+        asked = committed if by_kafka else gone
+        if planned.loss.unheard and asked:
+            return Verdict.WRONG, f"a plain yes, and {len(asked)} records were lost"
+        return _is(not asked, f"a plain yes, and {len(asked)} records were lost")
+    most = None if planned.loss.total is None else planned.loss.total.at_most
+    if most is None:
+        return Verdict.UNKNOWN, ""
+    return _is(len(gone) <= most, f"{most} accepted, {len(gone)} lost")
+
+
+def _hold(case: Case) -> _Answer:
+    hold: HoldDown = case.claim.says
+    if case.claim.expects is not None and not said_by_matching(case.claim.expects, case.truth.clean[hold.broker]):
+        return Verdict.OPEN, ""
+    if case.happened.option.returns and case.happened.returned is None:
+        return Verdict.OPEN, ""
+    return _is(case.happened.leader != case.claim.about, f"broker {case.claim.about} is elected all the same")
+
+
+def _no_hold(case: Case) -> _Answer:
+    if case.happened.returned is None or case.claim.about not in case.happened.active:
+        return Verdict.OPEN, ""
+    return _is(case.happened.leader == case.claim.about, f"{_who(case.happened.leader)} once it is back")
+
+
+def _rescue(case: Case) -> _Answer:
+    """It saves each record that a heard log holds and the elected one does not, once, and none that was deleted."""
+    planned: PlannedElection = case.claim.says
+    if planned.elect not in case.truth.logs or planned.evidence.leader is not None:
+        return Verdict.OPEN, ""
+    if planned.elect in planned.loss.unheard or planned.loss.total is None:
+        return Verdict.UNKNOWN, ""
+    own = set(case.truth.logs[planned.elect].values())
+    wanted = {
+        record
+        for replica in case.claim.expects
+        for record in case.truth.logs[replica].values()
+        if record not in own and record not in case.truth.deleted
+    }
+    saved = [
+        record
+        for step in planned.rescue
+        for offset, record in case.truth.logs[step.replica].items()
+        if step.from_offset <= offset < step.to_offset
+    ]
+    problems = {
+        "not saved": wanted - set(saved),
+        "saved twice": {record for record in saved if saved.count(record) > 1},
+        "saved and not lost": set(saved) & own,
+        "saved and deleted on purpose": set(saved) & case.truth.deleted,
+    }
+    return _is(
+        not any(problems.values()), "; ".join(f"{len(which)} {text}" for text, which in problems.items() if which)
+    )
+
+
+def _refused(case: Case) -> _Answer:
+    """What Kafka would do is not refused."""
+    found: NotPlanned = case.claim.says
+    if case.truth.state.leader is not None:
+        return _is(case.happened.leader == case.truth.state.leader, f"{_who(case.happened.leader)} after it")
+    wanted = case.claim.about
+    elected = case.happened.leader is not None and (wanted is None or case.happened.leader == wanted)
+    return _is(not elected, f"Kafka elects {case.happened.leader} (leader in the plan: {found.leader})")
+
+
+def _not_needed(case: Case) -> _Answer:
+    return _is(case.happened.leader == case.truth.state.leader, f"{_who(case.happened.leader)} after it")
+
+
+_JUDGES: Mapping[Kind, Callable[[Case], _Answer]] = {
+    Kind.WINNER: _winner,
+    Kind.BY_ITSELF: _by_itself,
+    Kind.RETURN: _return,
+    Kind.RETURN_SETS: _return_sets,
+    Kind.WAITS_FOR: _waits_for,
+    Kind.NOBODY_RETURNS: _nobody_returns,
+    Kind.PROMISE: _promise,
+    Kind.TOTAL: _total,
+    Kind.COMMITTED: _committed,
+    Kind.UNCOMMITTED: _uncommitted,
+    Kind.RANGES: _ranges,
+    Kind.BEST: _best,
+    Kind.TRUNCATION: _truncation,
+    Kind.ALL_CLEAR: _all_clear,
+    Kind.RESTORE: _restore,
+    Kind.HOLD_ADVICE: _hold_advice,
+    Kind.ANY_RETURN: _nobody_returns,
+    Kind.PLANNED: _planned,
+    Kind.CONSENT: _consent,
+    Kind.HOLD: _hold,
+    Kind.NO_HOLD: _no_hold,
+    Kind.RESCUE: _rescue,
+    Kind.REFUSED: _refused,
+    Kind.NOT_NEEDED: _not_needed,
+}

@@ -1,0 +1,178 @@
+"""What kelr gets to see of a world: the cluster's own account, answers of brokers in reach, and disks that were read.
+
+Nothing of the truth comes through here but what a real cluster tells and a real disk holds. Disks are taken in by the
+same code as those of real brokers (`kelr.sources.collected`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from kelr.controller import RuleSet
+from kelr.model import (
+    ELR_FEATURE,
+    LOG_DIRECTORY,
+    METADATA_FEATURE,
+    Broker,
+    BrokerStatus,
+    Cluster,
+    Features,
+    LogAnswer,
+    NotHeard,
+    PartitionState,
+    Snapshot,
+    TopicConfig,
+    TopicPartition,
+    Unheard,
+)
+from kelr.sources.collected import CollectedDisk, CollectedLog, CollectedSource, Collection
+from kelr.sources.disk.collection import LogDirectory
+from kelr.sources.memory import MemorySource
+from tests.hindsight.incident import Sight
+from tests.hindsight.world import DiskReading, World
+
+_SOFTWARE = {"elr-4.0": 25, "elr-4.1": 29, "elr-4.3": 30, "kraft": 30}
+_NEWEST = 30
+"""The highest metadata.version of the software that has these rules; others are named outright."""
+
+
+def rules_asked_for(world: World) -> RuleSet | None:
+    """The rules that somebody has to name, because no cluster tells them; None where it does."""
+    rules = world.running.cluster.controller.rules
+    return None if rules.name in _SOFTWARE or not rules.elr else rules
+
+
+def observed(world: World, sight: Sight) -> Snapshot:
+    """The snapshot that kelr reads at this moment."""
+    states = tuple(_state(world, sight, state) for _, state in sorted(world.partitions.items()))
+    configs = {topic.name: _config(world, sight, topic.name, compacted=topic.compacted) for topic in world.setup.topics}
+    logs = {state.address: tuple(_answers(world, sight, state)) for state in states}
+    snapshot = Snapshot(
+        taken_at_ms=world.running.now_ms,
+        cluster=_cluster(world, sight),
+        partitions=states,
+        configs=configs,
+        logs=logs if sight.asks_logs else {},
+        first_partition_replicas={state.topic: len(state.replicas) for state in states if state.partition == 0},
+    )
+    collections = [_collection(reading) for reading in _readings(world, sight)]
+    if not collections or not sight.asks_logs:
+        return snapshot
+    with CollectedSource(MemorySource(snapshot), collections) as source:
+        return replace(snapshot, logs=source.replica_logs(snapshot.partitions, lineage=True))
+
+
+def _readings(world: World, sight: Sight) -> Iterator[DiskReading]:
+    for broker in sorted(sight.readable):
+        found = world.read_disk(broker)
+        if broker in sight.stale and broker in world.readings:
+            found = world.readings[broker]
+        if found is not None:
+            yield found
+
+
+def _cluster(world: World, sight: Sight) -> Cluster:
+    controller = world.running.cluster.controller
+    brokers = tuple(
+        Broker(broker, known.status, broker_epoch=known.epoch if sight.knows_broker_epochs else None)
+        for broker, known in sorted(controller.brokers.items())
+    )
+    version = _SOFTWARE.get(world.setup.rules.name, 27 if world.setup.rules.elr else _NEWEST)
+    features = Features(
+        {ELR_FEATURE: int(controller.rules.elr), METADATA_FEATURE: version}, {METADATA_FEATURE: version}, 2
+    )
+    silence = None if sight.controller_answers else "no answer in time"
+    return Cluster(
+        "hindsight",
+        brokers,
+        features,
+        brokers_source="DescribeCluster v2",
+        partitions_source="DescribeTopicPartitions v0" if sight.knows_elr else "Metadata v12",
+        controller_silence=silence,
+    )
+
+
+def _state(world: World, sight: Sight, state: PartitionState) -> PartitionState:
+    """As DescribeTopicPartitions tells it: every replica whose broker is not live is offline."""
+    controller = world.running.cluster.controller
+    lost = state.offline_replicas or ()
+    offline = tuple(one for one in state.replicas if one in lost or not controller.active(one))
+    seen = replace(state, offline_replicas=offline, partition_epoch=None, recovering=None, topic_id=_topic_id(state))
+    return seen if sight.knows_elr else replace(seen, elr=None, last_known_elr=None)
+
+
+def _topic_id(state: PartitionState) -> str:
+    return f"id of {state.topic}"
+
+
+def _config(world: World, sight: Sight, topic: str, *, compacted: bool) -> TopicConfig:
+    if not sight.knows_configs:
+        return TopicConfig(error="TOPIC_AUTHORIZATION_FAILED: it needs DESCRIBE_CONFIGS on the topic")
+    config = world.running.cluster.as_snapshot().configs[topic]
+    return replace(config, cleanup_policy=("compact",) if compacted else ("delete",))
+
+
+def _answers(world: World, sight: Sight, state: PartitionState) -> Iterator[LogAnswer]:
+    for replica in state.replicas:
+        yield _answer(world, sight, state, replica)
+
+
+def _answer(world: World, sight: Sight, state: PartitionState, replica: int) -> LogAnswer:
+    running, now_ms = world.running, world.running.now_ms
+    registration = running.cluster.controller.brokers.get(replica)
+    if not running.runs(replica) or registration is None:
+        return NotHeard(replica, Unheard.UNREACHABLE, "connection refused", now_ms)
+    if replica in running.paused or replica in sight.silent:
+        return NotHeard(replica, Unheard.TIMED_OUT, "no answer in time", now_ms)
+    if registration.status is not BrokerStatus.LIVE and not sight.knows_broker_epochs:
+        # Brokers tell no address of one that is fenced, where DescribeCluster is older than v2.
+        return NotHeard(replica, Unheard.NO_ADDRESS, "its address is not known", now_ms)
+    view = running.out_of_touch.get(replica, running.cluster.controller).partitions.get(state.address)
+    log = world.logs(state.address).logs.get(replica)
+    if log is None or view is None or replica not in view.replicas:
+        return NotHeard(replica, Unheard.NOT_A_REPLICA, "NOT_LEADER_OR_FOLLOWER", now_ms)
+    if replica in (world.partitions[state.address].offline_replicas or ()):
+        return NotHeard(replica, Unheard.STORAGE_ERROR, "KAFKA_STORAGE_ERROR", now_ms)
+    epoch = registration.epoch if sight.knows_broker_epochs else None
+    answer = log.answer(replica, leader_epoch=view.leader_epoch, broker_epoch=epoch)
+    return replace(answer, source="ListOffsets+Fetch", read_at_ms=now_ms)
+
+
+def _collection(reading: DiskReading) -> Collection:
+    """One broker's disk, as `kelr recover collect` saves it."""
+    name = f"broker-{reading.broker}.kelr"
+    directory = LogDirectory(
+        "/data",
+        cluster_id="hindsight",
+        broker=reading.broker,
+        clean_shutdown=reading.clean,
+        broker_epoch=reading.broker_epoch,
+        running=False,
+    )
+    return Collection(
+        name,
+        "hindsight",
+        reading.read_at_ms,
+        disks=(CollectedDisk(reading.broker, reading.read_at_ms, (directory,), name=name),),
+        logs={address: (_collected(reading, address, name),) for address in sorted(reading.logs)},
+    )
+
+
+def _collected(reading: DiskReading, address: TopicPartition, name: str) -> CollectedLog:
+    checkpoint = reading.checkpoints[address]
+    answer = replace(
+        reading.logs[address].answer(reading.broker, broker_epoch=reading.broker_epoch),
+        source=LOG_DIRECTORY,
+        read_at_ms=reading.read_at_ms,
+    )
+    return CollectedLog(
+        topic_id=f"id of {address.topic}",
+        answer=answer,
+        of_disk=True,
+        read_at_ms=reading.read_at_ms,
+        name=name,
+        directory=f"/data/{address.topic}-{address.partition}",
+        newest_epoch=checkpoint.newest_epoch,
+        saved_high_watermark=checkpoint.high_watermark,
+    )

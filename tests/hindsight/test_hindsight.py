@@ -1,0 +1,123 @@
+"""A sample of `make hindsight`, and the harness itself: a false claim is called wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from kelr.controller import rule_set
+from kelr.engine.decide import decide_all
+from kelr.model import Bounds, ElectionType, Loss, Outcome
+from kelr.simulation import Acks
+from tests.hindsight.__main__ import RULES, incident_of
+from tests.hindsight.claims import Claim, Kind
+from tests.hindsight.hindsight import truths
+from tests.hindsight.incident import Incident, play, random_incident
+from tests.hindsight.judge import Judged, Verdict, judge
+from tests.hindsight.observe import observed, rules_asked_for
+from tests.hindsight.run import claims_of, hindsight, judged, seen_of
+from tests.hindsight.shrink import shrunk
+from tests.hindsight.world import Setup, Topic, created, everyone_back
+
+SAMPLE = 300
+AWAITED = frozenset(
+    {
+        *(Kind.HOLD, Kind.ALL_CLEAR, Kind.PROMISE, Kind.TOTAL, Kind.COMMITTED, Kind.UNCOMMITTED, Kind.RANGES),
+        *(Kind.BEST, Kind.TRUNCATION, Kind.RESCUE, Kind.RETURN, Kind.RETURN_SETS, Kind.CONSENT),
+    }
+)
+"""Kinds of which false ones are known and being mended."""
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_nothing_that_is_said_in_a_sample_is_wrong(part: int) -> None:
+    for seed in range(part, SAMPLE, 3):
+        wrong = [one for one in judged(incident_of(seed, RULES)) if one.verdict is Verdict.WRONG]
+        assert [one for one in wrong if one.claim.kind not in AWAITED] == []
+
+
+def test_a_moment_goes_on_twice() -> None:
+    world = created(Setup(rule_set("elr-4.3"), (1, 2, 3), (Topic("orders", ((1, 2, 3),), 2),)))
+    (address,) = world.partitions
+    world.produce(address, 5, Acks.ALL)
+    fork = world.fork()
+    fork.kill(1)
+    fork.wait()
+    fork.produce(address, 2, Acks.ALL)
+    assert (fork.partitions[address].leader, world.partitions[address].leader) == (2, 1)
+    assert world.down == frozenset()
+    everyone_back(fork)
+    ends = [[log.end for log in one.logs(address).logs.values()] for one in (fork, world)]
+    assert ends == [[7, 7, 7], [5, 5, 5]]
+
+
+def test_a_seed_is_an_incident() -> None:
+    one, other = (random_incident(7, rule_set("elr-4.3")) for _ in range(2))
+    assert one == other
+    assert play(one).partitions == play(other).partitions
+
+
+def _leaderless() -> Iterator[tuple[Incident, Claim, Judged]]:
+    """Claims of incidents about elections that lose a counted number of records."""
+    for seed in range(200):
+        incident = incident_of(seed, ("elr-4.3",))
+        for one in judged(incident):
+            if one.claim.kind is Kind.TOTAL and one.verdict is Verdict.RIGHT:
+                yield incident, one.claim, one
+
+
+def test_a_loss_that_is_off_by_one_is_wrong() -> None:
+    incident, claim, _ = next(_leaderless())
+    loss: Loss = claim.says
+    assert loss.total is not None
+    for total in (Bounds(loss.total.at_least + 1, loss.total.at_least + 1), Bounds(loss.total.at_least + 1)):
+        assert _again(incident, replace(claim, says=replace(loss, total=total))).verdict is Verdict.WRONG
+    assert _again(incident, replace(claim, says=replace(loss, total=Bounds(0)))).verdict is Verdict.UNKNOWN
+    assert _again(incident, replace(claim, says=replace(loss, total=None))).verdict is Verdict.UNKNOWN
+
+
+def test_another_winner_is_wrong() -> None:
+    for seed in range(200):
+        incident = incident_of(seed, ("elr-4.3",))
+        winners = (one for one in judged(incident) if one.claim.kind is Kind.WINNER and one.claim.about is not None)
+        for one in winners:
+            outcome: Outcome = one.claim.says
+            if outcome.election is ElectionType.UNCLEAN:
+                assert one.verdict is Verdict.RIGHT
+                other = replace(outcome, elected=99)
+                assert _again(incident, replace(one.claim, says=other, about=99)).verdict is Verdict.WRONG
+                return
+    pytest.fail("no unclean election in the sample")
+
+
+def _again(incident: Incident, claim: Claim) -> Judged:
+    world = play(incident)
+    snapshot = observed(world, incident.sight)
+    happened = hindsight(world, [claim])
+    return judge(claim, truths(world, seen_of(world, snapshot))[claim.address], happened[claim.address, claim.option])
+
+
+def test_shrinking_leaves_out_what_is_not_needed() -> None:
+    incident = random_incident(3, rule_set("elr-4.3"))
+    needed = incident.deeds[len(incident.deeds) // 2]
+    small = shrunk(incident, lambda one: needed in one.deeds)
+    assert small.deeds == (needed,)
+    assert small.sight.knows_elr
+    assert small.sight.readable == frozenset()
+
+
+def test_what_kelr_sees_does_not_hang_on_what_it_cannot_see() -> None:
+    """Disks that nobody read may hold anything: the snapshot is the same."""
+    for seed in range(50):
+        incident = incident_of(seed, ("elr-4.3",))
+        blind = replace(incident.sight, readable=frozenset())
+        world = play(incident)
+        before = observed(world, blind)
+        for broker in world.down:
+            for address in world.partitions:
+                if broker in world.logs(address).logs:
+                    world.cut(broker, address, 0)
+        assert observed(world, blind) == before
+        assert list(claims_of(before, tuple(decide_all(before, rules_asked_for(world))), frozenset()))

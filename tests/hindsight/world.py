@@ -1,0 +1,274 @@
+"""A simulated cluster in time with what only somebody outside of it can know: what was promised, and what disks hold.
+
+A `World` forks: the same moment goes on once for each thing that could be done next.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from kelr.controller import Configs, ControllerState, RecoveryEvent, RuleSet, Stepped, events
+from kelr.model import PartitionState, TopicPartition
+from kelr.simulation import Acks, Record, Replication, SimulatedLog, started
+from kelr.simulation.logs import truncated
+from kelr.simulation.running import RunningCluster, Timing
+from tests.simulation.running_lives import CONTROLLER, answer_all
+
+SESSION_MS = 3_000
+QUIET_MS = 8_000
+"""After so long sessions have expired, ISRs have shrunk, and brokers that were started are unfenced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic as an incident begins with it."""
+
+    name: str
+    assignment: tuple[tuple[int, ...], ...]
+    min_isr: int
+    unclean: bool = False
+    compacted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """The cluster that an incident happens to."""
+
+    rules: RuleSet
+    brokers: tuple[int, ...]
+    topics: tuple[Topic, ...]
+
+    @property
+    def addresses(self) -> tuple[TopicPartition, ...]:
+        return tuple(
+            TopicPartition(topic.name, number) for topic in self.topics for number in range(len(topic.assignment))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What lies beside a replica's log on the disk of a broker that is down."""
+
+    high_watermark: int | None
+    newest_epoch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DiskReading:
+    """What somebody read of a broker's disk, and when."""
+
+    broker: int
+    read_at_ms: int
+    logs: Mapping[TopicPartition, SimulatedLog]
+    checkpoints: Mapping[TopicPartition, Checkpoint]
+    clean: bool
+    broker_epoch: int | None
+
+
+@dataclass
+class World:
+    """The cluster and the truth about it. Mutable; `fork` before trying something."""
+
+    setup: Setup
+    running: RunningCluster
+    given_up: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
+    """What was promised and the log of the last leader lacked when it was elected: lost, before anybody asks kelr."""
+    led: dict[tuple[int, TopicPartition], int] = field(default_factory=dict)
+    """The newest leader epoch in which a broker led."""
+    checkpoints: dict[tuple[int, TopicPartition], Checkpoint] = field(default_factory=dict)
+    readings: dict[int, DiskReading] = field(default_factory=dict)
+    """What was read of disks while the incident was still going on."""
+    offsets: dict[int, int] = field(default_factory=dict)
+    """The offset that each record got when it was produced, by its id."""
+    torn: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
+    """Replicas whose log lost something on its disk."""
+
+    @property
+    def partitions(self) -> Mapping[TopicPartition, PartitionState]:
+        return self.running.cluster.controller.partitions
+
+    def logs(self, address: TopicPartition) -> Replication:
+        return self.running.cluster.replication[address]
+
+    @property
+    def down(self) -> frozenset[int]:
+        """Brokers whose process does not run."""
+        return frozenset(broker for broker in self.setup.brokers if not self.running.runs(broker))
+
+    def crashed(self, broker: int) -> bool:
+        """Whether the broker's next registration counts as unclean for want of the mark on its disk."""
+        return broker in self.running.cluster.crashed
+
+    def promised(self, address: TopicPartition) -> frozenset[int]:
+        """Records that were acknowledged to a producer with acks=all, or below a leader's high watermark."""
+        ledger = self.logs(address).ledger
+        return (ledger.committed | ledger.visible) - ledger.deleted
+
+    def fork(self) -> World:
+        """This moment once more; nothing that happens in one of the two is seen in the other."""
+        return _watched(
+            replace(
+                self,
+                running=_forked(self.running),
+                given_up=dict(self.given_up),
+                led=dict(self.led),
+                checkpoints=dict(self.checkpoints),
+                readings=dict(self.readings),
+                offsets=dict(self.offsets),
+                torn=dict(self.torn),
+            )
+        )
+
+    # Time.
+
+    def wait(self, duration_ms: int = QUIET_MS) -> None:
+        """Time passes; the Unclean Recovery Manager's questions are answered by brokers in reach."""
+        until = self.running.now_ms + duration_ms
+        while True:
+            self._answer()
+            due = self.running.next_due_ms
+            if due is None or due > until:
+                break
+            self.running.advance(due)
+        self.running.advance(until)
+        self._answer()
+
+    def _answer(self) -> None:
+        answer_all(self.running)
+
+    # What happens to records, brokers and disks.
+
+    def produce(self, address: TopicPartition, count: int, acks: Acks) -> None:
+        self.took(address, self.running.produce(address, count, acks).records)
+
+    def took(self, address: TopicPartition, records: tuple[Record, ...]) -> None:
+        """The leader's log ends with these records now."""
+        leadership = self.logs(address).leadership
+        if records and leadership is not None:
+            log = self.logs(address).logs[leadership.leader]
+            places = {record.id: log.start + at for at, record in enumerate(log.records)}
+            self.offsets.update((record.id, places[record.id]) for record in records if record.id in places)
+
+    def kill(self, broker: int, *, behind: int = 0) -> None:
+        """The process dies. `behind`: so many offsets its saved high watermarks lag behind."""
+        if not self.running.runs(broker):
+            return
+        self.running.kill(broker)
+        self._left(broker, behind)
+
+    def stop(self, broker: int) -> None:
+        if self.running.runs(broker):
+            self.running.stop(broker)
+            self._left(broker, 0)
+
+    def start(self, broker: int) -> None:
+        """Whatever keeps the broker away ends: it stands still no more, links are whole, its process starts."""
+        if broker in self.running.paused:
+            self.running.go_on(broker)
+        for link in sorted(self.running.severed, key=sorted):
+            if broker in link:
+                self.running.heal(*sorted(link))
+        if not self.running.runs(broker):
+            self.running.start(broker)
+
+    def change_log(self, broker: int, address: TopicPartition, log: SimulatedLog) -> None:
+        """Something happened to the disk of a broker that is down."""
+        cluster = self.running.cluster
+        if cluster.replication[address].logs[broker].ids - log.ids:
+            self.torn[address] = self.torn.get(address, frozenset()) | {broker}
+        after = cluster.replication[address].with_log(broker, log)
+        self.running.cluster = cluster.with_replications({address: after})
+
+    def cut(self, broker: int, address: TopicPartition, end: int) -> None:
+        """The log loses its tail; what lies beside it stays as it was saved."""
+        log = self.logs(address).logs[broker]
+        self.change_log(broker, address, truncated(log, max(end, log.start)))
+
+    def read_disk(self, broker: int) -> DiskReading | None:
+        """What a reading of the disk finds now; None where the broker runs."""
+        if self.running.runs(broker):
+            return None
+        registration = self.running.cluster.controller.brokers.get(broker)
+        clean = not self.crashed(broker)
+        addresses = [at for at, state in self.partitions.items() if broker in self.logs(at).logs]
+        return DiskReading(
+            broker,
+            self.running.now_ms,
+            {at: self.logs(at).logs[broker] for at in addresses},
+            {at: self.checkpoints.get((broker, at), Checkpoint(None, None)) for at in addresses},
+            clean,
+            registration.epoch if clean and registration is not None else None,
+        )
+
+    def _left(self, broker: int, behind: int) -> None:
+        """The broker's process has ended: what its checkpoints hold, and what it will know of high watermarks."""
+        for address in self.partitions:
+            log = self.logs(address).logs.get(broker)
+            if log is None:
+                continue
+            saved = max(log.start, log.high_watermark - behind)
+            newest = max((e for e in (self.led.get((broker, address)), log.last_epoch) if e is not None), default=None)
+            self.checkpoints[broker, address] = Checkpoint(saved, newest)
+            if saved != log.high_watermark:
+                self.change_log(broker, address, replace(log, high_watermark=saved))
+
+
+def created(setup: Setup) -> World:
+    """A healthy cluster with empty topics."""
+    state = ControllerState(setup.rules, cluster=Configs(min_isr=1))
+    running = RunningCluster(
+        started(state, setup.brokers), controller=CONTROLLER, timing=Timing(SESSION_MS, SESSION_MS, flush_ms=None)
+    )
+    for topic in setup.topics:
+        running.ask(events.TopicCreated(topic.name, topic.assignment))
+        running.ask(events.ConfigWritten(topic.name, topic.min_isr, topic.unclean or None))
+    world = World(setup, running)
+    for address, partition in running.cluster.controller.partitions.items():
+        if partition.leader is not None:
+            world.led[partition.leader, address] = partition.leader_epoch
+    return _watched(world)
+
+
+def _watched(world: World) -> World:
+    def watch(event: events.Event | RecoveryEvent | None, done: Stepped) -> None:
+        if isinstance(event, events.DirectoryFailed):
+            for address in filter(event.holds, world.partitions):
+                world.torn[address] = world.torn.get(address, frozenset()) | {event.broker}
+        for change in done.changes:
+            _learn(world, change.before, change.after)
+
+    world.running.watchers = [watch]
+    return world
+
+
+def _learn(world: World, before: PartitionState, after: PartitionState) -> None:
+    leader, address = after.leader, after.address
+    if leader is None or (leader, after.leader_epoch) == (before.leader, before.leader_epoch):
+        return
+    if world.running.runs(leader) and leader not in world.running.out_of_touch:
+        world.led[leader, address] = after.leader_epoch
+    log = world.logs(address).logs.get(leader)
+    if leader != before.leader and log is not None:
+        world.given_up[address] = world.promised(address) - log.ids
+
+
+def _forked(running: RunningCluster) -> RunningCluster:
+    """The same cluster once more. Its values are frozen but for these containers and the recovery manager's times."""
+    fork = copy.copy(running)
+    for name, value in vars(running).items():
+        if isinstance(value, dict | set | list):
+            setattr(fork, name, copy.copy(value))
+    fork._behind = {address: (leader, dict(since)) for address, (leader, since) in running._behind.items()}
+    fork._recoveries = copy.copy(running._recoveries)
+    fork._awaited = []
+    return fork
+
+
+def everyone_back(world: World, brokers: Iterable[int] | None = None) -> None:
+    """All brokers, or these, come back, and everybody replicates."""
+    for broker in world.setup.brokers if brokers is None else brokers:
+        world.start(broker)
+    world.wait()
+    world.wait()
