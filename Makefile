@@ -31,7 +31,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 # Tests are not to depend on the settings of whoever runs them.
 UNSET := env -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_BOOTSTRAP_CONTROLLER -u KELR_COMMAND_CONFIG -u KELR_CONTEXT -u KELR_OUTPUT -u KELR_TIMEOUT -u KELR_STATE_DIR
 
-.PHONY: help test lint typecheck imports spark-java pytest hindsight differential properties predictions kerberos longer mutation format demo bench scale fleet-demo fleet-bench incidents faults fuzz completions docs site man wheel zipapp lock clean
+.PHONY: help test lint typecheck imports spark-java pytest hindsight hindsight-real differential properties predictions kerberos longer mutation format demo bench scale fleet-demo fleet-bench incidents faults fuzz completions docs site man wheel zipapp lock clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -79,6 +79,11 @@ SEED := 0
 INCIDENTS := 10000
 hindsight: $(READY)  ## Judge every claim by what then happens, in 10,000 random incidents (SEED=, INCIDENTS=)
 	$(UNSET) $(BIN)/python -m tests.hindsight --seed $(SEED) --incidents $(INCIDENTS) --jobs 2
+
+# Three to five minutes a round.
+hindsight-real: ROUNDS ?= 30
+hindsight-real: $(READY)  ## The same claims in incidents on real clusters (SEED=, ROUNDS=)
+	$(UNSET) $(BIN)/python -m tests.hindsight.real --seed $(SEED) --rounds $(ROUNDS)
 
 differential: $(READY)  ## Compare the controller with Apache's own, 200,000 runs and 2,000 histories for each Kafka version
 	$(UNSET) $(BIN)/pytest tests/differential --steps 200000 --sequences 2000

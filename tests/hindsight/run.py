@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kelr.engine.decide import decide_all
 from kelr.model import Decision, LogAnswer, NotHeard, Snapshot, TopicPartition
@@ -34,9 +34,18 @@ def claims_of(snapshot: Snapshot, decisions: Sequence[Decision], gone: frozenset
 
 
 def hindsight(world: World, claims: Sequence[Claim]) -> Mapping[tuple[TopicPartition, Option], Happened]:
-    """What happens after each option that a claim is about; those with the same returns go on together."""
+    """What happens after each option that a claim is about."""
+    return {
+        (address, chosen[address]): happened
+        for chosen in together(claims)
+        for address, happened in happen(world, chosen).items()
+    }
+
+
+def together(claims: Iterable[Claim]) -> Iterator[Mapping[TopicPartition, Option]]:
+    """The options of claims, those together that can happen at one time: one for each partition, all with the same
+    returns."""
     left = {(claim.address, claim.option) for claim in claims}
-    found: dict[tuple[TopicPartition, Option], Happened] = {}
     while left:
         first = min((option for _, option in left), key=lambda option: (option.returns, option != WAIT))
         chosen: dict[TopicPartition, Option] = {}
@@ -44,9 +53,7 @@ def hindsight(world: World, claims: Sequence[Claim]) -> Mapping[tuple[TopicParti
             if option.returns == first.returns and (option == WAIT) is (first == WAIT):
                 chosen.setdefault(address, option)
         left -= set(chosen.items())
-        for address, happened in happen(world, chosen).items():
-            found[address, chosen[address]] = happened
-    return found
+        yield chosen
 
 
 def seen_of(world: World, snapshot: Snapshot) -> Mapping[TopicPartition, Seen]:

@@ -1,0 +1,373 @@
+"""The same claims in the hindsight of real Kafka: an incident is played once, and goes on from its disks once for each
+option.
+
+    python -m tests.hindsight.real [--seed 966] [--rounds 5] [--partitions 12]
+
+Incident, disks and brokers are those of `benchmarks.incidents`; elections are carried out with Kafka's own tools, and
+what each disk holds is read by kafka-dump-log.sh. Ends with 1 where a claim is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from benchmarks.incidents.disks import keys_on_disk
+from benchmarks.incidents.frozen import Frozen
+from benchmarks.incidents.play import Player, come_back, is_settled
+from benchmarks.incidents.rounds import TOPIC
+from benchmarks.incidents.site import Site
+from kelr import read_snapshot
+from kelr.engine.decide import decide_all
+from kelr.lab import Lab, LabSpec
+from kelr.lab.chaos import Chaos, ChaosStep, Deed, random_chaos
+from kelr.lab.produce import Acks
+from kelr.lab.spec import NEWEST_KAFKA
+from kelr.lab.tail import CLEAN_SHUTDOWN_FILE
+from kelr.model import ElectionType, PartitionState, ReplicaLog, Snapshot, TopicPartition
+from tests.hindsight.claims import Claim, Kind
+from tests.hindsight.hindsight import Happened, Log, Option, Truth
+from tests.hindsight.judge import Judged, Verdict, judge
+from tests.hindsight.run import claims_of, together
+
+BROKERS = (3, 4, 5)
+SETTLED_WITHIN_S = 90
+WAIT_S = 3
+NOT_OF_ONE_MOMENT = {Kind.RETURN_SETS}
+"""What a leader changes again before anybody can look."""
+
+Logs = Mapping[int, Mapping[int, Log]]
+"""Partition to broker to offset to record."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The cluster when kelr is asked, which can be had again as often as wanted."""
+
+    site: Site
+    player: Witness
+    logs: Logs
+    """What every disk holds, also those that nobody can read."""
+
+    def again(self) -> None:
+        """The very same disks, and the same brokers back in the same order."""
+        self.site.frozen.thaw()
+        self.site.lose_unreadable_disks()
+        come_back(self.site.lab, TOPIC, self.site.chaos.live, self.site.report)
+
+    def truth(self, snapshot: Snapshot) -> Mapping[TopicPartition, Truth]:
+        """What really is; of records with acks=1 it is left open whether they were ever visible (`judged_anyhow`)."""
+        return {state.address: self._truth(snapshot, state) for state in snapshot.partitions}
+
+    def _truth(self, snapshot: Snapshot, state: PartitionState) -> Truth:
+        number, lab = state.partition, self.site.lab
+        acked = [one for one in self.player.ledger.acked if one.partition == number]
+        up = self.site.up
+        return Truth(
+            state=state,
+            logs={replica: self.logs[number].get(replica, {}) for replica in state.replicas},
+            committed=frozenset(_id(one.key) for one in acked if one.acks is Acks.ALL),
+            acknowledged=frozenset(_id(one.key) for one in acked if one.acks is Acks.LEADER),
+            visible=frozenset(),
+            deleted=frozenset(),
+            deleted_unseen=frozenset(),
+            given_up=frozenset(self.player.given_up.get(number, ())),
+            clean={
+                replica: replica in up or (lab.data_directory(replica) / CLEAN_SHUTDOWN_FILE).exists()
+                for replica in state.replicas
+            },
+            torn=frozenset(self.player.torn.get(number, ())),
+            marks={
+                log.replica: log.high_watermark or 0
+                for log in snapshot.logs.get(state.address, ())
+                if isinstance(log, ReplicaLog)
+            },
+            offsets={_id(one.key): one.offset for one in acked},
+        )
+
+    def happen(self, chosen: Mapping[TopicPartition, Option]) -> Mapping[TopicPartition, Happened]:
+        """Let these options happen, all with the same returns, and every broker that can come back do so after that."""
+        self.again()
+        (returns,) = {option.returns for option in chosen.values()}
+        found: Mapping[int, PartitionState] = {}
+        for broker in returns:
+            self.site.lab.start(broker)
+            time.sleep(WAIT_S)
+            found = self.site.states()
+        self._elect({address.partition: option for address, option in chosen.items()})
+        if not returns:
+            time.sleep(WAIT_S)
+        leaders, active = (
+            {number: state.leader for number, state in self.site.states().items()},
+            frozenset(self.site.up),
+        )
+        self.site.start(*self.site.startable())
+        self._settle()
+        logs, ended = self.logs_of(self.site.up), self.site.states()
+        return {
+            address: Happened(
+                option,
+                found.get(address.partition),
+                leaders[address.partition],
+                active,
+                logs[address.partition],
+                ended[address.partition].leader,
+            )
+            for address, option in chosen.items()
+        }
+
+    def _elect(self, options: Mapping[int, Option]) -> None:
+        """As an engineer has it without kelr: with Kafka's own tools, all partitions in one call of each."""
+        replicas = {number: state.replicas for number, state in self.site.states().items()}
+        designated = {n: one.desired for n, one in options.items() if one.election is ElectionType.DESIGNATION}
+        first = {n: (desired, *(r for r in replicas[n] if r != desired)) for n, desired in designated.items()}
+        self._reassign(first)
+        unclean = [n for n, one in options.items() if one.election is ElectionType.UNCLEAN]
+        self._run_election("UNCLEAN", [*unclean, *designated])
+        self._run_election("PREFERRED", [n for n, one in options.items() if one.election is ElectionType.PREFERRED])
+        self._reassign({number: replicas[number] for number in first})
+
+    def _run_election(self, kind: str, partitions: Sequence[int]) -> None:
+        if partitions:
+            file = self._file("election", {"partitions": [{"topic": TOPIC, "partition": n} for n in partitions]})
+            # It ends with 1 where a partition has its leader already, or nobody can be elected.
+            self.site.stock("kafka-leader-election.sh", "--election-type", kind, "--path-to-json-file", str(file))
+
+    def _reassign(self, orders: Mapping[int, Sequence[int]]) -> None:
+        """Through kafka-python: kafka-reassign-partitions.sh takes no order that names a broker that is down."""
+        from kafka import TopicPartition as Named  # noqa: PLC0415
+        from kafka.admin import KafkaAdminClient  # noqa: PLC0415
+
+        if not orders:
+            return
+        admin = KafkaAdminClient(bootstrap_servers=self._live_servers, request_timeout_ms=20_000)
+        try:
+            wanted = {Named(TOPIC, number): list(order) for number, order in sorted(orders.items())}
+            refused = {at: error for at, error in admin.alter_partition_reassignments(wanted).items() if error}
+        finally:
+            admin.close()
+        if refused:
+            raise RuntimeError(f"not reordered: {refused}")
+
+    @property
+    def _live_servers(self) -> list[str]:
+        return [f"127.0.0.1:{self.site.lab.port(broker)}" for broker in sorted(self.site.up)]
+
+    def _file(self, name: str, content: object) -> Path:
+        file = self.site.work / f"{name}-{time.monotonic_ns()}.json"
+        file.write_text(json.dumps(content))
+        return file
+
+    def _settle(self) -> None:
+        """Until each partition stands still: nobody leads it, or everybody who is up follows."""
+        up = self.site.up
+        self.site.lab.wait_partitions(
+            TOPIC, "every partition stands still", lambda state: is_settled(state, up), timeout_s=SETTLED_WITHIN_S
+        )
+
+    def logs_of(self, brokers: Collection[int]) -> Logs:
+        """Of brokers that are up as they are now, of the others as they were."""
+        lab, up = self.site.lab, self.site.up
+        disks = {one: lab.data_directory(one) if one in up else self.site.frozen.disk(one) for one in brokers}
+        return _by_partition(lab, disks, len(self.site.chaos.layouts))
+
+
+class Witness(Player):
+    """Plays a script, and writes down what only somebody outside of the cluster can know."""
+
+    def __init__(self, lab: Lab, chaos: Chaos, report: Callable[[str], None]) -> None:
+        super().__init__(lab, TOPIC, chaos, report)
+        self.torn: dict[int, set[int]] = {}
+        """By partition, replicas whose log lost something on its disk."""
+        self.given_up: dict[int, set[int]] = {}
+        """By partition, records with acks=all that a leader lacked when it had been elected."""
+        self._led: dict[int, tuple[int | None, int]] = {}
+
+    def _do(self, step: ChaosStep) -> None:
+        super()._do(step)
+        if step.deed is Deed.CUT:
+            for partition in step.partitions:
+                self.torn.setdefault(partition, set()).update(step.brokers)
+        if any(map(self._lab.is_running, self._lab.brokers)):
+            self.look()
+
+    def look(self) -> None:
+        """See what leaders lack that were elected since."""
+        elected = {}
+        for address, state in self._lab.partitions(TOPIC).items():
+            led = state.leader, state.leader_epoch
+            if state.leader is not None and self._led.get(address.partition) != led:
+                elected[address.partition] = state.leader
+            self._led[address.partition] = led
+        disks = {broker: self._lab.data_directory(broker) for broker in set(elected.values())}
+        logs = _by_partition(self._lab, disks, len(self._chaos.layouts))
+        for partition, leader in elected.items():
+            holds = set(logs[partition].get(leader, {}).values())
+            promised = {
+                _id(one.key) for one in self.ledger.acked if one.partition == partition and one.acks is Acks.ALL
+            }
+            self.given_up.setdefault(partition, set()).update(promised - holds)
+
+
+def _by_partition(lab: Lab, disks: Mapping[int, Path], partitions: int) -> Logs:
+    found: dict[int, dict[int, Log]] = {number: {} for number in range(partitions)}
+    for broker, disk in sorted(disks.items()):
+        for number, keys in keys_on_disk(lab, disk, TOPIC).items():
+            found[number][broker] = {offset: _id(key) for key, offset in keys.items()}
+    return found
+
+
+def _id(key: str) -> int:
+    return int(key[1:])
+
+
+@dataclass
+class Result:
+    """What came of one round."""
+
+    seed: str
+    leaderless: int = 0
+    judged: list[Judged] = field(default_factory=list)
+
+    @property
+    def wrong(self) -> Sequence[Judged]:
+        return [one for one in self.judged if one.verdict is Verdict.WRONG]
+
+
+def play_round(
+    seed: str, *, brokers: int, partitions: int, kafka: str, work: Path, report: Callable[[str], None]
+) -> Result:
+    """Start a cluster, play the incident of this seed, ask kelr, let each option happen, and judge."""
+    chaos = random_chaos(seed, brokers=brokers, partitions=partitions)
+    spec = LabSpec(brokers=brokers, kafka=kafka, heap_mb=256)
+    with Lab.up(spec, work / "lab", report=report, owner_pid=os.getpid()) as lab:
+        player = Witness(lab, chaos, report)
+        player.play()
+        frozen = Frozen(lab, lab.directory / "frozen")
+        site = Site(lab, TOPIC, chaos, frozen, lab.directory / "work", report)
+        site.work.mkdir()
+        moment = Moment(site, player, {})
+        moment.again()
+        player.look()
+        moment = replace(moment, logs=moment.logs_of(lab.brokers))
+        report(f"asked with {sorted(site.up)} up: {len(site.leaderless())} of {partitions} partitions have no leader")
+        result = Result(seed, len(site.leaderless()))
+        asked = [(snapshot, moment.truth(snapshot)) for snapshot in snapshots(site)]
+        claims = [
+            (claim, truth[claim.address])
+            for snapshot, truth in asked
+            for claim in claims_of(snapshot, tuple(decide_all(snapshot)), frozenset(chaos.gone) - site.up)
+            if possible(claim, site, truth[claim.address])
+        ]
+        for chosen in together(claim for claim, _ in claims):
+            options = Counter(map(str, chosen.values()))
+            report(f"-- {', '.join(f'{option} ({count})' for option, count in sorted(options.items()))}")
+            for address, happened in moment.happen(chosen).items():
+                result.judged += [
+                    judged_anyhow(claim, truth, happened)
+                    for claim, truth in claims
+                    if (claim.address, claim.option) == (address, chosen[address])
+                ]
+        return result
+
+
+def snapshots(site: Site) -> Iterator[Snapshot]:
+    """What kelr reads: the live brokers alone, and the disks that can be read as well."""
+    disks = [part for disk in site.readable_disks().values() for part in ("--log-dir", str(disk))]
+    for name, more in (("live", []), ("disks", disks)) if disks else (("live", []),):
+        file = site.work / f"{name}.kelr"
+        command = [sys.executable, "-m", "kelr", "snapshot", str(file), TOPIC, "-b", site.lab.bootstrap_servers, *more]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"kelr snapshot ended with {done.returncode}: {done.stderr}")
+        yield read_snapshot(file)
+
+
+def possible(claim: Claim, site: Site, truth: Truth) -> bool:
+    """Whether the claim's option can be tried here: brokers that can start, replicas that are live, one thing at a
+    time (the simulated incidents try returns and elections together)."""
+    option = claim.option
+    if claim.kind in NOT_OF_ONE_MOMENT or (option.returns and option.election is not None):
+        return False
+    if option.election is ElectionType.DESIGNATION and option.desired not in site.up & set(truth.state.replicas):
+        return False
+    return set(option.returns) <= set(site.startable())
+
+
+def judged_anyhow(claim: Claim, truth: Truth, happened: Happened) -> Judged:
+    """The verdict, wrong only where it is wrong wherever the true high watermark may have been.
+
+    Nobody sees how far a dead leader's high watermark had come: records with acks=1 up to any offset may have been
+    visible, and so committed.
+    """
+    offsets = {record: offset for log in truth.logs.values() for offset, record in log.items()}
+    one_acked = sorted(truth.acknowledged, key=lambda record: offsets.get(record, truth.offsets.get(record, 0)))
+    found = [
+        judge(claim, replace(truth, visible=frozenset(one_acked[:number])), happened)
+        for number in range(len(one_acked) + 1)
+    ]
+    return next((one for one in found if one.verdict is not Verdict.WRONG), found[0])
+
+
+def table(results: Sequence[Result]) -> str:
+    """By kind of claim how many were right, unknown, wrong, and open."""
+    counts = Counter((one.claim.kind, one.verdict) for result in results for one in result.judged)
+    lines = [f"| claim | {' | '.join(Verdict)} |", "|---" * (len(Verdict) + 1) + "|"]
+    for kind in Kind:
+        row = [counts[kind, verdict] for verdict in Verdict]
+        if any(row):
+            lines.append(f"| {kind} | {' | '.join(f'{count:,}' for count in row)} |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    chosen = _arguments()
+    started = time.monotonic()
+    results = []
+    for number in range(chosen.first, chosen.first + chosen.rounds):
+        seed, brokers = f"{chosen.seed}-{number}", BROKERS[number % len(BROKERS)]
+        _say(f"== round {seed}: {brokers} brokers")
+        with tempfile.TemporaryDirectory(prefix="kelr-hindsight-") as directory:
+            result = play_round(
+                seed,
+                brokers=brokers,
+                partitions=chosen.partitions,
+                kafka=chosen.kafka,
+                work=Path(directory),
+                report=lambda line: _say(f"{time.monotonic() - started:7.1f} s  {line}"),
+            )
+        results.append(result)
+        for one in result.wrong:
+            what = f"{one.claim.address} [{one.claim.kind}] {one.claim.option}"
+            _say(f"WRONG {seed} {what}\n  {one.claim.sentence}\n  {one.truth}")
+    leaderless = sum(result.leaderless for result in results)
+    print(f"Kafka {chosen.kafka}, seed {chosen.seed}, {len(results)} rounds, {leaderless} partitions without leader\n")
+    print(table(results))
+    return 1 if any(result.wrong for result in results) else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.hindsight.real", description=__doc__)
+    parser.add_argument("--seed", default="966")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--first", type=int, default=1, help="the number of the first round, to repeat one")
+    parser.add_argument("--partitions", type=int, default=12)
+    parser.add_argument("--kafka", default=NEWEST_KAFKA)
+    return parser.parse_args()
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
