@@ -32,7 +32,8 @@ class Asked:
 
 
 def check_up(session: Session, asked: Asked) -> bool:
-    """Look at everything and show it; whether something of severity warning or worse was found.
+    """Look at everything and show it; whether something of severity warning or worse was found, or no partition was
+    seen of which it could be.
 
     Raises:
         UsageError: there is no such check.
@@ -60,11 +61,11 @@ def check_up(session: Session, asked: Asked) -> bool:
             topics=examined.topics,
             rights=_rights(patient.source, examined.some_topics or some_topics(patient.source, asked.selection)),
             errors=examined.errors,
-            following=_following(tallies),
+            following=_following(tallies, asked.selection),
         )
     if examined.errors:
         raise topics_failed(examined.errors, some_worked=examined.partitions > 0)
-    return tallies.worth_an_exit
+    return tallies.worth_an_exit or examined.saw_nothing
 
 
 def _wanted(asked: Asked) -> frozenset[str]:
@@ -83,10 +84,10 @@ def _rights(source: Source, topics: Sequence[str]) -> tuple[CommandRights, ...] 
     return None if allowed is None else all_rights(allowed)
 
 
-def _following(tallies: Tallies) -> tuple[str, ...] | None:
+def _following(tallies: Tallies, selection: Selection) -> tuple[str, ...] | None:
     """Partitions in trouble come before everything else."""
     found = {tally.id for tally in tallies.found}
-    return ("explain",) if found & {LEADERLESS.id, UNDER_MIN_ISR.id} else None
+    return ("explain", *map(str, selection.targets)) if found & {LEADERLESS.id, UNDER_MIN_ISR.id} else None
 
 
 def show_acls(session: Session, words: Sequence[str], principal: str | None) -> None:

@@ -117,6 +117,11 @@ class Examination:
         waiting = [one for one in told if isinstance(one, Finding) and waits(one)]
         yield list(for_cluster((*waiting, *self._defaults), self._calm()))
 
+    @property
+    def saw_nothing(self) -> bool:
+        """Whether partitions were to be looked at, and there was none to see."""
+        return bool(self._wanted & _OF_PARTITIONS) and not self.partitions
+
     def _calm(self) -> Calm:
         """Whether anything is in trouble, as far as was looked."""
         whole = self._selection.is_everything and not self.errors

@@ -25,7 +25,7 @@ Check = Annotated[
     typer.Option(
         "--check",
         help="For scripts: exit with 1 if a partition is not healthy or, with filters, if they find one"
-        " or cannot tell.",
+        " or cannot tell; also where no partition was seen.",
     ),
 ]
 Limit = Annotated[
@@ -47,7 +47,7 @@ Interval = Annotated[
 
 @with_session(
     exits={
-        ExitCode.FOUND: "--check found something",
+        ExitCode.FOUND: "--check found something, or saw no partition",
         ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
         ExitCode.NOT_AUTHORIZED: "not authorized for the cluster, or for any of the topics",
         ExitCode.PARTLY_DONE: "some of the topics could not be described",
@@ -128,6 +128,7 @@ def describe(
         raise UsageError("--interval says how often --watch looks", next_step="add --watch, or leave it out")
     result = shown(session)
     found = result.shown > 0 or result.undecided > 0 if wanted.any_set else result.unhealthy
+    found = found or not (result.read or result.errors)  # where nothing was seen, nothing is known to be well
     if check and (found or silence_of(session.source()) is not None):
         raise typer.Exit(ExitCode.FOUND)
     if result.errors:

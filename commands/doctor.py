@@ -19,7 +19,11 @@ Arguments = Annotated[
     ),
 ]
 Check = Annotated[
-    bool, typer.Option("--check", help="For scripts: exit with 1 if something of severity warning or worse was found.")
+    bool,
+    typer.Option(
+        "--check",
+        help="For scripts: exit with 1 if something of severity warning or worse was found, or no partition was seen.",
+    ),
 ]
 Only = Annotated[
     list[str] | None, typer.Option("--only", metavar="ID,...", help="Make these checks alone, such as elr-off.")
@@ -37,7 +41,7 @@ Principal = Annotated[
 
 @with_session(
     exits={
-        ExitCode.FOUND: "--check: something of severity warning or worse was found",
+        ExitCode.FOUND: "--check: something of severity warning or worse was found, or no partition seen",
         ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
         ExitCode.NOT_AUTHORIZED: "not authorized for the cluster, or for any of the named topics",
         ExitCode.PARTLY_DONE: "some of the topics could not be described",

@@ -169,7 +169,7 @@ def _row(one: Sums) -> ScenarioRow:
 
 def _fails(rows: Sequence[ScenarioRow], found: Assessed, wanted: Sequence[str]) -> bool:
     """Whether a scenario comes to any of these, or that is not known."""
-    sure = not (found.unknown or found.lost_directories) and all(row.partitions for row in rows)
+    sure = bool(rows) and not (found.unknown or found.lost_directories) and all(row.partitions for row in rows)
     return not sure or any(row.new[name] for row in rows for name in (*wanted, "doubtful"))
 
 

@@ -111,13 +111,19 @@ EndpointTimeout = Annotated[
         rich_help_panel=ENDPOINTS,
     ),
 ]
-Check = Annotated[bool, typer.Option("--check", help="For scripts: exit with 1 if there is something to be woken for.")]
+Check = Annotated[
+    bool,
+    typer.Option(
+        "--check",
+        help="For scripts: exit with 1 if there is something to be woken for, or a cluster showed no partition.",
+    ),
+]
 
 
 @app.command()
 @with_session(
     exits={
-        ExitCode.FOUND: "--check found something to be woken for",
+        ExitCode.FOUND: "--check found something to be woken for, or saw no partition",
         ExitCode.CONNECT: "neither an endpoint nor the cluster could be reached",
         ExitCode.PARTLY_DONE: "some endpoints, or the cluster, could not be reached",
     }

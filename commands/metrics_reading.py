@@ -70,7 +70,8 @@ def read_metrics(session: Session, asked: Asked, *, check: bool) -> None:
         found = look.figures()
     report = _report(look, found, asked, again=again)
     show_metrics(session.output, report)
-    if check and report.alerts:
+    saw_nothing = report.cluster is not None and not report.partitions
+    if check and (report.alerts or saw_nothing):
         raise typer.Exit(ExitCode.FOUND)
     _end(look)
 

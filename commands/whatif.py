@@ -166,7 +166,8 @@ def whatif(
     )
     selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
     found = answer(session, selection, question)
-    if check and not found.safe:
+    unseen = found.errors and not found.read
+    if check and not found.safe and not unseen:
         raise typer.Exit(ExitCode.FOUND)
     if found.errors:
         raise topics_failed(found.errors, some_worked=found.read > 0)

@@ -25,7 +25,7 @@ CLUSTER_HEAD = (
 )
 NOTHING_READ = (
     "no partition was found: brokers leave topics that this principal may not describe out of their answers without a"
-    " word, so nothing is known to be safe"
+    " word, so nothing is known to be safe: name topics, or see kelr doctor --acls"
 )
 """Where nobody showed any partition: said wherever it could be taken for a cluster that is well."""
 ERRORS_TAIL = (
@@ -267,14 +267,8 @@ class DescribeReport:
         if cut_at is not None:
             notes.append(f"cut by --limit after {self.shown:,} partitions; go on with --cursor {cut_at}")
         elif not self.shown and not self._errors:
-            notes.append(f"no partition to show; {read:,} looked at")
-            if not read and self._cluster.partitions_source.startswith(_BY_BROKERS):
-                notes.append("brokers list no topic that the principal may not describe")
+            notes.append(f"no partition to show; {read:,} looked at" if read else NOTHING_READ)
         return notes
-
-
-_BY_BROKERS = ("DescribeTopicPartitions", "Metadata")
-"""Requests that were answered for one principal."""
 
 
 def explain_command(targets: Sequence[str], errors: Sequence[TopicError]) -> list[str]:

@@ -143,7 +143,7 @@ def verdict(tallies: Tallies, *, partitions: int, topics: int) -> Text:
     unchecked = sum(bool(tallies.unchecked(check.id)) for check in CHECKS if check.id in tallies.wanted)
     not_all = f"; {plural(unchecked, 'check')} could not be made, or not everywhere" if unchecked else ""
     worst = next((severity for severity, count in counts if count), None)
-    style = Style.GOOD if worst is None else _STYLES[worst]
+    style = Style.GOOD if worst is None and partitions else Style.NOTICE if worst is None else _STYLES[worst]
     return [*styled(shown or "nothing was found", style), *plain(not_all + looked)]
 
 

@@ -13,6 +13,7 @@ from kelr.view.columns import Column, Fact, Json, View
 from kelr.view.describe import (
     CLUSTER_HEAD,
     ERRORS_TAIL,
+    NOTHING_READ,
     cluster_head,
     error_items,
     explain_command,
@@ -126,6 +127,8 @@ def show_summary(
         output.stdout.writelines(line + "\n" for line in table.lines(brokers))
     if not output.format.is_document:
         note_errors(output, errors)
+        if not summary.partitions and not errors:
+            output.note(NOTHING_READ)
         if command is not None:
             output.next(command)
 

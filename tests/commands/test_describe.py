@@ -241,8 +241,13 @@ def test_nothing_to_show_is_said(kelr: Kelr) -> None:
 
 def test_an_empty_list_may_be_one_of_what_the_principal_sees(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
     cluster(replace(INCIDENT, partitions=(), configs={}, logs={}))
-    said = "no partition to show; 0 looked at\nbrokers list no topic that the principal may not describe\n"
-    assert kelr("describe").err == said
+    said = (
+        "no partition was found: brokers leave topics that this principal may not describe out of their answers without"
+        " a word, so nothing is known to be safe: name topics, or see kelr doctor --acls\n"
+    )
+    assert (kelr("describe").err, kelr("describe", "--summary").err) == (said, said)
+    assert json.loads(kelr("describe", "-o", "json").out)["notes"] == [said.rstrip("\n")]
+    assert [kelr("describe", *more).code for more in ((), ("--check",), ("--leaderless", "--check"))] == [0, 1, 1]
 
 
 def test_elr_off_is_given_as_the_reason(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:

@@ -381,3 +381,4 @@ def test_a_cluster_that_shows_nothing_is_not_one_that_is_well(live: Callable[[Sn
     ran = kelr("metrics", "-b", "kafka-1:9092")
     assert ran.out.splitlines()[-1] == " nothing to be woken for in what was read: no partition was seen"
     assert "no partition was found: brokers leave topics" in ran.err
+    assert kelr("metrics", "-b", "kafka-1:9092", "--check").code == 1
