@@ -133,7 +133,8 @@ def _go_on(
     else:
         _warn(output, plan)
     _ask(output, plan, yes=yes)
-    _audit(session, dump, [Produced(one, 0) for one in plan.partitions if one.to_replay], journal, begun=True)
+    begun = [Produced(one, 0) for one in plan.partitions if one.to_replay]
+    _audit(session, dump, plan, begun, journal, begun=True)
     connection = session.settings.connection()
     with session.progress("records produced") as progress:
         replay = Replay(
@@ -146,7 +147,7 @@ def _go_on(
             progress=progress,
         )
         produced = _run(output, replay)
-    _audit(session, dump, produced, journal)
+    _audit(session, dump, plan, produced, journal)
     following = _following(dump, plan, produced, replay.moved, targets)
     _show_done(output, dump, plan, produced, following)
     if replay.moved:
@@ -324,9 +325,17 @@ def _repeated(plan: ReplayPlan) -> list[str]:
 
 
 def _audit(
-    session: Session, dump: Dump, produced: Sequence[Produced], journal: ReplayJournal, *, begun: bool = False
+    session: Session,
+    dump: Dump,
+    plan: ReplayPlan,
+    produced: Sequence[Produced],
+    journal: ReplayJournal,
+    *,
+    begun: bool = False,
 ) -> None:
-    """A line for each partition, before the first record and after the last: a replay that is killed is told of too."""
+    """A line for each partition, before the first record and after the last: a replay that is killed is told of too.
+    What is produced where it came from, that partition had lost."""
+    had_lost = plan.options.to is None and not plan.options.other_cluster
     who = by(who_changes(session))
     source = session.source()
     append(
@@ -343,7 +352,7 @@ def _audit(
                 plan_id=dump.manifest.plan_id,
                 journal=journal.path.name,
                 before={"log_end": one.partition.target.log.log_end, "leader": one.partition.target.leader},
-                after={} if begun else {"records": one.confirmed},
+                after={} if begun else {"records": one.confirmed, "lost": one.confirmed if had_lost else 0},
                 evidence=[{"file": dump.path.name, "sha256": dump.sha256, "source": str(one.partition.source)}],
                 error=one.error or None,
                 text=_told(one, begun=begun),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kelr import __version__
 from kelr.commands.recovering import source_with
 from kelr.commands.report_done import read_done
 from kelr.commands.report_log import read_log
+from kelr.commands.seen import sees_any
 from kelr.commands.session import Session, now_ms
 from kelr.durable import whole_file
 from kelr.engine.planning import plan_id
@@ -22,10 +23,10 @@ from kelr.sources.decisions import decide_partitions
 from kelr.sources.snapshot_file import SnapshotFileSource
 from kelr.view.explain_columns import Explained
 from kelr.view.incident.chat import chat
+from kelr.view.incident.figures import figures
 from kelr.view.incident.kinds import named
 from kelr.view.incident.material import Done, Gap, Look, Material, Planned, Told
 from kelr.view.incident.pages import html
-from kelr.view.incident.summary import affected
 from kelr.view.reported import Reported, show_reported
 
 _PAGES, _CHATS = (".html", ".htm"), (".md", ".markdown")
@@ -64,7 +65,7 @@ def write_report(session: Session, file: Path, wanted: Wanted, *, overwrite: boo
             f"{file} exists already", next_step="give another name, or --overwrite to replace it", code="file-exists"
         )
     material = gather(session, wanted, file)
-    text = write(material).encode()
+    text, known = write(material).encode(), figures(material)
     with whole_file(file, "report", overwrite=overwrite) as out:
         out.write(text)
     show_reported(
@@ -73,8 +74,9 @@ def write_report(session: Session, file: Path, wanted: Wanted, *, overwrite: boo
             str(file),
             len(text),
             len(material.partitions),
-            len(affected(material)),
-            len(material.now.leaderless),
+            len(known.affected),
+            len(known.leaderless) if known.leaderless or known.current else None,
+            known.lost,
             tuple(gap.text for gap in material.gaps),
         ),
     )
@@ -109,6 +111,8 @@ def gather(session: Session, wanted: Wanted, file: Path) -> Material:
             next_step=f"kelr report {file} --before {session.settings.snapshot} --snapshot {wanted.before}",
             code="snapshots-reversed",
         )
+    if not now.rows and not now.errors:
+        now = replace(now, saw_any=sees_any(source, wanted.selection))
     every = _concerned((now, before), told, done, planned, wanted.selection)
     if not wanted.named:
         now = _completed(session, source, now, every)
@@ -166,7 +170,7 @@ def _completed(session: Session, source: Source, look: Look, every: Iterable[Top
     targets = tuple(Target(topic=topic, partitions=tuple(sorted(found))) for topic, found in sorted(by_topic.items()))
     more = _decided(session, source, Selection(targets), name=look.name, only_unsafe=False)
     # A partition that is not there any more, or was not yet, is no error of whoever asked for the report.
-    return Look(look.name, look.taken_at_ms, look.cluster, {**look.rows, **more.rows}, look.errors)
+    return replace(look, rows={**look.rows, **more.rows})
 
 
 def _concerned(
@@ -228,6 +232,11 @@ def _gaps(wanted: Wanted, now: Look, before: Look | None, every: Collection[Topi
         )
     if wanted.plan is None:
         yield Gap("No plan was given (--plan): what was planned is not shown.")
+    if not now.saw_any:
+        yield Gap(
+            "The newest look was shown no partition: there is none, or the principal may not describe any. Whether"
+            " anything is in trouble is not known."
+        )
     missing = sorted(at for at in every if at not in now.rows)
     if missing:
         yield Gap(

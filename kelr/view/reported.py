@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kelr.engine.planning.lost import Lost, lost_in_all
 from kelr.view.columns import Column, Fact, View
+from kelr.view.lost_words import LOST_FACT, bounds_in_words, lost_document
 from kelr.view.output import Output
+from kelr.view.styled import plain
 
 KIND = "kelr/report"
 
@@ -18,7 +21,9 @@ class Reported:
     size_bytes: int
     partitions: int
     affected: int
-    leaderless: int
+    leaderless: int | None
+    """None: not known, because the newest look did not see all of them, or no controller answered."""
+    lost: tuple[Lost, ...] = ()
     gaps: tuple[str, ...] = ()
     """What the report cannot tell."""
 
@@ -35,7 +40,24 @@ def reported_view() -> View[Reported]:
             Column("file", "FILE", value=lambda row: row.file, type="string", about="The file that was written."),
             number("partitions", "PARTITIONS", "How many partitions it is about."),
             number("affected", "AFFECTED", "How many of them were in trouble, planned for or changed."),
-            number("leaderless", "LEADERLESS", "How many have no leader in the newest look."),
+            Column(
+                "leaderless",
+                "LEADERLESS",
+                value=lambda row: row.leaderless,
+                text=lambda row: plain("?" if row.leaderless is None else str(row.leaderless)),
+                right=True,
+                type="integer?",
+                about="How many have no leader in the newest look; null: not known, because it did not see all of them,"
+                " or no controller answered.",
+            ),
+            Column(
+                "lost",
+                "LOST, COMMITTED",
+                value=lambda row: lost_document(row.lost),
+                text=lambda row: plain(bounds_in_words(lost_in_all(row.lost).committed) if row.lost else "?"),
+                type="object",
+                about=LOST_FACT,
+            ),
             number("size_bytes", "BYTES", "The file's size in bytes."),
         ),
         tail=(Fact("gaps", "string[]", "What the report cannot tell, and why."),),

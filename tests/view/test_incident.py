@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kelr.engine import decide
+from kelr.engine.planning.lost import Lost, lost_in_all
 from kelr.model import (
     ELR_FEATURE,
     METADATA_FEATURE,
@@ -33,13 +34,14 @@ from kelr.replay.history import Cause, CauseKind, ElectedAs, Election, Partition
 from kelr.view.explain_columns import Explained
 from kelr.view.incident.bands import bands
 from kelr.view.incident.chat import LONGEST, chat
+from kelr.view.incident.figures import affected, figures
 from kelr.view.incident.happenings import timeline
 from kelr.view.incident.kinds import kinds, named
 from kelr.view.incident.log_drawing import draw_logs
-from kelr.view.incident.losses import Lost, elected_since, losses, summed
+from kelr.view.incident.losses import elected_since, losses
 from kelr.view.incident.material import Done, Gap, Light, Look, Material, OpenRun, Told, Turn
 from kelr.view.incident.pages import html
-from kelr.view.incident.summary import affected, loss_sentence, paragraph, tiles
+from kelr.view.incident.summary import loss_sentence, paragraph, tiles
 from kelr.view.log_bars import log_bars
 from tests.incident import INCIDENT
 
@@ -115,9 +117,9 @@ def only(found: Sequence[Lost]) -> tuple[int | None, Grade, Bounds | None, str]:
 
 def test_what_kelr_recorded_counts_once() -> None:
     found = losses(material(look(led(3, 3)), before=THEN, told=told(ElectedAs.UNCLEAN), done=Done("a", (audited(),))))
-    assert only(found) == (3, Grade.BOUNDED, Bounds(4), "audit log")
+    assert only(found) == (3, Grade.UNKNOWN, Bounds(4), "audit log")
     assert found[0].total == Bounds(19)
-    assert "not heard: 1" in found[0].basis
+    assert "log not read: 1" in found[0].basis
 
 
 @pytest.mark.parametrize("result", ["refused", "not-tried", "not-needed", "no-leader", "begun"])
@@ -133,7 +135,7 @@ def test_what_the_record_does_not_tell_is_unknown(record: AuditRecord) -> None:
 
 def test_an_unclean_election_is_counted_by_the_logs_from_before() -> None:
     found = losses(material(look(led(3, 3)), before=THEN, told=told(ElectedAs.UNCLEAN)))
-    assert only(found) == (3, Grade.BOUNDED, Bounds(4), "metadata log")
+    assert only(found) == (3, Grade.UNKNOWN, Bounds(4), "metadata log")
 
 
 def test_without_logs_it_is_unknown() -> None:
@@ -161,17 +163,17 @@ def test_a_metadata_log_that_ends_before_the_election_proves_nothing_of_it(befor
     ended.summaries[ONE].elections = 1  # an earlier one, before all of them were gone
     made = material(look(led(1, 3)), before=before, told=replace(ended, ends_ms=NOW_MS - 50_000))
     assert only(losses(made))[:3] == (1, Grade.UNKNOWN, None)
-    assert "not known (1 election; unknown: 1)" in loss_sentence(made, losses(made))
+    assert "UNKNOWN (1 election; unknown: 1)" in loss_sentence(made, figures(made))
     # With the logs of before, an election of one that was live then can be counted all the same.
-    assert only(losses(replace(made, now=look(led(3, 3)), before=THEN)))[:3] == (3, Grade.BOUNDED, Bounds(4))
+    assert only(losses(replace(made, now=look(led(3, 3)), before=THEN)))[:3] == (3, Grade.UNKNOWN, Bounds(4))
 
 
 def test_a_time_without_a_leader_that_had_not_ended_is_said_to_be_no_shorter() -> None:
     ended = told(None)
     ended.summaries[ONE].lasting = {Trouble.LEADERLESS: NOW_MS - 80_000}
     made = material(look(led(1, 3)), told=ended)
-    assert [tile.value for tile in tiles(made, ()) if "longest" in tile.label] == ["at least 40.0s"]
-    assert "without a leader was at least 40.0s (orders:1)" in paragraph(made, ())
+    assert [tile.value for tile in tiles(made, figures(made)) if "longest" in tile.label] == ["at least 40.0s"]
+    assert "without a leader was at least 40.0s (orders:1)" in paragraph(made, figures(made))
 
 
 def test_a_metadata_log_that_begins_after_the_election_proves_nothing_of_it() -> None:
@@ -183,12 +185,12 @@ def test_a_metadata_log_that_begins_after_the_election_proves_nothing_of_it() ->
 
 def test_an_election_after_that_of_kelr_is_not_passed_over() -> None:
     found = losses(material(look(led(2, 5)), done=Done("a", (audited(),))))
-    assert [(one.leader, one.grade) for one in found] == [(3, Grade.BOUNDED), (2, Grade.UNKNOWN)]
+    assert [(one.leader, one.grade) for one in found] == [(3, Grade.UNKNOWN), (2, Grade.UNKNOWN)]
 
 
 def test_between_two_snapshots_one_election_is_counted_and_several_are_not() -> None:
-    assert only(losses(material(look(led(3, 3)), before=THEN)))[:3] == (3, Grade.BOUNDED, Bounds(4))
-    assert only(losses(material(look(led(2, 3)), before=THEN)))[:3] == (2, Grade.BOUNDED, Bounds(0))
+    assert only(losses(material(look(led(3, 3)), before=THEN)))[:3] == (3, Grade.UNKNOWN, Bounds(4))
+    assert only(losses(material(look(led(2, 3)), before=THEN)))[:3] == (2, Grade.UNKNOWN, Bounds(0))
     assert only(losses(material(look(led(3, 4)), before=THEN)))[:3] == (3, Grade.UNKNOWN, None)
     # 1 was down: whether it came back whole is not known.
     assert only(losses(material(look(led(1, 3)), before=THEN)))[:3] == (1, Grade.UNKNOWN, None)
@@ -211,15 +213,15 @@ def test_without_elr_an_election_from_the_isr_proves_nothing(unsure: str) -> Non
     assert "whether it came back whole is not known" in losses(made)[0].basis
     # One that was live then has what it had then.
     counted = losses(material(without_elr(look(led(3, 3))), before=THEN, told=told(ElectedAs.ISR, 3)))
-    assert only(counted) == (3, Grade.BOUNDED, Bounds(4), "metadata log")
+    assert only(counted) == (3, Grade.UNKNOWN, Bounds(4), "metadata log")
     alone = material(without_elr(look(led(1, 3))), told=told(ElectedAs.ISR, 1))
-    assert "of members of the ISR, which without ELR proves nothing." in loss_sentence(alone, losses(alone))
+    assert "of members of the ISR, which without ELR proves nothing." in loss_sentence(alone, figures(alone))
 
 
 def test_what_came_between_the_earlier_look_and_the_first_known_election_is_unknown() -> None:
     later = audited(before={"leader": None, "leader_epoch": 5}, after={"leader": 3, "leader_epoch": 6})
     found = losses(material(look(led(3, 6)), before=THEN, done=Done("a", (later,))))
-    assert [(one.leader, one.grade) for one in found] == [(3, Grade.BOUNDED), (None, Grade.UNKNOWN)]
+    assert [(one.leader, one.grade) for one in found] == [(3, Grade.UNKNOWN), (None, Grade.UNKNOWN)]
     assert "between leader epoch 2, of the earlier look, and 5" in found[1].basis
     # It was led then: losing its leader is no election.
     leading = look(replace(INCIDENT, partitions=(replace(LEADERLESS, leader=1, isr=(1,), leader_epoch=4),)), 0)
@@ -282,8 +284,9 @@ def test_elections_of_a_partition_that_was_healthy_are_not_passed_over(isr: tupl
     made = material(replace(now, rows={**now.rows, **look(INCIDENT).rows}), before=healthy(), done=Done("a", (proven,)))
     made = replace(made, partitions=(TopicPartition("orders", 0), ONE))
     assert [one.grade for one in losses(made)] == [Grade.PROVEN_NONE, Grade.UNKNOWN]
-    assert [tile.label for tile in tiles(made, losses(made)) if "lost" in tile.label] == [
-        "committed offsets lost; unknown for 1 election of 2"
+    assert [tile.label for tile in tiles(made, figures(made)) if "lost" in tile.label] == [
+        "committed offsets lost; UNKNOWN for 1 election of 2",
+        "offsets lost in all, committed or not",
     ]
     # Nor is one needed where a metadata log tells that all of them were clean.
     quiet = Told("a log", healthy().taken_at_ms - 1, NOW_MS, 99, (), 0, {}, {})
@@ -314,15 +317,15 @@ def lost(grade: Grade, committed: Bounds | None) -> Lost:
 
 def test_a_sum_is_no_surer_than_its_parts() -> None:
     bounded, exact = lost(Grade.BOUNDED, Bounds(4, 9)), lost(Grade.PROVEN_NONE, Bounds(0, 0))
-    assert summed([bounded, exact]) == Bounds(4, 9)
-    assert summed([bounded, lost(Grade.BOUNDED, Bounds(3))]) == Bounds(7)
-    assert summed([bounded, lost(Grade.UNKNOWN, None)]) == Bounds(4)
-    assert summed([lost(Grade.UNKNOWN, None)]) is None
+    assert lost_in_all([bounded, exact]).committed == Bounds(4, 9)
+    assert lost_in_all([bounded, lost(Grade.BOUNDED, Bounds(3))]).committed == Bounds(7)
+    assert lost_in_all([bounded, lost(Grade.UNKNOWN, None)]).committed == Bounds(4)
+    assert lost_in_all([lost(Grade.UNKNOWN, None)]).committed == Bounds(0)
 
 
 def test_that_all_was_clean_is_said_of_the_time_that_was_told_and_no_other() -> None:
     made = material(THEN, told=replace(told(None), begins_ms=NOW_MS - 60_000))
-    assert loss_sentence(made, ()) == (
+    assert loss_sentence(made, figures(made)) == (
         "No election is known that lost anything committed: by the metadata log, from 2023-11-14 22:13:20 to"
         " 2023-11-14 22:14:20 UTC, all of them were clean."
     )
@@ -330,13 +333,15 @@ def test_that_all_was_clean_is_said_of_the_time_that_was_told_and_no_other() -> 
 
 def test_nothing_known_is_not_nothing_lost() -> None:
     alone = material(THEN)
-    assert "not known" in loss_sentence(alone, ())
-    assert {tile.value for tile in tiles(alone, ()) if "lost" in tile.label or "longest" in tile.label} == {"?"}
+    assert "UNKNOWN" in loss_sentence(alone, figures(alone))
+    assert {tile.value for tile in tiles(alone, figures(alone)) if "lost" in tile.label or "longest" in tile.label} == {
+        "?",
+        "UNKNOWN",
+    }
     unknown = material(look(led(3, 4)), before=THEN)
-    assert loss_sentence(unknown, losses(unknown)) == "Committed offsets lost: not known (1 election; unknown: 1)."
-
-
-# Partitions.
+    assert loss_sentence(unknown, figures(unknown)) == (
+        "Committed offsets lost: UNKNOWN. Offsets lost in all: UNKNOWN (1 election; unknown: 1)."
+    )  # Partitions.
 
 
 def test_partitions_are_named_as_ranges() -> None:
@@ -361,7 +366,7 @@ def test_what_is_alike_is_told_once_and_the_rest_is_counted() -> None:
     text = html(material(every, commands={"csv": "kelr explain -o csv"}))
     assert len(text) < 100_000
     assert text.count("<article") == 1
-    assert "Stands for 300 partitions; none of them has more to lose." in text
+    assert "Stands for 300 partitions; none of them is known to have more to lose." in text
     assert "300 partitions, put together" in text
     assert "kelr explain -o csv" in text
 
@@ -539,8 +544,9 @@ def test_a_chat_message_is_short_and_its_blocks_are_closed(count: int, words: st
 def test_a_chat_message_says_the_same() -> None:
     made = material(look(led(3, 3)), before=THEN, done=Done("a", (audited(),)))
     text = chat(made)
-    assert "Committed offsets lost: at least 4 (1 election; bounded: 1)." in text
-    assert re.search(r"orders:1 +3 +at least 4 +at least 19 +bounded\n", text)
+    said = "Committed offsets lost: UNKNOWN, at least 4. Offsets lost in all: UNKNOWN, at least 19"
+    assert f"{said} (1 election; unknown: 1)." in text
+    assert re.search(r"orders:1 +3 +UNKNOWN, at least 4 +UNKNOWN, at least 19 +unknown\n", text)
     assert re.search(r"ada@laptop +orders:1 +done\n", text)
     assert "<script" not in chat(whole())
 

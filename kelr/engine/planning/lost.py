@@ -22,6 +22,7 @@ __all__ = [
     "Lost",
     "LostInAll",
     "accepted_in_words",
+    "certain",
     "lost_by",
     "lost_in_all",
     "recorded_loss",
@@ -142,7 +143,13 @@ def recorded_loss(loss: Mapping[str, Any] | None) -> _Recorded | None:
     assert loss is not None
     unheard = loss.get("unheard")
     unread = tuple(one for one in unheard if isinstance(one, int)) if isinstance(unheard, list) else ()
-    return grade, _bounds(loss, "committed"), _bounds(loss, "total"), unread
+    total = _bounds(loss, "total")
+    return certain(grade, total), _bounds(loss, "committed"), total, unread
+
+
+def certain(grade: Grade, total: Bounds | None) -> Grade:
+    """The grade of a loss that was counted: what nothing bounds is UNKNOWN, whatever an older kelr called it."""
+    return Grade.UNKNOWN if grade is Grade.BOUNDED and (total is None or total.at_most is None) else grade
 
 
 def _bounds(loss: Mapping[str, Any], name: str) -> Bounds | None:
@@ -205,7 +212,7 @@ def _by_plan(planned: PlannedElection, seen: Seen, logs: KnownLogs) -> Lost:
     return Lost(
         planned.address,
         planned.elect,
-        loss.grade,
+        certain(loss.grade, loss.total),
         loss.committed,
         loss.total,
         "the plan",

@@ -74,7 +74,7 @@ def _lasting(turns: Sequence[Turn], ends_ms: int) -> Iterator[tuple[Turn, int]]:
 
 def _band(address: TopicPartition, turns: Sequence[Turn], begins: int, ends: int, top: float) -> Iterator[str]:
     without = _leaderless_ms(turns, ends)
-    words = f"without a leader for {lasted(without)}" if without else "never without a leader"
+    words = f"without a leader for {lasted(without)}" if without else "not without a leader in this time"
     yield text(_LEFT, top + 12, _short(str(address)), "label")
     yield text(_WIDTH - _RIGHT, top + 12, words, "tick", anchor="end")
     base = top + 18 + _HIGH

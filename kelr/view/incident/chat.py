@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kelr.engine.planning.lost import Lost
 from kelr.model import Situation
 from kelr.page.words import count, harmless
 from kelr.view.history_words import when
+from kelr.view.incident.figures import Figures, figures
 from kelr.view.incident.kinds import Kind, kinds, named
-from kelr.view.incident.losses import Lost, losses, worst_first
+from kelr.view.incident.losses import worst_first
 from kelr.view.incident.material import Material
 from kelr.view.incident.pages import next_steps
 from kelr.view.incident.summary import paragraph, tiles
-from kelr.view.incident.tables import GRADES, bounds_in_words
+from kelr.view.incident.tables import GRADES
+from kelr.view.lost_words import bounds_in_words
 from kelr.view.styled import width_of
 
 LONGEST = 4_000
@@ -28,9 +31,9 @@ _MARKS = str.maketrans({"`": "'", "<": "‹", ">": "›", "*": "∗", "[": "(", 
 
 def chat(material: Material) -> str:
     """The report in fewer than `LONGEST` characters; rows go first where there is too much to say."""
-    found, every = losses(material), kinds(material.now.rows)
+    known, every = figures(material), kinds(material.now.rows)
     for most in range(_MOST_ROWS, -1, -1):
-        text = "\n".join(_lines(material, found, every, most)) + "\n"
+        text = "\n".join(_lines(material, known, every, most)) + "\n"
         if len(text) < LONGEST:
             return text
     lines = text.splitlines(keepends=True)
@@ -41,14 +44,14 @@ def chat(material: Material) -> str:
     return "".join(lines) + ("```\n" if fences % 2 else "") + note
 
 
-def _lines(material: Material, found: Sequence[Lost], every: Sequence[Kind], most: int) -> Iterator[str]:
+def _lines(material: Material, known: Figures, every: Sequence[Kind], most: int) -> Iterator[str]:
     yield f"*{_plain(material.title)}* · cluster {_code(material.now.cluster.cluster_id or 'unknown')}"
     yield ""
-    yield _plain(paragraph(material, found), 1_200)
+    yield _plain(paragraph(material, known), 1_200)
     yield ""
-    yield from _block([(_cell(tile.label, 60), _cell(tile.value)) for tile in tiles(material, found)])
+    yield from _block([(_cell(tile.label, 60), _cell(tile.value)) for tile in tiles(material, known)])
     yield from _states(every, most)
-    yield from _lost(found, most)
+    yield from _lost(known.lost, most)
     yield from _done(material, most)
     yield from _next(material, most)
     for gap in material.gaps if most else ():

@@ -7,43 +7,25 @@ an election was clean is known from the metadata log, too. Where none of them te
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from kelr.engine.planning.lost import ELECTED, ORDER, Lost, accepted_in_words, certain, recorded_loss
+from kelr.engine.words import joined
 from kelr.model import Bounds, Decision, ElectionType, Grade, Loss, Situation, TopicPartition
-from kelr.page.words import sentence
+from kelr.page.words import count, sentence
 from kelr.replay.history import PartitionEntry, PartitionSummary
 from kelr.view.audit import AuditRow
 from kelr.view.explain_columns import Explained
 from kelr.view.incident.material import Material
+from kelr.view.incident.replays import replayed
 
-_ELECTED = frozenset({"done", "not-restored"})
-"""Results of the audit log after which the planned replica led."""
 _NOTHING_HAPPENED = frozenset({"not-needed", "refused", "not-tried", "no-leader", "begun"})
 _READ_WITHIN_MS = 60_000
 """A metadata log that ends so shortly before the newest look counts as reaching to it: two clocks tell the times."""
 _FROM_THE_ISR = (
     "metadata log: elected from the ISR, which without ELR proves nothing: who restarted uncleanly stays in it"
 )
-ORDER = (Grade.UNKNOWN, Grade.BOUNDED, Grade.NONE_IF_FEWER_THAN_MIN_ISR, Grade.PROVEN_NONE)
-"""The worst first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """What one election of the incident lost."""
-
-    address: TopicPartition
-    leader: int | None
-    """Who was elected; None: not known."""
-    grade: Grade
-    committed: Bounds | None
-    """Offsets below a high watermark; None: not known."""
-    total: Bounds | None
-    basis: str
-    """What this stands on."""
-    at_ms: int | None = None
 
 
 def losses(material: Material) -> tuple[Lost, ...]:
@@ -52,19 +34,43 @@ def losses(material: Material) -> tuple[Lost, ...]:
     for row in () if material.done is None else material.done.rows:
         if str(row.what) == "election" and row.partition is not None and row.result not in _NOTHING_HAPPENED:
             rows.setdefault(TopicPartition(row.topic, row.partition), []).append(row)
+    again = replayed(material).lost
     found: list[Lost] = []
     for address in material.partitions:
         recorded = rows.get(address, [])
-        found += map(_recorded, recorded)
-        found += _unrecorded(material, address, recorded)
+        here = [*map(_recorded, recorded), *_unrecorded(material, address, recorded)]
+        found += _with_replayed(here, address, again.get(address, 0))
     return tuple(found)
+
+
+def _with_replayed(found: list[Lost], address: TopicPartition, records: int) -> list[Lost]:
+    """The losses of one partition; what was produced again because its log lacked it was lost, whatever was counted."""
+    more = records - sum(one.of_all.at_least for one in found)
+    if more <= 0:
+        return found
+    were = "was" if records == 1 else "were"
+    basis = f"audit log: {count(records, 'record')} that its log had lost {were} produced again"
+    if not found:
+        return [Lost(address, None, Grade.UNKNOWN, None, Bounds(more), basis)]
+    *others, last = sorted(found, key=lambda one: one.of_all.at_most is None)
+    known = last.of_all
+    least = known.at_least + more
+    fits = known.at_most is None or known.at_most >= least
+    raised = replace(
+        last,
+        grade=last.grade if fits else Grade.UNKNOWN,
+        committed=last.committed if fits else Bounds(last.of_committed.at_least),
+        total=Bounds(least, known.at_most if fits else None),
+        basis=f"{last.basis}; {basis.removeprefix('audit log: ')}",
+    )
+    return [*others, raised]
 
 
 def elected_since(material: Material, before: Decision) -> int | None:
     """Who was elected out of just the state that an earlier decision is about; None: nobody, or not known."""
     address, epoch = TopicPartition(before.topic, before.partition), before.leader_epoch
     for row in () if material.done is None else material.done.rows:
-        here = (row.topic, row.partition) == (address.topic, address.partition) and row.result in _ELECTED
+        here = (row.topic, row.partition) == (address.topic, address.partition) and row.result in ELECTED
         if here and _number(row.before.get("leader_epoch")) == epoch:
             return _number(row.after.get("leader"))
     summary = None if material.told is None else material.told.summaries.get(address)
@@ -75,21 +81,11 @@ def elected_since(material: Material, before: Decision) -> int | None:
     return now.decision.leader if now is not None and now.decision.leader_epoch == epoch + 1 else None
 
 
-def summed(found: Sequence[Lost]) -> Bounds | None:
-    """Committed offsets that all of them lost together; None where nothing could be counted anywhere."""
-    counted = [one.committed for one in found if one.committed is not None]
-    if found and not counted:
-        return None
-    mosts = [one.at_most for one in counted]
-    most = None if None in mosts or len(counted) < len(found) else sum(one for one in mosts if one is not None)
-    return Bounds(sum(one.at_least for one in counted), most)
-
-
 def worst_first(found: Sequence[Lost]) -> list[Lost]:
     """Those with the largest loss that is known first, then by how little is known."""
 
     def known(one: Lost) -> int:
-        return max(0 if bounds is None else bounds.at_least for bounds in (one.committed, one.total))
+        return one.of_all.at_least
 
     return sorted(found, key=lambda one: (-known(one), ORDER.index(one.grade), one.address))
 
@@ -98,19 +94,18 @@ def _recorded(row: AuditRow) -> Lost:
     """An election that kelr carried out."""
     address = TopicPartition(row.topic, row.partition or 0)
     leader = _number(row.after.get("leader"))
-    if row.result not in _ELECTED:
+    if row.result not in ELECTED:
         why = "another replica leads than was planned" if row.result == "other-leader" else "how it ended is not known"
         return Lost(address, leader, Grade.UNKNOWN, None, None, f"audit log: {why}", row.at_ms)
-    loss = row.loss or {}
-    try:
-        grade = Grade(str(loss.get("grade")))
-    except ValueError:
+    known = recorded_loss(row.loss)
+    if known is None:
         return Lost(address, leader, Grade.UNKNOWN, None, None, "audit log: no loss is recorded there", row.at_ms)
-    unheard = loss.get("unheard")
+    grade, committed, total, unread = known
+    accepted = accepted_in_words(row.consent, row.force_reason, f"{row.user}@{row.host}")
     basis = "audit log: counted just before the election"
-    if isinstance(unheard, list) and unheard:
-        basis += f"; not heard: {', '.join(map(str, unheard))}"
-    return Lost(address, leader, grade, _bounds(loss, "committed"), _bounds(loss, "total"), basis, row.at_ms)
+    basis += f"; log not read: {joined(unread)}" if unread else ""
+    basis += f"; accepted: {accepted}" if accepted else ""
+    return Lost(address, leader, grade, committed, total, basis, row.at_ms, unread=unread, accepted=accepted)
 
 
 def _unrecorded(material: Material, address: TopicPartition, recorded: Sequence[AuditRow]) -> Iterator[Lost]:
@@ -126,6 +121,9 @@ def _unrecorded(material: Material, address: TopicPartition, recorded: Sequence[
     if before is not None:
         yield from _before_the_records(material, before, summary, recorded)
     now = material.now.rows.get(address)
+    if now is None and not unsafe and not recorded and _was_in_trouble(material, address):
+        basis = "it is not in the newest look, and what became of it is not known"
+        yield Lost(address, None, Grade.UNKNOWN, None, None, basis)
     if now is None or now.decision.leader is None:
         return
     waited = before.decision if before is not None and before.decision.leader is None else None
@@ -139,6 +137,15 @@ def _unrecorded(material: Material, address: TopicPartition, recorded: Sequence[
             yield _between(waited, now.decision)
     elif before is not None and not unsafe and not recorded and not _led_on(before.decision, now.decision):
         yield from _while_it_was_led(material, before, now.decision, summary)
+
+
+def _was_in_trouble(material: Material, address: TopicPartition) -> bool:
+    """Whether it was without a leader, or unsafe, when something last told of it; one that was deleted is no more."""
+    summary = None if material.told is None else material.told.summaries.get(address)
+    if summary is not None:
+        return summary.state is not None and summary.state.leader is None
+    before = None if material.before is None else material.before.rows.get(address)
+    return before is not None and before.decision.leader is None
 
 
 def _told_to(summary: PartitionSummary | None, recorded: Sequence[AuditRow]) -> int | None:
@@ -255,7 +262,7 @@ def _by_log(entry: PartitionEntry, before: Decision | None) -> Lost:
         reason = "what the logs held then is not known"
         return Lost(entry.address, leader, Grade.UNKNOWN, None, None, f"metadata log: {kind}; {reason}", at_ms)
     basis = f"metadata log: {kind}; counted between the logs of the earlier snapshot. {found.reason}"
-    return Lost(entry.address, leader, found.grade, found.committed, found.total, basis, at_ms)
+    return _counted(entry.address, leader, found, basis, at_ms)
 
 
 def _between(before: Decision, now: Decision) -> Lost:
@@ -269,7 +276,12 @@ def _between(before: Decision, now: Decision) -> Lost:
         basis = f"two snapshots: {now.leader} was not live in the earlier one; whether it came back whole is not known"
         return Lost(address, now.leader, Grade.UNKNOWN, None, None, basis)
     basis = f"two snapshots with one election between them; counted between the logs of the earlier one. {found.reason}"
-    return Lost(address, now.leader, found.grade, found.committed, found.total, basis)
+    return _counted(address, now.leader, found, basis)
+
+
+def _counted(address: TopicPartition, leader: int | None, loss: Loss, basis: str, at_ms: int | None = None) -> Lost:
+    grade = certain(loss.grade, loss.total)
+    return Lost(address, leader, grade, loss.committed, loss.total, basis, at_ms, unread=loss.unheard)
 
 
 def _designation(before: Decision | None, leader: int | None) -> Loss | None:
@@ -278,17 +290,6 @@ def _designation(before: Decision | None, leader: int | None) -> Loss | None:
         return None
     outcomes = (one for one in before.elections if one.election is ElectionType.DESIGNATION)
     return next((one.loss for one in outcomes if one.designate == leader and one.elected == leader), None)
-
-
-def _bounds(loss: Mapping[str, Any], name: str) -> Bounds | None:
-    """Bounds as the audit log has them; None where they are something else."""
-    match loss.get(name):
-        case [int(least), int(most)]:
-            return Bounds(least, most)
-        case [int(least), None]:
-            return Bounds(least)
-        case _:
-            return None
 
 
 def _number(value: object) -> int | None:

@@ -24,6 +24,8 @@ class Look:
     rows: Mapping[TopicPartition, Explained]
     """The partitions that the report is about, as far as they were found."""
     errors: tuple[TopicError, ...] = ()
+    saw_any: bool = True
+    """Whether any partition was shown at all: brokers leave out what a principal may not describe."""
 
     @property
     def in_trouble(self) -> tuple[TopicPartition, ...]:

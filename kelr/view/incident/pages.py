@@ -12,12 +12,20 @@ from kelr.page.words import count
 from kelr.view.explain_columns import Explained
 from kelr.view.history_words import when
 from kelr.view.incident.bands import bands
+from kelr.view.incident.figures import figures
 from kelr.view.incident.happenings import timeline
 from kelr.view.incident.kinds import MOST_NAMED, Kind, kinds, named
 from kelr.view.incident.log_drawing import draw_logs, in_words, note
-from kelr.view.incident.losses import elected_since, losses
+from kelr.view.incident.losses import elected_since
 from kelr.view.incident.material import Look, Material
-from kelr.view.incident.summary import loss_sentence, paragraph, tiles
+from kelr.view.incident.summary import (
+    loss_sentence,
+    nothing_in_trouble,
+    nothing_left,
+    nothing_to_explain,
+    paragraph,
+    tiles,
+)
 from kelr.view.incident.tables import (
     Table,
     choices,
@@ -67,7 +75,7 @@ class NextStep:
 
 def html(material: Material) -> str:
     """The report as a page for a browser, and for paper."""
-    found, now = losses(material), material.now
+    known, now = figures(material), material.now
     every, commands = kinds(now.rows), material.commands
     stories = kinds(evidence(material), lambda at: _elected(material, at))
     drawn = bands(material)
@@ -75,22 +83,24 @@ def html(material: Material) -> str:
     context = {
         "title": material.title,
         "scope": _scope(material),
-        "paragraph": paragraph(material, found),
-        "tiles": tiles(material, found),
+        "paragraph": paragraph(material, known),
+        "tiles": tiles(material, known),
         "gaps": material.gaps,
         "bands": drawn,
         "bands_left": _bands_left(drawn.left_out, commands) if drawn is not None else "",
         "timeline": timeline_table(timeline(material), commands.get("history", "")),
         "states": [states(look, kinds(look.rows), commands.get("csv", "")) for look in _looks(material)],
-        "nothing": not every,
+        "nothing": "" if every else nothing_in_trouble(material, known),
+        "nothing_to_explain": nothing_to_explain(material, known),
+        "nothing_left": nothing_left(known),
         "stories": [_story(number, kind, material) for number, kind in enumerate(unhealthy[:MOST_KINDS], 1)],
         "stories_left": _stories_left(unhealthy[MOST_KINDS:], commands),
         "plan": plan_table(material),
         "done": done_table(material, commands.get("log", "")),
         "open_runs": () if material.done is None else material.done.open_runs,
         "when": when,
-        "loss_sentence": loss_sentence(material, found),
-        "lost": lost_table(found),
+        "loss_sentence": loss_sentence(material, known),
+        "lost": lost_table(known.lost),
         "next_steps": list(next_steps(material)),
         "made": list(made(material)),
         "origin": f"Made by kelr {material.version} at {when(material.made_at_ms)[:19]} UTC.",
@@ -136,7 +146,7 @@ def _story(number: int, kind: Kind, material: Material) -> Story:
     title = str(kind.shown)
     look = material.before if earlier and material.before is not None else material.now
     rules = RULE_SETS[decision.rules].title
-    alike = f"Stands for {len(kind.addresses):,} partitions; none of them has more to lose."
+    alike = f"Stands for {len(kind.addresses):,} partitions; none of them is known to have more to lose."
     others = f"{alike} The others: {named(kind.others)}" if kind.others else ""
     return Story(
         f"story-{number}",

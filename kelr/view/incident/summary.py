@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kelr.engine.words import joined
-from kelr.model import Grade, TopicPartition
+from kelr.engine.planning.lost import ORDER
+from kelr.engine.words import agree, joined
+from kelr.model import Bounds
 from kelr.page.words import count
-from kelr.replay.history import Trouble
 from kelr.view.history_words import lasted, when
-from kelr.view.incident.happenings import who
+from kelr.view.incident.figures import Figures, Outage
 from kelr.view.incident.kinds import named
-from kelr.view.incident.losses import ORDER, Lost, elr_is_on, summed
-from kelr.view.incident.material import Material
-from kelr.view.incident.tables import GRADES, bounds_in_words
+from kelr.view.incident.losses import elr_is_on
+from kelr.view.incident.material import Look, Material
+from kelr.view.incident.tables import GRADES
+from kelr.view.lost_words import PROMISE, bounds_in_words
+
+_LONGEST = "longest time without a leader"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +29,28 @@ class Tile:
     bad: bool = False
 
 
-def affected(material: Material) -> tuple[TopicPartition, ...]:
-    """Partitions that were in trouble in some look, or by the metadata log, or that kelr changed or planned for."""
-    found: set[TopicPartition] = set(material.now.in_trouble)
-    if material.before is not None:
-        found |= set(material.before.in_trouble)
-    if material.told is not None:
-        found |= set(material.told.summaries)
-    if material.done is not None:
-        found |= {TopicPartition(row.topic, row.partition) for row in material.done.rows if row.partition is not None}
-    if material.planned is not None:
-        found |= {one.address for one in material.planned.plan.elections}
-    return tuple(sorted(found & set(material.partitions)))
+def tiles(material: Material, known: Figures) -> tuple[Tile, ...]:
+    """The figures; what is not known is ``?`` or ``UNKNOWN``."""
+    leaderless = len(known.leaderless)
+    found = [
+        Tile(
+            "partitions affected" + ("" if _tells_of_all(material) else ", as far as is known"),
+            f"{len(known.affected):,}",
+        ),
+        Tile("without a leader now", _at_least(leaderless, whole=known.current), bad=leaderless > 0),
+        _outage_tile(known),
+        Tile(
+            "elections not sure to have been clean, by the metadata log",
+            "?" if known.unsafe is None else f"{known.unsafe:,}",
+            bad=bool(known.unsafe),
+        ),
+        *_lost_tiles(known),
+        Tile("elections by kelr", "?" if known.elections is None else f"{len(known.elections):,}"),
+    ]
+    again = known.replayed
+    if again.records or again.unended:
+        found.append(Tile("records produced again", _at_least(again.records, whole=not again.unended)))
+    return tuple(found)
 
 
 def _tells_of_all(material: Material) -> bool:
@@ -46,115 +59,175 @@ def _tells_of_all(material: Material) -> bool:
     return material.told is not None
 
 
-def tiles(material: Material, found: Sequence[Lost]) -> tuple[Tile, ...]:
-    """The figures; what is not known is ``?``."""
-    longest = _longest(material)
-    told = material.told
-    unsafe = None if told is None else sum(len(one.unsafe) for one in told.summaries.values())
-    leaderless = len(material.now.leaderless)
+def _at_least(many: int, *, whole: bool) -> str:
+    """A number that may be too small where not everything was seen."""
+    if whole:
+        return f"{many:,}"
+    return f"at least {many:,}" if many else "?"
+
+
+def _outage_tile(known: Figures) -> Tile:
+    outage = known.outage
+    if outage is None:
+        return Tile(_LONGEST, "none" if known.longest_is_known else "?")
+    return Tile(f"{_LONGEST} ({outage.where})", _lasted(outage), bad=outage.longest_ms > 0)
+
+
+def _lasted(outage: Outage) -> str:
+    """How long it was; one that lasts when what tells of it ends was, or will be, longer."""
+    return f"at least {lasted(outage.longest_ms)}" if outage.at_least else lasted(outage.longest_ms)
+
+
+def _lost_tiles(known: Figures) -> Iterator[Tile]:
+    label, lost = "committed offsets lost", known.in_all
+    if not known.lost:
+        clean = "; every election that the metadata log tells of was clean"
+        yield Tile(label + (clean if known.all_clean else ""), "0" if known.all_clean else "UNKNOWN")
+        return
+    if lost.unknown:
+        label += f"; UNKNOWN for {count(lost.unknown, 'election')} of {lost.elections:,}"
+    if lost.promised:
+        label += f"; {PROMISE}"
+    yield Tile(label, bounds_in_words(lost.committed), bad=lost.committed != Bounds(0, 0))
+    yield Tile("offsets lost in all, committed or not", bounds_in_words(lost.total), bad=lost.total != Bounds(0, 0))
+
+
+def paragraph(material: Material, known: Figures) -> str:
+    """The whole in a few sentences."""
+    return " ".join(_sentences(material, known))
+
+
+def _sentences(material: Material, known: Figures) -> Iterator[str]:
+    every = known.affected
+    if every:
+        are = "was" if len(every) == 1 else "were"
+        as_far = "" if _tells_of_all(material) else ", as far as is known without a metadata log"
+        yield f"{count(len(every), 'partition')} {are} affected{as_far}: {named(every, 6, longest=60)}."
+    elif material.now.saw_any:
+        yield "No partition was found in trouble" + _but_not_all(material.now) + "."
+    else:
+        yield "No partition was shown to whoever asked, so nothing is known of any."
+    if material.before is not None:
+        yield f"{_at(material.before)}, {len(material.before.leaderless):,} had no leader{_doubt(material.before)}."
+    yield from _newest(material, known)
+    yield from _outage(known)
+    if known.elections:
+        done = sum(result == "done" for _, result in known.elections)
+        people = joined(sorted({person for person, _ in known.elections}))
+        asked = count(len(known.elections), "election")
+        yield f"kelr was asked for {asked}, of which {done:,} came out as planned, by {people}."
+    yield loss_sentence(material, known)
+
+
+def _at(look: Look) -> str:
+    return f"At {when(look.taken_at_ms)[:19]} UTC"
+
+
+def _doubt(look: Look) -> str:
+    silence = look.cluster.controller_silence
+    return "" if silence is None else ", as far as brokers knew: no controller answered"
+
+
+def _but_not_all(look: Look) -> str:
+    return f"; {count(len(look.errors), 'topic or partition')} could not be described" if look.errors else ""
+
+
+def _newest(material: Material, known: Figures) -> Iterator[str]:
+    if not material.now.saw_any:
+        return
+    more = ""
+    if known.others:
+        more = f", and {known.others:,} more {'was' if known.others == 1 else 'were'} not healthy, or not known to be"
+    if known.unseen:
+        more += f"; of {count(len(known.unseen), 'partition')} that it does not have this is not known"
+    doubt = _doubt(material.now)
+    yield f"{_at(material.now)}, in the newest look, {len(known.leaderless):,} had no leader{more}{doubt}."
+
+
+def _outage(known: Figures) -> Iterator[str]:
+    outage = known.outage
+    if outage is not None:
+        by = "by the controller's clock" if outage.by_log else "from one look to the other"
+        yield f"The longest time without a leader was {_lasted(outage)} ({named([outage.where], longest=60)}), {by}."
+    elif not known.longest_is_known and known.without:
+        yield f"{count(len(known.without), 'partition')} had no leader for a time; for how long is not known."
+
+
+def loss_sentence(material: Material, known: Figures) -> str:
+    """What was lost in all, how sure that is, and what was produced again."""
+    return " ".join((_lost(material, known), *_replayed(known)))
+
+
+def _lost(material: Material, known: Figures) -> str:
+    if not known.lost:
+        told = material.told
+        if told is None:
+            return "Whether anything was lost is UNKNOWN: nothing tells of elections."
+        span = f"from {when(told.begins_ms)[:19]} to {when(told.ends_ms)[:19]} UTC"
+        if known.all_clean:
+            by = f"by the metadata log, {span}, all of them were clean"
+            return f"No election is known that lost anything committed: {by}."
+        why = "not everything was seen"
+        if not elr_is_on(material):
+            why = "all were of members of the ISR, which without ELR proves nothing"
+        return (
+            f"Whether anything was lost is UNKNOWN: the metadata log, {span}, tells of no unclean election, but {why}."
+        )
+    lost = known.in_all
+    by_grade = [(grade, sum(one.grade is grade for one in known.lost)) for grade in ORDER]
+    grades = ", ".join(f"{GRADES[grade]}: {many:,}" for grade, many in by_grade if many)
+    condition = f" {PROMISE}" if lost.promised else ""
     return (
-        Tile(
-            "partitions affected" + ("" if _tells_of_all(material) else ", as far as is known"),
-            f"{len(affected(material)):,}",
-        ),
-        Tile("without a leader now", f"{leaderless:,}", bad=leaderless > 0),
-        Tile(
-            "longest time without a leader" + ("" if longest is None or longest[1] is None else f" ({longest[1]})"),
-            "?" if longest is None else _lasted(material, *longest),
-            bad=longest is not None and longest[0] > 0,
-        ),
-        Tile(
-            "elections not sure to have been clean, by the metadata log",
-            "?" if unsafe is None else f"{unsafe:,}",
-            bad=bool(unsafe),
-        ),
-        _lost_tile(material, found),
-        Tile("elections by kelr", "?" if material.done is None else f"{len(_elections(material)):,}"),
+        f"Committed offsets lost: {bounds_in_words(lost.committed)}{condition}."
+        f" Offsets lost in all: {bounds_in_words(lost.total)} ({count(lost.elections, 'election')}; {grades})."
     )
 
 
-def _lost_tile(material: Material, found: Sequence[Lost]) -> Tile:
-    label = "committed offsets lost"
-    if not found:
-        return Tile(f"{label}: no election is known that lost any", "?" if material.told is None else "0 known")
-    total, unknown = summed(found), sum(one.grade is Grade.UNKNOWN for one in found)
-    value = bounds_in_words(total)
-    if all(one.grade is Grade.PROVEN_NONE for one in found):
-        label += ": proven"
-    elif unknown:
-        label += f"; unknown for {count(unknown, 'election')} of {len(found):,}"
-    return Tile(label, value, bad=total is None or total.at_least > 0)
+def _replayed(known: Figures) -> Iterator[str]:
+    again = known.replayed
+    if again.records:
+        where = count(again.partitions, "partition")
+        yield f"{count(again.records, 'record')} {agree(again.records, 'was', 'were')} produced again to {where}."
+    if again.unended:
+        yield (
+            f"How many more were produced again is not known: the replay of {count(again.unended, 'partition')} was cut"
+            " short."
+        )
 
 
-def _longest(material: Material) -> tuple[int, TopicPartition | None] | None:
-    """The longest time without a leader, and where; None where no metadata log tells."""
-    if material.told is None:
-        return None
-    found = [
-        (span.longest_ms, at)
-        for at, summary in material.told.summaries.items()
-        if (span := summary.spans.get(Trouble.LEADERLESS)) is not None
-    ]
-    return max(found, key=lambda one: one[0]) if found else (0, None)
+# What is not there to be told.
 
 
-def _lasted(material: Material, longest_ms: int, where: TopicPartition | None) -> str:
-    """How long it was; one that lasts when the metadata log ends was, or will be, longer."""
-    summary = None if material.told is None or where is None else material.told.summaries.get(where)
-    still = summary is not None and Trouble.LEADERLESS in summary.lasting
-    return f"at least {lasted(longest_ms)}" if still else lasted(longest_ms)
+def nothing_to_explain(material: Material, known: Figures) -> str:
+    """Why there is no decision to explain: what was seen was healthy, at the moments of the looks and at no other."""
+    looks = [look for look in (material.before, material.now) if look is not None and look.rows]
+    if not looks:
+        return "No partition of this report was seen in a look, so there is no decision to explain."
+    times = joined(when(look.taken_at_ms)[:19] for look in looks)
+    parts = [f"At {times} UTC every partition that was seen was healthy, so there is no decision to explain."]
+    if known.without:
+        outage = "" if known.outage is None else f", for up to {_lasted(known.outage)}"
+        parts.append(
+            f"At other times {count(len(known.without), 'partition')} had no leader{outage}: see the timeline."
+        )
+    elif known.affected:
+        parts.append("What happened at other times is in the timeline.")
+    if known.unseen:
+        parts.append(f"{count(len(known.unseen), 'partition')} could not be seen in the newest look.")
+    return " ".join(parts)
 
 
-def _elections(material: Material) -> list[tuple[str, str]]:
-    """Who carried out what, of elections that kelr began."""
-    rows = () if material.done is None else material.done.rows
-    return [(who(row), row.result) for row in rows if str(row.what) == "election"]
+def nothing_in_trouble(material: Material, known: Figures) -> str:
+    """What stands in the place of an empty table of states."""
+    if not material.now.saw_any:
+        return "The newest look was shown no partition, so where they stand is not known."
+    if not known.current:
+        return "The newest look found no partition in trouble, and did not see all of them, or no controller answered."
+    return "No partition is in trouble in the newest look, and none was named."
 
 
-def paragraph(material: Material, found: Sequence[Lost]) -> str:
-    """The whole in a few sentences."""
-    return " ".join(_sentences(material, found))
-
-
-def _sentences(material: Material, found: Sequence[Lost]) -> Iterator[str]:
-    every, now = affected(material), material.now
-    if not every:
-        yield "No partition was found in trouble."
-    else:
-        are = "was" if len(every) == 1 else "were"
-        known = "" if _tells_of_all(material) else ", as far as is known without a metadata log"
-        yield f"{count(len(every), 'partition')} {are} affected{known}: {named(every, 6, longest=60)}."
-    before = material.before
-    if before is not None:
-        yield f"At {when(before.taken_at_ms)[:19]} UTC {len(before.leaderless):,} had no leader."
-    without, others = len(now.leaderless), len(set(now.in_trouble) - set(now.leaderless))
-    more = f", and {others:,} more {'was' if others == 1 else 'were'} not healthy, or not known to be" if others else ""
-    yield f"At {when(now.taken_at_ms)[:19]} UTC, in the newest look, {without:,} had no leader{more}."
-    longest = _longest(material)
-    if longest is not None and longest[1] is not None:
-        where, took = named([longest[1]], longest=60), _lasted(material, *longest)
-        yield f"The longest time without a leader was {took} ({where}), by the controller's clock."
-    elections = _elections(material)
-    if elections:
-        done = sum(result == "done" for _, result in elections)
-        people = joined(sorted({person for person, _ in elections}))
-        asked = count(len(elections), "election")
-        yield f"kelr was asked for {asked}, of which {done:,} came out as planned, by {people}."
-    yield loss_sentence(material, found)
-
-
-def loss_sentence(material: Material, found: Sequence[Lost]) -> str:
-    """What was lost in all, and how sure that is."""
-    if not found:
-        if material.told is not None:
-            told = material.told
-            span = f"from {when(told.begins_ms)[:19]} to {when(told.ends_ms)[:19]} UTC"
-            clean = "clean" if elr_is_on(material) else "of members of the ISR, which without ELR proves nothing"
-            known = f"by the metadata log, {span}, all of them were {clean}"
-            return f"No election is known that lost anything committed: {known}."
-        return "Nothing tells of elections, so whether anything was lost is not known."
-    by_grade = [(grade, sum(one.grade is grade for one in found)) for grade in ORDER]
-    grades = ", ".join(f"{GRADES[grade]}: {many:,}" for grade, many in by_grade if many)
-    total = summed(found)
-    what = "not known" if total is None else bounds_in_words(total)
-    return f"Committed offsets lost: {what} ({count(len(found), 'election')}; {grades})."
+def nothing_left(known: Figures) -> str:
+    """What stands in the place of an empty list of next steps."""
+    if known.current:
+        return "As far as these sources tell, nothing is left to do."
+    return "These sources name no next step, and they do not tell of everything: the newest look was not whole."

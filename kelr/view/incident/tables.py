@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kelr.controller import RULE_SETS
+from kelr.engine.planning.lost import Lost
 from kelr.engine.words import ids
-from kelr.model import Bounds, Candidate, Decision, Grade, TopicPartition
+from kelr.model import Candidate, Decision, Grade, TopicPartition
 from kelr.page.words import count
 from kelr.view.columns import Column
 from kelr.view.explain_columns import (
@@ -22,9 +23,10 @@ from kelr.view.explain_columns import (
 from kelr.view.history_words import when
 from kelr.view.incident.happenings import Timeline, done_in_words, who
 from kelr.view.incident.kinds import Kind, named
-from kelr.view.incident.losses import Lost, worst_first
+from kelr.view.incident.losses import worst_first
 from kelr.view.incident.material import Look, Material
 from kelr.view.log_bars import LogBars
+from kelr.view.lost_words import bounds_in_words
 from kelr.view.plan_words import consent_needed, loss_in_words, method_in_words
 from kelr.view.styled import written
 
@@ -160,7 +162,7 @@ def choices(decision: Decision) -> Table:
         grade = "-" if loss is None else GRADES[loss.grade]
         sure = one.note or ("" if loss is None else certainty_in_words(loss))
         elected = "nobody" if one.elected is None else str(one.elected)
-        rows.append((election_name(one, kip966=kip966), elected, committed or "0", total or "0", grade, sure))
+        rows.append((election_name(one, kip966=kip966), elected, committed, total, grade, sure))
     header = ("election", "elects", "lost, committed", "lost in all", "grade", "certainty")
     return Table("What each kind of election would give and lose.", header, tuple(rows))
 
@@ -182,7 +184,7 @@ def lost_table(found: Sequence[Lost]) -> Table:
     )
     left = len(ranked) - len(shown)
     note = (
-        f"{count(left, 'more election')}, which lost no more: the audit log and the metadata log have them."
+        f"{count(left, 'more election')}, not known to have lost more: the audit log and the metadata log have them."
         if left
         else ""
     )
@@ -256,17 +258,6 @@ def timeline_table(timeline: Timeline, everything: str) -> Table:
         rows,
         note,
     )
-
-
-def bounds_in_words(bounds: Bounds | None) -> str:
-    """A number of offsets, with how far it is known."""
-    if bounds is None:
-        return "?"
-    if bounds.exact:
-        return f"{bounds.at_least:,}"
-    if bounds.at_most is None:
-        return f"at least {bounds.at_least:,}" if bounds.at_least else "0 known"
-    return f"{bounds.at_least:,} to {bounds.at_most:,}"
 
 
 def _known(value: int | None) -> str:
