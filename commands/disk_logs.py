@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kelr.commands.session import Session, now_ms
+from kelr.errors import ConnectError, PartlyDoneError
 from kelr.model import LogAnswer, NotHeard, ReplicaLog, Selection
 
 if TYPE_CHECKING:
@@ -47,6 +48,26 @@ def names_cluster(session: Session) -> bool:
     """Whether anything says which cluster, snapshot or metadata log to ask."""
     settings = session.settings
     return any((settings.saved, settings.bootstrap_server, settings.command_config))
+
+
+def silence_of_cluster(session: Session) -> ConnectError | None:
+    """Why the cluster that is named cannot be asked; None where it can, or where something saved is asked instead."""
+    if session.settings.saved is not None:
+        return None
+    try:
+        session.source().cluster()
+    except ConnectError as error:
+        return error
+    return None
+
+
+def only_disks_read(error: ConnectError) -> PartlyDoneError:
+    """What ends a command that showed, or saved, what disks hold and was to ask a cluster too."""
+    return PartlyDoneError(
+        f"only disks were read, as the cluster could not be asked: {error.message}",
+        next_step=error.next_step,
+        code=error.code if error.is_specific else None,
+    )
 
 
 def read_disks(session: Session, directories: Sequence[Path], selection: Selection) -> tuple[DiskCollection, ...]:
@@ -123,14 +144,32 @@ def shown_disk(disk: DiskCollection) -> ShownDisk:
     )
 
 
-def show_disk_logs(session: Session, directories: Sequence[Path], selection: Selection, *, lineage: bool) -> None:
-    """Show what the directories hold, without any cluster."""
+def show_disk_logs(
+    session: Session,
+    directories: Sequence[Path],
+    selection: Selection,
+    *,
+    lineage: bool,
+    silence: ConnectError | None = None,
+) -> None:
+    """Show what the directories hold, without any cluster.
+
+    Raises:
+        PartlyDoneError: after it was shown, where a cluster was to be asked and none answered (`silence`).
+    """
     from kelr.view.disk_logs import disk_logs_view, disks_document, show_disks  # noqa: PLC0415
 
     output, disks = session.output, read_disks(session, directories, selection)
     shown = [shown_disk(disk) for disk in disks]
     notes = list(_not_there(disks, selection))
-    following = ("snapshot", "disks.kelr", *(part for path in directories for part in ("--log-dir", str(path))))
+    read = tuple(part for path in directories for part in ("--log-dir", str(path)))
+    if silence is None:
+        following: tuple[str, ...] = ("snapshot", "disks.kelr", *read)
+    else:
+        notes.append(
+            "the cluster could not be asked: the log directories alone were read, which tell no leader, ISR or ELR"
+        )
+        following = ("recover", "collect", *map(str, selection.targets), *read, "--out", "disks.kelr")
     view = disk_logs_view(several=len(disks) > 1, lineage=lineage)
     with output.listing(view, {"source": "log directory", "disks": disks_document(shown)}) as listing:
         listing.add(_rows(disks))
@@ -140,6 +179,8 @@ def show_disk_logs(session: Session, directories: Sequence[Path], selection: Sel
         for note in notes:
             output.note(note)
         output.next(following)
+    if silence is not None:
+        raise only_disks_read(silence)
 
 
 def _rows(disks: Sequence[DiskCollection]) -> Iterator[DiskRow]:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from kelr.commands.disk_logs import LogDirs, LogFiles, names_cluster, show_disk_logs, with_disks
+from kelr.commands.disk_logs import LogDirs, LogFiles, names_cluster, show_disk_logs, silence_of_cluster, with_disks
 from kelr.commands.options import AllPartitions, Partitions, Targets, Topics, with_session
 from kelr.commands.session import Session
 from kelr.commands.topic_errors import topics_failed
@@ -24,7 +24,7 @@ Lineage = Annotated[
 @with_session(
     exits={
         ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
-        ExitCode.PARTLY_DONE: "some of the topics could not be described",
+        ExitCode.PARTLY_DONE: "some of the topics could not be described, or no cluster answered beside the disks",
     }
 )
 def log_info(
@@ -45,8 +45,8 @@ def log_info(
     that this one lacks. A broker that cannot be asked is said in its row.
 
     --log-dir reads a dead broker's disk; nothing is written there, and no lock is
-    taken. Without a cluster it shows what the disk holds: all of it, or the named
-    partitions. With one, or with --snapshot, the disk stands in for its broker
+    taken. Without a cluster, or where none answers, it shows what the disk holds:
+    all of it, or the named partitions. With one, or with --snapshot, the disk stands in for its broker
     where that does not answer, as a file from `recover collect` does with --logs.
 
     Examples:
@@ -58,6 +58,10 @@ def log_info(
     selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
     if log_dir and not logs and not names_cluster(session):
         show_disk_logs(session, log_dir, selection, lineage=lineage)
+        return
+    silence = silence_of_cluster(session) if log_dir and not logs else None
+    if log_dir and silence is not None:
+        show_disk_logs(session, log_dir, selection, lineage=lineage, silence=silence)
         return
     if selection.is_everything and not all_topic_partitions:
         raise UsageError(

@@ -21,6 +21,7 @@ from kelr.commands.interrupts import nothing_changed_yet
 from kelr.commands.reasons import read_reason
 from kelr.commands.recover_verify import plan_of_topics
 from kelr.commands.recovering import (
+    directories_here,
     plan_again,
     plan_for_this_cluster,
     reporter,
@@ -114,7 +115,7 @@ def carry_out(session: Session, wanted: Wanted) -> None:
     if plan.elections:
         # Before the plan is checked: without READ its logs would seem to have changed.
         require_authorization(hand_of(session), plan)
-    rescues = rescue_commands(plan, wanted.path)
+    rescues = rescue_commands(plan, wanted.path, directories_here(session, source))
     context = PlanContext(stock_connection=stock_connection(session), rescue_command=rescues[0] if rescues else None)
     if session.output.format.for_people:
         # What gets no election, and why, was read where the plan was made.

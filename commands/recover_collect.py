@@ -26,6 +26,7 @@ def collect_live(session: Session, selection: Selection, out: Path, *, everythin
 
     _check_free(out, overwrite=overwrite)
     source = session.source()
+    named = tuple(map(str, selection.targets))
     errors: list[TopicError] = []
     if selection.is_everything and not everything:
         unsafe, read = _unsafe(source, errors)
@@ -51,7 +52,9 @@ def collect_live(session: Session, selection: Selection, out: Path, *, everythin
     answers = [answer for found in read_snapshot(out).logs.values() for answer in found]
     silent = sum(isinstance(answer, NotHeard) for answer in answers)
     part = Collected(None, len(answers) - silent, silent)
-    show_collection(session.output, str(out), [part], notes=saved.gaps, following=("explain", "--snapshot", str(out)))
+    show_collection(
+        session.output, str(out), [part], notes=saved.gaps, following=("explain", *named, "--snapshot", str(out))
+    )
     errors.extend(saved.topic_errors)
     if errors:
         raise topics_failed(errors, some_worked=saved.partitions > 0)
@@ -84,7 +87,8 @@ def collect_disks(
         )
     collections: list[Collection] = [collection_of_disk(disk) for disk in disks]
     save_collection(collections, out, overwrite=overwrite)
-    _show(session, collections, out, notes=(), following=following)
+    plan = ("recover", "plan", *map(str, selection.targets), "--logs", str(out), "--out", "plan.json")
+    _show(session, collections, out, notes=(), following=following or plan)
 
 
 def merge_files(session: Session, files: Sequence[Path], out: Path, *, overwrite: bool) -> None:
@@ -107,7 +111,8 @@ def merge_files(session: Session, files: Sequence[Path], out: Path, *, overwrite
     merged = merge(collections)
     whole = merged.as_collection(str(out), min(one.taken_at_ms for one in collections))
     save_collection(whole, out, overwrite=overwrite)
-    _show(session, [whole], out, notes=merged.conflicts)
+    plan = ("recover", "plan", "--logs", str(out), "--out", "plan.json")
+    _show(session, [whole], out, notes=merged.conflicts, following=plan)
 
 
 def _show(
@@ -116,7 +121,7 @@ def _show(
     out: Path,
     *,
     notes: Sequence[str],
-    following: Sequence[str] | None = None,
+    following: Sequence[str],
 ) -> None:
     from kelr.sources.collected import Collection  # noqa: PLC0415
 
@@ -129,8 +134,7 @@ def _show(
             clean = all(directory.clean_shutdown is True for directory in disk.directories)
             warnings = (*([_LOCK_HELD] if disk.running else []), *disk.warnings)
             parts.append(Collected(disk.broker, len(answers) - silent, silent, clean, disk.running, warnings))
-    plan = ("recover", "plan", "--logs", str(out), "--out", "plan.json")
-    show_collection(session.output, str(out), parts, notes=notes, following=following or plan)
+    show_collection(session.output, str(out), parts, notes=notes, following=following)
 
 
 def _unsafe(source: Source, errors: list[TopicError]) -> tuple[list[TopicPartition], int]:

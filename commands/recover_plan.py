@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kelr.commands.gone import check_they_hold_replicas, gone_flags, read_gone, refuse_the_live
-from kelr.commands.recovering import DIRECTORY, read_duration_ms, rescue_commands, say_other_rescues, source_with
+from kelr.commands.recovering import (
+    DIRECTORY,
+    directories_here,
+    read_duration_ms,
+    rescue_commands,
+    say_other_rescues,
+    source_with,
+)
 from kelr.commands.seen import sees_any
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
@@ -22,6 +29,7 @@ from kelr.model import AdviceAction, ElectionType, Selection, parse_election_typ
 from kelr.model.plan import Plan, Unplanned, Wish
 from kelr.recovery.plan_file import write_plan
 from kelr.recovery.plan_making import Made, make_plan
+from kelr.sources.base import Source
 from kelr.view.broker_order import broker_order, broker_order_lines
 from kelr.view.describe import NOTHING_READ
 from kelr.view.layout import Layout
@@ -134,7 +142,7 @@ def plan_and_show(session: Session, wanted: Wanted) -> None:
         write_plan(made.plan, wanted.out, overwrite=wanted.overwrite)
     if wanted.export is not None:
         _export(session, made.plan, wanted.export, overwrite=wanted.overwrite)
-    _show(session, wanted, made)
+    _show(session, wanted, made, source)
     if made.errors:
         raise topics_failed(made.errors, some_worked=made.decided > 0)
 
@@ -149,15 +157,18 @@ def _check_designated(wanted: Wanted, made: Made) -> None:
         )
 
 
-def _show(session: Session, wanted: Wanted, made: Made) -> None:
+def _show(session: Session, wanted: Wanted, made: Made, source: Source) -> None:
     output, plan = session.output, made.plan
+    here = directories_here(session, source)
+    rescues = [] if wanted.out is None else rescue_commands(plan, wanted.out, here)
     following = _following(wanted, plan)
-    rescues = [] if wanted.out is None else rescue_commands(plan, wanted.out)
     if wanted.markdown:
         write_utf8(output.stdout)
         commands = [output.next_command(one) for one in (*rescues, following) if one is not None]
         output.stdout.write(plan_markdown(plan, commands=commands))
         return
+    # What the elections give up is saved first; what saves it leads to the plan's application.
+    following = rescues[0] if rescues else following
     context = PlanContext(stock_connection=stock_connection(session), rescue_command=rescues[0] if rescues else None)
     if not output.format.for_people:
         show_plan(output, plan, context=context, errors=made.errors, following=following)

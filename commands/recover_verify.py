@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kelr.commands.recovering import plan_again, plan_for_this_cluster
+from kelr.commands.recovering import plan_again, plan_for_this_cluster, rescued_in
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.engine.planning import only_topics
@@ -92,9 +92,11 @@ def _following(
     path: Path, topics: Sequence[str], plan: Plan, found: Verification, *, waited: bool
 ) -> tuple[str, ...] | None:
     """The next command: what carries the plan out, or plans again where it has expired; what waits for what may come;
-    or what shows more of what is not well."""
+    what shows more of what is not well; or, where all is, what produces again what was saved before the elections."""
+    saved = rescued_in(plan, path)
+    replay = None if saved is None else ("rescue", "replay", str(saved), "--dry-run")
     if found.good:
-        return None
+        return replay
     named = tuple(part for topic in topics for part in ("--topic", topic))
     unapplied = {one.address for one in found.findings if is_unapplied(one)}
     if unapplied and unapplied == {one.address for one in found.findings}:
@@ -105,7 +107,7 @@ def _following(
     if found.may_come and not (waited and bad):
         return ("recover", "verify", str(path), *named, "--wait")
     told = [one.command for one in bad or found.findings if one.command.startswith(_KELR)]
-    return tuple(told[0].removeprefix(_KELR).split()) if told else None
+    return tuple(told[0].removeprefix(_KELR).split()) if told else replay
 
 
 def _verified(plan: Plan, found: Verification) -> Verified:

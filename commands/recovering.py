@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from kelr.commands.session import Session
 from kelr.engine.words import length_of_time, time_of_day
@@ -82,18 +83,50 @@ def plan_again(plan: Plan, addresses: Collection[TopicPartition], path: Path) ->
     return ("recover", "plan", *named, *_kind(elections), "--out", str(another_name(path)))
 
 
-def rescue_commands(plan: Plan, path: Path) -> list[tuple[str, ...]]:
-    """The commands that save what the plan gives up, as arguments after ``kelr``: one for what brokers answer for, and
-    one for each broker whose disk alone has it, to be run on that broker's host."""
+def rescue_commands(
+    plan: Plan, path: Path, directories: Mapping[int, Sequence[str]] = MappingProxyType({})
+) -> list[tuple[str, ...]]:
+    """The commands that save what the plan gives up, as arguments after ``kelr``: one where all of it can be read from
+    here; else one for what brokers answer for, and one for each broker whose disk alone has it, to be run on that
+    broker's host.
+
+    Args:
+        directories: by broker, its log directories that can be read here.
+    """
     steps = [step for one in plan.elections for step in one.rescue]
     base = ("rescue", "dump", "--plan", str(path))
     commands: list[tuple[str, ...]] = []
+    down = sorted({step.replica for step in steps if not step.reachable})
+    if down and all(broker in directories for broker in down):
+        here = tuple(
+            word for broker in sorted(directories) for one in directories[broker] for word in ("--log-dir", one)
+        )
+        return [(*base, *here, "--out", f"{path.stem}.kelr-rescue")]
     if any(step.reachable for step in steps):
         commands.append((*base, "--out", f"{path.stem}.kelr-rescue"))
-    for broker in sorted({step.replica for step in steps if not step.reachable}):
+    for broker in down:
         out = f"{path.stem}-from-{broker}.kelr-rescue"
         commands.append((*base, "--from-replica", str(broker), "--log-dir", DIRECTORY, "--out", out))
     return commands
+
+
+def directories_here(session: Session, source: Source) -> Mapping[int, Sequence[str]]:
+    """The log directories of brokers that `--logs` were read of, where all of a broker's are on this machine."""
+    from kelr.sources.collected import CollectedSource  # noqa: PLC0415 - only where there are any
+
+    if not isinstance(source, CollectedSource) or session.settings.saved is not None:
+        return {}
+    return {
+        broker: paths
+        for broker, disks in source.merged.disks.items()
+        if (paths := [one.path for one in disks[0].directories]) and all(Path(one).is_dir() for one in paths)
+    }
+
+
+def rescued_in(plan: Plan, path: Path) -> Path | None:
+    """The rescue file that `rescue_commands` made the reader write for this plan; None where none is here."""
+    names = [command[-1] for command in rescue_commands(plan, path)] + [f"{path.stem}.kelr-rescue"]
+    return next((found for name in names for found in (Path(name), path.with_name(name)) if found.is_file()), None)
 
 
 def say_other_rescues(output: Output, commands: Sequence[tuple[str, ...]]) -> None:

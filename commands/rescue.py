@@ -25,7 +25,12 @@ Only = Annotated[
 
 
 @app.command()
-@with_session(exits={ExitCode.PARTLY_DONE: "some of the records could not be read; the file says which"})
+@with_session(
+    exits={
+        ExitCode.PARTLY_DONE: "some of the records could not be read, or what is lost is not known of every partition;"
+        " the output and the file say which"
+    }
+)
 def dump(
     session: Session,
     targets: Targets = None,
@@ -41,7 +46,8 @@ def dump(
         int | None, typer.Option("--to-offset", metavar="N", min=0, help="Up to this offset, which is left out.")
     ] = None,
     elect: Annotated[
-        int | None, typer.Option("--elect", metavar="BROKER", help="What electing this replica gives up.")
+        int | None,
+        typer.Option("--elect", metavar="BROKER", help="What the election, or the return, of this replica gives up."),
     ] = None,
     plan: Annotated[
         Path | None, typer.Option("--plan", metavar="FILE", help="What the elections of this plan give up.")
@@ -49,6 +55,12 @@ def dump(
     log_dir: Annotated[
         list[Path] | None,
         typer.Option("--log-dir", metavar="DIR", help="A log directory of a broker that is down; repeat it for more."),
+    ] = None,
+    logs: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--logs", metavar="FILE", help="What `kelr recover collect` read of a disk elsewhere, to compare."
+        ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
     topic: Topics = None,
@@ -59,13 +71,17 @@ def dump(
 
     Of each partition: what other replicas hold and the replica that leads, or is
     to lead, does not; read from their brokers beyond the high watermark, or from
-    a disk. Who is to lead is what --elect or the plan says, else what `kelr
-    explain` advises. Batches are kept byte for byte, their checksums verified.
-    What could not be read is named, in the file too. Nothing is changed.
+    disks. Who is to lead is what --elect or the plan says, else what `kelr explain`
+    advises. --elect takes a broker that is down, too, whose return would elect it:
+    its own disk, or what was collected of it, says where its log ends. Without a
+    cluster that answers, all that cannot be compared is saved. Batches are kept byte
+    for byte, their checksums verified. What could not be read is named, in the file
+    too. Nothing is changed.
 
     Examples:
       kelr rescue dump orders:1 --out orders.kelr-rescue -b kafka-1:9092
       kelr rescue dump --plan plan.json --out lost.kelr-rescue -b kafka-1:9092
+      kelr rescue dump orders --elect 1 --log-dir /mnt/b1 --log-dir /mnt/b2 --out x.kelr-rescue -b kafka-3:9092
       kelr rescue dump orders:1 --log-dir /mnt/broker-1/kafka --out one.kelr-rescue
     """
     from kelr.commands.rescue_find import DumpOptions  # noqa: PLC0415 - not for --help
@@ -87,6 +103,7 @@ def dump(
         elect=elect,
         plan=plan,
         log_directories=tuple(log_dir or ()),
+        logs=tuple(logs or ()),
         overwrite=overwrite,
     )
     dump_records(session, options)

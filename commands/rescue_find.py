@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kelr.commands.session import Session, now_ms
-from kelr.errors import BadInputError, UsageError
+from kelr.engine.logs import KnownLogs
+from kelr.engine.planning.rescue import rescue_from
+from kelr.engine.planning.subject import state_of
+from kelr.errors import BadInputError, ConnectError, UsageError
 from kelr.model import (
     LogAnswer,
     NotHeard,
@@ -22,7 +25,8 @@ from kelr.rescue.choose import Choice, Limits, Wanted, choose
 from kelr.rescue.dump import held_on_disk
 from kelr.sources.base import Source
 from kelr.sources.decisions import decide_partitions
-from kelr.sources.disk import DiskCollection, PartitionDirectory, read_brokers
+from kelr.sources.disk import DiskCollection, DiskLog, PartitionDirectory, read_brokers
+from kelr.sources.snapshot_collection import CollectedLog, Collection
 
 DISK = "log directory"
 
@@ -40,6 +44,7 @@ class DumpOptions:
     elect: int | None
     plan: Path | None
     log_directories: tuple[Path, ...]
+    logs: tuple[Path, ...]
     overwrite: bool
 
     @property
@@ -56,6 +61,8 @@ class Found:
     errors: Sequence[TopicError] = ()
     source: Source | None = None
     plan_id: str | None = None
+    silence: ConnectError | None = None
+    """Why the cluster that was named was not asked."""
 
 
 def what_is_meant(options: DumpOptions) -> tuple[Selection, Mapping[TopicPartition, int], str | None]:
@@ -97,29 +104,102 @@ def read_disks(session: Session, options: DumpOptions, selection: Selection) -> 
     return disks
 
 
-def on_disks(disks: Sequence[DiskCollection], limits: Limits) -> Found:
-    """Without a cluster nobody knows what is lost: all that the disks hold, or the offsets that are named."""
-    choices = []
-    for disk in disks:
-        if limits.replicas is not None and disk.broker not in limits.replicas:
-            continue
-        for address, log in disk.logs.items():
-            state = PartitionState(
-                topic=address.topic,
-                partition=address.partition,
-                leader=None,
-                leader_epoch=0,
-                replicas=(disk.broker,),
-                isr=(),
-                topic_id=log.topic_id,
-            )
-            choices.append(_whole_log(state, log.answer, log.directory, limits))
-    if not choices:
-        raise UsageError("the log directories hold none of these partitions", next_step="name others")
+def on_disks(
+    disks: Sequence[DiskCollection],
+    limits: Limits,
+    *,
+    elects: Mapping[TopicPartition, int],
+    everywhere: int | None,
+    plan_id: str | None,
+    collected: Mapping[TopicPartition, Sequence[CollectedLog]],
+) -> Found:
+    """Without a cluster: what the replica that is to lead lacks, where its log is known too; else all that the disks
+    hold, or the offsets that are named.
+
+    Args:
+        collected: what `--logs` files know.
+    """
     cluster_ids = {disk.cluster_id for disk in disks if disk.cluster_id is not None}
     if len(cluster_ids) > 1:
         raise BadInputError(f"the log directories are of different clusters: {', '.join(sorted(cluster_ids))}")
-    return Found(choices, next(iter(cluster_ids), None))
+    choices = []
+    for address in sorted({address for disk in disks for address in disk.logs}):
+        found = {disk.broker: disk.logs[address] for disk in disks if address in disk.logs}
+        elect = elects.get(address, everywhere)
+        if elect is None or limits.from_offset is not None:
+            choices += _whole_logs(found, limits)
+        else:
+            choices += _compared_on_disks(found, elect, collected.get(address, ()), limits)
+    if not choices:
+        raise UsageError("the log directories hold none of these partitions", next_step="name others")
+    return Found(choices, next(iter(cluster_ids), None), plan_id=plan_id)
+
+
+def _compared_on_disks(
+    found: Mapping[int, DiskLog], elect: int, collected: Sequence[CollectedLog], limits: Limits
+) -> list[Choice]:
+    """What these disks hold and the log of the replica that is to lead does not. A log that cannot be compared with it
+    is saved whole."""
+    known: list[DiskLog | CollectedLog] = [*(log for broker, log in found.items() if broker == elect), *collected]
+    own = next((log for log in known if isinstance(log.answer, ReplicaLog) and log.answer.replica == elect), None)
+    others = {broker: log for broker, log in found.items() if broker != elect}
+    topic_id = None if own is None else own.topic_id
+    everything: list[DiskLog | CollectedLog | None] = [own, *others.values()]
+    of_topic = (log.answer for log in everything if log is not None and log.topic_id == topic_id)
+    logs = KnownLogs({log.replica: log for log in of_topic if isinstance(log, ReplicaLog)})
+    if elect not in logs.ranked:
+        text = f"the log of replica {elect}, which is to lead, was not read: all that the disks hold is saved"
+        return [_with_note(choice, text) for choice in _whole_logs(others, limits)]
+    comparable = [
+        broker
+        for broker in logs.ranked
+        if broker != elect
+        and logs.agreement(broker, elect) is not None
+        and (limits.replicas is None or broker in limits.replicas)
+    ]
+    choices: list[Choice] = []
+    if comparable:
+        state = _state(others[comparable[0]], elect, *comparable)
+        why = f"replica {elect}, which is to lead, lacks these"
+        wanted = tuple(
+            Wanted(state, one.replica, one.from_offset, end, why, logs.ranked[one.replica])
+            for one in rescue_from(logs, state.replicas, elect)
+            if (end := limits.until(one.to_offset)) > one.from_offset
+        )
+        note = "" if wanted else f"nothing to save: no log that was read holds what replica {elect} lacks"
+        choices.append(Choice(state, wanted, note, leader=elect))
+    rest = {broker: log for broker, log in others.items() if broker not in comparable}
+    return choices + [
+        _with_note(choice, f"the log of replica {broker} cannot be compared with that of {elect}: all of it is saved")
+        for broker in rest
+        for choice in _whole_logs({broker: rest[broker]}, limits)
+    ]
+
+
+def _state(log: DiskLog, *replicas: int) -> PartitionState:
+    """What a disk tells of a partition's state: its topic's id, and no more."""
+    return PartitionState(
+        topic=log.address.topic,
+        partition=log.address.partition,
+        leader=None,
+        leader_epoch=0,
+        replicas=replicas,
+        isr=(),
+        topic_id=log.topic_id,
+    )
+
+
+def _with_note(choice: Choice, text: str) -> Choice:
+    return replace(choice, note="; ".join(filter(None, (text, choice.note))))
+
+
+def _whole_logs(found: Mapping[int, DiskLog], limits: Limits) -> list[Choice]:
+    choices = []
+    for broker, log in found.items():
+        if limits.replicas is not None and broker not in limits.replicas:
+            continue
+        choices.append(_whole_log(_state(log, broker), log.answer, log.directory, limits))
+    return choices
 
 
 def _whole_log(state: PartitionState, answer: LogAnswer, directory: str, limits: Limits) -> Choice:
@@ -132,7 +212,7 @@ def _whole_log(state: PartitionState, answer: LogAnswer, directory: str, limits:
     end = log.log_end if limits.to_offset is None else limits.to_offset
     if end <= start:
         return Choice(state, (), note or "nothing to save: the log holds no record of these offsets")
-    why = "named outright" if limits.from_offset is not None else "all that the disk holds: no cluster was asked"
+    why = "named outright" if limits.from_offset is not None else "all that the disk holds: nothing to compare it with"
     return Choice(state, (Wanted(state, answer.replica, start, end, why, log),), note)
 
 
@@ -146,6 +226,7 @@ def in_the_cluster(
     session: Session,
     selection: Selection,
     disks: Sequence[DiskCollection],
+    collections: Sequence[Collection],
     limits: Limits,
     *,
     elects: Mapping[TopicPartition, int],
@@ -154,22 +235,36 @@ def in_the_cluster(
 ) -> Found:
     """
     Args:
+        collections: what `--logs` files know.
         elects: whom the plan elects.
         everywhere: who is to lead every partition that the plan does not name.
     """
     source = session.source()
     asked: Source = source
-    if disks:
+    if disks or collections:
         from kelr.sources.collected import CollectedSource, collection_of_disk  # noqa: PLC0415
 
         # Saving more than is lost harms nobody: what is on the disk counts, whatever contradicts it.
-        asked = CollectedSource(source, [collection_of_disk(disk) for disk in disks], believing=True)
+        asked = CollectedSource(source, [*map(collection_of_disk, disks), *collections], believing=True)
     choices: list[Choice] = []
+    without: list[Choice] = []
     errors: list[TopicError] = []
     with session.progress("replicas' logs read") as progress:
         for page in decide_partitions(asked, selection, clock_ms=now_ms, progress=progress):
             errors.extend(page.snapshot.topic_errors)
             for decision in page.decisions:
-                elect = elects.get(TopicPartition(decision.topic, decision.partition), everywhere)
-                choices.append(choose(page.snapshot, decision, limits, elect=elect))
-    return Found(choices, source.cluster().cluster_id, errors, source, plan_id)
+                address = TopicPartition(decision.topic, decision.partition)
+                elect = elects.get(address, everywhere)
+                if address not in elects and everywhere is not None and everywhere not in decision.replicas:
+                    state = state_of(page.snapshot, address)
+                    assert state is not None
+                    without.append(Choice(state, (), f"broker {everywhere} holds no replica of it"))
+                else:
+                    choices.append(choose(page.snapshot, decision, limits, elect=elect))
+    if without and not choices:
+        held = ", ".join(map(str, sorted({replica for one in without for replica in one.state.replicas})))
+        raise UsageError(
+            f"--elect {everywhere}: none of these partitions has a replica there, only on brokers {held}",
+            next_step="name one of their replicas",
+        )
+    return Found([*choices, *without], source.cluster().cluster_id, errors, source, plan_id)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from kelr.commands.disk_logs import only_disks_read, silence_of_cluster
 from kelr.commands.rescue_find import (
     DISK,
     DumpOptions,
@@ -14,7 +16,7 @@ from kelr.commands.rescue_find import (
     read_disks,
     what_is_meant,
 )
-from kelr.commands.rescue_show import local_command, say_next, some_names, tail_row
+from kelr.commands.rescue_show import local_command, some_names, tail_row
 from kelr.commands.session import Session, now_ms
 from kelr.commands.topic_errors import topics_failed
 from kelr.engine.words import plural
@@ -26,11 +28,13 @@ from kelr.rescue.dump import FETCH, TailSource, disk_source, dump
 from kelr.rescue.manifest import Manifest
 from kelr.rescue.summary import summarize
 from kelr.sources.base import Source
+from kelr.sources.collected import collection_of_disk, merge, read_collection
 from kelr.sources.disk import DiskCollection, PartitionDirectory
 from kelr.view.columns import Json
 from kelr.view.output import Output
+from kelr.view.plan_words import partitions_in_words, targets_of
 from kelr.view.rescue import TailRow, dump_view
-from kelr.view.styled import Style, styled
+from kelr.view.styled import Style, plain, styled
 
 _MOST_NOTES = 20
 
@@ -53,18 +57,23 @@ def dump_records(session: Session, options: DumpOptions) -> None:
     limits = options.limits
     selection, elects, plan_id = what_is_meant(options)
     disks = read_disks(session, options, selection)
-    offline = bool(disks) and not names_a_source(session)
-    found = (
-        on_disks(disks, limits)
-        if offline
-        else in_the_cluster(session, selection, disks, limits, elects=elects, everywhere=options.elect, plan_id=plan_id)
-    )
-    if options.from_offset is not None and len(found.choices) > 1:
+    collections = [read_collection(path) for path in options.logs]
+    named = names_a_source(session)
+    silence = silence_of_cluster(session) if disks and named else None
+    if disks and (silence is not None or not named):
+        collected = merge([*map(collection_of_disk, disks), *collections]).logs
+        found = on_disks(disks, limits, elects=elects, everywhere=options.elect, plan_id=plan_id, collected=collected)
+    else:
+        found = in_the_cluster(
+            session, selection, disks, collections, limits, elects=elects, everywhere=options.elect, plan_id=plan_id
+        )
+    partitions = {choice.state.address for choice in found.choices}
+    if options.from_offset is not None and len(partitions) > 1:
         raise UsageError(
-            f"--from-offset is an offset of one partition, and {len(found.choices)} are named",
+            f"--from-offset is an offset of one partition, and {len(partitions)} are named",
             next_step="name one partition: TOPIC:3",
         )
-    _save_and_show(session, options, found, disks)
+    _save_and_show(session, options, replace(found, silence=silence), disks)
 
 
 def _save_and_show(session: Session, options: DumpOptions, found: Found, disks: Sequence[DiskCollection]) -> None:
@@ -73,6 +82,9 @@ def _save_and_show(session: Session, options: DumpOptions, found: Found, disks: 
     }
     wanted: list[tuple[Wanted, TailSource]] = []
     notes = [(choice.state.address, choice.note, choice.failed) for choice in found.choices if choice.note]
+    session.output = replace(
+        session.output, log_flags=tuple(part for path in options.logs for part in ("--logs", str(path)))
+    )
     for choice in found.choices:
         for one in choice.wanted:
             source = _source_of(one, found.source, directories)
@@ -97,6 +109,8 @@ def _save_and_show(session: Session, options: DumpOptions, found: Found, disks: 
             )
         with open_dump(options.out) as saved:
             rows = [tail_row(summarize(saved, tail)) for tail in saved.manifest.tails]
+    is_whole = (manifest is None or manifest.whole) and not any(failed for _, _, failed in notes)
+    following = _following(options, found, saved=manifest is not None) if is_whole and not found.errors else None
     _show_dump(
         session.output,
         options,
@@ -105,8 +119,26 @@ def _save_and_show(session: Session, options: DumpOptions, found: Found, disks: 
         taken_at_ms=taken_at_ms,
         rows=rows,
         notes=notes,
+        following=following,
+        uncompared=found.source is None and options.elect is None and not options.plan and options.from_offset is None,
     )
     _end(found, manifest, notes, options)
+
+
+def _following(options: DumpOptions, found: Found, *, saved: bool) -> tuple[str, ...] | None:
+    """The next command: the election that the records were saved before; replaying them only where somebody leads."""
+    chosen = [choice for choice in found.choices if choice.wanted] or list(found.choices)
+    targets = targets_of(choice.state.address for choice in chosen)
+    if found.source is None or any(choice.leader is None for choice in chosen):
+        return ("rescue", "show", str(options.out)) if saved else None
+    if options.plan is not None:
+        return ("recover", "apply", str(options.plan))
+    if all(choice.leads for choice in chosen):
+        return ("rescue", "replay", str(options.out), "--dry-run") if saved else ("explain", *targets)
+    leaders = {choice.leader for choice in chosen}
+    if len(leaders) == 1 and leaders <= set(found.source.cluster().live):
+        return ("elect", "--election-type", "designation", "--designate", str(*leaders), *targets)
+    return ("explain", *targets)
 
 
 def _source_of(
@@ -136,6 +168,8 @@ def _show_dump(
     taken_at_ms: int,
     rows: Sequence[TailRow],
     notes: Sequence[tuple[TopicPartition, str, bool]],
+    following: Sequence[str] | None,
+    uncompared: bool,
 ) -> None:
     head: dict[str, Json] = {
         "file": None if manifest is None else str(options.out),
@@ -143,19 +177,18 @@ def _show_dump(
         "taken_at_ms": taken_at_ms,
         "plan_id": None if manifest is None else manifest.plan_id,
     }
-    following = None if manifest is None else ["rescue", "show", str(options.out)]
     said: list[Json] = [{"partition": str(address), "text": text} for address, text, _ in notes]
     with output.listing(dump_view(), head) as listing:
         if rows or not output.format.for_people:
             listing.add(rows)
-        listing.finish({"notes": said, "next": None if following is None else local_command(following)})
+        listing.finish({"notes": said, "next": None if following is None else _command(output, following)})
     if output.format.is_document:
         return
-    together: dict[tuple[str, bool], list[str]] = {}
+    together: dict[tuple[str, bool], list[TopicPartition]] = {}
     for address, text, failed in notes:
-        together.setdefault((text, failed), []).append(str(address))
+        together.setdefault((text, failed), []).append(address)
     for (text, failed), names in list(together.items())[:_MOST_NOTES]:
-        output.note(styled(f"{some_names(names)}: {text}", Style.NOTICE if failed else Style.PLAIN))
+        output.note(styled(f"{', '.join(targets_of(names))}: {text}", Style.NOTICE if failed else Style.PLAIN))
     if len(together) > _MOST_NOTES:
         output.note(f"and {len(together) - _MOST_NOTES} more such notes; -o json has them all")
     for row in rows:
@@ -167,10 +200,29 @@ def _show_dump(
                 " them back"
             )
             output.note(styled(text, Style.NOTICE))
-    if manifest is None:
-        output.note("nothing was saved: there is no file")
+    output.note(_in_all(rows, uncompared) if manifest is not None else "nothing was saved: there is no file")
     if following is not None:
-        say_next(output, following)
+        output.note([*styled("  next:", Style.HEADING), *plain(" " + _command(output, following))])
+
+
+def _command(output: Output, following: Sequence[str]) -> str:
+    return local_command(following) if following[:2] == ("rescue", "show") else output.next_command(following)
+
+
+def _in_all(rows: Sequence[TailRow], uncompared: bool) -> str:
+    """How many records were saved, and where from; `uncompared`: nobody said with which log to compare them."""
+    places: dict[str, int] = {}
+    for row in rows:
+        place = f"broker {row.replica}" if row.how == FETCH else f"the disk of broker {row.replica}"
+        places[place] = places.get(place, 0) + row.records
+    origins = ", ".join(f"{count:,} from {place}" for place, count in places.items())
+    count = len({(row.topic, row.partition) for row in rows})
+    text = f"In all: {plural(sum(places.values()), 'record')} of {partitions_in_words(count)} saved: {origins}."
+    all_of_it = (
+        " Without a cluster nothing tells what is lost, so all of it is there: --elect BROKER compares disks with that"
+        " replica's."
+    )
+    return f"{text}{all_of_it if uncompared else ''}"
 
 
 def _end(
@@ -191,11 +243,13 @@ def _end(
             f"not all of these could be read: {some_names(partial)}",
             next_step=f"what is missing stands in {options.out}; read it from another replica or from a disk",
         )
-    failed = sorted({str(address) for address, _, bad in notes if bad})
+    failed = {address for address, _, bad in notes if bad}
     if failed:
         raise PartlyDoneError(
-            f"nobody can tell what is to be saved of {some_names(failed)}",
-            next_step="name --from-replica and --from-offset, one partition at a time",
+            f"nobody can tell all that is to be saved of {', '.join(targets_of(failed))}",
+            next_step="see the notes above; or name --from-replica and --from-offset, one partition at a time",
         )
     if found.errors:
         raise topics_failed(found.errors, some_worked=manifest is not None)
+    if found.silence is not None:
+        raise only_disks_read(found.silence)

@@ -230,7 +230,7 @@ _kelr() {
             choices="dump show replay --help"
             ;;
         "kelr rescue dump")
-            choices="--out --from-replica --from-offset --to-offset --elect --plan --log-dir --overwrite -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
+            choices="--out --from-replica --from-offset --to-offset --elect --plan --log-dir --logs --overwrite -b --bootstrap-server --command-config --command-property -c --context --snapshot --metadata-log --bootstrap-controller --at --timeout --log-info-api-key --log-info-dialect -o --output --verbose --debug --help"
             [[ $current == -* ]] || case "$count" in
                 *) _kelr_ask targets; return ;;
             esac

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kelr.engine.planning.rescue import rescue_of
 from kelr.engine.planning.subject import Subject, subject_of
@@ -39,6 +39,10 @@ class Choice:
     """Why there is nothing to save, or what could not be looked at; empty where there is nothing to say."""
     failed: bool = False
     """Whether `note` says that nobody can tell what is to be saved."""
+    leader: int | None = None
+    """The replica whose log the others were compared with; None where none was."""
+    leads: bool = False
+    """Whether that one leads now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,10 @@ class Limits:
                 next_step="--to-offset is the first offset that is left out, so give a greater one",
             )
 
+    def until(self, end: int) -> int:
+        """Where what would end there is to end."""
+        return end if self.to_offset is None else min(end, self.to_offset)
+
 
 def choose(snapshot: Snapshot, decision: Decision, limits: Limits, *, elect: int | None = None) -> Choice:
     """What to save of the decision's partition before (or after) an election.
@@ -77,12 +85,32 @@ def choose(snapshot: Snapshot, decision: Decision, limits: Limits, *, elect: int
         return _named(subject, limits, compacted)
     if elect is not None and elect not in subject.state.replicas:
         return _unknown(subject, f"broker {elect}, which is to lead, is none of its replicas")
+    back = None if elect is not None else returning(subject)
+    if back is not None and back in subject.case.logs.ranked:
+        elect = back
     leader = elect if elect is not None else coming_leader(subject)
     if leader is None:
         return _unknown(subject, "nobody leads it and nobody can be elected, so that no log is there to compare with")
     if leader not in subject.case.logs.ranked:
-        return _unknown(subject, f"the log of replica {leader}, which is to lead, was not heard or tells no epochs")
-    return _compared(subject, leader, limits, compacted, planned=elect is not None)
+        return _unheard(subject, leader)
+    choice = _compared(subject, leader, limits, compacted, planned=elect is not None)
+    return choice if back in {None, leader} else replace(choice, note=_return_unknown(back, choice), failed=True)
+
+
+def _return_unknown(back: int | None, choice: Choice) -> str:
+    saved = f"what replica {choice.leader} lacks is saved" if choice.wanted else "nothing is saved"
+    return (
+        f"what the return of broker {back}, which kelr advises, truncates is not known, as its log was not heard:"
+        f" {saved}; --elect {back} --log-dir DIR reads its disk first, --elect {choice.leader} is content with this"
+    )
+
+
+def returning(subject: Subject) -> int | None:
+    """Whom kelr advises to bring back so that it leads; None where that is not the advice."""
+    advice = subject.decision.advice
+    if subject.live_leader is not None or advice.action is not AdviceAction.BRING_BACK:
+        return None
+    return advice.replica
 
 
 def coming_leader(subject: Subject) -> int | None:
@@ -118,16 +146,18 @@ def _compared(subject: Subject, leader: int, limits: Limits, compacted: bool | N
             state,
             replica,
             start,
-            _until(end, limits),
+            limits.until(end),
             why,
             logs.heard[replica],
             compacted,
             open_since=stable if stable is not None and stable < start else None,
         )
         for replica, start, end in runs
-        if start < _until(end, limits)
+        if start < limits.until(end)
     )
-    return Choice(state, wanted, _left_open(subject, leader, wanted))
+    return Choice(
+        state, wanted, _left_open(subject, leader, wanted), leader=leader, leads=subject.live_leader == leader
+    )
 
 
 def _named(subject: Subject, limits: Limits, compacted: bool | None) -> Choice:
@@ -150,10 +180,6 @@ def _named(subject: Subject, limits: Limits, compacted: bool | None) -> Choice:
     return Choice(state, tuple(wanted), note)
 
 
-def _until(end: int, limits: Limits) -> int:
-    return end if limits.to_offset is None else min(end, limits.to_offset)
-
-
 def _left_open(subject: Subject, leader: int, wanted: tuple[Wanted, ...]) -> str:
     """What to say beside the records that are saved: nothing to save, and replicas that were not heard."""
     unranked = [replica for replica in subject.case.logs.unranked if replica != leader]
@@ -164,6 +190,14 @@ def _left_open(subject: Subject, leader: int, wanted: tuple[Wanted, ...]) -> str
         which = ", ".join(map(str, unranked))
         said.append(f"what replica {which} holds is not known: --log-dir reads it from its broker's disk")
     return "; ".join(said)
+
+
+def _unheard(subject: Subject, leader: int) -> Choice:
+    note = (
+        f"the log of replica {leader}, which is to lead, was not heard or tells no epochs, so what it lacks is not"
+        " known: --log-dir reads it from its broker's disk, --logs takes what `kelr recover collect` read there"
+    )
+    return Choice(subject.state, (), note, failed=True, leader=leader)
 
 
 def _unknown(subject: Subject, why: str) -> Choice:

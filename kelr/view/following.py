@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-_TAKE_LOGS = (("explain",), ("elect",), ("log-info",), ("snapshot",), ("recover", "plan"), ("recover", "apply"))
+_TAKE_LOGS = (
+    ("explain",),
+    ("elect",),
+    ("log-info",),
+    ("snapshot",),
+    ("recover", "plan"),
+    ("recover", "apply"),
+    ("rescue", "dump"),
+)
 """Commands that count what collections hold (``--logs``)."""
 _NEED_A_CLUSTER = (
     ("recover", "apply"),

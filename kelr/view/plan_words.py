@@ -206,8 +206,10 @@ def rescue_arguments(at: TopicPartition, step: RescueStep) -> tuple[str, ...]:
 
 
 def saves(command: Sequence[str], step: RescueStep) -> bool:
-    """Whether a command that saves all that a plan gives up, from the brokers that answer or from one broker's disk,
-    saves this."""
+    """Whether a command that saves what a plan gives up saves this: from the brokers that answer, from one broker's
+    disk, or all of it."""
+    if "--log-dir" in command and "--from-replica" not in command:
+        return True
     disk = command[command.index("--from-replica") + 1] if "--log-dir" in command else None
     return disk == (None if step.reachable else str(step.replica))
 

@@ -149,7 +149,7 @@ TAIL_COLUMNS: tuple[Column[TailRow], ...] = (
         "how",
         "READ BY",
         value=lambda row: row.how,
-        shown=Shown.WIDE,
+        yields=5,
         type="string",
         about="Fetch from its broker, or log directory.",
     ),

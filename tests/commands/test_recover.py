@@ -330,7 +330,7 @@ def test_a_plan_of_a_snapshot_is_applied_to_a_cluster(
     write_snapshot(INCIDENT, Path("incident.kelr"))
     ran = kelr("recover", "plan", "orders:1", "-e", "unclean", "--out", "p.json", "--snapshot", "incident.kelr")
     assert ran.code == 0, ran.err
-    assert ran.err.endswith("  next: kelr recover apply p.json -b HOST:PORT\n")
+    assert ran.err.endswith("  next: kelr rescue dump --plan p.json --out p.kelr-rescue -b HOST:PORT\n")
 
 
 def edit(path: str, change: Callable[[dict[str, Any]], None]) -> None:

@@ -47,10 +47,12 @@ def test_show_says_what_is_there_and_what_is_missing(kelr: Kelr, file: str) -> N
     ran = kelr("rescue", "show", file)
     assert ran.code == 7
     assert ran.out.splitlines() == [
-        "PARTITION   REPLICA  FROM  TO  EPOCHS  RECORDS  BYTES  NEWEST                    TRANSACTIONS         MISSING",
-        "orders:0          3    40  47  6 7           6    337  1970-01-01 00:00:01.046Z  1 committed, 1 open  whole",
-        "payments:2        3     5   9  0             2     81  1970-01-01 00:00:01.006Z  -                    "
-        "offsets 7 to 8: connection refused",
+        "PARTITION   REPLICA  READ BY  FROM  TO  EPOCHS  RECORDS  BYTES  NEWEST                    TRANSACTIONS  "
+        "       MISSING",
+        "orders:0          3  Fetch      40  47  6 7           6    337  1970-01-01 00:00:01.046Z  1 committed, 1 open"
+        "  whole",
+        "payments:2        3  Fetch       5   9  0             2     81  1970-01-01 00:00:01.006Z  -                   "
+        " offsets 7 to 8: connection refused",
     ]
     assert ran.err.splitlines() == [
         "  next: kelr rescue replay lost.kelr-rescue --dry-run",
@@ -161,6 +163,78 @@ def test_a_disk_is_saved_without_a_cluster(kelr: Kelr, disk: Path) -> None:
     with zipfile.ZipFile("disk.kelr-rescue") as content:
         saved = content.read(f"orders-0/{0:020}.log")
     assert saved == batch(0, 4, epoch=4).data + batch(4, 2, epoch=4).data
+
+
+DEAD = ("-b", "127.0.0.1:1")
+SILENT = "kelr: error: only disks were read, as the cluster could not be asked: "
+
+
+def test_a_disk_is_saved_where_the_cluster_does_not_answer(kelr: Kelr, disk: Path) -> None:
+    ran = kelr("rescue", "dump", "orders:0", "--log-dir", str(disk), "--out", "disk.kelr-rescue", *DEAD)
+    assert ran.code == 7
+    assert [line.split()[:7] for line in ran.out.splitlines()[1:]] == [
+        ["orders:0", "1", "log", "directory", "0", "6", "4"]
+    ]
+    err = ran.err.splitlines()
+    assert err[0] == (
+        "In all: 6 records of 1 partition saved: 6 from the disk of broker 1. Without a cluster nothing tells what"
+        " is lost, so all of it is there: --elect BROKER compares disks with that replica's."
+    )
+    assert err[1] == "  next: kelr rescue show disk.kelr-rescue"
+    assert err[2].startswith(SILENT)
+    assert Path("disk.kelr-rescue").exists()
+
+
+@pytest.fixture
+def longer(tmp_path: Path) -> Path:
+    """The log directory of broker 2: orders:0 with the records of broker 1, and 4 more of a later epoch."""
+    directory = tmp_path / "kafka-2"
+    (directory / "orders-0").mkdir(parents=True)
+    (directory / "meta.properties").write_text(f"version=1\ncluster.id={CLUSTER}\nnode.id=2\n")
+    (directory / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_ID}\n")
+    (directory / "orders-0" / "leader-epoch-checkpoint").write_text("0\n2\n4 0\n5 6\n")
+    (directory / "orders-0" / f"{0:020}.log").write_bytes(batch(0, 6, epoch=4).data + batch(6, 4, epoch=5).data)
+    return directory
+
+
+def test_disks_are_compared_with_the_one_that_is_to_lead_also_without_a_cluster(
+    kelr: Kelr, disk: Path, longer: Path
+) -> None:
+    both = ("rescue", "dump", "orders:0", "--log-dir", str(disk), "--log-dir", str(longer))
+    ran = kelr(*both, "--elect", "1", "--out", "one.kelr-rescue", *DEAD)
+    assert ran.code == 7
+    (row,) = [line.split()[:6] for line in ran.out.splitlines()[1:]]
+    assert row == ["orders:0", "2", "log", "directory", "6", "10"]
+    ran = kelr(*both, "--elect", "2", "--out", "two.kelr-rescue", *DEAD)
+    assert ran.code == 7
+    assert "orders:0: nothing to save: no log that was read holds what replica 2 lacks" in ran.err
+    ran = kelr(*both, "--elect", "3", "--out", "three.kelr-rescue")
+    assert ran.code == 0
+    assert "orders:0: the log of replica 3, which is to lead, was not read: all that the disks hold is saved" in ran.err
+    assert [line.split()[1] for line in ran.out.splitlines()[1:]] == ["1", "2"]
+
+
+def test_a_collection_tells_where_the_log_that_is_to_lead_ends(kelr: Kelr, disk: Path, longer: Path) -> None:
+    assert kelr("recover", "collect", "--log-dir", str(disk), "--out", "broker-1.kelr").code == 0
+    here = ("rescue", "dump", "orders:0", "--log-dir", str(longer), "--logs", "broker-1.kelr")
+    ran = kelr(*here, "--elect", "1", "--out", "one.kelr-rescue")
+    assert ran.code == 0
+    (row,) = [line.split()[:6] for line in ran.out.splitlines()[1:]]
+    assert row == ["orders:0", "2", "log", "directory", "6", "10"]
+
+
+def test_log_info_shows_a_disk_where_the_cluster_does_not_answer(kelr: Kelr, disk: Path) -> None:
+    for targets in (("orders",), ()):
+        ran = kelr("log-info", *targets, "--log-dir", str(disk), *DEAD)
+        assert ran.code == 7
+        assert [line.split()[:6] for line in ran.out.splitlines()[1:]] == [["orders:0", "1", "4", "0", "6", "0"]]
+        assert "the cluster could not be asked: the log directories alone were read" in ran.err
+        following = ["recover", "collect", *targets, "--log-dir", str(disk), "--out", "disks.kelr", *DEAD]
+        assert f"  next: kelr {' '.join(following)}" in ran.err.splitlines()
+        assert SILENT in ran.err
+    document = json.loads(kelr("log-info", "orders", "--log-dir", str(disk), *DEAD, "-o", "json").out)
+    assert list(Draft202012Validator(SCHEMAS["disk-logs"]()).iter_errors(document)) == []
+    assert [item["log_end"] for item in document["items"]] == [6]
 
 
 @pytest.mark.parametrize("offsets", [(), ("--from-offset", "0"), ("--from-offset", "0", "--to-offset", "6")])

@@ -9,6 +9,8 @@ import pytest
 from kelr.engine import decide
 from kelr.errors import UsageError
 from kelr.model import (
+    Advice,
+    AdviceAction,
     Broker,
     BrokerStatus,
     Cluster,
@@ -48,6 +50,7 @@ def chosen(
     logs: tuple[LogAnswer, ...] = LOGS,
     elect: int | None = None,
     config: TopicConfig = CONFIG,
+    advice: Advice | None = None,
 ) -> Choice:
     snapshot = Snapshot(
         0,
@@ -57,7 +60,14 @@ def chosen(
         {state.address: tuple(replace(one) for one in logs)},
         first_partition_replicas={"orders": 3},
     )
-    return choose(snapshot, decide(snapshot, state), limits or Limits(), elect=elect)
+    decision = decide(snapshot, state)
+    if advice is not None:
+        decision = replace(decision, advice=advice)
+    return choose(snapshot, decision, limits or Limits(), elect=elect)
+
+
+DESIGNATE_2 = Advice(AdviceAction.DESIGNATE, "", 2)
+BRING_BACK_1 = Advice(AdviceAction.BRING_BACK, "", 1)
 
 
 def ranges(choice: Choice) -> list[tuple[int, int, int]]:
@@ -70,10 +80,28 @@ def test_each_election_gives_up_something_else() -> None:
 
 
 def test_without_a_word_it_is_whom_kelr_advises() -> None:
-    found = chosen()
+    found = chosen(advice=DESIGNATE_2)
     assert ranges(found) == [(3, 30, 35)]
     assert found.wanted[0].why == "replica 2, which would lead, lacks these"
     assert found.note == "what replica 1 holds is not known: --log-dir reads it from its broker's disk"
+    assert not found.failed
+
+
+def test_where_kelr_advises_a_return_it_is_whom_that_elects() -> None:
+    disk = log(1, (4, 32), source="log directory", current_leader_epoch=None)
+    found = chosen(logs=(disk, *LOGS[1:]), advice=BRING_BACK_1)
+    assert ranges(found) == [(2, 30, 40), (3, 32, 35)]
+    assert found.wanted[0].why == "replica 1, which is to lead, lacks these"
+
+
+def test_a_return_whose_truncation_nobody_knows_is_not_left_out_of_the_account() -> None:
+    found = chosen(advice=BRING_BACK_1)
+    assert ranges(found) == [(3, 30, 35)]
+    assert found.failed
+    assert found.note == (
+        "what the return of broker 1, which kelr advises, truncates is not known, as its log was not heard: what"
+        " replica 2 lacks is saved; --elect 1 --log-dir DIR reads its disk first, --elect 2 is content with this"
+    )
 
 
 def test_a_leader_that_leads_decides() -> None:
@@ -103,7 +131,8 @@ def test_offsets_that_are_named_are_taken_as_they_are() -> None:
 def test_nothing_lost_is_said() -> None:
     same = (log(1, (4, 30)), log(2, (4, 30)), log(3, (4, 30)))
     found = chosen(logs=same, elect=2)
-    assert found == Choice(LEADERLESS, (), "nothing to save: no log that was heard holds what replica 2 lacks")
+    note = "nothing to save: no log that was heard holds what replica 2 lacks"
+    assert found == Choice(LEADERLESS, (), note, leader=2)
 
 
 @pytest.mark.parametrize(

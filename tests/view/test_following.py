@@ -20,6 +20,7 @@ LOGS = ("--logs", "broker-1.kelr")
         ("snapshot", "incident.kelr"),
         ("recover", "plan"),
         ("recover", "apply", "plan.json"),
+        ("rescue", "dump", "orders:1", "--elect", "1", "--out", "lost.kelr-rescue"),
     ],
 )
 def test_commands_that_count_collections_are_given_them_again(arguments: tuple[str, ...]) -> None:

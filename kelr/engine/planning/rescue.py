@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
-from kelr.engine.logs import count_distinct
+from kelr.engine.logs import KnownLogs, count_distinct
 from kelr.engine.planning.subject import Subject
 from kelr.model import LOG_DIRECTORY, RescueStep
 
@@ -23,39 +23,43 @@ def rescue_of(subject: Subject, elect: int) -> tuple[RescueStep, ...]:
     Several replicas may hold the same records: each record is saved once, from a broker that answers where one has it,
     and from as few replicas as can be. Empty where nothing is lost, and where the logs cannot be compared.
     """
-    lost = _lost(subject, elect)
+    return rescue_from(subject.case.logs, subject.state.replicas, elect)
+
+
+def rescue_from(logs: KnownLogs, replicas: Sequence[int], elect: int) -> tuple[RescueStep, ...]:
+    """`rescue_of`, of logs that were heard of these replicas."""
+    lost = _lost(logs, replicas, elect)
     steps: list[RescueStep] = []
     saved: list[_Part] = []
-    for replica in _sources(subject, lost):
+    for replica in _sources(logs, lost):
         rest = _without(lost[replica], saved)
-        steps.extend(RescueStep(replica, start, end, reachable(subject, replica)) for start, end in _runs(rest))
+        steps.extend(RescueStep(replica, start, end, reachable(logs, replica)) for start, end in _runs(rest))
         saved.extend(lost[replica])
-    place = {replica: at for at, replica in enumerate(subject.state.replicas)}
+    place = {replica: at for at, replica in enumerate(replicas)}
     return tuple(sorted(steps, key=lambda step: (place[step.replica], step.from_offset)))
 
 
-def reachable(subject: Subject, replica: int) -> bool:
+def reachable(logs: KnownLogs, replica: int) -> bool:
     """Whether the replica's records can be had from its broker."""
-    log = subject.case.logs.heard.get(replica)
+    log = logs.heard.get(replica)
     return log is not None and log.source != LOG_DIRECTORY
 
 
-def _lost(subject: Subject, elect: int) -> dict[int, frozenset[_Part]]:
+def _lost(logs: KnownLogs, replicas: Sequence[int], elect: int) -> dict[int, frozenset[_Part]]:
     """What each other replica holds and the elected one does not."""
-    logs = subject.case.logs
     if elect not in logs.ranked:
         return {}
     found = {
         other: logs.missing(other, elect)
-        for other in subject.state.replicas
+        for other in replicas
         if other != elect and other in logs.ranked and logs.agreement(other, elect) is not None
     }
     return {other: parts for other, parts in found.items() if parts}
 
 
-def _sources(subject: Subject, lost: Mapping[int, frozenset[_Part]]) -> tuple[int, ...]:
+def _sources(logs: KnownLogs, lost: Mapping[int, frozenset[_Part]]) -> tuple[int, ...]:
     """The replicas that hold all of it between them: the fewest disks, then the fewest replicas, the most first."""
-    holders = sorted(lost, key=lambda replica: (not reachable(subject, replica), -count_distinct(lost[replica])))
+    holders = sorted(lost, key=lambda replica: (not reachable(logs, replica), -count_distinct(lost[replica])))
     if len(holders) > _TRY_ALL_SETS:
         return tuple(holders)
     everything = count_distinct(part for parts in lost.values() for part in parts)
@@ -65,7 +69,7 @@ def _sources(subject: Subject, lost: Mapping[int, frozenset[_Part]]) -> tuple[in
         for group in combinations(holders, size)
         if count_distinct(part for replica in group for part in lost[replica]) == everything
     ]
-    return min(whole, key=lambda group: (sum(not reachable(subject, replica) for replica in group), len(group)))
+    return min(whole, key=lambda group: (sum(not reachable(logs, replica) for replica in group), len(group)))
 
 
 def _without(parts: Iterable[_Part], saved: Sequence[_Part]) -> list[_Part]:

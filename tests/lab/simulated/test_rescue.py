@@ -86,3 +86,76 @@ def test_the_disk_of_a_dead_broker_counts_in_a_decision(
     known = {one["replica"]: (one["log_end"], one["behind_best"], one["source"]) for one in found["candidates"]}
     by_broker = "GetReplicaLogInfo v0 (key 70)+Fetch"
     assert known == {1: (20, 0, "log directory"), 2: (16, 4, by_broker), 3: (10, 10, by_broker)}
+
+
+def test_each_step_leads_to_the_next_and_none_to_a_replay_before_somebody_leads(
+    server: SimulatedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    flags = f"-b {server.bootstrap_servers}"
+    plan = ("recover", "plan", f"{TOPIC}:0", "-e", "designation", "--designate", "3", "--out", "plan.json")
+    followed = [next_of(server, capsys, *plan)]
+    for _ in range(4):
+        command = followed[-1].removeprefix("kelr ").removesuffix(flags).split()
+        if command[:2] == ["recover", "apply"]:
+            eventually(server, lambda world: not world.brokers[2].fenced)
+            command += ["--yes", "--accept-loss", "6+"]
+        followed.append(next_of(server, capsys, *command))
+    assert followed == [
+        f"kelr rescue dump --plan plan.json --out plan.kelr-rescue {flags}",
+        f"kelr recover apply plan.json {flags}",
+        f"kelr recover verify plan.json --wait {flags}",
+        f"kelr rescue replay plan.kelr-rescue --dry-run {flags}",
+        f"kelr rescue replay plan.kelr-rescue {flags}",
+    ]
+    assert next_of(server, capsys, "rescue", "replay", "plan.kelr-rescue", "--yes") == f"kelr explain {TOPIC}:0 {flags}"
+    assert keys(server, 3) == numbered(*range(16))
+
+
+def next_of(server: SimulatedServer, capsys: pytest.CaptureFixture[str], *command: str) -> str:
+    """The one next command that a command names on the screen, which its document names too."""
+    assert kelr(server, *command) == 0
+    said = [line.removeprefix("  next: ") for line in capsys.readouterr().err.splitlines() if "  next: " in line]
+    assert len(said) == 1
+    return said[0]
+
+
+def test_what_a_return_truncates_is_saved_from_whoever_holds_it(
+    server: SimulatedServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Broker 3 dies too, with 10 records; it returns and is elected: what 2 holds beyond it, and 1's disk, goes."""
+    dirs = []
+    server.inside(lambda world: world.running.kill(3))
+    server.inside(lambda world: world.running.expire(3))
+    for broker in (1, 3):
+        server.inside(lambda world, broker=broker: disks.write(world, broker, tmp_path / f"disk-{broker}"))  # type: ignore[misc]
+        dirs += ["--log-dir", str(tmp_path / f"disk-{broker}")]
+    saved = str(tmp_path / "return.kelr-rescue")
+    assert kelr(server, "rescue", "dump", TOPIC, "--elect", "3", *dirs, "--out", saved, "-o", "json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [(one["replica"], one["how"], one["from_offset"], one["to_offset"]) for one in document["items"]] == [
+        (1, "log directory", 10, 20)
+    ]
+    assert document["next"] == f"kelr explain {TOPIC}:0 -b {server.bootstrap_servers}"
+    unread = str(tmp_path / "unread.kelr-rescue")
+    assert kelr(server, "rescue", "dump", TOPIC, "--elect", "3", *dirs[:2], "--out", unread) == 7
+    assert "the log of replica 3, which is to lead, was not heard" in capsys.readouterr().err
+
+
+def test_a_plan_leads_to_one_dump_with_all_directories_that_were_read_here(
+    server: SimulatedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    disk = tmp_path / "disk"
+    server.inside(lambda world: disks.write(world, 1, disk))
+    assert main(["recover", "collect", f"{TOPIC}:0", "--log-dir", str(disk), "--out", "broker-1.kelr"]) == 0
+    leads_to = f"  next: kelr recover plan {TOPIC}:0 --logs broker-1.kelr --out plan.json"
+    assert leads_to in capsys.readouterr().err.splitlines()
+    plan = ("recover", "plan", f"{TOPIC}:0", "-e", "designation", "--designate", "2", "--logs", "broker-1.kelr")
+    flags = f"-b {server.bootstrap_servers}"
+    dump = next_of(server, capsys, *plan, "--out", "plan.json")
+    assert dump == (
+        f"kelr rescue dump --plan plan.json --log-dir {disk} --out plan.kelr-rescue --logs broker-1.kelr {flags}"
+    )
+    apply = next_of(server, capsys, *dump.removeprefix("kelr ").removesuffix(flags).split())
+    assert apply == f"kelr recover apply plan.json --logs broker-1.kelr {flags}"
