@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from prometheus_client.registry import Collector
 from kelr import __version__
 from kelr.errors import UsageError
 from kelr.metrics.watching import Board, Seen
-from kelr.model import BrokerStatus
+from kelr.model import BrokerStatus, Situation
 
 STALE_AFTER = 3
 """Figures that are older than so many intervals are served no more."""
@@ -101,14 +102,14 @@ def _cluster(seen: Seen) -> Iterator[Metric]:
     yield one("kelr_partitions", "Partitions that this principal may describe.", seen.partitions)
     yield one(
         "kelr_leaderless_partitions",
-        "Partitions without a leader, or whose recorded leader is not live.",
-        seen.leaderless,
+        "Partitions without a leader, or whose recorded leader is not live; NaN, not 0, where not all were seen.",
+        _known(seen, seen.leaderless),
     )
     situations = gauge(
         "kelr_situation_partitions", "Partitions in each situation; every partition is in exactly one.", ("situation",)
     )
     for situation, count in seen.situations.items():
-        situations.add_metric([situation], count)
+        situations.add_metric([situation], count if situation is Situation.HEALTHY else _known(seen, count))
     yield situations
     unknown = gauge(
         "kelr_unknown_partitions", "Partitions of which it is not known whether a figure counts them.", ("figure",)
@@ -117,6 +118,13 @@ def _cluster(seen: Seen) -> Iterator[Metric]:
         unknown.add_metric([figure], count)
     yield unknown
     yield one("kelr_undescribed_topics", "Topics that could not be described.", seen.topic_errors)
+
+
+def _known(seen: Seen, count: int, figure: str = "") -> float:
+    """A count of partitions in trouble; NaN instead of a 0 that nobody can vouch for: no partition was shown, some
+    could not be described or judged, or no controller answered."""
+    whole = bool(seen.partitions) and not seen.topic_errors and seen.controller_silence is None
+    return count if count or (whole and not seen.unknown.get(figure)) else math.nan
 
 
 def _troubles(seen: Seen) -> Iterator[Metric]:
@@ -159,12 +167,12 @@ def _of_the_kip(seen: Seen) -> Iterator[Metric]:
     yield one(
         "kafka_controller_global_under_min_isr_partition_count",
         "KIP-966, computed by kelr: partitions with fewer in sync than min ISR, with or without a leader.",
-        seen.under_min_isr,
+        _known(seen, seen.under_min_isr, "global_under_min_isr"),
     )
     yield one(
         "kafka_controller_manual_leader_election_required_partition_count",
         "KIP-966, computed by kelr: partitions that get no leader until an operator elects one.",
-        seen.needs_operator,
+        _known(seen, seen.needs_operator, "manual_leader_election_required"),
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Self
 
-from kelr.engine.planning.lost import ELECTED, Lost, accepted_in_words, lost_by
+from kelr.engine.planning.lost import ELECTED, Lost, accepted_in_words, lost_by, lost_of_replayed, raised
 from kelr.engine.planning.seen import Seen
 from kelr.model import Bounds, Loss, PlannedElection
 from kelr.model.plan import Applied
@@ -129,28 +129,46 @@ def config_line(
     )
 
 
-ElectionRows = Mapping[tuple[object, ...], AuditRecord]
-"""Lines of elections by what they were about: topic, partition, wanted leader, leader epoch before. A plan that was
-edited has another name, and may have the same elections."""
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What the audit log tells of elections, and of what was produced again after them."""
+
+    elections: Mapping[tuple[object, ...], AuditRecord] = field(default_factory=dict)
+    """Lines by what they were about: topic, partition, wanted leader, leader epoch before; the newest of each. A plan
+    that was edited has another name, and may have the same elections."""
+    replays: tuple[AuditRecord, ...] = ()
+    newest: Mapping[tuple[object, ...], int] = field(default_factory=dict)
+    """When the newest election of a topic and partition was."""
+
+    @classmethod
+    def of(cls, rows: Iterable[AuditRecord]) -> Self:
+        """The lines that tell of elections and replays."""
+        elections: dict[tuple[object, ...], AuditRecord] = {}
+        newest: dict[tuple[object, ...], int] = {}
+        replays = []
+        for row in rows:
+            if row.what is AuditWhat.ELECTION:
+                elections[row.topic, row.partition, row.wanted, row.before.get("leader_epoch")] = row
+                newest[row.topic, row.partition] = row.at_ms
+            elif row.what is AuditWhat.RESCUE:
+                replays.append(row)
+        return cls(elections, tuple(replays), newest)
 
 
-def rows_of_elections(recorded: Iterable[AuditRecord]) -> ElectionRows:
-    """The lines that tell of elections; the newest of each."""
-    return {
-        (row.topic, row.partition, row.wanted, row.before.get("leader_epoch")): row
-        for row in recorded
-        if row.what is AuditWhat.ELECTION
-    }
-
-
-def lost_with_audit(planned: PlannedElection, seen: Seen, rows: ElectionRows) -> Lost | None:
-    """What a planned election lost, with what was recorded and accepted for it; None where it was not carried out."""
-    row = rows.get((planned.topic, planned.partition, planned.elect, planned.evidence.leader_epoch))
+def lost_with_audit(planned: PlannedElection, seen: Seen, known: Recorded) -> Lost | None:
+    """What a planned election lost, with what was recorded and accepted for it, and produced again since; None where it
+    was not carried out."""
+    at = planned.address
+    row = known.elections.get((planned.topic, planned.partition, planned.elect, planned.evidence.leader_epoch))
     found = lost_by(planned, seen, row.loss or {} if row is not None and row.result in ELECTED else None)
     if found is None or row is None:
         return found
     accepted = accepted_in_words(row.consent, row.force_reason, f"{row.user}@{row.host}")
-    return replace(found, at_ms=row.at_ms, accepted=accepted)
+    again = 0
+    if known.newest.get((planned.topic, planned.partition)) == row.at_ms:
+        after = (one for one in known.replays if (one.topic, one.partition) == (at.topic, at.partition))
+        again = sum(lost_of_replayed(at, one.after, one.evidence) for one in after if one.at_ms >= row.at_ms)
+    return replace(raised(found, again), at_ms=row.at_ms, accepted=accepted, replayed=again)
 
 
 def _loss(loss: Loss) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from kelr.errors import BadInputError, RefusedError
 from kelr.model import PartitionState, Plan, PlannedElection, TopicError, TopicPartition
 from kelr.recovery import audit
 from kelr.recovery.audit import AuditRecord
-from kelr.recovery.audited import lost_with_audit, rows_of_elections
+from kelr.recovery.audited import Recorded, lost_with_audit
 from kelr.recovery.configs import own_value
 from kelr.recovery.journal import LOCK_FILE, cluster_lock
 from kelr.recovery.journal_reader import Journalled, read_journal
@@ -172,10 +172,10 @@ def status(source: Source, state_directory: Path, *, plan: Plan | None = None) -
 
 
 def _lost(told: _Told, elections: tuple[PlannedElection, ...], recorded: Iterable[AuditRecord]) -> tuple[Lost, ...]:
-    rows = rows_of_elections(recorded)
+    known = Recorded.of(recorded)
     states, unread = told
     found = (
-        lost_with_audit(one, Seen(states.get(one.address), error=unread.get(one.topic, UNKNOWN_TOPIC)), rows)
+        lost_with_audit(one, Seen(states.get(one.address), error=unread.get(one.topic, UNKNOWN_TOPIC)), known)
         for one in elections
     )
     return tuple(one for one in found if one is not None)

@@ -24,7 +24,7 @@ from kelr.model import (
 )
 from kelr.model.afterwards import CommittedOffsets, Transactions, Unread
 from kelr.recovery.audit import AuditRecord
-from kelr.recovery.audited import lost_with_audit, rows_of_elections
+from kelr.recovery.audited import Recorded, lost_with_audit
 from kelr.sources.base import Progress, Source, silence_of
 
 PAUSE_S = 1.0
@@ -97,8 +97,8 @@ def verify(
     round_ = _Round(source, afterwards, looked_at_ms)
     seen = round_.look([one.address for one in plan.elections], progress)
     found = [finding for one in plan.elections for finding in findings(one, seen[one.address])]
-    rows = rows_of_elections(recorded)
-    lost = [lost_with_audit(one, seen[one.address], rows) for one in plan.elections]
+    known = Recorded.of(recorded)
+    lost = [lost_with_audit(one, seen[one.address], known) for one in plan.elections]
     return Verification(
         tuple(found),
         looked_at_ms,

@@ -16,10 +16,11 @@ PROMISE = "if fewer than min ISR replicas lost data"
 SILENCE_FACT = "Why no controller answered: what brokers told may be out of date. null: one did."
 LOST_FACT = (
     "What the elections that were carried out lost, in offsets: {elections, committed: [at least, at most], total: [at"
-    " least, at most], unknown, promised, unread, truncated, accepted, text}. At most null: UNKNOWN beyond the lower"
-    " bound. unknown: elections whose committed loss nothing bounds; promised: those that lost nothing committed only"
-    " if fewer than min ISR replicas lost data; unread: replicas whose logs were not read before them; truncated: those"
-    " of them that are known to follow the new leaders now; accepted: what was given for it, by whom."
+    " least, at most], unknown, promised, unread, truncated, replayed, accepted, text}. At most null: UNKNOWN beyond"
+    " the lower bound. unknown: elections whose committed loss nothing bounds; promised: those that lost nothing"
+    " committed only if fewer than min ISR replicas lost data; unread: replicas whose logs were not read before them;"
+    " truncated: those of them that are known to follow the new leaders now; replayed: records that were produced"
+    " again since; accepted: what was given for it, by whom."
 )
 
 
@@ -34,6 +35,7 @@ def lost_document(found: Sequence[Lost]) -> Json:
         "promised": lost.promised,
         "unread": list(lost.unread),
         "truncated": list(lost.truncated),
+        "replayed": sum(one.replayed for one in found),
         "accepted": sorted({one.accepted for one in found if one.accepted}),
         "text": lost_in_words(lost) if lost.elections else "No election of the plan is known to have been carried out.",
     }
@@ -92,6 +94,9 @@ def lost_lines(found: Sequence[Lost], lost: LostInAll) -> Iterator[str]:
             f" {agree(len(left), 'it returns', 'they return')}. {disk} may still tell: before that, run on the host"
             " kelr recover collect --log-dir DIRECTORY, then kelr rescue dump."
         )
+    again = sum(one.replayed for one in found)
+    if again:
+        yield f"Produced again since: {again:,} {agree(again, 'record', 'records')}."
     accepted = sorted({one.accepted for one in found if one.accepted})
     if accepted:
         yield f"Accepted: {'; '.join(accepted)}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import threading
 import time
@@ -16,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from kelr.errors import AuthenticationError, ConnectError, NotAuthorizedError, RefusedError, UsageError
 from kelr.metrics.exporter import STALE_AFTER, BoardCollector, serve
 from kelr.metrics.watching import Board, Seen, Watcher, kind_of, look
-from kelr.model import PartitionState, Situation, Snapshot, TopicConfig
+from kelr.model import PartitionState, Situation, Snapshot, TopicConfig, TopicError
 from kelr.sources.base import Source
 from kelr.sources.memory import MemorySource
 from tests.incident import INCIDENT
@@ -111,6 +112,39 @@ def test_figures_of_brokers_that_hear_no_controller_say_so() -> None:
     found = collected(board(seen=look(Unheard(INCIDENT), most=5)))
     assert value(found, "kelr_controller_silent") == 1
     assert value(found, "kelr_up") == 1
+
+
+COUNTS = (
+    "kelr_leaderless_partitions",
+    "kafka_controller_global_under_min_isr_partition_count",
+    "kafka_controller_manual_leader_election_required_partition_count",
+)
+
+
+@pytest.mark.parametrize("what", ["nothing", "errors", "no controller"])
+def test_a_look_that_did_not_see_everything_serves_no_0(what: str) -> None:
+    healthy = replace(INCIDENT, partitions=INCIDENT.partitions[:1], topic_errors=())
+    whole = collected(board(seen=seen(healthy)))
+    assert {value(whole, name) for name in COUNTS} == {0}
+    partly = {
+        "nothing": seen(replace(healthy, partitions=())),
+        "errors": seen(replace(healthy, topic_errors=(TopicError("secret", "TOPIC_AUTHORIZATION_FAILED"),))),
+        "no controller": look(Unheard(healthy), most=5),
+    }[what]
+    found = collected(board(seen=partly))
+    assert all(math.isnan(value(found, name)) for name in COUNTS)
+    assert math.isnan(value(found, "kelr_situation_partitions", situation="no-live-replica"))
+    # What is known to be in trouble is counted all the same.
+    blind = replace(seen(), topic_errors=1)
+    assert value(collected(board(seen=blind)), "kelr_leaderless_partitions") == 2
+
+
+def test_a_figure_of_which_partitions_are_unknown_is_no_0() -> None:
+    known = replace(seen(), under_min_isr=0, needs_operator=0)
+    unsure = replace(known, unknown={"global_under_min_isr": 1, "manual_leader_election_required": 0})
+    found = collected(board(seen=unsure))
+    assert math.isnan(value(found, COUNTS[1]))
+    assert value(found, COUNTS[2]) == 0
 
 
 def test_a_watcher_says_once_that_no_controller_answers_and_once_that_one_does_again() -> None:

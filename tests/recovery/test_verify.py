@@ -10,11 +10,12 @@ import pytest
 
 from kelr.controller import events
 from kelr.engine.planning.lost import lost_in_all
-from kelr.model import Check, Finding, PartitionState, Passed, ReplicaLog, TopicPartition
+from kelr.model import Bounds, Check, Finding, PartitionState, Passed, ReplicaLog, TopicPartition
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets, Transactions, Unread
 from kelr.model.plan import AcceptedLoss, Wish
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan
+from kelr.recovery.audit import AuditWhat
 from kelr.recovery.consent import Consented
 from kelr.recovery.status import status
 from kelr.recovery.verify import Verification, Waiting, verify, verify_until_good
@@ -99,6 +100,16 @@ def test_a_loss_that_was_unknown_stays_so_when_everybody_is_back(
     assert (lost.committed.at_most, lost.total.at_most) == (None, None)
     assert (lost.unread, lost.truncated) == ((1, 2), (1, 2))
     assert all(one.accepted.startswith("--accept-loss 0+") for one in found.lost)
+    # What was produced again had been lost: the audit log gives the unknown loss a lower bound.
+    again = [
+        replace(row, what=AuditWhat.RESCUE, at_ms=row.at_ms + 1, after={"records": 10, "lost": 10}) for row in recorded
+    ]
+    since = verify(plan, SimulatedSource(world), Told(), clock_ms=world.clock_ms, recorded=[*recorded, *again])
+    assert lost_in_all(since.lost).total == Bounds(40)
+    assert [one.replayed for one in since.lost] == [10] * 4
+    earlier = [replace(row, at_ms=row.at_ms - 2) for row in again]
+    before = verify(plan, SimulatedSource(world), Told(), clock_ms=world.clock_ms, recorded=[*recorded, *earlier])
+    assert lost_in_all(before.lost).total == Bounds(0)
     left = status(SimulatedSource(world), tmp_path, plan=plan)
     assert (left.clean, lost_in_all(left.lost).unknown) == (True, 4)
     monkeypatch.setattr(SimulatedSource, "controller_silence", "REQUEST_TIMED_OUT", raising=False)

@@ -27,6 +27,7 @@ from kelr.view.incident.summary import (
     tiles,
 )
 from kelr.view.incident.tables import lost_table
+from kelr.view.lost_words import lost_document
 from tests.incident import INCIDENT
 from tests.view.test_incident import NOW_MS, ONE, THEN, audited, healthy, led, look, material, told
 
@@ -62,6 +63,7 @@ def test_what_was_produced_again_was_lost(loss: dict[str, Any] | None) -> None:
     (row,) = lost_table(known.lost).rows
     assert row[3] == "UNKNOWN, at least 60"
     assert "60 records that its log had lost were produced again" in row[5]
+    assert lost_document(known.lost)["replayed"] == known.replayed.records  # type: ignore[call-overload, index]
     assert ("records produced again", "60") in {(tile.label, tile.value) for tile in tiles(made, known)}
     assert "0 known" not in chat(made)
 

@@ -13,6 +13,7 @@ from typing import Any
 from kelr.engine.logs import KnownLogs, rank_logs
 from kelr.engine.planning.seen import Seen
 from kelr.engine.planning.verified_logs import elected_log, kept_up_to, planned_log_end
+from kelr.engine.words import agree, plural
 from kelr.model import Bounds, Grade, PlannedElection, TopicPartition
 from kelr.model.plan import Ended
 
@@ -23,8 +24,11 @@ __all__ = [
     "LostInAll",
     "accepted_in_words",
     "certain",
+    "counted",
     "lost_by",
     "lost_in_all",
+    "lost_of_replayed",
+    "raised",
     "recorded_loss",
     "summed",
 ]
@@ -58,6 +62,8 @@ class Lost:
     """Those of them whose logs hold nothing any more that the leader's lacks: nothing tells what they gave up."""
     accepted: str = ""
     """What was given for it, by whom, as the audit log has it; empty: that is not known."""
+    replayed: int = 0
+    """Records that it lost and that were produced again since, as the audit log has it."""
 
     @property
     def promised(self) -> bool:
@@ -169,6 +175,36 @@ def accepted_in_words(consent: Mapping[str, Any], force_reason: str | None, who:
     given = [] if accepted is None else [f"--accept-loss {accepted}"]
     given += ["--force"] if force_reason else []
     return f"{' '.join(given)} by {who}" if given else ""
+
+
+def lost_of_replayed(at: TopicPartition, after: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]]) -> int:
+    """Of the records that a recorded replay produced, those that the partition had lost; in a line of an older kelr
+    all of them, if they came from there."""
+    if "lost" in after:
+        return counted(after["lost"])
+    return counted(after.get("records")) if any(one.get("source") == str(at) for one in evidence) else 0
+
+
+def counted(value: object) -> int:
+    """A number of a record that may hold anything."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def raised(found: Lost, records: int) -> Lost:
+    """The loss where so many records were produced again because the log lacked them: they were lost, whatever was
+    counted, and a count that is smaller is none."""
+    known = found.of_all
+    if records <= known.at_least:
+        return found
+    fits = known.at_most is None or known.at_most >= records
+    were = agree(records, "was", "were")
+    return replace(
+        found,
+        grade=found.grade if fits else Grade.UNKNOWN,
+        committed=found.committed if fits else Bounds(found.of_committed.at_least),
+        total=Bounds(records, known.at_most if fits else None),
+        basis=f"{found.basis}; {plural(records, 'record')} that its log had lost {were} produced again",
+    )
 
 
 # After the elections of a plan.

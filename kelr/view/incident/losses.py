@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from kelr.engine.planning.lost import ELECTED, ORDER, Lost, accepted_in_words, certain, recorded_loss
+from kelr.engine.planning.lost import ELECTED, ORDER, Lost, accepted_in_words, certain, raised, recorded_loss
 from kelr.engine.words import joined
 from kelr.model import Bounds, Decision, ElectionType, Grade, Loss, Situation, TopicPartition
-from kelr.page.words import count, sentence
+from kelr.page.words import sentence
 from kelr.replay.history import PartitionEntry, PartitionSummary
 from kelr.view.audit import AuditRow
 from kelr.view.explain_columns import Explained
@@ -45,25 +45,13 @@ def losses(material: Material) -> tuple[Lost, ...]:
 
 def _with_replayed(found: list[Lost], address: TopicPartition, records: int) -> list[Lost]:
     """The losses of one partition; what was produced again because its log lacked it was lost, whatever was counted."""
-    more = records - sum(one.of_all.at_least for one in found)
-    if more <= 0:
+    if not records:
         return found
-    were = "was" if records == 1 else "were"
-    basis = f"audit log: {count(records, 'record')} that its log had lost {were} produced again"
     if not found:
-        return [Lost(address, None, Grade.UNKNOWN, None, Bounds(more), basis)]
+        found = [Lost(address, None, Grade.UNKNOWN, None, None, "audit log: no election is on record")]
     *others, last = sorted(found, key=lambda one: one.of_all.at_most is None)
-    known = last.of_all
-    least = known.at_least + more
-    fits = known.at_most is None or known.at_most >= least
-    raised = replace(
-        last,
-        grade=last.grade if fits else Grade.UNKNOWN,
-        committed=last.committed if fits else Bounds(last.of_committed.at_least),
-        total=Bounds(least, known.at_most if fits else None),
-        basis=f"{last.basis}; {basis.removeprefix('audit log: ')}",
-    )
-    return [*others, raised]
+    least = records - sum(one.of_all.at_least for one in others)
+    return [*others, replace(raised(last, least), replayed=records)]
 
 
 def elected_since(material: Material, before: Decision) -> int | None:

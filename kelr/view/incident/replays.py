@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from kelr.engine.planning.lost import counted, lost_of_replayed
 from kelr.model import TopicPartition
 from kelr.view.audit import AuditRow
 from kelr.view.incident.material import Material
@@ -30,9 +31,9 @@ def replayed(material: Material) -> Replayed:
     lost: Counter[TopicPartition] = Counter()
     records, reached = 0, set[TopicPartition]()
     for row in _ended(rows):
-        at, produced = TopicPartition(row.topic, row.partition or 0), _number(row.after.get("records"))
+        at, produced = TopicPartition(row.topic, row.partition or 0), counted(row.after.get("records"))
         records += produced
-        lost[at] += _lost(row, at, produced)
+        lost[at] += lost_of_replayed(at, row.after, row.evidence)
         reached |= {at} if produced else set()
     begun = Counter(_run(row) for row in rows if row.result == "begun")
     ended = Counter(map(_run, _ended(rows)))
@@ -45,14 +46,3 @@ def _ended(rows: list[AuditRow]) -> Iterator[AuditRow]:
 
 def _run(row: AuditRow) -> tuple[object, ...]:
     return row.journal, row.topic, row.partition
-
-
-def _lost(row: AuditRow, at: TopicPartition, produced: int) -> int:
-    """Of a line of an older kelr: all of them, if they came from there."""
-    if "lost" in row.after:
-        return _number(row.after["lost"])
-    return produced if any(one.get("source") == str(at) for one in row.evidence) else 0
-
-
-def _number(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
