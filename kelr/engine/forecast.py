@@ -13,9 +13,11 @@ from kelr.model import BrokerStatus, ElectedBy, Forecast, Grade, Loss
 
 def forecasts_of(case: Case) -> tuple[Forecast, ...]:
     """Forecasts for each absent replica of a partition that nobody leads: clean return, unclean return; of one whose
-    shutdown is known to have been unclean only that."""
+    shutdown is known to have been unclean only that. None where the ELR decides and is not known."""
     state = case.state
     if state.leader is not None and state.leader in case.electable:
+        return ()
+    if case.rules.elr and state.elr is None:
         return ()
     return tuple(_forecast(case, replica, clean) for replica in case.absent for clean in _shutdowns(case, replica))
 

@@ -167,6 +167,14 @@ def test_an_unknown_elr_takes_another_broker() -> None:
     assert "ask a broker that knows DescribeTopicPartitions" in advice.text
 
 
+def test_without_the_elr_nothing_is_foretold_of_a_return() -> None:
+    """A member of it would be elected: "nobody is elected by its return" would be a guess."""
+    decided = decision(leaderless(elr=None), cluster_of(live=(), fenced=(1, 2, 3)))
+    assert (decided.forecasts, decided.waits_for) == ((), ())
+    assert decided.advice.action is AdviceAction.GET_MORE_INFORMATION
+    assert "ask a broker that knows DescribeTopicPartitions" in decided.advice.text
+
+
 def test_getting_more_information_is_waiting_too() -> None:
     advice = advised(leaderless((3, 1, 2)), ALIVE, LOGS, ("delete",))
     assert advice.action is AdviceAction.GET_MORE_INFORMATION

@@ -125,6 +125,12 @@ def test_where_logs_are_missing_those_are_named() -> None:
 # Longest log
 
 
+def test_where_any_of_them_may_start_all_are_named() -> None:
+    left = refusal(incident(leaderless((3, 1, 2), elr=(), last_known=()), live=(), logs=()))
+    assert (left.action, left.brokers) == (AdviceAction.BRING_BACK, (3, 1, 2))
+    assert left.reason.startswith("Start any of brokers 3, 1 and 2")
+
+
 def test_a_balanced_election_takes_the_best_log_once_the_whole_quorum_was_heard() -> None:
     made = election(all_heard(), BALANCED)
     assert (made.elect, made.elected_by, made.consent) == (2, ElectedBy.LONGEST_LOG, Consent.YES)

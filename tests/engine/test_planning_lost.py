@@ -48,6 +48,13 @@ def test_a_broker_that_is_back_and_may_hold_more_is_not_passed_over(answer: Any,
     assert found.truncated == ()
 
 
+def test_without_the_leaders_log_nobody_can_tell_who_truncated() -> None:
+    back = replace(BACK, logs=(log(1, *LINEAGE), NotHeard(3, Unheard.TIMED_OUT)))
+    found = lost_by(UNREAD, back)
+    assert found is not None
+    assert (found.of_all, found.truncated) == (Bounds(0), ())
+
+
 def test_what_was_not_carried_out_lost_nothing_and_what_cannot_be_seen_is_unknown() -> None:
     assert lost_by(PLANNED, seen(state={"leader": None, "leader_epoch": 4})) is None
     for gone in (

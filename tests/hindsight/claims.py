@@ -6,16 +6,20 @@ A claim holds the very value that the output is made of, so that it is the produ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from kelr.engine.advice.words import cost_in_words
+from kelr.engine.planning.lost import lost_by
 from kelr.engine.planning.plan import plan_partition
+from kelr.engine.planning.seen import Seen
 from kelr.engine.planning.subject import Subject, subject_of
+from kelr.engine.planning.verification import findings
 from kelr.model import (
     AdviceAction,
+    Check,
     Decision,
     ElectedBy,
     ElectionType,
@@ -60,6 +64,10 @@ class Kind(StrEnum):
     HOLD = "who must stay down until the election is done"
     NO_HOLD = "who may come back before it"
     RESCUE = "what a rescue saves"
+    VERIFIED = "the verdict of a verification"
+    LOST_AFTERWARDS = "what an election lost, told after it"
+    ADVICE = "the advice, followed to the letter"
+    RESCUED = "what rescues on the way leave lost"
     REFUSED = "an election that is refused"
     NOT_NEEDED = "an election that is not needed"
 
@@ -193,11 +201,20 @@ def wishes_of(decision: Decision, gone: frozenset[int]) -> Sequence[Wish]:
     return (Wish(), Wish(gone=gone), *map(Wish, kinds), *designations)
 
 
-def claims_of_plan(snapshot: Snapshot, decision: Decision, wish: Wish) -> Iterator[Claim]:
+Planned = PlannedElection | NotPlanned | None
+
+
+def planned_of(snapshot: Snapshot, decision: Decision, wish: Wish) -> Planned:
+    """What a plan has for one partition."""
+    subject = subject_of(snapshot, decision)
+    assert subject is not None
+    return plan_partition(subject, wish)
+
+
+def claims_of_plan(snapshot: Snapshot, decision: Decision, wish: Wish, found: Planned) -> Iterator[Claim]:
     """What a plan says of one partition."""
     subject = subject_of(snapshot, decision)
     assert subject is not None
-    found = plan_partition(subject, wish)
     if isinstance(found, PlannedElection):
         yield from _of_planned(subject, found)
     elif isinstance(found, NotPlanned):
@@ -229,14 +246,14 @@ def _of_planned(subject: Subject, planned: PlannedElection) -> Iterator[Claim]:
         again = Option((broker,), option.election, option.desired)
         if broker in held:
             hold = held[broker]
-            matching = {
-                forecast.clean: forecast.elected not in {None, elect}
+            manners = frozenset(
+                forecast.clean
                 for forecast in subject.decision.forecasts
-                if forecast.replica == broker
-            }
+                if forecast.replica == broker and forecast.elected not in {None, elect}
+            )
             # Without a forecast that elects another, the sentence is about the moment of the election, with no if.
-            always = not any(matching.values()) and hold.reason is HoldReason.ISR_OR_ELR
-            expects = None if always or hold.reason is HoldReason.FIRST_IN_ORDER else matching
+            always = not manners and hold.reason is HoldReason.ISR_OR_ELR
+            expects = None if always or hold.reason is HoldReason.FIRST_IN_ORDER else manners
             yield Claim(Kind.HOLD, address, again, hold, elect, hold.text, expects=expects)
         else:
             text = f"{sentence} Hold: {[one.broker for one in planned.hold]}, not {broker}"
@@ -260,6 +277,16 @@ def _of_not_planned(subject: Subject, found: NotPlanned, wish: Wish) -> Iterator
         yield Claim(Kind.NOT_NEEDED, found.address, option, found, found.leader, sentence)
 
 
-def said_by_matching(expects: Mapping[bool, bool], clean: bool) -> bool:
-    """Whether a hold that hangs on how its broker stopped says anything of this manner."""
-    return expects.get(clean, False)
+def claims_of_verification(planned: PlannedElection, seen: Seen, when: str) -> Iterator[Claim]:
+    """What a verification says once a planned election has been carried out."""
+    option, sentence = option_of_planned(planned), f"verified {when}, plan ({planned.election}) elects {planned.elect}"
+    found = tuple(one for one in findings(planned, seen) if one.check not in _NOT_SIMULATED)
+    lost = lost_by(planned, seen)
+    said = "; ".join(f"{one.check} {one.passed}: {one.text}" for one in found)
+    if lost is not None:
+        yield Claim(Kind.LOST_AFTERWARDS, planned.address, option, lost, planned.elect, f"{sentence}: lost {lost}")
+    yield Claim(Kind.VERIFIED, planned.address, option, found, planned.elect, f"{sentence}: {said}", expects=lost)
+
+
+_NOT_SIMULATED = frozenset({Check.LAST_STABLE_OFFSET, Check.GROUPS})
+"""Transactions and consumer groups are not in the simulated cluster."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from kelr.engine.planning.lost import Lost, lost_in_all
 from kelr.model import (
     Bounds,
     Consent,
@@ -19,11 +20,11 @@ from kelr.model import (
     Grade,
     HoldDown,
     Loss,
-    NotPlanned,
     Outcome,
+    Passed,
     PlannedElection,
 )
-from tests.hindsight.claims import Claim, Kind, said_by_matching
+from tests.hindsight.claims import Claim, Kind
 from tests.hindsight.hindsight import Happened, Truth
 
 
@@ -331,10 +332,12 @@ def _consent(case: Case) -> _Answer:
 
 def _hold(case: Case) -> _Answer:
     hold: HoldDown = case.claim.says
-    if case.claim.expects is not None and not said_by_matching(case.claim.expects, case.truth.clean[hold.broker]):
+    if case.claim.expects is not None and case.truth.clean[hold.broker] not in case.claim.expects:
         return Verdict.OPEN, ""
-    if case.happened.option.returns and case.happened.returned is None:
+    if case.happened.returned is None:
         return Verdict.OPEN, ""
+    if case.happened.returned.leader not in {None, case.claim.about}:
+        return Verdict.RIGHT, ""
     return _is(case.happened.leader != case.claim.about, f"broker {case.claim.about} is elected all the same")
 
 
@@ -375,14 +378,37 @@ def _rescue(case: Case) -> _Answer:
     )
 
 
+def _lost_afterwards(case: Case) -> _Answer:
+    """What it says was lost is what is lost once everybody is back."""
+    if not _ended(case):
+        return Verdict.OPEN, ""
+    told: Lost = case.claim.says
+    gone = case.lost
+    committed = gone & case.truth.promised
+    text = f"{len(gone)} records were lost, {len(committed)} of them committed"
+    found = [_bounds(told.of_all, len(gone), text)[0]]
+    if not told.promised:
+        found.append(_bounds(told.of_committed, len(committed), text)[0])
+    return next(one for one in (Verdict.WRONG, Verdict.UNKNOWN, Verdict.RIGHT) if one in found), text
+
+
+def _verified(case: Case) -> _Answer:
+    """Where all is well, nothing was lost, and nothing will be."""
+    if not _ended(case):
+        return Verdict.OPEN, ""
+    told: Lost | None = case.claim.expects
+    well = all(one.passed is Passed.YES and not one.remark for one in case.claim.says)
+    if not well or told is None or not lost_in_all([told]).nothing:
+        return Verdict.UNKNOWN, ""
+    return _is(not case.lost, f"all is well, and {len(case.lost)} records are lost")
+
+
 def _refused(case: Case) -> _Answer:
     """What Kafka would do is not refused."""
-    found: NotPlanned = case.claim.says
-    if case.truth.state.leader is not None:
-        return _is(case.happened.leader == case.truth.state.leader, f"{_who(case.happened.leader)} after it")
-    wanted = case.claim.about
-    elected = case.happened.leader is not None and (wanted is None or case.happened.leader == wanted)
-    return _is(not elected, f"Kafka elects {case.happened.leader} (leader in the plan: {found.leader})")
+    leader, wanted = case.happened.leader, case.claim.about
+    anew = leader is not None and leader != case.truth.state.leader and leader in case.happened.active
+    elected = anew and wanted in {None, leader}
+    return _is(not elected, f"Kafka elects {leader}")
 
 
 def _not_needed(case: Case) -> _Answer:
@@ -412,6 +438,8 @@ _JUDGES: Mapping[Kind, Callable[[Case], _Answer]] = {
     Kind.HOLD: _hold,
     Kind.NO_HOLD: _no_hold,
     Kind.RESCUE: _rescue,
+    Kind.LOST_AFTERWARDS: _lost_afterwards,
+    Kind.VERIFIED: _verified,
     Kind.REFUSED: _refused,
     Kind.NOT_NEEDED: _not_needed,
 }

@@ -43,8 +43,12 @@ def rules_asked_for(world: World) -> RuleSet | None:
     return None if rules.name in _SOFTWARE or not rules.elr else rules
 
 
-def observed(world: World, sight: Sight) -> Snapshot:
-    """The snapshot that kelr reads at this moment."""
+def observed(world: World, sight: Sight, *, believing: bool = False) -> Snapshot:
+    """The snapshot that kelr reads at this moment.
+
+    Args:
+        believing: as for saving records (`CollectedSource`).
+    """
     states = tuple(_state(world, sight, state) for _, state in sorted(world.partitions.items()))
     configs = {topic.name: _config(world, sight, topic.name, compacted=topic.compacted) for topic in world.setup.topics}
     logs = {state.address: tuple(_answers(world, sight, state)) for state in states}
@@ -59,7 +63,7 @@ def observed(world: World, sight: Sight) -> Snapshot:
     collections = [_collection(reading) for reading in _readings(world, sight)]
     if not collections or not sight.asks_logs:
         return snapshot
-    with CollectedSource(MemorySource(snapshot), collections) as source:
+    with CollectedSource(MemorySource(snapshot), collections, believing=believing) as source:
         return replace(snapshot, logs=source.replica_logs(snapshot.partitions, lineage=True))
 
 

@@ -3,34 +3,181 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 
 from kelr.engine.decide import decide_all
-from kelr.model import Decision, LogAnswer, NotHeard, Snapshot, TopicPartition
-from tests.hindsight.claims import Claim, claims_of_decision, claims_of_plan, wishes_of
-from tests.hindsight.hindsight import WAIT, Happened, Option, Seen, happen, truths
-from tests.hindsight.incident import Incident, play
-from tests.hindsight.judge import Judged, judge
+from kelr.engine.planning.seen import Seen as AfterElection
+from kelr.engine.situation import effective_min_isr
+from kelr.model import (
+    LOG_DIRECTORY,
+    AdviceAction,
+    Decision,
+    LogAnswer,
+    NotHeard,
+    PlannedElection,
+    ReplicaLog,
+    Snapshot,
+    TopicPartition,
+    Wish,
+)
+from tests.hindsight.claims import (
+    Claim,
+    Kind,
+    Planned,
+    claims_of_decision,
+    claims_of_plan,
+    claims_of_verification,
+    option_of_planned,
+    planned_of,
+    wishes_of,
+)
+from tests.hindsight.follow import Followed, Way, follow, regret, ways
+from tests.hindsight.hindsight import WAIT, Happened, Option, Seen, Truth, elect, happen, truths
+from tests.hindsight.incident import Incident, Sight, play
+from tests.hindsight.judge import Judged, Verdict, judge
 from tests.hindsight.observe import observed, rules_asked_for
-from tests.hindsight.world import World
+from tests.hindsight.reach import Reach
+from tests.hindsight.world import World, everyone_back
 
 
-def judged(incident: Incident) -> Iterator[Judged]:
-    """Every claim that kelr makes at the end of an incident, with its verdict."""
+def judged(incident: Incident, reach: Reach | None = None) -> Iterator[Judged]:
+    """Every claim that kelr makes at the end of an incident, with its verdict.
+
+    Args:
+        reach: is told what the incident reaches.
+    """
     world = play(incident)
     snapshot = observed(world, incident.sight)
-    decisions = tuple(decide_all(snapshot, rules_asked_for(world)))
-    claims = tuple(claims_of(snapshot, decisions, incident.sight.gone & world.down))
+    with reach or nullcontext():
+        decisions = tuple(decide_all(snapshot, rules_asked_for(world)))
+        plans = tuple(plans_of(snapshot, decisions, incident.sight.gone & world.absent))
+        claims = tuple(dict.fromkeys(_claims(snapshot, decisions, plans)))
+        claims += tuple(_verifications(world, incident.sight, plans))
+    if reach is not None:
+        reach.saw((decisions, [found for _, _, found in plans]))
     truth = truths(world, seen_of(world, snapshot))
     happened = hindsight(world, claims)
     for claim in claims:
         yield judge(claim, truth[claim.address], happened[claim.address, claim.option])
+    yield from advice_judged(world, incident.sight, snapshot, truth)
+
+
+Plans = Iterable[tuple[Decision, Wish, Planned]]
+
+
+def plans_of(
+    snapshot: Snapshot, decisions: Sequence[Decision], gone: frozenset[int]
+) -> Iterator[tuple[Decision, Wish, Planned]]:
+    """What a plan has for each partition and each wish."""
+    for decision in decisions:
+        for wish in wishes_of(decision, gone):
+            yield decision, wish, planned_of(snapshot, decision, wish)
 
 
 def claims_of(snapshot: Snapshot, decisions: Sequence[Decision], gone: frozenset[int]) -> Iterator[Claim]:
+    """What decisions say, and the plans that are made of them.
+
+    Args:
+        gone: brokers that will not come back.
+    """
+    yield from _claims(snapshot, decisions, plans_of(snapshot, decisions, gone))
+
+
+def _claims(snapshot: Snapshot, decisions: Sequence[Decision], plans: Plans) -> Iterator[Claim]:
     for decision in decisions:
         yield from claims_of_decision(snapshot, decision)
-        for wish in wishes_of(decision, gone):
-            yield from claims_of_plan(snapshot, decision, wish)
+    for decision, wish, found in plans:
+        yield from claims_of_plan(snapshot, decision, wish, found)
+
+
+def _verifications(world: World, sight: Sight, plans: Plans) -> Iterator[Claim]:
+    """What is said of planned elections once they were carried out: right after them, and when everybody is back."""
+    done = set()
+    for _, _, planned in plans:
+        if not isinstance(planned, PlannedElection) or planned.evidence.leader is not None:
+            continue
+        option = option_of_planned(planned)
+        if (planned.address, option) in done:
+            continue
+        done.add((planned.address, option))
+        fork = world.fork()
+        elect(fork, planned.address, option)
+        fork.wait()
+        yield from claims_of_verification(planned, _seen_after(fork, sight, planned), "at once")
+        everyone_back(fork)
+        yield from claims_of_verification(planned, _seen_after(fork, sight, planned), "with everybody back")
+
+
+def _seen_after(world: World, sight: Sight, planned: PlannedElection) -> AfterElection:
+    snapshot = observed(world, sight)
+    state = next(one for one in snapshot.partitions if one.address == planned.address)
+    logs = snapshot.logs.get(planned.address, ())
+    marks = [one.high_watermark for one in logs if isinstance(one, ReplicaLog) and one.replica == state.leader]
+    config = snapshot.configs[planned.topic]
+    return AfterElection(
+        state,
+        snapshot.cluster.live,
+        effective_min_isr(config.min_insync_replicas, snapshot.first_partition_replicas[planned.topic]),
+        config.error,
+        logs,
+        next(iter(marks), None),
+    )
+
+
+def advice_judged(
+    world: World, sight: Sight, snapshot: Snapshot, truth: Mapping[TopicPartition, Truth]
+) -> Iterator[Judged]:
+    """The advice followed to the letter, against the best that could be known of any other way."""
+    if all(state.leader is not None for state in world.partitions.values()):
+        return
+    followed = follow(world, sight)
+    known = [
+        address for address, state in world.partitions.items() if state.leader is None and _all_known(snapshot, address)
+    ]
+    could = ways(world, sight, known)
+    for address, state in sorted(world.partitions.items()):
+        if state.leader is None:
+            yield _advice(address, followed, truth[address], could.get(address, ()), known=address in known)
+            yield _rescued(address, followed, truth[address], snapshot)
+
+
+def _all_known(snapshot: Snapshot, address: TopicPartition) -> bool:
+    answers = snapshot.logs.get(address, ())
+    return bool(answers) and all(isinstance(answer, ReplicaLog) for answer in answers)
+
+
+def _advice(address: TopicPartition, followed: Followed, truth: Truth, could: Sequence[Way], *, known: bool) -> Judged:
+    """No acks=all record is lost that any other way would have kept, where all logs were known."""
+    text = "; ".join(followed.steps)
+    kept = followed.kept.get(address)
+    claim = Claim(Kind.ADVICE, address, WAIT, text, None, text, known=known)
+    if not followed.ended:
+        return Judged(claim, Verdict.WRONG, f"no end after {len(followed.steps)} steps")
+    if not known:
+        return Judged(claim, Verdict.UNKNOWN, "not all logs were known")
+    if kept is None and followed.asks.get(address) is AdviceAction.GET_MORE_INFORMATION:
+        return Judged(claim, Verdict.UNKNOWN, "it asks for what the engineer cannot tell")
+    if kept is None:
+        led = any(way.happened.led_in_the_end is not None for way in could)
+        return Judged(claim, Verdict.WRONG if led else Verdict.OPEN, "nobody leads in the end")
+    missed, best = regret(truth, kept, could, truth.committed)
+    if missed:
+        return Judged(claim, Verdict.WRONG, f"{missed} acks=all records more were lost than by: {best}")
+    return Judged(claim, Verdict.RIGHT, "")
+
+
+def _rescued(address: TopicPartition, followed: Followed, truth: Truth, snapshot: Snapshot) -> Judged:
+    """With rescue, nothing is lost of a disk that was read."""
+    claim = Claim(Kind.RESCUED, address, WAIT, "", None, "; ".join(followed.steps))
+    answers = snapshot.logs.get(address, ())
+    read = [one.replica for one in answers if isinstance(one, ReplicaLog) and one.source == LOG_DIRECTORY]
+    kept = followed.kept.get(address)
+    if kept is None or not read:
+        return Judged(claim, Verdict.OPEN, "")
+    held = {record for replica in read for record in truth.logs[replica].values()} - truth.deleted
+    left = held - kept - followed.saved.get(address, set())
+    text = f"{len(left)} records are gone that a disk held which was read"
+    return Judged(claim, Verdict.WRONG if left else Verdict.RIGHT, text)
 
 
 def hindsight(world: World, claims: Sequence[Claim]) -> Mapping[tuple[TopicPartition, Option], Happened]:

@@ -21,11 +21,20 @@ from tests.hindsight.run import claims_of, hindsight, judged, seen_of
 from tests.hindsight.shrink import shrunk
 from tests.hindsight.world import Setup, Topic, created, everyone_back
 
-SAMPLE = 300
+SAMPLE = 150
 AWAITED = frozenset(
     {
         *(Kind.HOLD, Kind.ALL_CLEAR, Kind.PROMISE, Kind.TOTAL, Kind.COMMITTED, Kind.UNCOMMITTED, Kind.RANGES),
-        *(Kind.BEST, Kind.TRUNCATION, Kind.RESCUE, Kind.RETURN, Kind.RETURN_SETS, Kind.CONSENT),
+        *(
+            Kind.BEST,
+            Kind.TRUNCATION,
+            Kind.RESCUE,
+            Kind.CONSENT,
+            Kind.LOST_AFTERWARDS,
+            Kind.NO_HOLD,
+            Kind.VERIFIED,
+            Kind.ADVICE,
+        ),
     }
 )
 """Kinds of which false ones are known and being mended."""

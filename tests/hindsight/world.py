@@ -97,6 +97,12 @@ class World:
         """Brokers whose process does not run."""
         return frozenset(broker for broker in self.setup.brokers if not self.running.runs(broker))
 
+    @property
+    def absent(self) -> frozenset[int]:
+        """Brokers that the controller does not count in, whether their process runs or not."""
+        controller = self.running.cluster.controller
+        return frozenset(broker for broker in self.setup.brokers if not controller.active(broker)) | self.down
+
     def crashed(self, broker: int) -> bool:
         """Whether the broker's next registration counts as unclean for want of the mark on its disk."""
         return broker in self.running.cluster.crashed

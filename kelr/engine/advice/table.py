@@ -326,6 +326,8 @@ def _blocked(case: Case) -> Advice:
 
 
 def _no_live_replica(case: Case, found: Findings) -> Advice:
+    if case.rules.elr and case.state.elr is None:
+        return _unknown(case, found)
     if not found.waits_for:
         back = bring_the_best_back(case, found)
         if back is not None:

@@ -243,7 +243,9 @@ def _by_plan(planned: PlannedElection, seen: Seen, logs: KnownLogs) -> Lost:
     loss, state = planned.loss, seen.state
     assert state is not None
     assert state.leader is not None
-    agreed = {one: logs.agreement(one, state.leader) for one in loss.unheard if one in seen.live and one in logs.ranked}
+    # Without the leader's log nobody can tell who has truncated to it.
+    back = [one for one in loss.unheard if one in seen.live and {one, state.leader} <= logs.ranked.keys()]
+    agreed = {one: logs.agreement(one, state.leader) for one in back}
     truncated = tuple(one for one, at in agreed.items() if at is not None and at >= logs.ranked[one].log_end)
     return Lost(
         planned.address,

@@ -38,6 +38,8 @@ def _brokers(subject: Subject) -> tuple[int, ...]:
     named = () if advice.replica is None else (advice.replica,)
     if advice.action is AdviceAction.BRING_BACK:
         others = decision.waits_for if advice.replica is None or advice.replica in decision.waits_for else ()
+        if not (named or others):
+            others = subject.case.absent
     elif advice.action is AdviceAction.RESTORE_REPLICATION:
         others = tuple(replica for replica in decision.replicas if replica not in decision.isr)
     elif advice.action is AdviceAction.GET_MORE_INFORMATION:

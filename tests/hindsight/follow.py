@@ -1,0 +1,180 @@
+"""Somebody who does what kelr says, plan after plan, and nothing else; what that loses, and what other ways would.
+
+The same engineer recovers real incidents in `benchmarks/incidents`: it knows which brokers can be started, plans with
+``--gone`` for the others, carries plans out, starts whom they want back, and ends when nothing is advised any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+
+from benchmarks.incidents.advice import Advised, Do, next_step
+from kelr.engine.decide import decide_all
+from kelr.engine.planning import plan_of
+from kelr.model import (
+    AdviceAction,
+    Decision,
+    ElectionType,
+    NotPlanned,
+    Plan,
+    RescueStep,
+    Snapshot,
+    TopicPartition,
+    Unplanned,
+    Wish,
+)
+from kelr.rescue.choose import Limits, Wanted, choose
+from tests.hindsight.claims import option_of_planned
+from tests.hindsight.hindsight import TEN_MINUTES_MS, Happened, Option, Truth, elect, happen
+from tests.hindsight.incident import Sight
+from tests.hindsight.observe import observed, rules_asked_for
+from tests.hindsight.world import World, everyone_back
+
+MOST_TURNS = 20
+MOST_RETURNS = 2
+"""So many brokers return at most before somebody is designated, in the ways that advice is measured by."""
+
+
+@dataclass
+class Followed:
+    """The advice, followed to the letter."""
+
+    steps: list[str] = field(default_factory=list)
+    kept: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
+    """The records of the leader's log in the end; partitions that nobody can lead are missing."""
+    saved: dict[TopicPartition, set[int]] = field(default_factory=dict)
+    """Records that rescues saved on the way."""
+    asks: dict[TopicPartition, AdviceAction | None] = field(default_factory=dict)
+    """What the last plan advised for each partition that got no election in it."""
+    ended: bool = True
+    """False: it went on and on."""
+
+
+def follow(world: World, sight: Sight) -> Followed:
+    """Follow the advice, saving records before each step."""
+    world, found = world.fork(), Followed()
+    gone = sight.gone & world.absent
+    for _ in range(MOST_TURNS):
+        if not _turn(world, sight, gone, found):
+            break
+    else:
+        found.ended = False
+    _save(world, sight, found)
+    everyone_back(world, [broker for broker in world.setup.brokers if broker not in gone])
+    _save(world, sight, found)
+    for address, state in world.partitions.items():
+        if state.leader is not None and world.running.cluster.serving(address) is not None:
+            found.kept[address] = world.logs(address).logs[state.leader].ids
+    return found
+
+
+def _turn(world: World, sight: Sight, gone: frozenset[int], found: Followed) -> bool:
+    """One plan, and what it says. False: nothing is left to do."""
+    snapshot, decisions = _seen(world, sight)
+    wish = Wish(gone=gone)
+    now_ms = world.running.now_ms
+    plan = plan_of(snapshot, decisions, lambda _: wish, now_ms=now_ms, made_by="hindsight")
+    if plan.elections:
+        return _apply(world, sight, plan, found)
+    found.asks = {one.address: one.action for one in plan.not_planned}
+    leaderless = {decision for decision in decisions if decision.leader is None}
+    startable = tuple(sorted(world.absent - gone))
+    step = next_step(list(_advised(plan.not_planned, leaderless)), startable)
+    found.steps.append(f"{step.do} {step.broker or ''}".rstrip())
+    if step.do is Do.START and step.broker is not None:
+        _save(world, sight, found, returns=step.broker)
+        world.start(step.broker)
+        world.wait()
+    elif step.do is Do.LOOK_AGAIN:
+        before = dict(world.partitions)
+        world.wait(TEN_MINUTES_MS)
+        return before != dict(world.partitions)
+    return step.do is not Do.FINISH
+
+
+def _apply(world: World, sight: Sight, plan: Plan, found: Followed) -> bool:
+    """Save what it gives up, and elect. False where nothing came of it."""
+    before = dict(world.partitions)
+    for planned in plan.elections:
+        for step in planned.rescue:
+            if step.reachable or step.replica in sight.readable:
+                _keep(world, found, planned.address, step)
+        option = option_of_planned(planned)
+        elect(world, planned.address, option)
+        found.steps.append(f"{planned.address}: {option}")
+    world.wait()
+    return before != dict(world.partitions)
+
+
+def _advised(not_planned: Sequence[NotPlanned], leaderless: set[Decision]) -> Iterator[Advised]:
+    """As somebody reads the plan who takes partitions one after the other."""
+    without = {TopicPartition(one.topic, one.partition) for one in leaderless}
+    for number, one in enumerate(not_planned):
+        if one.why is Unplanned.ADVISED:
+            yield Advised(number, one.address in without, one.action, one.brokers, one.reason)
+
+
+def _seen(world: World, sight: Sight, *, believing: bool = False) -> tuple[Snapshot, tuple[Decision, ...]]:
+    snapshot = observed(world, sight, believing=believing)
+    return snapshot, tuple(decide_all(snapshot, rules_asked_for(world)))
+
+
+def _save(world: World, sight: Sight, found: Followed, *, returns: int | None = None) -> None:
+    """``kelr rescue dump`` of everything: what the present leader lacks, or who is elected when this broker returns."""
+    snapshot, decisions = _seen(world, sight, believing=True)
+    for decision in decisions:
+        address = TopicPartition(decision.topic, decision.partition)
+        coming = {one.elected for one in decision.forecasts if one.replica == returns}
+        for leader in coming - {None} or {None}:
+            for wanted in choose(snapshot, decision, Limits(), elect=leader).wanted:
+                _keep(world, found, address, wanted)
+
+
+def _keep(world: World, found: Followed, address: TopicPartition, run: RescueStep | Wanted) -> None:
+    log = world.logs(address).logs.get(run.replica)
+    if log is not None:
+        offsets = range(run.from_offset, run.to_offset)
+        records = (record.id for at, record in enumerate(log.records, log.start) if at in offsets)
+        found.saved.setdefault(address, set()).update(records)
+
+
+# What could have been done.
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to a leader."""
+
+    option: Option
+    happened: Happened
+
+
+def ways(world: World, sight: Sight, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, Sequence[Way]]:
+    """Every designation, now or after the return of up to two brokers, for these partitions."""
+    if not partitions:
+        return {}
+    startable = sorted(world.absent - sight.gone)
+    found: dict[TopicPartition, list[Way]] = {}
+    for returns in (order for size in range(MOST_RETURNS + 1) for order in permutations(startable, size)):
+        for desired in world.setup.brokers:
+            options = {
+                address: Option(returns, ElectionType.DESIGNATION, desired)
+                for address in partitions
+                if desired in world.partitions[address].replicas
+            }
+            for address, happened in (happen(world, options) if options else {}).items():
+                if happened.leader is not None and happened.leader in happened.active:
+                    found.setdefault(address, []).append(Way(options[address], happened))
+    return found
+
+
+def regret(
+    truth: Truth, kept: frozenset[int], could: Sequence[Way], records: frozenset[int]
+) -> tuple[int, Option | None]:
+    """Of these records, how many more the advice lost than the best of these ways; and that way."""
+    counted = truth.held & records
+    best = min(could, key=lambda way: len(counted - way.happened.kept), default=None)
+    least = len(counted - kept) if best is None else len(counted - best.happened.kept)
+    return max(0, len(counted - kept) - least), None if best is None else best.option
