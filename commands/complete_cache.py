@@ -108,8 +108,12 @@ class Cache:
     def lock(self) -> int | None:
         """A descriptor that holds the right to read the cluster; None where another process has it, or nothing can be
         kept. It is given back when the last process that has it open closes it or ends."""
+        from pathlib import Path  # noqa: PLC0415 - what is remembered is read without it
+
+        from kelr.durable import make_directory  # noqa: PLC0415 - as above
+
         try:
-            os.makedirs(self.directory, mode=0o700, exist_ok=True)
+            make_directory(Path(self.directory))
             if not _is_ours(os.stat(self.directory)):
                 return None
             descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)

@@ -15,6 +15,7 @@ from kelr.recovery.consent import Consented, accepts_loss, loss_in_short, missin
 from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
 from kelr.view.plan_words import elections_in_words
+from kelr.view.styled import cleaned
 
 _YES = frozenset({"y", "yes"})
 _YES_NEEDED = "--yes (there is no terminal to ask on)"
@@ -117,7 +118,7 @@ class _Terminal:
     def answer(self, question: str) -> str:
         self.output.end_progress()
         self.output.stdout.flush()
-        self.asked_on.write(question)
+        self.asked_on.write(cleaned(question))
         self.asked_on.flush()
         line = self.answers.readline()
         if not line.endswith("\n"):

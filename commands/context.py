@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kelr.commands.consent import can_ask
+from kelr.commands.consent import can_ask, confirm
 from kelr.commands.context_add import add
 from kelr.commands.context_in_use import CLUSTER_VARIABLES
 from kelr.commands.context_try import try_out
@@ -174,20 +173,11 @@ def remove(
     file = read_contexts(os.environ)
     edit = Edit(file)
     edit.remove(name)
-    if not yes and can_ask(output):
-        _ask(output, f"Take context {name} out of {file.path}? [y/N] ")
+    if can_ask(output):
+        confirm(output, f"Take context {name} out of {file.path}?", yes=yes)
     edit.write()
     was = ", and no context is the current one now" if file.current == name else ""
     output.note(f"removed context {name}{was}")
-
-
-def _ask(output: Output, question: str) -> None:
-    output.stderr.write(question)
-    output.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-        raise RefusedError(
-            "nothing was changed: the answer was no", next_step="answer y, or add --yes", code="answer-was-no"
-        )
 
 
 @with_output()

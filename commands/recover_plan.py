@@ -37,6 +37,7 @@ from kelr.view.plan import show_plan
 from kelr.view.plan_document import PlanContext
 from kelr.view.plan_markdown import plan_markdown
 from kelr.view.streams import write_utf8
+from kelr.view.styled import cleaned
 
 STEPS_FILE = "steps.txt"
 PLAN_FILE = "plan.json"
@@ -268,7 +269,7 @@ def _steps(session: Session, files: StockFiles) -> str:
             f"   {line.replace(STOCK_CONNECTION, stock).replace(KAFKA_PYTHON_CONNECTION, kafka_python)}"
             for line in step.lines
         ]
-    return "\n".join(lines) + "\n"
+    return "".join(f"{cleaned(line)}\n" for line in lines)
 
 
 def _write(path: Path, text: str, *, overwrite: bool) -> None:

@@ -146,11 +146,12 @@ def _unwritten(error: OSError | ValueError) -> str:
 
 def _say(lines: Iterable[str], error: BaseException | None = None) -> None:
     """Tell on stderr; where that is gone too, nobody is left to tell."""
-    from kelr.view.styled import cleaned  # noqa: PLC0415 - only where something went wrong
+    from kelr.page.words import harmless  # noqa: PLC0415 - only where something went wrong
+    from kelr.view.styled import cleaned  # noqa: PLC0415 - as above
 
     try:
         if error is not None:
-            traceback.print_exception(error, file=sys.stderr)
+            sys.stderr.write(harmless("".join(traceback.format_exception(error))))
         sys.stderr.write("".join(f"{cleaned(line)}\n" for line in lines))
         sys.stderr.flush()
     except OSError:

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -173,8 +174,24 @@ def read_lines(path: Path, what: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory and its parents, for the owner only. Raises OSError."""
-    path.mkdir(mode=_OWNER_ONLY_DIRECTORY, parents=True, exist_ok=True)
+    """Make a directory and those of its parents that are missing, for the owner only. Raises OSError."""
+    # Path.mkdir goes by the umask alone for parents.
+    for parent in reversed([one for one in path.parents if not one.exists()]):
+        parent.mkdir(mode=_OWNER_ONLY_DIRECTORY, exist_ok=True)
+    path.mkdir(mode=_OWNER_ONLY_DIRECTORY, exist_ok=True)
+
+
+def keep_from_others(path: Path) -> None:
+    """Leave a file or directory that is there to its owner alone, where that is who runs this.
+
+    What everybody may write to on purpose, as to /tmp (sticky), stays as it is, and so does what a link leads to.
+    """
+    with contextlib.suppress(OSError):
+        status = path.lstat()
+        private = _OWNER_ONLY_DIRECTORY if stat.S_ISDIR(status.st_mode) else _OWNER_ONLY
+        shared = status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+        if shared and status.st_uid == os.geteuid() and not (status.st_mode & stat.S_ISVTX or path.is_symlink()):
+            path.chmod(private)
 
 
 def sync_directory(path: Path) -> None:

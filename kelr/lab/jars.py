@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 
+from kelr.durable import make_directory
 from kelr.errors import ConnectError, KelrError, LabError
 from kelr.lab.locks import Lock, LockedJar
 
@@ -123,12 +124,12 @@ class _JarCache:
                 code="jar-not-as-locked",
             )
         place = self.place(jar)
-        place.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(place.parent)
         staged.replace(place)
 
     @contextmanager
     def _staging(self) -> Iterator[Path]:
-        self._cache.mkdir(parents=True, exist_ok=True)
+        make_directory(self._cache)
         for left in self._cache.glob("staging-*-*"):
             if not _running(left.name.split("-")[1]):
                 shutil.rmtree(left, ignore_errors=True)
@@ -147,7 +148,7 @@ class _JarCache:
 
     def _write_marker(self) -> None:
         stamps = {jar.path: _stamp(self.place(jar)) for jar in self._lock.jars}
-        self._marker.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(self._marker.parent)
         with tempfile.NamedTemporaryFile("w", dir=self._marker.parent, delete=False, encoding="utf-8") as draft:
             draft.write(json.dumps(stamps))
         Path(draft.name).replace(self._marker)

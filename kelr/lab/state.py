@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from kelr.durable import make_directory
 from kelr.errors import LabError, UsageError
 from kelr.lab.spec import CONTROLLER_ID, LabSpec, is_controller
 
@@ -99,7 +100,7 @@ def claim_directory(directory: Path, state: Stored) -> None:
         raise UsageError(f"Kafka splits paths at commas, and {directory} has one", next_step="give another --dir")
     if (directory / STATE_FILE).exists():
         raise _taken(directory)
-    directory.mkdir(parents=True, exist_ok=True)
+    make_directory(directory)
     if any(directory.iterdir()):
         raise LabError(
             f"{directory} is not empty and holds no lab",

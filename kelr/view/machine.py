@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Generic, Protocol, TextIO, TypeVar
 
+from kelr.page.words import harmless
 from kelr.view.alike import Lines
 from kelr.view.columns import Json, RowT, View
 
@@ -138,7 +139,9 @@ def _field(value: Json) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, str | int | float):
+    if isinstance(value, str):
+        return harmless(value)  # RFC 4180 has a place for line ends, and for no other control character
+    if isinstance(value, int | float):
         return str(value)
     if not value:
         return "-"

@@ -10,6 +10,7 @@ from kelr.model import Loss
 from kelr.model.plan import Alternative, Consent, NotPlanned, Plan, PlannedElection, Unplanned
 from kelr.view.broker_order import BrokerOrder, broker_order, sections
 from kelr.view.plan_words import consent_needed, loss_in_words, method_in_words, named, totals_in_words
+from kelr.view.styled import cleaned
 
 MOST_ROWS = 30
 """A table in a channel has so many rows; the folded part has the rest."""
@@ -22,7 +23,7 @@ def plan_markdown(plan: Plan, *, commands: Sequence[str] = ()) -> str:
     Args:
         commands: the shell lines to type next, whole.
     """
-    return "\n".join(_lines(plan, commands)) + "\n"
+    return "".join(f"{cleaned(line)}\n" for line in _lines(plan, commands))
 
 
 def _lines(plan: Plan, commands: Sequence[str]) -> Iterator[str]:

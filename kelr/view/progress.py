@@ -6,6 +6,8 @@ import os
 import shutil
 from typing import TextIO
 
+from kelr.view.styled import cleaned
+
 _CLEAR = "\r\x1b[K"
 
 
@@ -26,7 +28,7 @@ class ProgressLine:
         room = _columns(self._stream) - 1
         count = f"{done:,} of {total:,}"
         text = f"{what}: {count}" if what and len(what) + len(count) + 2 <= room else count
-        self._stream.write(_CLEAR + text[:room])
+        self._stream.write(_CLEAR + cleaned(text)[:room])
         self._stream.flush()
         self._shown = True
 

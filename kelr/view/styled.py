@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from unicodedata import combining, east_asian_width
 
+from kelr.page.words import harmless
+
 
 class Style(Enum):
     """What a piece of text means; the value is its SGR sequence."""
@@ -54,16 +56,12 @@ def joined(parts: Iterable[Span], separator: str = " ") -> Text:
 
 
 def cleaned(text: str) -> str:
-    r"""Text that cannot drive a terminal: control and other unprintable characters shown as ``\x1b``.
+    r"""Text that cannot drive a terminal: control and other unprintable characters shown as ``\x1b``, on one
+    line.
 
     Racks, hosts and error texts come from the network or a file, so they may hold anything.
     """
-    if text.isprintable():
-        return text
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape", "backslashreplace").decode()
-        for character in text
-    )
+    return harmless(text).replace("\n", "\\n")
 
 
 def width_of(text: str) -> int:
