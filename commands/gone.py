@@ -8,17 +8,16 @@ from kelr.commands.session import Session
 from kelr.engine.words import agree, brokers
 from kelr.errors import RefusedError, UsageError
 from kelr.model import Cluster
-
-_HIGHEST = 2**31 - 1
+from kelr.model.numbers import MAX_INT32, whole_number
 
 
 def read_gone(given: Sequence[str]) -> frozenset[int]:
     """The brokers of ``--gone 1 --gone 2,3``. Raises UsageError."""
     numbers = [number.strip() for text in given for number in text.split(",")]
-    wrong = [number for number in numbers if not (number.isascii() and number.isdigit() and int(number) <= _HIGHEST)]
+    wrong = [number for number in numbers if whole_number(number, MAX_INT32) is None]
     if wrong:
         raise UsageError(
-            f"--gone names {wrong[0]!r}, not a broker", next_step="give ids of brokers, such as --gone 1,2"
+            f"--gone names {wrong[0][:40]!r}, not a broker", next_step="give ids of brokers, such as --gone 1,2"
         )
     return frozenset(map(int, numbers))
 

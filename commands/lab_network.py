@@ -9,6 +9,7 @@ import typer
 from kelr.commands.lab_parts import ONLY_SIMULATED, Directory, node_of, node_text, simulated
 from kelr.commands.options import with_output
 from kelr.errors import UsageError
+from kelr.model.numbers import MAX_INT32, whole_number
 from kelr.view.output import Output
 
 Nodes = Annotated[
@@ -207,8 +208,9 @@ def _amount(kind: str, given: str | None) -> int:
         return 0
     if name in _WITHOUT_AMOUNT:
         raise UsageError(f"{kind} takes no amount", next_step=f"kelr lab fault {kind} --times N strikes N requests")
-    if given.isdecimal():
-        return int(given)
+    amount = whole_number(given, MAX_INT32)
+    if amount is not None:
+        return amount
     if name == "error":
         from kelr.lab.simulated.api import code  # noqa: PLC0415 - brings kafka-python along
 

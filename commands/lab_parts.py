@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kelr.errors import ExitCode, UsageError
+from kelr.model.numbers import MAX_INT32, whole_number
 from kelr.view.output import Output
 
 if TYPE_CHECKING:
@@ -48,9 +49,10 @@ def node_of(lab: SimulatedLab, name: str) -> int:
     """
     if name.lower() == CONTROLLER:
         return lab.controller
-    if not name.isdecimal():
-        raise UsageError(f"no node is called {name!r}", next_step=f"give a broker's id, or {CONTROLLER}")
-    return int(name)
+    number = whole_number(name, MAX_INT32)
+    if number is None:
+        raise UsageError(f"no node is called {name[:40]!r}", next_step=f"give a broker's id, or {CONTROLLER}")
+    return number
 
 
 def node_text(lab: SimulatedLab, node: int) -> str:

@@ -12,6 +12,7 @@ from kelr.commands.session import Session
 from kelr.errors import ConnectError, UsageError
 from kelr.metrics.exporter import serve
 from kelr.metrics.watching import Watcher
+from kelr.model.numbers import whole_number
 from kelr.sources.base import Source
 
 
@@ -62,7 +63,7 @@ def listen_address(text: str) -> tuple[str, int]:
     """
     host, colon, port = text.rpartition(":")
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65_535 or (":" in bare and bare == host):
+    if not colon or whole_number(port, 65_535) is None or (":" in bare and bare == host):
         raise UsageError(f"--listen {text} is no address", next_step="give something like 127.0.0.1:9966")
     return bare or "0.0.0.0", int(port)
 

@@ -11,6 +11,7 @@ from kelr.engine.outages.scenario import BLOWS
 from kelr.engine.what_if.assumptions import Assumption, AssumptionError, Happening, parse_assumptions
 from kelr.engine.words import joined
 from kelr.errors import UsageError
+from kelr.model.numbers import MAX_INT32, whole_number
 
 LISTED = 20
 """So many partitions or sets people are shown unless they ask for more."""
@@ -102,11 +103,12 @@ def _ids(flag: str, texts: Sequence[str]) -> tuple[int, ...]:
     found = []
     for text in texts:
         for part in text.split(","):
-            if not part.strip().isascii() or not part.strip().isdecimal():
+            number = whole_number(part.strip(), MAX_INT32)
+            if number is None:
                 raise UsageError(
-                    f"{flag}: {part.strip()!r} is no broker id", next_step=f"write, for example, {flag} 1,2"
+                    f"{flag}: {part.strip()[:40]!r} is no broker id", next_step=f"write, for example, {flag} 1,2"
                 )
-            found.append(int(part))
+            found.append(number)
     return tuple(dict.fromkeys(found))
 
 

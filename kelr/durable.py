@@ -20,6 +20,8 @@ from kelr.errors import BadInputError, RefusedError, UsageError
 
 _OWNER_ONLY = 0o600
 _OWNER_ONLY_DIRECTORY = 0o700
+_MOST_DIGITS = 1000
+"""No number that kelr writes has as many; Python's limit is above that."""
 
 
 @contextlib.contextmanager
@@ -203,9 +205,24 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
+class LongNumberError(ValueError):
+    """A document has a number of thousands of digits."""
+
+    def __init__(self, digits: str) -> None:
+        super().__init__(f"the number {digits[:20]}... has {len(digits):,} digits")
+        self.digits = digits
+
+
+def json_integer(digits: str) -> int:
+    """A ``parse_int`` for `json.loads`. Raises LongNumberError where Python would speak of limits of its own."""
+    if len(digits) > _MOST_DIGITS:
+        raise LongNumberError(digits)
+    return int(digits)
+
+
 def _object(line: bytes, path: Path, number: int, what: str) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        found = json.loads(line, parse_int=json_integer)
     except ValueError as error:
         raise _garbled(path, number, what, str(error)) from error
     if not isinstance(found, dict):

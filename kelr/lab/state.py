@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from kelr.durable import make_directory
+from kelr.durable import json_integer, make_directory
 from kelr.errors import LabError, UsageError
 from kelr.lab.spec import CONTROLLER_ID, LabSpec, is_controller
 
@@ -162,7 +162,7 @@ def of_file(directory: Path, parse: Callable[[dict[str, Any]], T]) -> T:
     """
     file = directory / STATE_FILE
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        document = json.loads(file.read_text(encoding="utf-8"), parse_int=json_integer)
         if document["format"] != STATE_FORMAT:
             raise LabError(f"{file} has format {document['format']}, this kelr reads {STATE_FORMAT}")
         return parse(document)

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from kelr.model.numbers import MAX_INT32, whole_number
+
 _LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _GLOB_CHARACTERS = frozenset("*?[]")
-_MAX_PARTITION = 2**31 - 1
 _MAX_RANGE = 1_000_000
 
 
@@ -123,9 +124,9 @@ def _parse_partitions(text: str, target: str) -> tuple[int, ...]:
         match = re.fullmatch(r"([0-9]+)(?:-([0-9]+))?", part.strip(), re.ASCII)
         if match is None:
             raise ValueError(f"target {target!r}: {part.strip()!r} is not a partition number or a range such as 4-7")
-        first, last = int(match[1]), int(match[2] or match[1])
-        if last > _MAX_PARTITION or last - first >= _MAX_RANGE:
-            raise ValueError(f"target {target!r}: {part.strip()!r} goes beyond what Kafka can have")
+        first, last = (whole_number(one, MAX_INT32) for one in (match[1], match[2] or match[1]))
+        if first is None or last is None or last - first >= _MAX_RANGE:
+            raise ValueError(f"target {target!r}: {part.strip()[:40]!r} goes beyond what Kafka can have")
         if first > last:
             raise ValueError(f"target {target!r}: the range {part.strip()!r} runs backwards")
         partitions.update(range(first, last + 1))

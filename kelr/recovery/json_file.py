@@ -8,6 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from kelr.durable import LongNumberError, json_integer
 from kelr.errors import BadInputError
 from kelr.sources.field_problems import in_words
 
@@ -37,7 +38,7 @@ def read_json(path: Path, what: str, *, max_bytes: int) -> tuple[bytes, Any]:
             next_step="save it as plain UTF-8",
         )
     try:
-        return text, json.loads(text.decode(), object_pairs_hook=_object, parse_constant=_no_number)
+        return text, _DECODER.decode(text.decode())
     except UnicodeDecodeError as error:
         line = text.count(b"\n", 0, error.start) + 1
         raise BadInputError(
@@ -49,8 +50,13 @@ def read_json(path: Path, what: str, *, max_bytes: int) -> tuple[bytes, Any]:
         raise BadInputError(
             f"{path} is nested deeper than any {what}", next_step=f"give a file that holds the {what}"
         ) from error
+    except LongNumberError as error:
+        line = text.count(b"\n", 0, text.find(error.digits.encode())) + 1
+        raise BadInputError(
+            f"{path}, line {line}: no {what}: {error}", next_step="mend that place in the file, or make the file again"
+        ) from error
     except ValueError as error:
-        # A key given twice, NaN, or a number of thousands of digits.
+        # A key given twice, or NaN.
         raise BadInputError(
             f"{path}: no {what}: {str(error)[:200]}", next_step="mend that place in the file, or make the file again"
         ) from error
@@ -135,3 +141,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number in JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_number, parse_int=json_integer)

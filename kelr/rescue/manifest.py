@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
+from kelr.durable import json_integer
 from kelr.errors import BadInputError
 from kelr.model import TopicPartition
 
@@ -209,7 +210,7 @@ def _version(data: bytes, where: str) -> Any:
     import json  # noqa: PLC0415
 
     try:
-        document = json.loads(data)
+        document = json.loads(data, parse_int=json_integer)
     except (ValueError, RecursionError) as error:
         raise BadInputError(f"{where}, {MANIFEST_NAME}: not JSON: {error}") from error
     if not isinstance(document, dict) or document.get("format") != FORMAT:

@@ -196,3 +196,34 @@ def test_a_properties_file_that_is_not_there(kelr: Kelr) -> None:
     ran = kelr("describe", "-b", NOBODY, "--command-config", "none.properties")
     assert (ran.code, ran.out) == (2, "")
     assert "none.properties" in ran.err
+
+
+LONG = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("describe", f"orders:{LONG}"), "goes beyond what Kafka can have"),
+        (("describe", f"orders:0-{LONG}"), "goes beyond what Kafka can have"),
+        (("describe", "--cursor", f"orders:{LONG}"), "--cursor: target "),
+        (("describe", "--broker", LONG), "'--broker'"),
+        (("whatif", "--kill", LONG), "--kill: '9999999"),
+        (("whatif", "--restart", f"1,{LONG}"), "--restart: '9999999"),
+        (("recover", "plan", "--gone", LONG), "--gone names '9999999"),
+        (("metrics", "export", "--listen", f"127.0.0.1:{LONG}"), "is no address"),
+        (("elect", "-e", "preferred", "--path-to-json-file", "FILE"), ", line 2: no election file: the number 9999"),
+        (("recover", "verify", "FILE"), ", line 2: no plan: the number 9999"),
+        (("recover", "apply", "FILE"), ", line 2: no plan: the number 9999"),
+    ],
+)
+@pytest.mark.usefixtures("incident")
+def test_a_number_of_thousands_of_digits_is_told_with_its_place(
+    kelr: Kelr, tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    file = tmp_path / "file.json"
+    file.write_text(f'{{"partitions": [\n{{"topic": "orders", "partition": {LONG}}}]}}', encoding="utf-8")
+    ran = kelr(*(str(file) if one == "FILE" else one for one in arguments), "-b", "kafka-1:9092")
+    assert (ran.code, ran.out) == (2, "")
+    assert words in ran.err
+    assert "4300" not in ran.err

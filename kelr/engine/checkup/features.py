@@ -13,6 +13,7 @@ from kelr.engine.words import brokers as broker_words
 from kelr.engine.words import joined, plural
 from kelr.model import ELR_FEATURE, METADATA_FEATURE, ConfigSource
 from kelr.model.checkup import Announced, BrokerFacts, CheckupFacts, Command, Finding, NotChecked, NotRead, Severity
+from kelr.model.numbers import MAX_INT32, whole_number
 
 _MIN_ISR = "min.insync.replicas"
 KRAFT_VERSION = "kraft.version"
@@ -109,7 +110,7 @@ def _pinned_min_isr(facts: CheckupFacts) -> Iterator[str]:
     }
     if len(values) == 1:
         (value,) = values
-        if value is not None and value.isdecimal():
+        if value is not None and whole_number(value, MAX_INT32) is not None:
             yield fixes.default_config(_MIN_ISR, value)
 
 
@@ -231,7 +232,7 @@ def static_min_isr_checks(facts: CheckupFacts) -> Iterator[Finding | NotChecked]
         values.setdefault(one.value or "unknown", []).append(broker)
     if len(values) > 1:
         shown = "; ".join(f"{value} on {broker_words(ids)}" for value, ids in sorted(values.items()))
-        highest = max((value for value in values if value.isdecimal()), key=int, default=None)
+        highest = max((value for value in values if whole_number(value, MAX_INT32) is not None), key=int, default=None)
         commands: list[Command] = [
             fixes.broker_configs_gone(broker, _MIN_ISR)
             for broker, one in sorted(told.items())
