@@ -77,7 +77,7 @@ def confirm(output: Output, question: str, *, yes: bool, stdin: TextIO | None = 
 
 
 def read_accepted_loss(text: str | None) -> AcceptedLoss | None:
-    """The value of ``--accept-loss``: ``19``, or ``19+``. Raises UsageError."""
+    """The value of ``--accept-loss``: ``19``, ``19+`` or ``unknown``. Raises UsageError."""
     if text is None:
         return None
     try:
@@ -85,7 +85,7 @@ def read_accepted_loss(text: str | None) -> AcceptedLoss | None:
     except ValueError:
         raise UsageError(
             f"--accept-loss is {text}, not a number of offsets",
-            next_step="give the one that the plan names: 19, or 19+ where replicas were not heard",
+            next_step="give what the plan names: 19, 19+ where more may be lost, or unknown",
         ) from None
 
 
@@ -149,10 +149,13 @@ def _may_type(plan: Plan, given: Consented) -> bool:
 
 def _typed_number(terminal: _Terminal, plan: Plan) -> AcceptedLoss:
     needed = plan.loss_to_accept
-    more = " What only logs that were not heard may hold is given up with it." if needed.unbounded else ""
     words = loss_in_short(plan)
-    answer = terminal.answer(f"{words[:1].upper()}{words[1:]}.{more} Type {needed} to go ahead: ")
-    if answer != str(needed):
+    answer = terminal.answer(f"{words[:1].upper()}{words[1:]}. Type {needed} to go ahead: ")
+    try:
+        accepted = AcceptedLoss.parse(answer) == needed
+    except ValueError:
+        accepted = False
+    if not accepted:
         raise RefusedError(
             f"nothing was changed: the answer was {answer!r}, not {needed}",
             next_step=f"type {needed}, or add --accept-loss {needed}",

@@ -205,9 +205,8 @@ def apply(
         str | None,
         typer.Option(
             "--accept-loss",
-            metavar="N[+]",
-            help="Give up as many offsets, which the plan names; with a plus, also what replicas that were not heard"
-            " may hold alone.",
+            metavar="N|N+|unknown",
+            help="Give up what the plan names: N offsets, N+ where it may be more, or unknown.",
             rich_help_panel=CONSENT,
         ),
     ] = None,

@@ -34,6 +34,7 @@ def _candidate(case: Case, replica: int, elected: int | None) -> Candidate:
         log_end=log.log_end if log else None,
         high_watermark=log.high_watermark if log else None,
         last_stable_offset=log.last_stable_offset if log else None,
+        saved_high_watermark=log.saved_high_watermark if log else None,
         log_start=log.log_start if log else None,
         current_leader_epoch=log.current_leader_epoch if log else None,
         source=log.source if log else None,

@@ -16,6 +16,8 @@ from kelr.engine.candidates import candidates_of
 from kelr.engine.case import Case, case_of
 from kelr.engine.elections import elected_by, outcomes_of
 from kelr.engine.forecast import forecasts_of
+from kelr.engine.loss import lost_data
+from kelr.engine.loss_words import gone_in_words
 from kelr.engine.metadata_log import decide_metadata_log
 from kelr.engine.quorum_words import notes_on_the_quorum
 from kelr.engine.recovery.elections import outcomes_under_kip966
@@ -23,7 +25,7 @@ from kelr.engine.recovery.prediction import awaited, recovery_now, run_now, situ
 from kelr.engine.recovery.words import awaited_in_words, notes_on_the_rules, undecided
 from kelr.engine.situation import situation_of
 from kelr.engine.steps import steps_of
-from kelr.engine.words import agree, brokers, former_in_words, ids, joined
+from kelr.engine.words import agree, brokers, former_in_words, ids, joined, plural
 from kelr.model import Advice, BrokerStatus, Decision, Forecast, PartitionState, Situation, Snapshot
 
 _ON_PAPER = "scenario"
@@ -233,6 +235,27 @@ def _leftover_elr(case: Case) -> Iterator[str]:
         )
 
 
+def _lost_already(case: Case) -> Iterator[str]:
+    """Committed data that logs are known to have lost before any election."""
+    if case.state.leader in case.electable:
+        return
+    logs = case.logs
+    for replica, log in logs.heard.items():
+        saved = log.saved_high_watermark
+        if saved is not None:
+            yield (
+                f"the disk of broker {replica} has saved the high watermark {saved}, and its log ends at {log.log_end}:"
+                f" {plural(saved - log.log_end, 'committed offset')} {agree(saved - log.log_end, 'is', 'are')} gone"
+                " from that disk"
+            )
+    lost = lost_data(case)
+    if lost:
+        has, ends = agree(len(lost), "has", "have"), agree(len(lost), "its log ends", "their logs end")
+        yield f"{brokers(lost)} {has} lost committed data: {ends} below a known high watermark"
+    if logs.gone:
+        yield gone_in_words(logs.gone, tuple(replica for replica in case.state.replicas if replica not in logs.ranked))
+
+
 def _hangs_on_unclean_election(case: Case, chosen: ChosenRules) -> bool:
     """Whether unclean.leader.election.enable decides: on released Kafka, and where it stands for the KIP's strategy."""
     return not case.rules.kip966 or (chosen.rules.strategy_by_topic and case.config.recovery_strategy is None)
@@ -275,6 +298,7 @@ def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules) -> Iterator[str]
         )
     for replica in filter(case.logs.doubtful, case.state.replicas):
         yield f"the log of broker {replica} counts as not read: {case.logs.unheard[replica].detail}"
+    yield from _lost_already(case)
     best, longest = case.logs.best, case.logs.longest
     if best and longest and longest.log_end > best.log_end:
         yield (

@@ -47,6 +47,17 @@ def segments(log: ReplicaLog) -> tuple[Segment, ...] | None:
     return (Segment(log.last_epoch, start, log.log_end),)
 
 
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far two logs hold the same records."""
+
+    end: int
+    """Up to this offset (exclusive)."""
+    shown: bool
+    """Whether both still hold records of one epoch up to there. Else deletion has left them no epoch in common, and
+    that what is gone from one was the same as what the other still has is Kafka's assumption."""
+
+
 def agreement(one: ReplicaLog, other: ReplicaLog) -> int | None:
     """The offset up to which (exclusive) two logs hold the same records; None where that is not known.
 
@@ -54,8 +65,14 @@ def agreement(one: ReplicaLog, other: ReplicaLog) -> int | None:
     newest epoch that both hold. Where retention has left no epoch in common, starts stand in for the ends that are
     gone, as in LeaderEpochFileCache.endOffsetFor; the order of the two logs may matter then.
     """
+    agreed = agreed_between(one, other)
+    return None if agreed is None else agreed.end
+
+
+def agreed_between(one: ReplicaLog, other: ReplicaLog) -> Agreement | None:
+    """`agreement`, with how it is known."""
     if one.is_empty or other.is_empty:
-        return min(one.log_end, other.log_end)
+        return Agreement(min(one.log_end, other.log_end), shown=False)
     if one.last_epoch is None or other.last_epoch is None:
         return None
     parts, other_parts = segments(one) or (), segments(other) or ()
@@ -66,7 +83,8 @@ def agreement(one: ReplicaLog, other: ReplicaLog) -> int | None:
         if answer is None or own is None:
             return None
         if own[0] == answer[0]:
-            return min(own[1], answer[1])
+            shown = all(any(part.epoch == own[0] for part in held) for held in (parts, other_parts))
+            return Agreement(min(own[1], answer[1]), shown)
         asked = own[0]
 
 
@@ -88,10 +106,37 @@ def diverges_at(one: ReplicaLog, other: ReplicaLog) -> int | None:
 def missing(holder: ReplicaLog, lacking: ReplicaLog, *, below: int | None = None) -> frozenset[tuple[int, int, int]]:
     """What `holder` holds and `lacking` does not, as (epoch, first offset, end offset); `below` cuts off the rest.
 
-    Offsets before the start of a log that holds records count as deleted by retention, not as missing. Both logs must
-    have a known agreement.
+    Both logs must have a known agreement.
     """
     return _records(holder, agreement(holder, lacking) or 0, below)
+
+
+Ranges = tuple[tuple[int, int], ...]
+"""Offsets `[first, last]`, in order, apart from each other."""
+
+
+def ranges_of(parts: Iterable[tuple[int, int]]) -> Ranges:
+    """Offsets `[start, end)` in any order, as ranges that do not touch."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(parts):
+        if found and start <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], end - 1))
+        else:
+            found.append((start, end - 1))
+    return tuple(found)
+
+
+def without_ranges(start: int, end: int, held: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What is left of the offsets `[start, end)` without these others, which are of the same kind."""
+    rest = []
+    for first, last in sorted(held):
+        if first > start:
+            rest.append((start, min(first, end)))
+        start = max(start, last)
+        if start >= end:
+            break
+    rest.append((start, end))
+    return [(first, last) for first, last in rest if last > first]
 
 
 def _records(log: ReplicaLog, first: int, below: int | None) -> frozenset[tuple[int, int, int]]:
@@ -131,7 +176,9 @@ class KnownLogs:
     """The best log that can be ranked: highest last epoch, then highest log end, then first in the assignment."""
     longest: ReplicaLog | None = field(init=False, repr=False, compare=False)
     """The ranked log with the highest log end, whatever its epochs."""
-    _agreements: dict[tuple[int, int], int | None] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _agreements: dict[tuple[int, int], Agreement | None] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         # Asked for many times in a decision, so worked out once.
@@ -168,14 +215,104 @@ class KnownLogs:
 
     def agreement(self, one: int, other: int) -> int | None:
         """`agreement` of the ranked logs of two replicas."""
+        agreed = self.agreed(one, other)
+        return None if agreed is None else agreed.end
+
+    def agreed(self, one: int, other: int) -> Agreement | None:
+        """`agreed_between` the ranked logs of two replicas."""
         pair = one, other
         if pair not in self._agreements:
-            self._agreements[pair] = agreement(self.ranked[one], self.ranked[other])
+            self._agreements[pair] = agreed_between(self.ranked[one], self.ranked[other])
         return self._agreements[pair]
 
     def missing(self, holder: int, lacking: int, *, below: int | None = None) -> frozenset[tuple[int, int, int]]:
-        """`missing` of the ranked logs of two replicas."""
-        return _records(self.ranked[holder], self.agreement(holder, lacking) or 0, below)
+        """`missing` of the ranked logs of two replicas, without what was deleted on purpose (`deleted_below`)."""
+        return _records(
+            self.ranked[holder], max(self.agreement(holder, lacking) or 0, self.deleted_below(holder)), below
+        )
+
+    def perhaps_missing(self, holder: int, lacking: int) -> frozenset[tuple[int, int, int]]:
+        """What `missing` leaves out although it may be missing: records above the holder's high watermark, of which
+        the other one, or the log that was deleted, shows no epoch any more."""
+        log, agreed = self.ranked[holder], self.agreed(holder, lacking)
+        shown = agreed.end if agreed is not None and agreed.shown else 0
+        sure = max(shown, self.deleted_below(holder, shown_only=True), log.high_watermark or 0)
+        return _records(log, sure, max(self.agreement(holder, lacking) or 0, self.deleted_below(holder)))
+
+    def deleted_below(self, replica: int, *, shown_only: bool = False) -> int:
+        """The offset below which the records of this replica's log were deleted on purpose, by what another one shows
+        that held the same and begins later; its own log start where none does.
+
+        A log begins later by retention, DeleteRecords, or by following a leader of which that holds: all of them only
+        delete what is below the high watermark (`UnifiedLog.maybeIncrementLogStartOffset`, `deletableSegments`).
+
+        Args:
+            shown_only: leave out what deletion itself has made uncertain (`Agreement.shown`).
+        """
+        own = self.ranked[replica].log_start or 0
+        starts = [
+            min(other.log_start, agreed.end)
+            for other in self.ranked.values()
+            if other.log_start is not None and other.log_start > own and other.replica != replica
+            for agreed in [self.agreed(replica, other.replica)]
+            if agreed is not None and (agreed.shown or not shown_only)
+        ]
+        return max(starts, default=own)
+
+    @property
+    def gone(self) -> Ranges:
+        """Offsets that were committed by what a disk has saved, and that no ranked log holds: the high watermark in its
+        checkpoint lies beyond the log's end. Without those that may have been deleted on purpose."""
+        start = max((log.log_start or 0 for log in self.heard.values()), default=0)
+        return ranges_of(
+            part
+            for log in self.heard.values()
+            if log.saved_high_watermark is not None
+            for part in without_ranges(
+                max(log.log_end, start), log.saved_high_watermark, self._holding_what_was_cut(log)
+            )
+        )
+
+    def _holding_what_was_cut(self, cut: ReplicaLog) -> Iterable[tuple[int, int]]:
+        """Offsets at which some log holds a record that may be the one that this log has lost, by its epoch."""
+        newest = cut.saved_epoch
+        for log in self.ranked.values():
+            for part in segments(log) or ():
+                if part.epoch >= (cut.last_epoch or 0) and (newest is None or part.epoch <= newest):
+                    yield part.start, part.end
+
+    def known_committed(self, holder: int) -> int:
+        """The offset up to which (exclusive) the records of this replica's ranked log are known to be committed, by its
+        own high watermark, or by what another one's disk has saved and lost, where that shows the same epochs."""
+        log = self.ranked[holder]
+        known = log.high_watermark or 0
+        for other in self.heard.values():
+            saved, epoch = other.saved_high_watermark, other.saved_epoch
+            if saved is None or epoch is None or epoch != other.last_epoch or other.replica not in self.ranked:
+                continue
+            agreed = self.agreement(holder, other.replica)
+            ends = [part.end for part in segments(log) or () if part.epoch == epoch]
+            if agreed == other.log_end and ends:
+                known = max(known, min(saved, ends[0]))
+        return known
+
+    def lacks_committed(self, replica: int) -> bool:
+        """Whether records are known to have been committed that this replica's ranked log does not hold, those included
+        that have been deleted on purpose since: whoever held everything committed has lost data then."""
+        own = self.ranked[replica]
+        if own.saved_high_watermark is not None:
+            return True
+        for other in self.heard.values():
+            agreed = self.agreed(other.replica, replica) if other.replica in self.ranked else None
+            if agreed is None:
+                continue
+            if agreed.end < min(self.known_committed(other.replica), other.log_end):
+                return True
+            saved, start = other.saved_high_watermark or 0, max(other.log_end, own.log_start or 0)
+            mine = KnownLogs({replica: own})
+            if without_ranges(start, saved, mine._holding_what_was_cut(other)):
+                return True
+        return False
 
     def behind_best(self, replica: int) -> int | None:
         """Offsets of the best log that this replica's log does not hold; None where that is not known."""

@@ -5,35 +5,45 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kelr.engine.case import Case
-from kelr.engine.logs import count_distinct
+from kelr.engine.logs import Ranges, count_distinct, ranges_of
+from kelr.engine.loss_words import gone_in_words, not_read
 from kelr.engine.quorum_words import promised_by_log
-from kelr.engine.words import brokers, plural
+from kelr.engine.words import agree, brokers, plural
 from kelr.model import Bounds, Grade, Loss, ReplicaLog, Truncation
 
 
 @dataclass(frozen=True, slots=True)
 class _Count:
-    """Offsets that the other heard logs hold and the elected one does not."""
+    """Offsets that the other heard logs hold, or are known to have held, and the elected one does not."""
 
     lost: int
     """Distinct (epoch, offset) pairs that no longer exist anywhere afterwards."""
+    perhaps: int
+    """Those that may be among them: deletion has taken what would show it."""
     committed_parts: frozenset[tuple[int, int, int]]
-    """Those of them that some replica knows to be committed, as (epoch, first offset, end offset)."""
+    """Those of `lost` that some replica knows to be committed, as (epoch, first offset, end offset)."""
+    gone_ranges: Ranges
+    """Offsets that are known to have been committed and that no log holds (`KnownLogs.gone`)."""
+    unheard: tuple[int, ...]
+    """Replicas whose logs could not be counted."""
 
     @property
     def below_high_watermark(self) -> int:
         return count_distinct(self.committed_parts)
 
     @property
-    def committed_ranges(self) -> tuple[tuple[int, int], ...]:
+    def gone(self) -> int:
+        return sum(last - first + 1 for first, last in self.gone_ranges)
+
+    @property
+    def known_committed(self) -> int:
+        return self.below_high_watermark + self.gone
+
+    @property
+    def committed_ranges(self) -> Ranges:
         """The same as offsets `[first, last]`, whatever their epochs."""
-        ranges: list[tuple[int, int]] = []
-        for start, end in sorted((start, end) for _, start, end in self.committed_parts):
-            if ranges and start <= ranges[-1][1] + 1:
-                ranges[-1] = (ranges[-1][0], max(ranges[-1][1], end - 1))
-            else:
-                ranges.append((start, end - 1))
-        return tuple(ranges)
+        gone = [(first, last + 1) for first, last in self.gone_ranges]
+        return ranges_of([*((start, end) for _, start, end in self.committed_parts), *gone])
 
 
 def loss_of_electing(case: Case, replica: int, *, holds_all_committed: bool | None = None) -> Loss:
@@ -63,21 +73,32 @@ def _loss(case: Case, replica: int, guaranteed: bool) -> Loss:
     agreements = {other: case.logs.agreement(other, replica) for other in ranked}
     if None in agreements.values():
         return _loss_uncounted(case, replica, guaranteed, unheard)
-    count = _count(case, replica)
+    count = _count(case, replica, unheard)
     agrees_to = agreements[best.replica] if best is not None else None
-    grade, reason = _grade(case, replica, guaranteed, unheard, count)
-    committed = Bounds(0, 0) if grade is Grade.PROVEN_NONE else _committed(count, unheard)
+    lost = lost_data(case)
+    refuted = _refuted(case, count, lost)
+    grade, reason = _grade(case, replica, guaranteed, count, refuted)
+    # Nothing bounds what an unread log holds, or what those held that have lost data.
+    most = None if unheard or (refuted and not guaranteed) else count.lost + count.perhaps
+    committed = Bounds(count.known_committed, most)
+    if grade is Grade.PROVEN_NONE:
+        committed = Bounds(0, 0)
+    elif grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR:
+        committed = Bounds(0, count.lost + count.perhaps)
     return Loss(
         grade=grade,
         committed=committed,
-        uncommitted=_uncommitted(count, committed, unheard),
-        total=Bounds(count.lost, None if unheard else count.lost),
+        uncommitted=_uncommitted(count, committed, most),
+        total=Bounds(count.lost + count.gone, most),
         unheard=unheard,
         behind_best=case.logs.behind_best(replica),
         best=None if best is None else best.replica,
         agrees_to=agrees_to,
         committed_ranges=() if grade is Grade.PROVEN_NONE else count.committed_ranges,
-        lost_ranges=_lost_ranges(best, agrees_to),
+        gone_ranges=count.gone_ranges,
+        lost_data=lost,
+        contradictory=guaranteed and count.known_committed > 0,
+        lost_ranges=_lost_ranges(case, best, agrees_to),
         truncations=_truncations(case, replica),
         reason=reason,
     )
@@ -130,57 +151,95 @@ def _loss_uncounted(case: Case, replica: int, guaranteed: bool, unheard: tuple[i
     )
 
 
-def _count(case: Case, elected: int) -> _Count:
-    others = {replica: held.high_watermark for replica, held in case.logs.ranked.items() if replica != elected}
-    lost = {part for other in others for part in case.logs.missing(other, elected)}
+def _count(case: Case, elected: int, unheard: tuple[int, ...]) -> _Count:
+    logs = case.logs
+    others = [other for other in logs.ranked if other != elected]
+    lost = {part for other in others for part in logs.missing(other, elected)}
+    perhaps = {part for other in others for part in logs.perhaps_missing(other, elected)}
     committed = frozenset(
-        part
-        for other, high_watermark in others.items()
-        if high_watermark is not None
-        for part in case.logs.missing(other, elected, below=high_watermark)
+        part for other in others for part in logs.missing(other, elected, below=logs.known_committed(other))
     )
-    return _Count(lost=count_distinct(lost), committed_parts=committed)
+    both = count_distinct(lost | perhaps) if perhaps else count_distinct(lost)
+    return _Count(count_distinct(lost), both - count_distinct(lost), committed, logs.gone, unheard)
 
 
-def _committed(count: _Count, unheard: tuple[int, ...]) -> Bounds:
-    """At least what some high watermark covers; at most all that is lost, unless a log is missing in the count.
-
-    The highest known high watermark is only a lower bound of what was acknowledged: followers learn of it late.
-    """
-    return Bounds(count.below_high_watermark, None if unheard else count.lost)
-
-
-def _uncommitted(count: _Count, committed: Bounds, unheard: tuple[int, ...]) -> Bounds:
+def _uncommitted(count: _Count, committed: Bounds, most: int | None) -> Bounds:
+    """The rest. The highest known high watermark is only a lower bound of what was acknowledged: followers learn of it
+    late."""
     least = 0 if committed.at_most is None else count.lost - min(committed.at_most, count.lost)
-    return Bounds(least, None if unheard else count.lost - committed.at_least)
+    return Bounds(least, None if most is None else most - committed.at_least)
 
 
-def _grade(case: Case, replica: int, guaranteed: bool, unheard: tuple[int, ...], count: _Count) -> tuple[Grade, str]:
-    if guaranteed and count.below_high_watermark:
-        lacking = plural(count.below_high_watermark, "committed offset")
+def lost_data(case: Case) -> tuple[int, ...]:
+    """Replicas that held everything committed by what the controller, or the metadata log, records of them, and whose
+    logs are known to lack some of it."""
+    quorum = case.proven_quorum
+    named = {*case.state.isr, *case.elr, *(case.state.last_known_elr or ())} if quorum is None else {*quorum.members}
+    logs = case.logs
+    return tuple(
+        replica
+        for replica in case.state.replicas
+        if replica in logs.ranked
+        and (replica in named or logs.ranked[replica].saved_high_watermark is not None)
+        and logs.lacks_committed(replica)
+    )
+
+
+def _grade(case: Case, replica: int, guaranteed: bool, count: _Count, refuted: str) -> tuple[Grade, str]:
+    if guaranteed and count.known_committed:
+        lacking = plural(count.known_committed, "committed offset")
         return Grade.UNKNOWN, (
             f"contradictory evidence: {replica} is in the ISR or ELR and should hold everything committed, yet another"
-            f" replica's high watermark covers {lacking} that it lacks"
+            f" replica's high watermark covers {lacking} that it lacks{_gone(count)}"
         )
     if guaranteed:
         return Grade.PROVEN_NONE, f"{replica} is in the ISR or ELR, so it holds all that was committed"
     quorum = case.recovery_quorum
-    if case.logs.is_best(replica) and all(member in case.logs.ranked for member in (*quorum, *case.former_members)):
-        if count.below_high_watermark:
-            # The best log by its epochs: an unclean election gave those offsets up before, or disks lost them.
-            given_up = plural(count.below_high_watermark, "committed offset")
-            return Grade.BOUNDED, (
-                f"{replica} has the best log of the recovery quorum, yet another replica's high watermark covers"
-                f" {given_up} that it lacks: an unclean election gave them up before, or data was lost"
-            )
+    whole = all(member in case.logs.ranked for member in (*quorum, *case.former_members))
+    if whole and not refuted and not count.below_high_watermark and case.logs.is_best(replica):
         if case.proven_quorum is not None:
             return Grade.NONE_IF_FEWER_THAN_MIN_ISR, promised_by_log(case.proven_quorum, replica)
         return Grade.NONE_IF_FEWER_THAN_MIN_ISR, (
             f"the whole recovery quorum ({brokers(quorum)}) was heard and {replica} has the best log: {_promise(case)}"
         )
-    if unheard:
-        return Grade.BOUNDED, f"counted between the logs that were heard; {brokers(unheard)} not heard, may hold more"
+    if count.unheard:
+        return Grade.UNKNOWN, "; ".join(filter(None, (_may_hold_more(count.unheard), refuted)))
+    if refuted:
+        return Grade.UNKNOWN, refuted
+    if whole and case.logs.is_best(replica):
+        # The best log by its epochs: an unclean election gave those offsets up before, or disks lost them.
+        given_up = plural(count.below_high_watermark, "committed offset")
+        return Grade.BOUNDED, (
+            f"{replica} has the best log of the recovery quorum, yet another replica's high watermark covers"
+            f" {given_up} that it lacks: an unclean election gave them up before, or data was lost"
+        )
     return Grade.BOUNDED, "counted between the logs of all replicas"
+
+
+def _may_hold_more(unheard: tuple[int, ...]) -> str:
+    """Any replica whose log was not read may hold more, whatever sets it is in: an acks=1 record is on its leader
+    alone, an unclean restart takes a member out of the ELR, and whom an unclean election passed over still has what
+    that gave up."""
+    return f"{not_read(unheard)}{agree(len(unheard), ' and', ': each')} may hold more"
+
+
+def _refuted(case: Case, count: _Count, lost: tuple[int, ...]) -> str:
+    """Why hearing the whole quorum promises nothing; empty where nothing denies it.
+
+    A committed record was on min ISR replicas: where so many are known to have lost data, it may be on no log.
+    """
+    quorum = case.proven_quorum
+    min_isr = case.min_isr if quorum is None else quorum.min_isr
+    gone = gone_in_words(count.gone_ranges, count.unheard) if count.gone else ""
+    if not gone and len(lost) < (min_isr or 1):
+        return ""
+    have, ends = agree(len(lost), "has", "have"), agree(len(lost), "its log ends", "their logs end")
+    known = f"{brokers(lost)} {have} lost committed data ({ends} below a known high watermark)" if lost else ""
+    return "; ".join(filter(None, (known, gone or "more may be lost than any log shows")))
+
+
+def _gone(count: _Count) -> str:
+    return f"; {gone_in_words(count.gone_ranges, count.unheard)}" if count.gone else ""
 
 
 def _promise(case: Case) -> str:
@@ -191,10 +250,11 @@ def _promise(case: Case) -> str:
     return f"nothing committed with min ISR {case.min_isr} is lost if {fewer} lost data"
 
 
-def _lost_ranges(best: ReplicaLog | None, agrees_to: int | None) -> tuple[tuple[int, int], ...]:
-    if best is None or agrees_to is None or agrees_to >= best.log_end:
+def _lost_ranges(case: Case, best: ReplicaLog | None, agrees_to: int | None) -> Ranges:
+    if best is None or agrees_to is None:
         return ()
-    return ((max(agrees_to, best.log_start or 0), best.log_end - 1),)
+    first = max(agrees_to, case.logs.deleted_below(best.replica))
+    return ((first, best.log_end - 1),) if first < best.log_end else ()
 
 
 def _truncations(case: Case, elected: int) -> tuple[Truncation, ...]:

@@ -29,6 +29,12 @@ def holds_up_to(replica: int, log_end: int, high_watermark: int | None) -> str:
     return f"{replica} holds up to offset {log_end}{known}"
 
 
+def offsets_in_words(ranges: Iterable[tuple[int, int]]) -> str:
+    """``offset 7``, ``offsets 3..5 and 101..162``, for ranges `[first, last]`."""
+    parts = [str(first) if first == last else f"{first}..{last}" for first, last in ranges]
+    return f"offset{'' if parts[0].isdigit() and len(parts) == 1 else 's'} {joined(parts)}"
+
+
 def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 

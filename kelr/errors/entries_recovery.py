@@ -11,11 +11,12 @@ RECOVERY = (
         ExitCode.REFUSED,
         "The elections would lose records, and nobody accepted that",
         "The plan says how many offsets are lost with the best choice that is left. Nothing was changed.",
-        "--accept-loss is missing or has another number than the plan, or one without a plus where a replica that was"
-        " not heard may hold more.",
+        "--accept-loss is missing or has another number than the plan, or one without a plus where a log that was not"
+        " read may hold more.",
         "Read what is lost (`kelr explain`), and whether waiting for a broker or its disk loses less. `kelr rescue"
         " dump`"
-        " saves the records first. Then give --accept-loss with exactly the number that is named.",
+        " saves the records first. Then give --accept-loss with exactly what is named: a number, a number with a plus,"
+        " or unknown.",
     ),
     Entry(
         "evidence-contradictory",

@@ -147,6 +147,8 @@ def _log(topic: str, partition: int, leader_epoch: int | None, answer: LogAnswer
         "broker_epoch": answer.broker_epoch,
         "lineage": None if lineage is None else [{"epoch": one.epoch, "end_offset": one.end_offset} for one in lineage],
         "unclean_shutdown": answer.unclean_shutdown,
+        "saved_high_watermark": answer.saved_high_watermark,
+        "saved_epoch": answer.saved_epoch,
         "how": answer.source,
         "last_epoch_error": answer.last_epoch_error,
     }

@@ -172,6 +172,8 @@ LOG_INFO = table(
     ("broker_epoch", _LONG, ""),
     ("lineage", _LINEAGE, "epochs and where each ends; null: not asked for"),
     ("unclean_shutdown", _FLAG, ""),
+    ("saved_high_watermark", _LONG, "on its disk, where that lies beyond the log's end"),
+    ("saved_epoch", _INT, "the newest epoch of what it has lost of that; null: not known"),
     ("how", _TEXT, "how it was learnt"),
     ("last_epoch_error", _TEXT, ""),
     ("unheard", _TEXT, "`Unheard`: why nothing is known of this replica"),

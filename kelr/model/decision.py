@@ -73,10 +73,13 @@ class Grade(StrEnum):
     PROVEN_NONE = "proven-none"
     """The candidate is in the ISR or ELR: it holds everything that was committed."""
     NONE_IF_FEWER_THAN_MIN_ISR = "none-if-fewer-than-min-isr-replicas-lost-data"
-    """The whole recovery quorum was heard and its best log chosen (KIP-966, balanced)."""
+    """The whole recovery quorum was heard and its best log chosen (KIP-966, balanced), and fewer than min ISR of its
+    members are known to have lost data."""
     BOUNDED = "bounded"
-    """Counted between the logs that were heard; those not heard are named."""
+    """Counted between the logs of all replicas."""
     UNKNOWN = "unknown"
+    """More may be lost than is known: a log that may hold more was not read, or logs are known to have lost data, or
+    nothing can be counted. What is known to be lost is a lower bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +93,22 @@ class Bounds:
     def exact(self) -> bool:
         return self.at_least == self.at_most
 
+    @property
+    def none(self) -> bool:
+        """Whether it is known to be 0."""
+        return self.at_most == 0
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """For a choice of the fewest: a number that nothing bounds comes after every one that is bounded."""
+        return self.at_most is None, self.at_least
+
     def __str__(self) -> str:
+        """``19``, ``1 to 38``, ``at least 19``; ``UNKNOWN`` where it may be anything."""
         if self.exact:
             return str(self.at_least)
         if self.at_most is None:
-            return f"at least {self.at_least}"
+            return f"at least {self.at_least}" if self.at_least else "UNKNOWN"
         return f"{self.at_least} to {self.at_most}"
 
 
@@ -131,11 +145,23 @@ class Loss:
     """The elected log and the best one agree up to this offset (exclusive); from there on they differ or one ends."""
     committed_ranges: tuple[tuple[int, int], ...] = ()
     """The offsets `[first, last]` behind `committed.at_least`: below some replica's high watermark, and lost."""
+    gone_ranges: tuple[tuple[int, int], ...] = ()
+    """Those of them that no log that was read holds, whichever replica is elected: a disk's saved high watermark lies
+    beyond every log's end."""
+    lost_data: tuple[int, ...] = ()
+    """Replicas that held everything committed once, and whose logs are known to lack some of it now."""
+    contradictory: bool = False
+    """The elected one's place in ISR or ELR says that it holds everything committed, and what others hold denies it."""
     lost_ranges: tuple[tuple[int, int], ...] = ()
     """Offsets `[first, last]` of the best log that would be lost."""
     truncations: tuple[Truncation, ...] = ()
     reason: str = ""
     """One sentence for a person: why this grade."""
+
+    @property
+    def counted(self) -> bool:
+        """Whether its bounds say how much: nothing contradicts them, and the logs could be compared."""
+        return self.total is not None and not self.contradictory
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +181,9 @@ class Candidate:
     high_watermark: int | None = None
     last_stable_offset: int | None = None
     """The LSO; below the high watermark where a transaction has no end below that."""
+    saved_high_watermark: int | None = None
+    """The high watermark that its disk has saved, where that lies beyond the log's end: what is between is lost there.
+    """
     log_start: int | None = None
     current_leader_epoch: int | None = None
     source: str | None = None

@@ -52,6 +52,12 @@ class ReplicaLog:
     """Its broker's disk lacks the mark of a clean shutdown, so that its next registration counts as unclean; False
     where that is not known."""
 
+    saved_high_watermark: int | None = None
+    """The high watermark that its disk has saved, where that lies beyond `log_end`: the log once held what was
+    committed up to there, and has lost it. None otherwise."""
+    saved_epoch: int | None = None
+    """The newest leader epoch that what it has so lost can have, by the disk's checkpoint of them; None: not known."""
+
     @property
     def is_empty(self) -> bool:
         """No records: the log starts where it ends."""

@@ -59,9 +59,13 @@ class Consent(StrEnum):
     itself."""
 
 
+_UNKNOWN = "unknown"
+
+
 @dataclass(frozen=True, slots=True)
 class AcceptedLoss:
-    """A loss that somebody accepts, or has to: ``19``, or ``19+`` where nothing bounds it.
+    """A loss that somebody accepts, or has to: ``19``, ``19+`` where nothing bounds it, or ``unknown`` where nothing is
+    known of it either.
 
     A number alone is a limit. It never accepts a loss without one: whoever writes ``--accept-loss 0`` into a script
     means that nothing is to be lost.
@@ -74,7 +78,9 @@ class AcceptedLoss:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read ``19`` or ``19+``. Raises ValueError."""
+        """Read ``19``, ``19+`` or ``unknown``, which is ``0+``. Raises ValueError."""
+        if text.strip().lower() == _UNKNOWN:
+            return cls(0, unbounded=True)
         number = text.removesuffix("+")
         if not (number.isascii() and number.isdigit() and len(number) <= _LONGEST_NUMBER):
             raise ValueError(f"{text!r} is no number of offsets")
@@ -85,7 +91,7 @@ class AcceptedLoss:
         return self.known >= other.known and (self.unbounded or not other.unbounded)
 
     def __str__(self) -> str:
-        return f"{self.known}{'+' if self.unbounded else ''}"
+        return f"{self.known}{'+' if self.unbounded else ''}" if self.known or not self.unbounded else _UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

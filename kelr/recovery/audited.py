@@ -178,6 +178,7 @@ def _loss(loss: Loss) -> dict[str, Any]:
         "uncommitted": _bounds(loss.uncommitted),
         "total": _bounds(loss.total),
         "unheard": list(loss.unheard),
+        "gone_ranges": [list(one) for one in loss.gone_ranges],
     }
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kelr.engine.loss_words import not_read
 from kelr.engine.planning.consent import why_forced
-from kelr.engine.words import brokers, plural
+from kelr.engine.words import plural
 from kelr.model.plan import AcceptedLoss, Consent, Plan
 
 
@@ -54,8 +55,8 @@ def missing_code(plan: Plan, given: Consented) -> str:
 
 
 def loss_in_short(plan: Plan) -> str:
-    """What the elections lose that need an accepted loss: ``19 offsets are lost``, ``no lost offset is known, but
-    broker 1 was not heard``."""
+    """What the elections lose that need an accepted loss: ``19 offsets are lost``, ``what is lost is UNKNOWN: the log
+    of broker 1 was not read``."""
     needed = plan.loss_to_accept
     lossy = [one for one in plan.elections if one.consent is Consent.LOSS]
     if not needed.unbounded:
@@ -63,11 +64,11 @@ def loss_in_short(plan: Plan) -> str:
         is_are = "is" if needed.known == 1 else "are"
         return f"{'' if exact else 'up to '}{plural(needed.known, 'offset')} {is_are} lost"
     unheard = sorted({replica for one in lossy for replica in one.loss.unheard})
-    were = "was" if len(unheard) == 1 else "were"
-    why = f"{brokers(unheard)} {were} not heard" if unheard else "nothing bounds what else is"
+    why = not_read(unheard) if unheard else "logs are known to have lost data"
     if not needed.known:
-        return f"no lost offset is known, but {why}"
-    return f"{plural(needed.known, 'offset')} {'is' if needed.known == 1 else 'are'} known to be lost, and {why}"
+        return f"what is lost is UNKNOWN: {why}"
+    lost = f"at least {plural(needed.known, 'offset')} {'is' if needed.known == 1 else 'are'} lost"
+    return f"{lost}, and how many more is UNKNOWN: {why}"
 
 
 def _limited(plan: Plan, given: Consented) -> str:

@@ -129,6 +129,9 @@ class LossLine(_Line):
     best: Int32 | None
     agrees_to: Offset | None
     committed_ranges: tuple[Range, ...]
+    gone_ranges: tuple[Range, ...] = ()
+    lost_data: Ids = ()
+    contradictory: bool = False
     lost_ranges: tuple[Range, ...]
     truncations: tuple[TruncationLine, ...]
     reason: Text

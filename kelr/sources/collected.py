@@ -270,11 +270,17 @@ def _outdated(state: PartitionState, log: ReplicaLog, cluster: Cluster) -> str |
 
 
 def _as_answer(log: CollectedLog) -> LogAnswer:
-    """The log as an answer; one that a broker gave once says that it was saved."""
+    """The log as an answer; one that a broker gave once says that it was saved, and a disk's what it has lost that it
+    knows to have been committed."""
     answer = log.answer
-    if isinstance(answer, NotHeard) or log.of_disk or answer.source.endswith(_SAVED):
+    if isinstance(answer, NotHeard):
         return answer
-    return replace(answer, source=answer.source + _SAVED)
+    if not log.of_disk:
+        return answer if answer.source.endswith(_SAVED) else replace(answer, source=answer.source + _SAVED)
+    saved = log.saved_high_watermark
+    if saved is None or saved <= answer.log_end:
+        return answer
+    return replace(answer, saved_high_watermark=saved, saved_epoch=log.newest_epoch)
 
 
 _SAVED = ", saved"

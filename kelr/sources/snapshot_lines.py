@@ -215,6 +215,8 @@ class LogLine(_Line):
     last_epoch_error: Text | None = None
     last_stable_offset: Offset | None = None
     unclean_shutdown: bool = False
+    saved_high_watermark: Offset | None = None
+    saved_epoch: Int32 | None = None
     unheard: Unheard | None = None
     detail: Text | None = None
 
@@ -239,6 +241,8 @@ class LogLine(_Line):
             last_epoch_error=answer.last_epoch_error,
             last_stable_offset=answer.last_stable_offset,
             unclean_shutdown=answer.unclean_shutdown,
+            saved_high_watermark=answer.saved_high_watermark,
+            saved_epoch=answer.saved_epoch,
         )
 
     def value(self) -> LogAnswer:
@@ -261,6 +265,8 @@ class LogLine(_Line):
             last_epoch_error=self.last_epoch_error,
             last_stable_offset=self.last_stable_offset,
             unclean_shutdown=self.unclean_shutdown,
+            saved_high_watermark=self.saved_high_watermark,
+            saved_epoch=self.saved_epoch,
         )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from kelr.engine.loss_words import loss_in_words
 from kelr.model import TopicPartition
 from kelr.model.plan import Applied, Difference, Ended, Plan, PlannedElection, Unplanned
 from kelr.view.applied import DIFFERENCE_COLUMNS, Changed, result_in_words
 from kelr.view.layout import Layout
-from kelr.view.plan_words import elections_in_words, loss_in_words, method_in_short, named
+from kelr.view.plan_words import elections_in_words, method_in_short, named
 from kelr.view.styled import Style, Text, plain, styled
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from kelr.engine.words import brokers
+from kelr.engine.loss_words import certainty_in_words
 from kelr.model import (
     Bounds,
     Candidate,
@@ -62,7 +62,8 @@ def _log(candidate: Candidate) -> Text:
     empty = candidate.log_end == candidate.log_start
     epoch = f"epoch {_known(candidate.last_epoch)}" if candidate.last_epoch is not None or not empty else "no records"
     parts = [epoch, f"start {_known(candidate.log_start)}", f"end {candidate.log_end}"]
-    parts.append(f"HW {_known(candidate.high_watermark)}")
+    saved = "" if candidate.saved_high_watermark is None else f" (saved {candidate.saved_high_watermark})"
+    parts.append(f"HW {_known(candidate.high_watermark)}{saved}")
     if candidate.last_stable_offset is not None and candidate.last_stable_offset != candidate.high_watermark:
         parts.append(f"LSO {candidate.last_stable_offset}")
     if candidate.last_epoch is None and not empty:
@@ -212,11 +213,7 @@ def _leader(outcome: Outcome) -> Text:
 def _bounds(bounds: Bounds | None) -> Text:
     if bounds is None:
         return plain("?")
-    if bounds.at_least:
-        return styled(str(bounds), Style.BAD)
-    if bounds.exact:
-        return plain("0")
-    return plain("0 known" if bounds.at_most is None else f"0 to {bounds.at_most}")
+    return plain("0") if bounds.none else styled(str(bounds), Style.BAD)
 
 
 def _committed(outcome: Outcome) -> Text:
@@ -242,17 +239,6 @@ def _certainty(outcome: Outcome) -> Text:
     if outcome.note:
         return plain(outcome.note)
     return plain("" if outcome.loss is None else certainty_in_words(outcome.loss))
-
-
-def certainty_in_words(loss: Loss) -> str:
-    """The grade of a loss for a table cell."""
-    if loss.grade is Grade.PROVEN_NONE:
-        return "proven"
-    if loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR:
-        return "none committed, if fewer than min ISR replicas lost data"
-    if loss.grade is Grade.BOUNDED:
-        return f"{brokers(loss.unheard)} not heard" if loss.unheard else "all logs heard"
-    return loss.reason
 
 
 def outcome_columns(*, kip966: bool) -> tuple[Column[Outcome], ...]:
@@ -292,8 +278,10 @@ def _unclean(row: Explained) -> Text:
     if row.decision.leader is not None or outcome.elected is None:
         return ()
     total = outcome.loss.total if outcome.loss else None
-    cost = ", ?" if total is None else f", -{total.at_least}" if total.at_least else ""
-    return plain(f"{outcome.elected}{cost}")
+    if total is None or not (total.at_least or total.none):
+        return plain(f"{outcome.elected}, ?")
+    more = "" if total.exact else "+"
+    return plain(f"{outcome.elected}" if total.none else f"{outcome.elected}, -{total.at_least}{more}")
 
 
 def _action(row: Explained) -> Text:

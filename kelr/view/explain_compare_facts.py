@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from kelr.engine.loss_words import lost_in_words
 from kelr.engine.words import ids
-from kelr.model import Decision, ElectedBy, ElectionType, Forecast, Loss, Outcome
+from kelr.model import Decision, ElectedBy, ElectionType, Forecast, Outcome
 from kelr.view.explain_columns import Explained
 from kelr.view.explain_if import Assumed
 
@@ -100,20 +101,6 @@ def _forecast(forecast: Forecast, dead: frozenset[int]) -> str:
         return forecast.warning or "nobody"
     text = _elected(forecast.elected, forecast.elected_by, dead)
     return text if forecast.loss is None else f"{text}, lost: {lost_in_words(forecast.loss)}"
-
-
-def lost_in_words(loss: Loss) -> str:
-    """A loss in a cell, committed offsets first."""
-    committed, total = loss.committed, loss.total
-    if committed is not None and committed.at_most == 0:
-        return "nothing committed"
-    if total is None:
-        return "unknown"
-    if total.at_least == 0:
-        return "nothing" if total.exact else "nothing known"
-    if committed is None or committed.at_least == 0:
-        return f"{total} offsets, none known to be committed"
-    return f"{committed} committed, {total} in all"
 
 
 def _outcome(decision: Decision, kind: ElectionType) -> Outcome | None:

@@ -146,6 +146,12 @@ def _log_facts() -> tuple[Column[LogRow], ...]:
         of_log("log_start", "integer?", lambda log: log.log_start, "First offset in the log."),
         of_log("log_end", "integer?", lambda log: log.log_end, "Log end offset (LEO)."),
         of_log("high_watermark", "integer?", lambda log: log.high_watermark, "As this replica knows it."),
+        of_log(
+            "saved_high_watermark",
+            "integer?",
+            lambda log: log.saved_high_watermark,
+            "As its disk has saved it, where that lies beyond the log's end: what is between is lost there.",
+        ),
         of_log("last_stable_offset", "integer?", lambda log: log.last_stable_offset, "LSO, as this replica knows it."),
         datum("behind_best", "integer?", "Offsets of the best heard log that this one lacks.", _behind_best),
         datum("best", "boolean", "Newest last epoch, then highest log end, of all heard.", lambda row: row.is_best),

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kelr.engine.advice.commands import STOCK_CONNECTION
+from kelr.engine.loss_words import certainty_in_words, loss_in_words
 from kelr.model import Loss, TopicError, TopicPartition
 from kelr.model.plan import Consent, Plan, PlannedElection
 from kelr.view.columns import Column, Shown
 from kelr.view.describe import note_errors
-from kelr.view.explain_columns import certainty_in_words, lost_offsets
+from kelr.view.explain_columns import lost_offsets
 from kelr.view.formats import OutputFormat
 from kelr.view.layout import Layout
 from kelr.view.output import Output
@@ -20,7 +21,6 @@ from kelr.view.plan_left import left_lines
 from kelr.view.plan_words import (
     consent_in_words,
     cuts_in_words,
-    loss_in_words,
     method_in_short,
     method_in_words,
     other_warnings,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kelr.engine.loss_words import loss_in_short
 from kelr.model import ElectionType, TopicPartition
 from kelr.model.plan import Alternative
 from kelr.view.layout import Layout
 from kelr.view.output import Output
-from kelr.view.plan_words import loss_in_short
 from kelr.view.styled import Style, Text, plain
 
 

@@ -38,7 +38,8 @@ PLAN_TAIL = (
     Fact(
         "accept_loss",
         "string?",
-        "What --accept-loss needs: the number, with a plus where nothing bounds the loss; null: none is needed.",
+        "What --accept-loss needs: the number, with a plus where nothing bounds the loss, `unknown` where nothing is"
+        " known to be lost either; null: none is needed.",
     ),
     Fact("ended", "object", "How many elections ended in each way; empty where none was carried out."),
 )
@@ -217,6 +218,7 @@ _COLUMNS: tuple[Column[PlanRow], ...] = (
     _of_election("lost_at_least", lambda one: _least(one.loss.total)),
     _of_election("lost_at_most", lambda one: _most(one.loss.total)),
     _of_election("unheard", lambda one: one.loss.unheard),
+    _of_election("gone_ranges", lambda one: one.loss.gone_ranges),
     _of_election("consent", lambda one: one.consent.value),
     _fact("reason", lambda row: row.entry.reason),
     _of_result("ended", lambda one: one.ended.value),

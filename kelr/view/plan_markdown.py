@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+from kelr.engine.loss_words import loss_in_words
 from kelr.engine.planning import plan_id
 from kelr.model import Loss
 from kelr.model.plan import Alternative, Consent, NotPlanned, Plan, PlannedElection, Unplanned
 from kelr.view.broker_order import BrokerOrder, broker_order, sections
-from kelr.view.plan_words import consent_needed, loss_in_words, method_in_words, named, totals_in_words
+from kelr.view.plan_words import consent_needed, method_in_words, named, totals_in_words
 from kelr.view.styled import cleaned
 
 MOST_ROWS = 30

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from kelr.engine.loss_words import not_read
 from kelr.engine.planning.consent import why_forced
 from kelr.engine.planning.words import cut_in_words
-from kelr.engine.words import brokers, joined, plural
-from kelr.model import Bounds, Grade, Loss, Target, TopicPartition
+from kelr.engine.words import joined, plural
+from kelr.model import Target, TopicPartition
 from kelr.model.plan import Consent, Method, Plan, PlannedElection, RescueStep
 
 MOST_TOPICS = 20
@@ -63,54 +64,6 @@ def elections_in_words(count: int) -> str:
     return f"{count:,} election{'' if count == 1 else 's'}"
 
 
-def loss_in_words(loss: Loss) -> str:
-    """What electing a replica loses, in words: how many offsets, how many of them committed, and how sure that is."""
-    counted, reason = _counted(loss), loss.reason
-    if loss.grade is Grade.BOUNDED and loss.unheard:
-        reason = f"{brokers(loss.unheard)} not heard, may hold more"
-    return f"{counted}: {reason}." if reason else f"{counted}."
-
-
-def loss_in_short(loss: Loss) -> str:
-    """The same as the end of a sentence, without how it is known: ``at least 19 offsets; broker 1 not heard``."""
-    counted = _counted(loss)
-    unheard = f"; {brokers(loss.unheard)} not heard" if loss.grade is Grade.BOUNDED and loss.unheard else ""
-    return f"{counted[:1].lower()}{counted[1:]}{unheard}"
-
-
-def _counted(loss: Loss) -> str:
-    if loss.grade is Grade.UNKNOWN:
-        least = loss.total.at_least if loss.total is not None else 0
-        return f"Not known, {least} offsets at least" if least else "Not known"
-    proven = loss.grade is Grade.PROVEN_NONE
-    if loss.total is None:
-        return "Nothing that was committed; what else, is not known" if proven else "Not known"
-    if not loss.total.at_least:
-        if loss.total.exact:
-            return "Nothing"
-        return "Nothing that was committed" if proven else "Nothing of the logs that were heard"
-    offsets = f"{_amount(loss.total)}{_where(loss)}"
-    if proven:
-        return f"Nothing that was committed; {offsets} that never were"
-    if loss.committed is None:
-        return offsets
-    if loss.committed.at_most == 0:
-        return f"{offsets}, none of them committed"
-    return f"{offsets}; {loss.committed} of them committed"
-
-
-def _amount(bounds: Bounds) -> str:
-    return f"{bounds} offset{'' if bounds.exact and bounds.at_least == 1 else 's'}"
-
-
-def _where(loss: Loss) -> str:
-    """The offsets, where one range holds exactly as many as are known to be lost."""
-    if loss.total is None or len(loss.lost_ranges) != 1:
-        return ""
-    first, last = loss.lost_ranges[0]
-    return f" ({first}..{last})" if last - first + 1 == loss.total.at_least else ""
-
-
 def method_in_words(election: PlannedElection) -> str:
     """The requests, in order, as one sentence."""
     if election.method is Method.PREFERRED:
@@ -135,28 +88,20 @@ def method_in_short(election: PlannedElection) -> str:
 def totals_in_words(plan: Plan) -> str:
     """One sentence: how many elections there are, and what they lose together."""
     count = elections_in_words(len(plan.elections))
-    unknown = [one for one in plan.elections if one.loss.total is None and one.consent is Consent.FORCE]
-    loss = plan.known_loss
-    unheard = sorted(
-        {replica for one in plan.elections if one.consent is not Consent.YES for replica in one.loss.unheard}
-    )
-    committed = sum(one.loss.committed.at_least for one in plan.elections if one.loss.committed is not None)
     if plan.consent is Consent.YES:
-        whole = all(one.loss.total == Bounds(0, 0) for one in plan.elections)
+        whole = all(one.loss.total is not None and one.loss.total.none for one in plan.elections)
         return f"{count}; nothing is lost." if whole else f"{count}; nothing that was committed is lost."
-    if not loss.at_least:
-        lost = "no lost offset is known"
-    else:
-        at_least = "" if loss.exact else "at least "
-        of_them = (
-            f", {committed} of them known to be committed" if committed else ", none of them known to be committed"
-        )
-        lost = f"{at_least}{plural(loss.at_least, 'offset')} lost{of_them}"
-    parts = [f"{count}; {lost}"]
-    if unheard:
-        parts.append(f"{brokers(unheard)} not heard")
+    loss, parts = plan.known_loss, [count]
+    committed = sum(one.loss.committed.at_least for one in plan.elections if one.loss.committed is not None)
+    if loss.at_least:
+        of_them = f", {committed} of them known to be committed" if committed else ""
+        parts.append(f"{'' if loss.exact else 'at least '}{plural(loss.at_least, 'offset')} lost{of_them}")
+    unknown = [one for one in plan.elections if one.loss.total is None or one.loss.total.at_most is None]
     if unknown:
-        parts.append(f"what is lost of {named(one.address for one in unknown)} cannot be counted")
+        unheard = sorted({replica for one in unknown for replica in one.loss.unheard})
+        what = "what else is lost" if loss.at_least else "what is lost"
+        where = "" if len(unknown) == len(plan.elections) else f" of {named(one.address for one in unknown)}"
+        parts.append(f"{what}{where} is UNKNOWN{f', {not_read(unheard)}' if unheard else ''}")
     return "; ".join(parts) + "."
 
 
@@ -170,7 +115,7 @@ def consent_needed(plan: Plan) -> tuple[str, ...]:
     needed = []
     if Consent.LOSS in kinds:
         accepted = plan.loss_to_accept
-        plus = "; the plus is for logs not heard" if accepted.unbounded else ""
+        plus = "; the plus is for what is UNKNOWN" if accepted.unbounded and accepted.known else ""
         needed.append(f"with --accept-loss {accepted} (or that typed{plus})")
     if Consent.FORCE in kinds:
         needed.append(f"with --force REASON, because {why_forced(plan)}")

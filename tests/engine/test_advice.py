@@ -9,7 +9,7 @@ import pytest
 
 from kelr.controller import ELR_4_0, ELR_4_3, KIP966_BALANCED, RuleSet
 from kelr.engine import decide
-from kelr.engine.advice.words import cost_in_words
+from kelr.engine.loss_words import cost_in_words
 from kelr.model import (
     LOG_DIRECTORY,
     Advice,
@@ -89,17 +89,17 @@ def test_logs_that_were_not_read_are_no_lack_of_alternatives() -> None:
         (
             (log_of(3, (0, 116)), silent(1), log_of(2, (0, 135))),
             "If 1 cannot come back: bring 2 back, which has the best log of those that were heard. If neither can be"
-            " done: designate 3, which loses 19 known offsets,",
+            " done: designate 3, which loses at least 19 offsets,",
         ),
         # The log of 1 was read from its disk: 2 has the best of the others.
         (
             (log_of(3, (0, 116)), log_of(1, (0, 150)), log_of(2, (0, 135))),
             "If 1 cannot come back: bring 2 back, which has the best log of the others that were heard. If neither can"
-            " be done: designate 3, which loses 34 known offsets",
+            " be done: designate 3, which loses 34 offsets",
         ),
         (
             (log_of(3, (0, 135)), log_of(1, (0, 150)), log_of(2, (0, 135))),
-            "If 1 cannot come back: designate 3, which loses 15 known offsets",
+            "If 1 cannot come back: designate 3, which loses 15 offsets",
         ),
         ((log_of(3, (0, 135)), silent(1), log_of(2, (0, 116))), "If 1 cannot come back: designate 3, which loses"),
     ],
@@ -120,7 +120,7 @@ def test_where_nobody_is_waited_for_the_next_best_absent_log_is_an_alternative_t
     assert (advice.action, advice.replica, advice.designate) == (AdviceAction.BRING_BACK, 1, 3)
     assert advice.alternative.startswith(
         "If 1 cannot come back: bring 2 back, which has the best log of the others that were heard. If neither can be"
-        " done: designate 3, which loses 34 known offsets"
+        " done: designate 3, which loses 34 offsets"
     )
 
 
@@ -240,7 +240,7 @@ def test_a_leader_that_is_not_live_is_displaced_by_the_reordering() -> None:
     advice = found.advice
     assert (advice.action, advice.replica) == (AdviceAction.WAIT, 1)
     assert "KAFKA-19522" in advice.text
-    assert advice.alternative.startswith("If this stays and 1 cannot come back: designate 2, which loses nothing")
+    assert advice.alternative.startswith("If this stays and 1 cannot come back: designate 2, which loses an UNKNOWN number of offsets")
     assert "The reordering takes the leadership off 1" in advice.alternative
     assert advice.elect == ("elect", "--election-type", "designation", "--designate", "2", "orders:0")
     assert advice.command == ("explain", "orders:0")
@@ -290,17 +290,17 @@ def test_nothing_is_left_out_where_nothing_is_reordered() -> None:
 @pytest.mark.parametrize(
     ("loss", "words"),
     [
-        (None, "loses an unknown number of offsets"),
-        (Loss(Grade.UNKNOWN), "loses an unknown number of offsets"),
+        (None, "loses an UNKNOWN number of offsets"),
+        (Loss(Grade.UNKNOWN), "loses an UNKNOWN number of offsets"),
         (Loss(Grade.BOUNDED, Bounds(0, 0), total=Bounds(0, 0)), "loses nothing of any log"),
         (
             Loss(Grade.BOUNDED, Bounds(0), total=Bounds(0), unheard=(1,)),
-            "loses nothing of any log that was heard; broker 1 not heard",
+            "loses an UNKNOWN number of offsets; the log of broker 1 was not read",
         ),
-        (Loss(Grade.BOUNDED, Bounds(0, 5), total=Bounds(5, 5)), "loses 5 known offsets"),
+        (Loss(Grade.BOUNDED, Bounds(0, 5), total=Bounds(5, 5)), "loses 5 offsets"),
         (
             Loss(Grade.BOUNDED, Bounds(4), total=Bounds(5), unheard=(1, 3)),
-            "loses 5 known offsets, 4 of them known to be committed; brokers 1 and 3 not heard",
+            "loses at least 5 offsets, 4 of them known to be committed; the logs of brokers 1 and 3 were not read",
         ),
     ],
 )
@@ -388,8 +388,8 @@ def test_a_newer_epoch_that_began_below_committed_records_is_not_advised() -> No
     assert newest.loss.committed.at_least == 10
     assert (found.advice.action, found.advice.designate) == (AdviceAction.DESIGNATE, 2)
     assert found.advice.text == (
-        "Designate 2: it loses 5 known offsets, 5 of them known to be committed. 1 has the newest leader epoch, which"
-        " began below committed records: electing it loses 15 known offsets, 10 of them known to be committed."
+        "Designate 2: it loses 5 offsets, all of them known to be committed. 1 has the newest leader epoch, which"
+        " began below committed records: electing it loses 15 offsets, 10 of them known to be committed."
     )
     as_good = decision(
         leaderless((1, 2, 3)), cluster_of(live=(1, 2, 3)), [logs[0], replace(logs[1], high_watermark=15), logs[2]]
@@ -401,7 +401,7 @@ def test_the_alternative_says_so_too_where_a_log_is_missing() -> None:
     logs = [log_of(1, (0, 10), (4, 15)), log_of(2, (0, 25), hw=20), silent(3)]
     found = decision(leaderless((1, 2, 3)), cluster_of(live=(1, 2), fenced=(3,)), logs)
     assert found.advice.designate == 2
-    assert "designate 2, which loses 5 known offsets" in found.advice.alternative
+    assert "designate 2, which loses at least 5 offsets, all of them known to be committed" in found.advice.alternative
     assert "1 has the newest leader epoch" in found.advice.alternative
 
 

@@ -65,7 +65,7 @@ def test_the_stock_election_takes_the_first_live_replica_and_loses_the_differenc
     assert (unclean.elected, unclean.elected_by) == (3, ElectedBy.UNCLEAN)
     loss = unclean.loss
     assert loss is not None
-    assert loss.grade is Grade.BOUNDED
+    assert loss.grade is Grade.UNKNOWN
     assert loss.committed == Bounds(4, None)
     assert loss.committed_ranges == ((116, 119),)
     assert loss.total == Bounds(19, None)
@@ -155,7 +155,7 @@ def test_a_log_that_tells_no_epochs_counts_as_one_that_may_hold_more() -> None:
     decided = decision(leaderless((1, 2)), cluster_of(live=(1, 2)), [log_of(1, (0, 120)), BLIND])
     known, blind = (outcome(decided, ElectionType.DESIGNATION, replica).loss for replica in (1, 2))
     assert known is not None
-    assert (known.grade, known.unheard, known.total) == (Grade.BOUNDED, (2,), Bounds(0, None))
+    assert (known.grade, known.unheard, known.total) == (Grade.UNKNOWN, (2,), Bounds(0, None))
     assert blind is not None
     assert (blind.grade, blind.total) == (Grade.UNKNOWN, None)
     assert outcome(decided, ElectionType.LONGEST_LOG_BALANCED).waits_for == (2,)
@@ -375,7 +375,7 @@ def test_an_unknown_loss_is_said_in_a_whole_sentence() -> None:
     """Logs of other epochs whose lineages nobody asked for: the best may be designated, its cost is not known."""
     logs = [ReplicaLog(1, 50, 1, 5, 50, 0), ReplicaLog(2, 40, 2, 5, 40, 0)]
     decided = decision(leaderless((1, 2, 3), elr=(3,)), cluster_of(live=(1, 2), fenced=(3,)), [*logs, silent(3)])
-    assert "designate 2, which loses an unknown number of offsets." in decided.advice.alternative
+    assert "designate 2, which loses an UNKNOWN number of offsets." in decided.advice.alternative
 
 
 def test_a_last_known_leader_that_is_no_replica_any_more_is_not_predicted_to_lead() -> None:

@@ -66,7 +66,7 @@ def test_the_best_log_on_a_dead_brokers_disk_is_brought_back_before_anybody_is_d
         " return, so then designate 1."
     )
     assert advice.alternative == (
-        "If 1 cannot come back: designate 2, which loses 15 known offsets. When broker 1 returns, it truncates to 2's"
+        "If 1 cannot come back: designate 2, which loses 15 offsets. When broker 1 returns, it truncates to 2's"
         " log: save what its disk holds first."
     )
     assert (advice.designate, aggressive_loss(found)) == (2, 15)

@@ -212,7 +212,7 @@ def test_an_elected_elr_member_needs_no_other_log() -> None:
     beyond = logs(log_of(2, (4, 30), hw=9))  # nothing committed, yet records that the plain yes did not cover
     assert fields(changed(snapshot, beyond, designated(3))) == ["loss"]
     assert fields(changed(with_logs(snapshot, silent(3)), both(beyond, logs(log_of(3, (4, 9)))), designated(3))) == [
-        "consent"
+        "loss"
     ]
     contradiction = logs(log_of(2, (4, 30), hw=20))
     assert fields(changed(snapshot, contradiction, designated(3))) == ["loss"]

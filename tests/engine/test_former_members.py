@@ -56,7 +56,7 @@ def test_what_it_alone_held_is_no_proven_loss_of_nothing() -> None:
     )
     for outcome in decision.elections:
         if outcome.loss is not None:
-            assert outcome.loss.grade is Grade.BOUNDED
+            assert outcome.loss.grade is Grade.UNKNOWN
             assert outcome.loss.unheard == (3,)
             assert outcome.loss.committed is not None
             assert outcome.loss.committed.at_most is None

@@ -79,7 +79,7 @@ def test_an_unknown_min_isr_is_called_by_its_name() -> None:
 def test_a_silent_replica_leaves_the_loss_open_above() -> None:
     known = of(log_of(1, (0, 30), hw=10), log_of(2, (0, 50), hw=35), silent(3))
     assert loss_of_electing(known, 1) == Loss(
-        Grade.BOUNDED,
+        Grade.UNKNOWN,
         committed=Bounds(5, None),
         uncommitted=Bounds(0, None),
         total=Bounds(20, None),
@@ -90,7 +90,7 @@ def test_a_silent_replica_leaves_the_loss_open_above() -> None:
         committed_ranges=((30, 34),),
         lost_ranges=((30, 49),),
         truncations=(Truncation(2, 30, 20),),
-        reason="counted between the logs that were heard; broker 3 not heard, may hold more",
+        reason="the log of broker 3 was not read and may hold more",
     )
 
 

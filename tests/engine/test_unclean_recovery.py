@@ -120,7 +120,7 @@ def test_balanced_elects_the_best_live_log_once_its_quorum_was_heard(of_three: i
     found = decision(
         LOST_TWO,
         cluster_of(live=(1, 2, 3)),
-        [log_of(3, (4, of_three)), log_of(1, (4, 95)), log_of(2, (4, 100))],
+        [log_of(3, (4, of_three), hw=90), log_of(1, (4, 95), hw=90), log_of(2, (4, 100), hw=90)],
         rules=KIP966_BALANCED,
     )
     assert (found.situation, found.elected, found.elected_by) == (

@@ -70,6 +70,8 @@ def _log(answer: Any) -> dict[str, Any]:
         **{name: getattr(answer, name) for name in ("high_watermark", "log_start", "last_stable_offset")},
         "lineage": None if lineage is None else [{"epoch": one.epoch, "end_offset": one.end_offset} for one in lineage],
         "unclean_shutdown": answer.unclean_shutdown,
+        "saved_high_watermark": answer.saved_high_watermark,
+        "saved_epoch": answer.saved_epoch,
         "how": answer.source,
         "unheard": None,
     }

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kelr.engine.loss_words import loss_in_words
 from kelr.model import (
     AdviceAction,
     Bounds,
@@ -34,7 +35,7 @@ from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
 from kelr.view.plan import show_plan
 from kelr.view.plan_document import PlanContext
-from kelr.view.plan_words import loss_in_words, named, targets_of, totals_in_words
+from kelr.view.plan_words import named, targets_of, totals_in_words
 from tests.view.plans import LOSSY, MIXED, NINETEEN_LOST, NOT_NEEDED, NOTHING_LOST, PREFERRED, REFUSED, UNCOUNTED, plan
 from tests.view.test_schema import violations
 

@@ -36,7 +36,7 @@ class Findings:
         if best is None or best.loss is None or best.loss.committed is None:
             return best
         counted = [
-            (one.loss.committed.at_least, one)
+            (one.loss.committed.rank, one)
             for one in self.outcomes
             if one.election is ElectionType.DESIGNATION
             and one.designate is not None
@@ -44,8 +44,8 @@ class Findings:
             and one.loss is not None
             and one.loss.committed is not None
         ]
-        least = min((committed for committed, _ in counted), default=best.loss.committed.at_least)
-        if least >= best.loss.committed.at_least:
+        least = min((committed for committed, _ in counted), default=best.loss.committed.rank)
+        if least >= best.loss.committed.rank:
             return best
         return next(one for committed, one in counted if committed == least)
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from kelr.controller import Recovery, RecoveryStrategy, Standing
 from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.lost_directory import and_not, not_without_the_data, with_their_logs
-from kelr.engine.advice.words import cost_in_words, until_the_outage_costs_more
+from kelr.engine.advice.words import until_the_outage_costs_more
 from kelr.engine.case import Case
+from kelr.engine.loss_words import cost_in_words
 from kelr.engine.recovery.prediction import recovery_now, rivals
 from kelr.engine.words import agree, brokers, ids, joined
 from kelr.model import Advice, AdviceAction, ElectedBy, ElectionType, Situation

@@ -19,7 +19,6 @@ from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.lost_directory import and_not, not_without_the_data, with_their_logs
 from kelr.engine.advice.words import (
     UNTIL_FENCED,
-    cost_in_words,
     or_bring_back_the_best,
     or_designate,
     passed_over,
@@ -27,6 +26,7 @@ from kelr.engine.advice.words import (
     until_the_outage_costs_more,
 )
 from kelr.engine.case import Case
+from kelr.engine.loss_words import cost_in_words
 from kelr.engine.reordering import left_out, needs_reordering
 from kelr.engine.words import agree, brokers, former_in_words, ids, joined
 from kelr.model import (

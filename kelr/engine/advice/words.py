@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kelr.engine.advice.findings import Findings
 from kelr.engine.case import Case
+from kelr.engine.loss_words import cost_in_words
 from kelr.engine.words import agree, brokers, joined
 from kelr.model import Loss, Outcome, Unheard
 
@@ -11,19 +12,6 @@ UNTIL_FENCED = (
     "Worth it for broker.session.timeout.ms (9 s unless configured): by then the controller has fenced a broker that is"
     " gone."
 )
-
-
-def cost_in_words(loss: Loss | None) -> str:
-    """A loss as the end of a sentence about an election: ``which loses nothing of ...``."""
-    if loss is None or loss.total is None:
-        return "loses an unknown number of offsets"
-    unheard = f"; {brokers(loss.unheard)} not heard" if loss.unheard else ""
-    if loss.total.at_least == 0:
-        rest = " that was heard" if loss.unheard else ""
-        return f"loses nothing of any log{rest}{unheard}"
-    known = loss.committed.at_least if loss.committed else 0
-    committed = f", {known} of them known to be committed" if known else ""
-    return f"loses {loss.total.at_least} known offsets{committed}{unheard}"
 
 
 def passed_over(found: Findings) -> str:

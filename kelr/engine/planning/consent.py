@@ -13,12 +13,11 @@ def consent_of(loss: Loss, by: ElectedBy) -> Consent:
     A replica that Kafka elects from ISR or ELR by its own rules needs a plain yes whatever acks=1 records go with it:
     it would be elected without being asked for. Where it is put there by name, what is counted is asked about.
     """
-    if loss.grade is Grade.UNKNOWN:
-        return Consent.FORCE
+    nothing = loss.total is not None and loss.total.none
     if loss.grade is Grade.PROVEN_NONE:
-        counted = 0 if loss.total is None else loss.total.at_least
-        return Consent.YES if by in _CLEAN or counted == 0 else Consent.LOSS
-    nothing = loss.total is not None and loss.total.exact and loss.total.at_least == 0
+        return Consent.YES if by in _CLEAN or nothing else Consent.LOSS
+    if not loss.counted:
+        return Consent.FORCE
     return Consent.YES if nothing and loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR else Consent.LOSS
 
 
@@ -32,7 +31,7 @@ def why_forced(plan: Plan) -> str:
     """Why a reason is asked for: ``what 2 elections lose cannot be counted``, ``1 election stands on doubtful ground,
     see its notes``."""
     forced = [one for one in plan.elections if one.consent is Consent.FORCE]
-    uncounted = sum(one.loss.grade is Grade.UNKNOWN for one in forced)
+    uncounted = sum(one.loss.grade is Grade.UNKNOWN and not one.loss.counted for one in forced)
     doubtful = len(forced) - uncounted
     parts = [f"what {'1 election loses' if uncounted == 1 else f'{uncounted} elections lose'} cannot be counted"]
     if doubtful:

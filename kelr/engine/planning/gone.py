@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 
 from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.table import advise
-from kelr.engine.advice.words import cost_in_words, passed_over
+from kelr.engine.advice.words import passed_over
 from kelr.engine.alike import Alike
 from kelr.engine.case import Case
 from kelr.engine.logs import KnownLogs
+from kelr.engine.loss_words import cost_in_words
 from kelr.engine.planning.refusals import advised, refused
 from kelr.engine.planning.subject import Subject
 from kelr.engine.words import agree, brokers, ids

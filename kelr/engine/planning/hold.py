@@ -108,7 +108,7 @@ def _holding(forecast: Forecast) -> str:
 
 def _whatever(forecast: Forecast) -> str:
     """Nothing where its log is known: the loss is counted then."""
-    known = forecast.loss is not None and forecast.loss.grade is not Grade.UNKNOWN
+    known = forecast.loss is not None and forecast.loss.counted
     return "" if known else ", whatever its log holds"
 
 

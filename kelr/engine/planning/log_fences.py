@@ -9,7 +9,7 @@ from kelr.engine.planning.consent import consent_of, needs_more
 from kelr.engine.planning.evidence import logs_of
 from kelr.engine.planning.subject import Subject
 from kelr.engine.words import plural
-from kelr.model import LOG_DIRECTORY, Difference, Grade, LogEvidence, Loss, PlannedElection, ReplicaLog
+from kelr.model import LOG_DIRECTORY, Bounds, Difference, Grade, LogEvidence, Loss, PlannedElection, ReplicaLog
 
 
 def log_differences(planned: PlannedElection, subject: Subject, *, hands_over: bool) -> Iterator[Difference]:
@@ -165,7 +165,7 @@ def _loss(planned: PlannedElection, subject: Subject) -> Iterator[Difference]:
         return
     consent = consent_of(now, planned.elected_by)
     # A log that was read then and cannot be read now has not grown since: what it showed still holds.
-    seen = now.grade is Grade.UNKNOWN or not _out_of_sight(planned, subject)
+    seen = not now.counted or not _out_of_sight(planned, subject)
     if seen and needs_more(consent, planned.consent):
         yield Difference(
             "consent",
@@ -178,12 +178,14 @@ def _loss(planned: PlannedElection, subject: Subject) -> Iterator[Difference]:
 def _lost_now(planned: PlannedElection, subject: Subject, now: Loss) -> Difference | None:
     """The loss, where more is lost now by what was heard now."""
     before, elect = planned.loss, planned.elect
-    if before.total is None or now.total is None:
+    # Of a member whose own log was not read nothing was known to be lost.
+    total = before.total or (Bounds(0) if before.grade is Grade.PROVEN_NONE else None)
+    if total is None or now.total is None:
         return None
     why = "now: a better log was heard than when the plan was made"
-    if now.total.at_least > before.total.at_least:
+    if now.total.at_least > total.at_least:
         text = f"Electing {elect} would lose more offsets {why}."
-        return Difference("loss", str(before.total), str(now.total), text)
+        return Difference("loss", str(total), str(now.total), text)
     known_then, known_now = _committed(before), _committed(now)
     if known_now > known_then:
         text = f"Electing {elect} would lose more offsets known to be committed {why}."

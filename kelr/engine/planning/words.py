@@ -168,7 +168,7 @@ def _coming_back(subject: Subject, choice: Choice, _method: Method) -> Iterator[
 
 
 def _uncompared(subject: Subject, choice: Choice, _method: Method) -> Iterator[str]:
-    if choice.loss.grade is Grade.UNKNOWN and choice.loss.reason:
+    if choice.loss.grade is Grade.UNKNOWN and not choice.loss.counted and choice.loss.reason:
         yield f"What is lost cannot be told: {choice.loss.reason}."
     if subject.live_leader is not None:
         return

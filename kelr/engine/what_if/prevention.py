@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kelr.engine.advice.words import cost_in_words
 from kelr.engine.case import Case, case_of
 from kelr.engine.loss import loss_of_electing
+from kelr.engine.loss_words import cost_in_words
 from kelr.engine.what_if.assumptions import RETURNS, Assumption, Happening
 from kelr.engine.what_if.events import led, unfold
 from kelr.engine.what_if.moment import Moment, Ran, known_at
@@ -17,6 +17,13 @@ _BY_HAND = frozenset({Happening.UNCLEAN_ELECTION, Happening.DESIGNATION})
 
 
 def may_lose(loss: Loss | None) -> bool:
+    """Whether an election loses records that may be committed, or may do so for want of logs that were not read."""
+    if loss is None or loss.grade is Grade.PROVEN_NONE:
+        return False
+    return loss.total is None or not (loss.total.none or (loss.committed is not None and loss.committed.none))
+
+
+def _loses(loss: Loss | None) -> bool:
     """Whether an election loses records by the logs that were heard, or may for want of its own leader's log."""
     if loss is None or loss.grade is Grade.PROVEN_NONE:
         return False
@@ -32,7 +39,7 @@ def prevention_of(assumption: Assumption, before: Moment, snapshot: Snapshot, el
         electing: the election that the assumption brings.
     """
     partition, leader = before.state.partitions[electing.change.after.address], electing.change.after.leader
-    if not may_lose(electing.loss) or led(before.state, partition):
+    if not _loses(electing.loss) or led(before.state, partition):
         return ""
     case = case_of(known_at(snapshot, before), partition, before.state.around(partition).rules)
     better = _better(case, before.state.electable(partition), electing)
@@ -54,7 +61,7 @@ def _better(case: Case, electable: Collection[int], electing: Ran) -> str:
     if best is None or best.replica == electing.change.after.leader:
         return ""
     other, counted = loss_of_electing(case, best.replica), None if electing.loss is None else electing.loss.total
-    if other.total is None or (counted is not None and other.total.at_least >= counted.at_least):
+    if other.total is None or (counted is not None and other.total.rank >= counted.rank):
         return ""
     back = "" if best.replica in electable else f"bring broker {best.replica} back, and "
     return f"{back}designate {best.replica}, which {cost_in_words(other)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kelr.engine.advice.words import cost_in_words
+from kelr.engine.loss_words import cost_in_words
 from kelr.engine.words import ids
 from kelr.model import ElectedBy, Grade, Loss, PartitionState
 

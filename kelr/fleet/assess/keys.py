@@ -123,4 +123,6 @@ def _log(row: Mapping[str, Any]) -> LogAnswer:
         source=row["how"],
         last_stable_offset=row["last_stable_offset"],
         unclean_shutdown=bool(row["unclean_shutdown"]),
+        saved_high_watermark=row["saved_high_watermark"],
+        saved_epoch=row["saved_epoch"],
     )

@@ -41,6 +41,8 @@ LOG = _struct(
     broker_epoch=_LONG,
     lineage=ArrayType(_struct(epoch=_INT, end_offset=_LONG), True),
     unclean_shutdown=_FLAG,
+    saved_high_watermark=_LONG,
+    saved_epoch=_INT,
     how=_TEXT,
     unheard=_TEXT,
 )

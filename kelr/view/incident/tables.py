@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kelr.controller import RULE_SETS
+from kelr.engine.loss_words import certainty_in_words, loss_in_words
 from kelr.engine.planning.lost import Lost
 from kelr.engine.words import ids
 from kelr.model import Candidate, Decision, Grade, TopicPartition
@@ -14,7 +15,6 @@ from kelr.view.columns import Column
 from kelr.view.explain_columns import (
     FORECAST_COLUMNS,
     ReturnRow,
-    certainty_in_words,
     election_name,
     lost_offsets,
     merged_returns,
@@ -27,7 +27,7 @@ from kelr.view.incident.losses import worst_first
 from kelr.view.incident.material import Look, Material
 from kelr.view.log_bars import LogBars
 from kelr.view.lost_words import bounds_in_words
-from kelr.view.plan_words import consent_needed, loss_in_words, method_in_words
+from kelr.view.plan_words import consent_needed, method_in_words
 from kelr.view.styled import written
 
 MOST_ROWS = 200
