@@ -227,17 +227,33 @@ class KnownLogs:
 
     def missing(self, holder: int, lacking: int, *, below: int | None = None) -> frozenset[tuple[int, int, int]]:
         """`missing` of the ranked logs of two replicas, without what was deleted on purpose (`deleted_below`)."""
-        return _records(
-            self.ranked[holder], max(self.agreement(holder, lacking) or 0, self.deleted_below(holder)), below
-        )
+        return _records(self.ranked[holder], self._missing_from(holder, lacking), below)
 
     def perhaps_missing(self, holder: int, lacking: int) -> frozenset[tuple[int, int, int]]:
         """What `missing` leaves out although it may be missing: records above the holder's high watermark, of which
         the other one, or the log that was deleted, shows no epoch any more."""
-        log, agreed = self.ranked[holder], self.agreed(holder, lacking)
-        shown = agreed.end if agreed is not None and agreed.shown else 0
+        log, same = self.ranked[holder], self._same(holder, lacking)
+        shown = same.end if same is not None and same.shown else 0
         sure = max(shown, self.deleted_below(holder, shown_only=True), log.high_watermark or 0)
-        return _records(log, sure, max(self.agreement(holder, lacking) or 0, self.deleted_below(holder)))
+        return _records(log, sure, self._missing_from(holder, lacking))
+
+    def _missing_from(self, holder: int, lacking: int) -> int:
+        same = self._same(holder, lacking)
+        return max(0 if same is None else same.end, self.deleted_below(holder))
+
+    def _same(self, one: int, other: int) -> Agreement | None:
+        """`agreed`; where deletion has left the two no epoch in common, by a third log that has some with either: where
+        that parts from one of them below where it parts from the other, so do the two."""
+        agreed = self.agreed(one, other)
+        if agreed is None or agreed.shown:
+            return agreed
+        for third in self.ranked:
+            if third in {one, other}:
+                continue
+            left, right = self.agreed(one, third), self.agreed(third, other)
+            if left is not None and right is not None and left.shown and right.shown and left.end != right.end:
+                return Agreement(min(agreed.end, left.end, right.end), shown=True)
+        return agreed
 
     def deleted_below(self, replica: int, *, shown_only: bool = False) -> int:
         """The offset below which the records of this replica's log were deleted on purpose, by what another one shows
@@ -254,7 +270,7 @@ class KnownLogs:
             min(other.log_start, agreed.end)
             for other in self.ranked.values()
             if other.log_start is not None and other.log_start > own and other.replica != replica
-            for agreed in [self.agreed(replica, other.replica)]
+            for agreed in [self._same(replica, other.replica)]
             if agreed is not None and (agreed.shown or not shown_only)
         ]
         return max(starts, default=own)

@@ -35,7 +35,7 @@ def certainty_in_words(loss: Loss) -> str:
         return "proven" if loss.total is not None and loss.total.at_most is not None else "committed: proven"
     if loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR:
         return "none committed, if fewer than min ISR replicas lost data"
-    if loss.grade is Grade.BOUNDED:
+    if loss.grade is Grade.BOUNDED and not loss.unheard:
         return "all logs heard"
     if not loss.counted:
         return loss.reason

@@ -212,7 +212,7 @@ def _leader(outcome: Outcome) -> Text:
 
 def _bounds(bounds: Bounds | None) -> Text:
     if bounds is None:
-        return plain("?")
+        return styled("UNKNOWN", Style.BAD)
     return plain("0") if bounds.none else styled(str(bounds), Style.BAD)
 
 

@@ -62,11 +62,11 @@ def _table(elections: Sequence[PlannedElection]) -> Iterator[str]:
 
 
 def _committed(loss: Loss) -> str:
-    return "?" if loss.committed is None else str(loss.committed)
+    return "UNKNOWN" if loss.committed is None else str(loss.committed)
 
 
 def _in_all(loss: Loss) -> str:
-    return "?" if loss.total is None else str(loss.total)
+    return "UNKNOWN" if loss.total is None else str(loss.total)
 
 
 def _brokers(order: BrokerOrder) -> Iterator[str]:

@@ -101,7 +101,7 @@ def totals_in_words(plan: Plan) -> str:
         unheard = sorted({replica for one in unknown for replica in one.loss.unheard})
         what = "what else is lost" if loss.at_least else "what is lost"
         where = "" if len(unknown) == len(plan.elections) else f" of {named(one.address for one in unknown)}"
-        parts.append(f"{what}{where} is UNKNOWN{f', {not_read(unheard)}' if unheard else ''}")
+        parts.append(f"{what}{where} is UNKNOWN{f' ({not_read(unheard)})' if unheard else ''}")
     return "; ".join(parts) + "."
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from kelr.controller import ELR_4_0, ELR_4_3, KIP966_BALANCED, RuleSet
+from kelr.controller import ELR_4_0, ELR_4_3, KIP966_AGGRESSIVE, KIP966_BALANCED, KRAFT, RuleSet
 from kelr.engine import decide
 from kelr.engine.loss_words import cost_in_words
 from kelr.model import (
@@ -240,7 +240,9 @@ def test_a_leader_that_is_not_live_is_displaced_by_the_reordering() -> None:
     advice = found.advice
     assert (advice.action, advice.replica) == (AdviceAction.WAIT, 1)
     assert "KAFKA-19522" in advice.text
-    assert advice.alternative.startswith("If this stays and 1 cannot come back: designate 2, which loses an UNKNOWN number of offsets")
+    assert advice.alternative.startswith(
+        "If this stays and 1 cannot come back: designate 2, which loses an UNKNOWN number of offsets"
+    )
     assert "The reordering takes the leadership off 1" in advice.alternative
     assert advice.elect == ("elect", "--election-type", "designation", "--designate", "2", "orders:0")
     assert advice.command == ("explain", "orders:0")
@@ -443,3 +445,18 @@ def test_a_member_of_the_elr_that_is_known_to_lack_committed_records_is_promised
     assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 1)
     assert "committed records are known that 1 lacks, although it is in the ELR" in advice.text
     assert "nothing committed is lost" not in advice.text
+
+
+@pytest.mark.parametrize("silence", [Unheard.STORAGE_ERROR, Unheard.UNREACHABLE])
+@pytest.mark.parametrize(("elr", "last_known"), [((1,), (1,)), ((), (1,))])
+def test_of_a_single_replica_no_others_truncate(
+    silence: Unheard, elr: tuple[int, ...], last_known: tuple[int, ...]
+) -> None:
+    state = leaderless((1,), elr=elr, last_known=last_known)
+    for rules in (ELR_4_3, KRAFT, KIP966_AGGRESSIVE):
+        alone = decision(state, cluster_of(live=(), fenced=(1,)), [NotHeard(1, silence)], rules=rules, min_isr=1)
+        assert "others" not in alone.advice.text + alone.advice.alternative
+    several = replace(state, replicas=(1, 2))
+    both = decision(several, cluster_of(live=(2,), fenced=(1,)), [NotHeard(1, silence), log_of(2, (0, 20))], min_isr=1)
+
+    assert "the others truncate to it" in both.advice.text

@@ -9,7 +9,19 @@ import pytest
 from kelr.controller import ELR_4_3, KRAFT, RuleSet
 from kelr.engine import Case
 from kelr.engine.loss import loss_of_electing
-from kelr.model import Bounds, Grade, LogAnswer, Loss, NotHeard, PartitionState, ReplicaLog, Truncation, Unheard
+from kelr.engine.loss_words import certainty_in_words, cost_in_words, loss_in_words, lost_in_words
+from kelr.model import (
+    LOG_DIRECTORY,
+    Bounds,
+    Grade,
+    LogAnswer,
+    Loss,
+    NotHeard,
+    PartitionState,
+    ReplicaLog,
+    Truncation,
+    Unheard,
+)
 from tests.engine.cases import case, cluster_of, leaderless, log_of, silent
 
 LIVE = cluster_of(live=(1, 2, 3))
@@ -212,3 +224,150 @@ def test_a_failed_log_directory_takes_the_guarantee_of_isr_and_elr_with_it() -> 
     for guaranteed in (None, True, False):
         loss = loss_of_electing(known, 1, holds_all_committed=guaranteed)
         assert loss == Loss(Grade.UNKNOWN, unheard=(1,), best=2, reason=reason)
+
+
+# Unknown is never 0
+
+
+STALE = leaderless((1, 2, 3), elr=(1, 2), last_known=(1,))
+
+
+def test_members_of_the_elr_that_were_not_read_make_the_loss_unknown_and_never_0() -> None:
+    """One stale replica is live, both members of the ELR are down: what they hold alone is not 0 offsets."""
+    loss = loss_of_electing(of(silent(1), silent(2), log_of(3, (0, 20)), state=STALE), 3)
+    assert (loss.grade, loss.committed, loss.total) == (Grade.UNKNOWN, Bounds(0, None), Bounds(0, None))
+    assert (loss.unheard, str(loss.total)) == ((1, 2), "UNKNOWN")
+    assert loss.reason == "the logs of brokers 1 and 2 were not read: each may hold more"
+    assert "0" not in certainty_in_words(loss) + cost_in_words(loss) + loss_in_words(loss) + lost_in_words(loss)
+
+
+def test_a_member_that_is_elected_keeps_all_that_was_committed_and_the_rest_is_unknown() -> None:
+    loss = loss_of_electing(of(log_of(1, (0, 30), hw=20), silent(2), log_of(3, (0, 20)), state=STALE), 1)
+    assert (loss.grade, loss.committed, loss.total) == (Grade.PROVEN_NONE, Bounds(0, 0), Bounds(0, None))
+    assert loss_in_words(loss).startswith("Nothing that was committed; what else is UNKNOWN: ")
+
+
+def test_a_replica_outside_all_sets_that_was_not_read_may_hold_more_too() -> None:
+    """An unclean restart took it out of the ELR with its log whole: Kafka tells nothing of that."""
+    known = of(log_of(1, (0, 30)), log_of(2, (0, 20), hw=20), silent(3), state=leaderless(last_known=(2,)))
+    assert loss_of_electing(known, 1).grade is Grade.UNKNOWN
+    assert loss_of_electing(known, 2).total == Bounds(10, None)
+
+
+def test_a_lower_bound_is_never_fewer_than_an_exact_number() -> None:
+    assert sorted([Bounds(0), Bounds(7, 7), Bounds(0, 0), Bounds(3)], key=lambda one: one.rank) == [
+        Bounds(0, 0),
+        Bounds(7, 7),
+        Bounds(0),
+        Bounds(3),
+    ]
+
+
+# Logs that are known to have lost data
+
+
+CUT = leaderless((4, 2, 3), elr=(4,), last_known=(2,))
+"""As in a drill on real Kafka 4.3.1: both members of the quorum lost their tails in a machine crash."""
+LINE = ((0, 39), (1, 63))
+
+
+def cut(*, saved: int | None = None, epoch: int | None = 1) -> ReplicaLog:
+    held = log_of(4, *LINE, hw=63, leader_epoch=None)
+    return replace(held, source=LOG_DIRECTORY, saved_high_watermark=saved, saved_epoch=epoch if saved else None)
+
+
+def crashed(**disk: int | None) -> Case:
+    logs = (cut(**disk), log_of(2, *LINE, hw=63), log_of(3, (0, 39), (1, 101), hw=65))
+    return case(CUT, cluster_of(live=(2, 3), fenced=(4,)), logs)
+
+
+def test_with_min_isr_members_known_to_have_lost_data_the_quorum_promises_nothing() -> None:
+    loss = loss_of_electing(crashed(), 3)
+    assert (loss.grade, loss.committed, loss.total) == (Grade.UNKNOWN, Bounds(0, None), Bounds(0, None))
+    assert (loss.lost_data, loss.unheard, loss.gone_ranges) == ((4, 2), (), ())
+    assert loss.reason == (
+        "brokers 4 and 2 have lost committed data (their logs end below a known high watermark); more may be lost than"
+        " any log shows"
+    )
+
+
+def test_fewer_members_than_min_isr_that_lost_data_leave_the_promise() -> None:
+    logs = (cut(), log_of(2, (0, 39), (1, 80), hw=63), log_of(3, (0, 39), (1, 101), hw=65))
+    loss = loss_of_electing(case(CUT, cluster_of(live=(2, 3), fenced=(4,)), logs), 3)
+    assert (loss.grade, loss.lost_data) == (Grade.NONE_IF_FEWER_THAN_MIN_ISR, (4,))
+
+
+def test_what_a_disk_knows_to_be_committed_and_no_log_holds_is_named() -> None:
+    """The high watermark that the disk has saved is 163, its log ends at 63, and the best log at 101."""
+    loss = loss_of_electing(crashed(saved=163), 3)
+    assert (loss.grade, loss.committed, loss.total) == (Grade.UNKNOWN, Bounds(62, None), Bounds(62, None))
+    assert (loss.gone_ranges, loss.committed_ranges) == (((101, 162),), ((101, 162),))
+    assert loss.reason.endswith(
+        "offsets 101..162 were committed and are on no log: they are lost whichever replica is elected"
+    )
+    assert certainty_in_words(loss) == "UNKNOWN: brokers 4 and 2 lost committed data; offsets 101..162 on no log"
+    shorter = loss_of_electing(crashed(saved=163), 2)
+    assert (shorter.committed, shorter.committed_ranges) == (Bounds(100, None), ((63, 162),))
+    assert (shorter.total, shorter.gone_ranges) == (Bounds(100, None), ((101, 162),))
+
+
+def test_what_the_best_log_holds_of_a_disks_saved_high_watermark_is_not_gone() -> None:
+    loss = loss_of_electing(crashed(saved=90), 3)
+    assert (loss.gone_ranges, loss.committed, loss.lost_data) == ((), Bounds(0, None), (4, 2))
+
+
+def test_records_of_another_epoch_are_not_those_that_a_disk_has_lost() -> None:
+    """The best log has epoch 2 at these offsets, the disk knew nothing newer than 1."""
+    logs = (cut(saved=90), log_of(2, *LINE, hw=63), log_of(3, *LINE, (2, 101), hw=65))
+    known = case(CUT, cluster_of(live=(2, 3), fenced=(4,)), logs)
+    assert loss_of_electing(known, 3).gone_ranges == ((63, 89),)
+    unsure = case(CUT, cluster_of(live=(2, 3), fenced=(4,)), (cut(saved=90, epoch=None), *logs[1:]))
+    assert loss_of_electing(unsure, 3).gone_ranges == ()
+
+
+def test_a_member_that_lacks_what_a_disk_knows_to_be_committed_contradicts_the_records() -> None:
+    state = leaderless((4, 2, 3), elr=(3,), last_known=(2,))
+    logs = (cut(saved=163), log_of(2, *LINE, hw=63), log_of(3, (0, 39), (1, 101), hw=65))
+    loss = loss_of_electing(case(state, cluster_of(live=(2, 3), fenced=(4,)), logs), 3)
+    assert (loss.grade, loss.contradictory, loss.counted) == (Grade.UNKNOWN, True, False)
+
+
+# What was deleted on purpose
+
+
+def test_what_another_log_shows_to_be_deleted_on_purpose_is_no_loss() -> None:
+    """DeleteRecords moved the log start of 1 to 60; 2 was away, and still holds what was deleted."""
+    logs = (log_of(1, (0, 80), start=60), log_of(2, (0, 70)), log_of(3, (0, 40)))
+    loss = loss_of_electing(of(*logs), 3)
+    assert (loss.total, loss.committed) == (Bounds(20, 20), Bounds(20, 20))
+    assert (loss.lost_ranges, loss.behind_best) == (((60, 79),), 20)
+
+
+@pytest.mark.parametrize("deleted", [0, 20, 40, 50, 70, 80])
+@pytest.mark.parametrize("end", [30, 40, 60, 80])
+def test_every_log_start_beside_every_log_end(deleted: int, end: int) -> None:
+    """One line of 80 offsets: 1 has deleted up to `deleted`, 2 ends at `end`, 3 has all of it."""
+    logs = (log_of(1, (0, 80), start=deleted), log_of(2, (0, end)), log_of(3, (0, 80)))
+    lost = max(0, 80 - max(deleted, end))
+    assert loss_of_electing(of(*logs), 2).total == Bounds(lost, lost)
+    assert loss_of_electing(of(*logs), 1).total == loss_of_electing(of(*logs), 3).total == Bounds(0, 0)
+
+
+def test_an_emptied_log_shows_that_all_of_it_was_deleted() -> None:
+    logs = (log_of(1, start=60), log_of(2, (0, 40), hw=40), log_of(3, (0, 60), hw=40))
+    assert loss_of_electing(of(*logs), 2).total == Bounds(0, 20)
+    assert loss_of_electing(of(log_of(1), log_of(2, (0, 40)), log_of(3, (0, 60))), 2).total == Bounds(20, 20)
+
+
+def test_another_line_below_a_log_start_is_lost() -> None:
+    """1 has deleted up to 60 of its own epoch 2 from 30 on; the records of epoch 1 at the same offsets are others."""
+    logs = (log_of(1, (0, 30), (2, 80), start=10), log_of(2, (0, 30), (1, 50)), log_of(3, (0, 30), (2, 80), start=60))
+    assert loss_of_electing(of(*logs), 3).total == Bounds(20, 20)
+    assert loss_of_electing(of(*logs), 1).total == Bounds(20, 20)
+
+
+def test_where_deletion_has_taken_what_both_held_the_uncommitted_rest_may_be_another_line() -> None:
+    """2 ends in epoch 1 below the start of all others: what it has above its high watermark may be another line."""
+    logs = (log_of(1, (2, 80), start=60), log_of(2, (1, 50), hw=40), log_of(3, (2, 80), start=60))
+    loss = loss_of_electing(of(*logs), 1)
+    assert (loss.total, loss.committed) == (Bounds(0, 10), Bounds(0, 10))

@@ -261,6 +261,59 @@ def test_epochs_that_do_not_fit_are_read_from_the_batches(disk: Disk, entries: l
     assert found.answer.last_epoch == 2
 
 
+LYING = {
+    "an epoch begins too late": [(0, 0), (2, 25)],
+    "an epoch begins too early": [(0, 0), (2, 15)],
+    "an epoch that no batch has": [(0, 0), (1, 10), (2, 20)],
+    "the first epoch is another": [(1, 0), (2, 20)],
+    "an epoch begins within a batch": [(0, 0), (2, 22)],
+}
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("entries", LYING.values(), ids=LYING)
+def test_a_lineage_that_contradicts_the_batches_is_not_believed(
+    disk: Disk, entries: list[tuple[int, int]], clean: bool
+) -> None:
+    """It begins with the log and ends with its last batch's epoch, and is wrong in between."""
+    replica = disk.filled(runs=[Run(0, 4), Run(2, 2)])
+    replica.epochs(*entries)
+    if clean:
+        disk.clean()
+    found = read(disk)
+    assert isinstance(found.answer, ReplicaLog)
+    assert (found.answer.lineage, found.newest_epoch) == ((EpochEnd(0, 20), EpochEnd(2, 30)), None)
+    assert any("leader-epoch-checkpoint does not fit the log" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("index", ["last", "empty", "none", "zeros"])
+def test_a_lineage_is_held_against_batches_of_older_segments_too(disk: Disk, index: str) -> None:
+    """Of offsets 0 to 14 the checkpoint says epoch 0, and the batches say 1 from 10 on."""
+    replica = disk.replica("orders-0")
+    replica.segment(0, batches(0, [Run(0, 2), Run(1, 2)]), index=index)
+    replica.segment(20, batches(20, [Run(1, 1), Run(4, 2)]))
+    replica.epochs((0, 0), (1, 15), (4, 25))
+    disk.clean()
+    found = read(disk)
+    assert isinstance(found.answer, ReplicaLog)
+    assert found.answer.lineage == (EpochEnd(0, 10), EpochEnd(1, 25), EpochEnd(4, 35))
+    assert any("leader-epoch-checkpoint does not fit the log" in note for note in found.notes)
+
+
+def test_what_retention_or_compaction_leaves_contradicts_nothing(disk: Disk) -> None:
+    """The log starts within its first batches, epoch 1 has none left, and epoch 7 has none yet."""
+    replica = disk.replica("orders-0")
+    kept = [one for at, one in enumerate(batches(0, [Run(0, 3), Run(1, 2), Run(2, 2)])) if at not in {1, 3, 4}]
+    replica.segment(0, kept)
+    replica.epochs((0, 3), (1, 15), (2, 25), (7, 35))
+    disk.checkpoint("log-start-offset-checkpoint", {"orders-0": 3})
+    disk.clean()
+    found = read(disk)
+    assert isinstance(found.answer, ReplicaLog)
+    assert (found.notes, found.newest_epoch) == ((), 7)
+    assert found.answer.lineage == (EpochEnd(0, 15), EpochEnd(1, 25), EpochEnd(2, 35))
+
+
 def test_epochs_of_a_log_with_a_hole_are_not_made_up(disk: Disk) -> None:
     """After a clean shutdown nobody looks at older segments, unless their epochs are asked of them."""
     replica = disk.replica("orders-0")

@@ -33,7 +33,7 @@ NOTHING_LOST = Loss(
     Grade.PROVEN_NONE, Bounds(0, 0), Bounds(0, 0), Bounds(0, 0), reason="2 is in the ISR, so it holds all of it"
 )
 NINETEEN_LOST = Loss(
-    Grade.BOUNDED,
+    Grade.UNKNOWN,
     committed=Bounds(4),
     uncommitted=Bounds(0),
     total=Bounds(19),
@@ -44,7 +44,7 @@ NINETEEN_LOST = Loss(
     committed_ranges=((116, 119),),
     lost_ranges=((116, 134),),
     truncations=(Truncation(2, 116, 19),),
-    reason="counted between the logs that were heard; broker 1 not heard, may hold more",
+    reason="the log of broker 1 was not read and may hold more",
 )
 UNKNOWN_LOST = Loss(Grade.UNKNOWN, unheard=(1, 3), reason="the log of 3 was not read")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kelr.engine.advice.words import and_the_others_truncate
 from kelr.engine.case import Case
 from kelr.engine.words import agree, brokers
 
@@ -16,14 +17,14 @@ def with_their_logs(case: Case, replicas: Sequence[int]) -> tuple[int, ...]:
     return tuple(replica for replica in replicas if not case.logs.lost_directory(replica))
 
 
-def not_without_the_data(lost: Sequence[int]) -> str:
+def not_without_the_data(case: Case, lost: Sequence[int]) -> str:
     """The advice where nobody else is waited for."""
     count = len(lost)
     return (
         f"{brokers(lost).capitalize()} must not return without {agree(count, 'its', 'their')} data:"
         f" {agree(count, 'its log directory has', 'their log directories have')} failed, and after a clean shutdown"
-        f" Kafka elects {agree(count, 'it', 'the first')} at once, with an empty log if the disk was replaced; the"
-        " others truncate to that."
+        f" Kafka elects {agree(count, 'it', 'the first')} at once, with an empty log if the disk was replaced"
+        f"{and_the_others_truncate(case)}."
     )
 
 

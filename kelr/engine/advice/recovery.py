@@ -7,7 +7,7 @@ from collections.abc import Callable
 from kelr.controller import Recovery, RecoveryStrategy, Standing
 from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.lost_directory import and_not, not_without_the_data, with_their_logs
-from kelr.engine.advice.words import until_the_outage_costs_more
+from kelr.engine.advice.words import and_the_others_truncate, until_the_outage_costs_more
 from kelr.engine.case import Case
 from kelr.engine.loss_words import cost_in_words
 from kelr.engine.recovery.prediction import recovery_now, rivals
@@ -58,7 +58,7 @@ def _member(case: Case, _recovery: Recovery, _found: Findings) -> _Said:
     name, named = ("ISR", case.state.isr) if case.state.isr else ("ELR", case.elr)
     members = with_their_logs(case, named)
     if not members:
-        return AdviceAction.HOLD, not_without_the_data(named), named[0]
+        return AdviceAction.HOLD, not_without_the_data(case, named), named[0]
     text = f"Bring {_one_of(members)} back first: in the {name}, so after a clean shutdown nothing committed is lost."
     text += and_not(tuple(replica for replica in named if replica not in members))
     if name == "ELR":
@@ -111,8 +111,8 @@ def _logs(case: Case, recovery: Recovery, _found: Findings) -> _Said:
         return AdviceAction.WAIT, text, None
     best = case.logs.best
     text = (
-        "Start the replica with the best log first: the strategy is aggressive, so whoever answers first is elected,"
-        " and the others truncate to its log."
+        "Start the replica with the best log first: the strategy is aggressive, so whoever answers first is elected"
+        f"{and_the_others_truncate(case)}."
     )
     if best is not None:
         text += f" Of the logs that are known, that is the one of {best.replica}."

@@ -19,6 +19,7 @@ from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.lost_directory import and_not, not_without_the_data, with_their_logs
 from kelr.engine.advice.words import (
     UNTIL_FENCED,
+    and_the_others_truncate,
     or_bring_back_the_best,
     or_designate,
     passed_over,
@@ -168,7 +169,7 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
     ):
         text += (
             f" If only its process died, its log is whole. If the machine of {first} crashed or lost its disk, look at"
-            " what its log still holds before it starts: Kafka elects it all the same, and the others truncate to it."
+            f" what its log still holds before it starts: Kafka elects it all the same{and_the_others_truncate(case)}."
         )
     elif unclean is not None and unclean.elected is None:
         text += f" If {first} returns after an unclean shutdown, it leaves the ELR and nobody is elected."
@@ -195,7 +196,7 @@ def _wait_for_nobody(case: Case, found: Findings, members: tuple[int, ...]) -> A
 def _without_their_logs(case: Case, found: Findings, lost: tuple[int, ...]) -> Advice:
     """Whoever is waited for has lost the log that the wait is for."""
     alternative, designate = _otherwise(case, found, lost, "If the data cannot be saved")
-    text = not_without_the_data(lost)
+    text = not_without_the_data(case, lost)
     return Advice(AdviceAction.HOLD, text, lost[0], alternative, command=_look_again(case), designate=designate)
 
 
@@ -240,7 +241,7 @@ def _wait_for_last_known_leader(case: Case, found: Findings) -> Advice:
         text = (
             f"If only the process of broker {leader} died, bring it back: its log is whole, and Kafka elects it at"
             " once. If its machine crashed or lost its disk, keep it down and look at its log first: Kafka elects it"
-            " whatever the log still holds, no config forbids it, and the others truncate to it."
+            f" whatever the log still holds, no config forbids it{and_the_others_truncate(case)}."
         )
         condition += ", or its log was cut"
     alternative, designate = _otherwise(case, found, (leader,), condition)
@@ -382,7 +383,7 @@ def _pending(case: Case, found: Findings) -> Advice:
             f"At its next event for this partition Kafka 4.0 elects broker {found.elected}, although it is"
             f" {case.status(found.elected)} (KAFKA-19522). If only its process died, bring {found.elected} back. If its"
             " machine crashed or lost its disk, keep it down and look at its log first: it leads whatever the log still"
-            " holds, and the others truncate to it. If it cannot come back, write another"
+            f" holds{and_the_others_truncate(case)}. If it cannot come back, write another"
             " min.insync.replicas to the topic before anything else happens: it clears ELR and LastKnownElr of all its"
             f" partitions, and then a live replica can be designated.{_CLEARED}"
         )

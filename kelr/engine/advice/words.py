@@ -14,6 +14,11 @@ UNTIL_FENCED = (
 )
 
 
+def and_the_others_truncate(case: Case) -> str:
+    """The end of a sentence about a replica that is elected; empty where it is the only one."""
+    return ", and the others truncate to it" if len(case.state.replicas) > 1 else ""
+
+
 def passed_over(found: Findings) -> str:
     """Why the replica with the newest log is not the one to designate; empty where it is."""
     newest = found.passed_over

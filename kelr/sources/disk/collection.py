@@ -57,7 +57,7 @@ class DiskLog:
     """Bytes behind the log's end, which Kafka cuts off."""
     newest_epoch: int | None = None
     """The newest leader epoch in the checkpoint of leader epochs, with or without records: a broker writes it down the
-    moment it leads. None without such a checkpoint, and where it cannot be read."""
+    moment it leads. None without such a checkpoint, and where it cannot be read or the batches deny it."""
     saved_high_watermark: int | None = None
     """The high watermark as it was saved, also where the log ends before it; None where none was."""
 

@@ -9,11 +9,18 @@ Source: `LogLoader.recoverLog`, `LogSegment.recover` and `readNextOffset` of Apa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kelr.sources.disk.epochs import EpochCache
-from kelr.sources.disk.segments import Segment, SegmentFile, fits_index, has_index, last_index_position
+from kelr.sources.disk.segments import (
+    Segment,
+    SegmentFile,
+    fits_index,
+    has_index,
+    last_index_position,
+    position_before,
+)
 from kelr.sources.records.batches import BatchHeader, Stop, StopKind
 
 
@@ -182,6 +189,40 @@ def _last_of(segments: Sequence[SegmentFile]) -> BatchHeader | None:
 def _size(file: SegmentFile) -> int:
     with Segment(file) as segment:
         return segment.size_bytes
+
+
+def batches_deny(segments: Sequence[SegmentFile], epochs: EpochCache, log_start: int, log_end: int) -> bool:
+    """Whether the batches tell of other leader epochs than the log's checkpoint of them.
+
+    Epochs rise along a log, so it is enough to look at its first batch, and on both sides of each offset at which an
+    epoch begins; at its last batch somebody has looked (`Ending.last_epoch`).
+
+    Raises:
+        OSError.
+    """
+    starts = [log_start, *(start for _, start in epochs.entries if log_start < start < log_end)]
+    return any(
+        epochs.at(offset) != header.partition_leader_epoch
+        for start in starts
+        for header in _around(segments, start)
+        if header.partition_leader_epoch is not None and log_start < header.next_offset <= log_end
+        for offset in (max(header.base_offset, log_start), header.last_offset)
+    )
+
+
+def _around(segments: Sequence[SegmentFile], offset: int) -> Iterator[BatchHeader]:
+    """The batch that holds this offset, or the next one of its segment, and the one before."""
+    number = max((number for number, file in enumerate(segments) if file.base <= offset), default=0)
+    before: BatchHeader | None = None
+    with Segment(segments[number]) as segment:
+        for _, header in segment.batches(position_before(segment, offset), check_crc=False):
+            if header.next_offset > offset:
+                yield header
+                break
+            before = header
+    before = before if before is not None else _last_of(segments[:number])
+    if before is not None:
+        yield before
 
 
 def epochs_of(segments: Sequence[SegmentFile], log_end: int) -> EpochCache | None:

@@ -29,6 +29,10 @@ class EpochCache:
     def latest(self) -> int | None:
         return self._entries[-1][0] if self._entries else None
 
+    def at(self, offset: int) -> int | None:
+        """The epoch of the record at this offset; None before the first one."""
+        return next((epoch for epoch, start in reversed(self._entries) if start <= offset), None)
+
     def assign(self, epoch: int, start: int) -> None:
         """An epoch begins here; entries that contradict it go."""
         entries = self._entries

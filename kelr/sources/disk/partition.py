@@ -11,7 +11,7 @@ from pathlib import Path
 from kelr.errors import BadInputError, UsageError
 from kelr.model import NotHeard, ReplicaLog, TopicPartition, Unheard
 from kelr.sources.disk.collection import SOURCE, DiskLog
-from kelr.sources.disk.ending import Ending, UnreadableError, epochs_of, recovered_end, trusted_end
+from kelr.sources.disk.ending import Ending, UnreadableError, batches_deny, epochs_of, recovered_end, trusted_end
 from kelr.sources.disk.epochs import EpochCache
 from kelr.sources.disk.files import GarbledError, read_leader_epochs, read_topic_id
 from kelr.sources.disk.names import LEADER_EPOCHS, PARTITION_METADATA, Kind, replica_name
@@ -149,7 +149,7 @@ class PartitionDirectory:
         try:
             epochs, fits = self._checkpointed_epochs(notes)
             newest = epochs.latest  # before the log's batches and its end change them
-            log, behind = self._log(around, read_at_ms, notes, epochs, fits=fits)
+            log, behind, fits = self._log(around, read_at_ms, notes, epochs, fits=fits)
         except UnreadableError as error:
             unread = NotHeard(around.broker, Unheard.ERROR, f"{SOURCE}: {error}", read_at_ms)
         except OSError as error:
@@ -158,7 +158,8 @@ class PartitionDirectory:
             unread = NotHeard(around.broker, why, detail, read_at_ms)
         else:
             saved = _not_negative((around.checkpoints.high_watermarks or {}).get(self.address))
-            return DiskLog(self.address, topic_id, log, self.path, tuple(notes), behind, _not_negative(newest), saved)
+            newest = _not_negative(newest) if fits else None
+            return DiskLog(self.address, topic_id, log, self.path, tuple(notes), behind, newest, saved)
         return DiskLog(self.address, topic_id, unread, self.path, tuple(notes))
 
     def _topic_id_or_note(self, notes: list[str]) -> str | None:
@@ -171,8 +172,8 @@ class PartitionDirectory:
 
     def _log(
         self, around: Circumstances, read_at_ms: int, notes: list[str], epochs: EpochCache, *, fits: bool
-    ) -> tuple[ReplicaLog, int]:
-        """(the log, bytes behind its end). Raises UnreadableError, OSError.
+    ) -> tuple[ReplicaLog, int, bool]:
+        """(the log, bytes behind its end, whether its checkpoint of epochs fits). Raises UnreadableError, OSError.
 
         Args:
             epochs, fits: `_checkpointed_epochs`.
@@ -193,6 +194,7 @@ class PartitionDirectory:
             log_end, log_start, last_epoch, epochs = checkpointed_start, checkpointed_start, None, EpochCache()
         elif ending.has_batches:
             fits = fits and _agree(epochs, ending, log_start, log_end)
+            fits = fits and not batches_deny(self.segments, epochs, log_start, log_end)
             if not fits:
                 notes.append(f"{LEADER_EPOCHS} does not fit the log: leader epochs were read from its batches")
             if not fits or epochs.grew:
@@ -212,7 +214,7 @@ class PartitionDirectory:
             source=SOURCE,
             read_at_ms=read_at_ms,
         )
-        return log, ending.bytes_behind
+        return log, ending.bytes_behind, fits
 
     def _checkpointed_epochs(self, notes: list[str]) -> tuple[EpochCache, bool]:
         """(leader epochs, whether a checkpoint of them was there and could be read)."""

@@ -238,6 +238,36 @@ def last_index_position(segment: Segment) -> tuple[int, int] | None:
     return segment.file.base + relative, position
 
 
+def position_before(segment: Segment, offset: int) -> int:
+    """Position of a batch that is before this offset, by the segment's offset index; 0 where that leads nowhere.
+
+    Entries of nothing but zeros are the room that Kafka sets aside in the index of an active segment.
+
+    Raises:
+        OSError: the index cannot be read.
+    """
+    try:
+        descriptor = open_to_read(segment.file.index)
+    except FileNotFoundError:
+        return 0
+    with contextlib.closing(_Descriptor(descriptor)):
+
+        def entry(number: int) -> tuple[int, int]:
+            content = os.pread(descriptor, _INDEX_ENTRY.size, number * _INDEX_ENTRY.size)
+            return _INDEX_ENTRY.unpack(content) if len(content) == _INDEX_ENTRY.size else (0, 0)
+
+        low, high = 0, os.fstat(descriptor).st_size // _INDEX_ENTRY.size
+        while low < high:
+            middle = (low + high) // 2
+            relative, position = entry(middle)
+            if (relative, position) != (0, 0) and segment.file.base + relative < offset:
+                low = middle + 1
+            else:
+                high = middle
+        relative, position = entry(low - 1) if low else (0, 0)
+    return position if fits_index(segment, segment.file.base + relative, position) else 0
+
+
 def has_index(file: SegmentFile) -> bool:
     """Whether the segment has an offset index, of whatever content."""
     return os.path.exists(file.index)
