@@ -151,11 +151,8 @@ def _typed_number(terminal: _Terminal, plan: Plan) -> AcceptedLoss:
     needed = plan.loss_to_accept
     words = loss_in_short(plan)
     answer = terminal.answer(f"{words[:1].upper()}{words[1:]}. Type {needed} to go ahead: ")
-    try:
-        accepted = AcceptedLoss.parse(answer) == needed
-    except ValueError:
-        accepted = False
-    if not accepted:
+    spellings = {str(needed), f"{needed.known}+"} if needed.unbounded else {str(needed)}
+    if answer not in spellings:
         raise RefusedError(
             f"nothing was changed: the answer was {answer!r}, not {needed}",
             next_step=f"type {needed}, or add --accept-loss {needed}",

@@ -91,7 +91,7 @@ def test_a_plan_without_elections_asks_nothing() -> None:
 def test_a_script_is_refused_where_something_is_lost_with_the_flag_to_add(yes: bool) -> None:
     with pytest.raises(
         RefusedError,
-        match=r"this needs --accept-loss 19\+ \(1 election: 19 offsets are known to be lost, and broker 1 was",
+        match=r"this needs --accept-loss 19\+ \(1 election: at least 19 offsets are lost, and how many more is UNKNOWN",
     ) as refused:
         ask(COUNTED, io.StringIO("19\n"), yes=yes)
     also = "" if yes else " --yes"
@@ -117,11 +117,11 @@ def test_accepting_less_is_refused_everywhere(stdin: io.StringIO) -> None:
 def test_a_number_alone_never_accepts_a_loss_that_nothing_bounds(number: int) -> None:
     """``--accept-loss 0`` stands in scripts to say that nothing is to be lost."""
     for what in (NONE_KNOWN, COUNTED):
-        with pytest.raises(RefusedError, match=r"--accept-loss (0|19)\+ ") as refused:
+        with pytest.raises(RefusedError, match=r"--accept-loss (unknown|19\+) ") as refused:
             ask(what, io.StringIO(), accept_loss=AcceptedLoss(number), yes=True)
         enough = number >= what.loss_to_accept.known
         assert (f"{number} without a plus accepts nothing beyond it" in refused.value.message) == enough
-    assert "(1 election: no lost offset is known, but broker 1 was not heard" in _missing(NONE_KNOWN)
+    assert "(1 election: what is lost is UNKNOWN: the log of broker 1 was not read" in _missing(NONE_KNOWN)
 
 
 def test_a_bounded_loss_is_accepted_by_its_most() -> None:
@@ -145,7 +145,8 @@ def test_what_is_no_number_of_offsets(text: str) -> None:
 
 
 def test_what_was_accepted_is_written_as_it_is_read() -> None:
-    assert [str(AcceptedLoss.parse(text)) for text in ("0", "0+", "19", "19+")] == ["0", "0+", "19", "19+"]
+    assert [str(AcceptedLoss.parse(text)) for text in ("0", "19", "19+", "unknown")] == ["0", "19", "19+", "unknown"]
+    assert read_accepted_loss("0+") == read_accepted_loss("UNKNOWN") == AcceptedLoss(0, unbounded=True)
     assert read_accepted_loss(None) is None
     assert read_accepted_loss("7+") == AcceptedLoss(7, unbounded=True)
 
@@ -172,11 +173,14 @@ def test_the_number_is_typed_at_a_terminal_whatever_was_said_before(yes: bool) -
     consented, err = ask(COUNTED, Terminal("19+\n"), yes=yes)
     assert consented == Consented(accept_loss=ACCEPTED, yes=True)
     assert err == (
-        "19 offsets are known to be lost, and broker 1 was not heard. What only logs that were not heard may hold is"
-        " given up with it. Type 19+ to go ahead: "
+        "At least 19 offsets are lost, and how many more is UNKNOWN: the log of broker 1 was not read. Type 19+ to go"
+        " ahead: "
     )
     assert ask(BOUNDED, Terminal("21\n"), yes=yes)[1] == "Up to 21 offsets are lost. Type 21 to go ahead: "
-    assert ask(NONE_KNOWN, Terminal("0+\n"))[1].startswith("No lost offset is known, but broker 1 was not heard. ")
+    for typed in ("unknown\n", "0+\n"):
+        assert ask(NONE_KNOWN, Terminal(typed), yes=yes)[1] == (
+            "What is lost is UNKNOWN: the log of broker 1 was not read. Type unknown to go ahead: "
+        )
 
 
 @pytest.mark.parametrize("typed", ["y\n", "19\n", "20+\n", "019+\n", "18+\n", "+19\n", "\n", ""])
@@ -219,4 +223,4 @@ def test_each_kind_of_consent_stands_for_itself() -> None:
 def test_the_number_can_be_typed_once_the_reason_was_given() -> None:
     consented, err = ask(BOTH, Terminal("19+\n"), force_reason="the disk is gone")
     assert consented == Consented(ACCEPTED, "the disk is gone", yes=True)
-    assert err.startswith("19 offsets are known to be lost")
+    assert err.startswith("At least 19 offsets are lost")

@@ -27,7 +27,7 @@ FULL = Path(__file__).with_name("expected").joinpath("explain-orders-1.txt").rea
 
 SHORT = """\
 PARTITION   SITUATION                      WAITS FOR  BEST LOG (END)  UNCLEAN TAKES  ADVICE
-orders:1    waiting-for-elr                1          2 (135)         3, -19         bring-back 1
+orders:1    waiting-for-elr                1          2 (135)         3, -19+        bring-back 1
 orders:2    waiting-for-last-known-leader  4          -               2, ?           bring-back 4
 payments:0  under-min-isr                  -          3 (50)          -              restore-replication
 secret:0    unknown                        -          -               -              get-more-information
@@ -57,7 +57,7 @@ def test_full_and_short_are_a_matter_of_choice(kelr: Kelr) -> None:
     assert FULL in kelr("explain", "--full", "-b", "kafka:9092").out
     header, line = kelr("explain", "orders:1", "--short").out.splitlines()
     assert header.split("  ")[0] == "PARTITION"
-    assert line.split() == ["orders:1", "waiting-for-elr", "1", "2", "(135)", "3,", "-19", "bring-back", "1"]
+    assert line.split() == ["orders:1", "waiting-for-elr", "1", "2", "(135)", "3,", "-19+", "bring-back", "1"]
 
 
 def test_csv(kelr: Kelr) -> None:

@@ -86,14 +86,14 @@ def test_a_dead_electee_an_unseen_clean_return_and_an_open_recovery_are_told(kel
     assert by_rules["elects by itself"] == ["4 (last-known-leader, dead)", "nobody", "nobody"]
     assert by_rules["unclean election"][0] == "4 (last-known-leader, dead)"
     assert by_rules["if 4 returns cleanly"] == ["counts as unclean", "nobody", "counts as unclean"]
-    assert by_rules["if 4 returns uncleanly"][0] == "4 (last-known-leader), lost: unknown"
-    assert by_rules["if 1 returns uncleanly"][0] == "4 (last-known-leader, dead), lost: unknown"
+    assert by_rules["if 4 returns uncleanly"][0] == "4 (last-known-leader), lost: UNKNOWN"
+    assert by_rules["if 1 returns uncleanly"][0] == "4 (last-known-leader, dead), lost: UNKNOWN"
     assert by_rules["if 1 returns uncleanly"][2] == "the best log is elected once the logs of 2 and 1 are known"
 
 
 def test_committed_offsets_come_first_in_a_loss(kelr: Kelr) -> None:
     cells = _cells(kelr("explain", "orders:1", "--compare-rules", "elr-4.1,kip966").out)
-    assert cells["which loses"] == ["at least 4 committed, at least 19 in all", "nothing known"]
+    assert cells["which loses"] == ["at least 4 committed, at least 19 in all", "UNKNOWN"]
 
 
 def _cells(out: str) -> dict[str, list[str]]:
@@ -121,7 +121,7 @@ def test_a_guess_of_the_clusters_own_rules_is_called_one(kelr: Kelr, cluster: Ca
 def test_what_an_imagined_election_loses_is_compared(kelr: Kelr) -> None:
     asked = ("explain", "orders:1", "--compare-rules", "elr-4.1,kip966", "--if", "1 returns unclean")
     (imagined,) = [cells for name, cells in _cells(kelr(*asked).out).items() if name.startswith("imagined")]
-    assert imagined == ["1 leads (last-known-leader), ISR [1], ELR [], lost: unknown", "nobody leads, ISR [], ELR []"]
+    assert imagined == ["1 leads (last-known-leader), ISR [1], ELR [], lost: UNKNOWN", "nobody leads, ISR [], ELR []"]
 
 
 def test_only_what_differs_from_the_own_rules_is_coloured() -> None:
@@ -188,7 +188,7 @@ def test_assumptions_happen_under_each_rule_set(kelr: Kelr) -> None:
         leaders[item["rule_set"]] = (item["leader"], [one["text"] for one in item["assumptions"]])
     assert leaders == {"elr-4.3": (1, ["1 returns unclean"]), "kip966-balanced": (None, ["1 returns unclean"])}
     assert (
-        " *  imagined: 1 returns unclean  1 leads (last-known-leader), ISR [1], ELR [], lost: unknown"
+        " *  imagined: 1 returns unclean  1 leads (last-known-leader), ISR [1], ELR [], lost: UNKNOWN"
         in kelr(*asked).out
     )
 

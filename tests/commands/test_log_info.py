@@ -69,6 +69,7 @@ def test_json(kelr: Kelr) -> None:
         "source": "ListOffsets+Fetch",
         "read_at_ms": None,
         "last_epoch_error": None,
+        "saved_high_watermark": None,
         "last_stable_offset": None,
         "not_heard": None,
         "not_heard_detail": None,
