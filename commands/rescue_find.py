@@ -21,7 +21,7 @@ from kelr.model import (
     TopicError,
     TopicPartition,
 )
-from kelr.rescue.choose import Choice, Limits, Wanted, choose
+from kelr.rescue.choose import Choice, Limits, Wanted, choose, deleted_on_purpose
 from kelr.rescue.dump import held_on_disk
 from kelr.sources.base import Source
 from kelr.sources.decisions import decide_partitions
@@ -167,7 +167,8 @@ def _compared_on_disks(
             if (end := limits.until(one.to_offset)) > one.from_offset
         )
         note = "" if wanted else f"nothing to save: no log that was read holds what replica {elect} lacks"
-        choices.append(Choice(state, wanted, note, leader=elect))
+        deleted = deleted_on_purpose(logs, state.replicas, elect)
+        choices.append(Choice(state, wanted, note, leader=elect, deleted=deleted))
     rest = {broker: log for broker, log in others.items() if broker not in comparable}
     return choices + [
         _with_note(choice, f"the log of replica {broker} cannot be compared with that of {elect}: all of it is saved")

@@ -100,6 +100,7 @@ def tail_row(summary: TailSummary) -> TailRow:
         producers=summary.producers,
         missing=(*missing, *summary.unreadable),
         cut_records=summary.cut_records,
+        compacted_away=summary.compacted_away,
     )
 
 

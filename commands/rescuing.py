@@ -120,6 +120,7 @@ def _save_and_show(session: Session, options: DumpOptions, found: Found, disks: 
         rows=rows,
         notes=notes,
         following=following,
+        deleted={choice.state.address: choice.deleted for choice in found.choices if choice.deleted},
         uncompared=found.source is None and options.elect is None and not options.plan and options.from_offset is None,
     )
     _end(found, manifest, notes, options)
@@ -170,6 +171,7 @@ def _show_dump(
     notes: Sequence[tuple[TopicPartition, str, bool]],
     following: Sequence[str] | None,
     uncompared: bool,
+    deleted: Mapping[TopicPartition, int],
 ) -> None:
     head: dict[str, Json] = {
         "file": None if manifest is None else str(options.out),
@@ -178,6 +180,7 @@ def _show_dump(
         "plan_id": None if manifest is None else manifest.plan_id,
     }
     said: list[Json] = [{"partition": str(address), "text": text} for address, text, _ in notes]
+    said += [{"partition": str(at), "text": _deleted_text(count)} for at, count in deleted.items()]
     with output.listing(dump_view(), head) as listing:
         if rows or not output.format.for_people:
             listing.add(rows)
@@ -189,6 +192,8 @@ def _show_dump(
         together.setdefault((text, failed), []).append(address)
     for (text, failed), names in list(together.items())[:_MOST_NOTES]:
         output.note(styled(f"{', '.join(targets_of(names))}: {text}", Style.NOTICE if failed else Style.PLAIN))
+    if deleted:
+        output.note(f"{', '.join(targets_of(deleted))}: {_deleted_text(sum(deleted.values()))}")
     if len(together) > _MOST_NOTES:
         output.note(f"and {len(together) - _MOST_NOTES} more such notes; -o json has them all")
     for row in rows:
@@ -200,9 +205,23 @@ def _show_dump(
                 " them back"
             )
             output.note(styled(text, Style.NOTICE))
+    away = {TopicPartition(row.topic, row.partition): row.compacted_away for row in rows if row.compacted_away}
+    if away:
+        where, count = ", ".join(targets_of(away)), plural(sum(away.values()), "offset")
+        output.note(
+            f"{where}: {count} without a record: compaction took them where they were read, as newer records of their"
+            " keys stand behind them; they are not lost"
+        )
     output.note(_in_all(rows, uncompared) if manifest is not None else "nothing was saved: there is no file")
     if following is not None:
         output.note([*styled("  next:", Style.HEADING), *plain(" " + _command(output, following))])
+
+
+def _deleted_text(offsets: int) -> str:
+    return (
+        f"{plural(offsets, 'offset')} that a log still holds, and that DeleteRecords or retention deleted on purpose:"
+        " not saved, as the log of another replica that held the same begins behind them"
+    )
 
 
 def _command(output: Output, following: Sequence[str]) -> str:

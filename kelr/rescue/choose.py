@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
+from kelr.engine.logs import KnownLogs, count_distinct, missing
 from kelr.engine.planning.rescue import rescue_of
 from kelr.engine.planning.subject import Subject, subject_of
 from kelr.errors import UsageError
@@ -43,6 +44,8 @@ class Choice:
     """The replica whose log the others were compared with; None where none was."""
     leads: bool = False
     """Whether that one leads now."""
+    deleted: int = 0
+    """Offsets that a log still holds and that one lacks, and that were deleted on purpose: they are not saved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +140,9 @@ def _compared(subject: Subject, leader: int, limits: Limits, compacted: bool | N
         for replica in sorted(set(limits.replicas) - {leader}):
             if replica not in logs.ranked or logs.agreement(replica, leader) is None:
                 return _unknown(subject, f"the log of replica {replica} was not heard, or cannot be compared")
-            missing = logs.missing(replica, leader)
-            if missing:
-                runs.append((replica, min(part[1] for part in missing), max(part[2] for part in missing)))
+            lacking = logs.missing(replica, leader)
+            if lacking:
+                runs.append((replica, min(part[1] for part in lacking), max(part[2] for part in lacking)))
     stable = logs.heard[leader].last_stable_offset
     wanted = tuple(
         Wanted(
@@ -156,8 +159,22 @@ def _compared(subject: Subject, leader: int, limits: Limits, compacted: bool | N
         if start < limits.until(end)
     )
     return Choice(
-        state, wanted, _left_open(subject, leader, wanted), leader=leader, leads=subject.live_leader == leader
+        state,
+        wanted,
+        _left_open(subject, leader, wanted),
+        leader=leader,
+        leads=subject.live_leader == leader,
+        deleted=deleted_on_purpose(logs, state.replicas, leader),
     )
+
+
+def deleted_on_purpose(logs: KnownLogs, replicas: Iterable[int], leader: int) -> int:
+    """Offsets that these logs still hold and the leader's lacks, and that DeleteRecords or retention took from another
+    replica that held the same: nobody was to read them any more."""
+    others = [one for one in replicas if one != leader and one in logs.ranked]
+    others = [one for one in others if logs.agreement(one, leader) is not None]
+    held = {part for one in others for part in missing(logs.ranked[one], logs.ranked[leader])}
+    return count_distinct(held) - count_distinct(part for one in others for part in logs.missing(one, leader))
 
 
 def _named(subject: Subject, limits: Limits, compacted: bool | None) -> Choice:

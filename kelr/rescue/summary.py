@@ -30,6 +30,9 @@ class TailSummary:
     """Records that the leader keeps, of transactions whose end it lacks: consumers with read_committed get none of them
     while those hang, nor when they are aborted."""
 
+    compacted_away: int = 0
+    """In a compacted topic: offsets that were asked for, could be read, and hold no record."""
+
     def count(self, outcome: Outcome) -> int:
         """Transactions with records here that ended so."""
         return sum(one.outcome is outcome and one.records > 0 for one in self.transactions)
@@ -72,6 +75,7 @@ def summarize(dump: Dump, tail: SavedTail) -> TailSummary:
     last: int | None = None
     unreadable: list[str] = []
     kept: list[BatchHeader] = []
+    held = 0
     for batch in dump.batches(tail):
         header = batch.header
         transactions.feed(batch)
@@ -80,16 +84,20 @@ def summarize(dump: Dump, tail: SavedTail) -> TailSummary:
         if header.producer_id is not None:
             producers[header.producer_id] += 1
         try:
-            times = [one.timestamp_ms for one in read_records(batch.data, 0, header) if one.timestamp_ms is not None]
+            records = list(read_records(batch.data, 0, header))
         except UnreadableBatchError as error:
             unreadable.append(f"the batch at offset {header.base_offset}: {error}")
             continue
+        held += sum(tail.from_offset <= one.offset < tail.to_offset for one in records)
+        times = [one.timestamp_ms for one in records if one.timestamp_ms is not None]
         if times and not header.control:
             first = min(times) if first is None else min(first, *times)
             last = max(times) if last is None else max(last, *times)
     found = tuple(transactions.finish())
     cut = sum(header.count for header in kept if not header.control and _is_cut(tail, transactions, header))
-    return TailSummary(tail, first, last, len(producers), found, tuple(unreadable), cut)
+    missing = sum((tail.to_offset if gap.to_offset is None else gap.to_offset) - gap.from_offset for gap in tail.gaps)
+    away = max(0, tail.to_offset - tail.from_offset - held - missing) if tail.compacted and not unreadable else 0
+    return TailSummary(tail, first, last, len(producers), found, tuple(unreadable), cut, away)
 
 
 def _is_cut(tail: SavedTail, transactions: Transactions, header: BatchHeader) -> bool:

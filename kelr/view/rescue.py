@@ -39,6 +39,8 @@ class TailRow:
     """What was asked for and is not there, a sentence each."""
     cut_records: int = 0
     """Records that the leader keeps, of committed transactions whose commit it lacks."""
+    compacted_away: int = 0
+    """Offsets of a compacted topic that no record of this replica has any more."""
 
     @property
     def whole(self) -> bool:
@@ -246,6 +248,14 @@ TAIL_COLUMNS: tuple[Column[TailRow], ...] = (
         shown=Shown.MACHINE,
         type="integer",
         about="Records that the leader keeps, of committed transactions whose commit it lacks.",
+    ),
+    Column(
+        "compacted_away",
+        "COMPACTED",
+        value=lambda row: row.compacted_away,
+        shown=Shown.MACHINE,
+        type="integer",
+        about="In a compacted topic: offsets that were asked for and that no record of this replica has any more.",
     ),
     Column(
         "producers",

@@ -225,6 +225,80 @@ def test_a_transaction_across_the_cut_comes_back_whole_after_its_abort(
     assert [one.value() for one in messages] == [b"%d" % number for number in range(10)]
 
 
+@pytest.mark.usefixtures("state")
+def test_what_a_return_truncates_is_saved_before_it_and_is_there_again_after_it(
+    lab_43: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Broker 1 returns with a log that was cut below that of broker 2 in odd partitions, and is elected."""
+    topic = run_incident(lab_43, "lossy-restart", partitions=2).topic
+    file, flags = str(tmp_path / "return.kelr-rescue"), ("-b", lab_43.bootstrap_servers)
+    ends = {replica: end_on_disk(lab_43, replica, topic, 1) for replica in (1, 2)}
+    assert ends[1] < ends[2]
+    disk = ("--log-dir", str(lab_43.data_directory(1)))
+    assert main(["rescue", "dump", topic, "--elect", "1", *disk, "--out", file, *flags, "-o", "json"]) == 0
+    (item,) = json.loads(capsys.readouterr().out)["items"]
+    assert (item["partition"], item["replica"], item["how"]) == (1, 2, "Fetch")
+    assert (item["from_offset"], item["to_offset"]) == (ends[1], ends[2])
+    lab_43.start(1)
+    lab_43.wait_partitions(topic, "1 leads, and 2 follows", lambda one: one.leader == 1 and 2 in one.isr)
+    assert end_of(lab_43, topic, 1) == ends[1]
+    assert main(["rescue", "replay", file, "--yes", *flags, "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["totals"] == {
+        "records": ends[2] - ends[1],
+        "partitions": 1,
+        "skipped_partitions": 0,
+        "skipped_records": 0,
+    }
+    messages = consume(lab_43, topic, 1, start=ends[1], end=ends[2])
+    assert [origin(one) for one in messages] == list(range(ends[1], ends[2]))
+
+
+def test_a_partition_under_min_isr_is_skipped_at_once_and_what_was_deleted_stays_away(
+    healthy_43: Lab, state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab, flags = healthy_43, ("-b", healthy_43.bootstrap_servers)
+    topic, other = f"kept-{time.time_ns()}", f"copies-{time.time_ns()}"
+    admin = AdminClient(config(lab))
+    layout = {topic: [[1, 2, 3], [1, 2, 3]], other: [[1, 2], [3, 2]]}
+    settings = {"min.insync.replicas": "2"}
+    made = admin.create_topics(
+        [NewTopic(name, 2, replica_assignment=order, config=settings) for name, order in layout.items()]
+    )
+    for future in made.values():
+        future.result(30)
+    lab.wait_partitions(topic, "all replicas are in sync", lambda one: len(one.isr) == 3)
+    produce(lab.bootstrap_servers, topic, (0, 1), batches=4, records=5, acks=Acks.ALL, label="kept")
+    file = str(tmp_path / "kept.kelr-rescue")
+    disk = ("--log-dir", str(lab.data_directory(1)))
+    assert main(["rescue", "dump", topic, *disk, "--out", file]) == 0
+    admin.delete_records([TopicPartition(topic, 0, 10)])[TopicPartition(topic, 0, 10)].result(30)
+    capsys.readouterr()
+    assert main(["rescue", "replay", file, "--dry-run", *flags, "-o", "json"]) == 0
+    items = json.loads(capsys.readouterr().out)["items"]
+    assert [(item["deleted"], item["survive"], item["replay"]) for item in items] == [(10, 10, 0), (0, 20, 0)]
+
+    lab.kill(1)
+    lab.wait_partitions(other, "1 is out", lambda one: 1 not in one.isr)
+    copy = ["rescue", "replay", file, "--to", other, "--all-records", "--yes", *flags, "-o", "json"]
+    begun = time.monotonic()
+    assert main(copy) == 7
+    assert time.monotonic() - begun < 15
+    document = json.loads(capsys.readouterr().out)
+    assert [(item["replay"], item["skipped_records"]) for item in document["items"]] == [(0, 20), (20, 0)]
+    assert document["items"][0]["error"] == "nothing is taken with acks=all, as the ISR [2] is below min ISR 2"
+    alone = ["rescue", "replay", file, f"{topic}:0", "--to", other, "--yes", *flags]
+    journals = sorted(state.glob("clusters/*/replays/*.jsonl"))
+    assert main(alone) == 6
+    assert sorted(state.glob("clusters/*/replays/*.jsonl")) == journals
+    lab.start(1)
+    lab.wait_partitions(other, "1 is back", lambda one: len(one.isr) == 2)
+    capsys.readouterr()
+    assert main(copy) == 0
+    items = json.loads(capsys.readouterr().out)["items"]
+    assert [(item["replay"], item["already"]) for item in items] == [(20, 0), (0, 20)]
+
+
 def _produce(producer: Producer, topic: str, numbers: Sequence[int]) -> None:
     for number in numbers:
         producer.produce(topic, b"%d" % number, partition=0)

@@ -282,3 +282,12 @@ def test_what_cannot_be_done_is_said(kelr: Kelr, arguments: list[str], message: 
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
     assert not Path("x.kelr-rescue").exists()
+
+
+def test_what_compaction_removed_is_told_and_is_not_lost(kelr: Kelr, tmp_path: Path) -> None:
+    pieces = [batch(40, 1, keys=[b"a"]), batch(44, 2, keys=[b"b", b"c"])]
+    save(tmp_path / "kept.kelr-rescue", [tail(pieces, 40, 46, compacted=True)])
+    save(tmp_path / "holes.kelr-rescue", [tail(pieces, 40, 46, compacted=False)])
+    for name, away in (("kept", 3), ("holes", 0)):
+        (item,) = json.loads(kelr("rescue", "show", f"{name}.kelr-rescue", "-o", "json").out)["items"]
+        assert (item["records"], item["compacted_away"]) == (3, away)

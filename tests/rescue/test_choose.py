@@ -109,6 +109,15 @@ def test_a_leader_that_leads_decides() -> None:
     assert ranges(chosen(state=led)) == [(2, 30, 40)]
 
 
+def test_what_was_deleted_on_purpose_is_not_saved_and_counted_apart() -> None:
+    """Broker 1 was killed before its disk told that the log begins at 30 by now; broker 3 lacks all of it."""
+    disk = log(1, (4, 50), source="log directory", current_leader_epoch=None)
+    found = chosen(logs=(disk, log(2, (4, 40), start=30), log(3, (4, 20))), elect=3)
+    assert ranges(found) == [(1, 30, 50)]
+    assert found.deleted == 10
+    assert chosen(elect=2).deleted == 0
+
+
 def test_a_disk_counts_like_a_broker() -> None:
     disk = log(1, (4, 30), (5, 40), (6, 55), source="log directory", current_leader_epoch=None)
     assert ranges(chosen(logs=(disk, *LOGS[1:]), elect=2)) == [(1, 40, 55), (3, 30, 35)]
