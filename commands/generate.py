@@ -12,12 +12,13 @@ from pathlib import Path
 
 from kelr.commands.cli_model import Command, command_line, every
 from kelr.commands.completions import completion_scripts
-from kelr.commands.main import INTERNAL_ERROR, INTERRUPTED, PIPE_CLOSED
+from kelr.commands.main import INTERNAL_ERROR, PIPE_CLOSED
 from kelr.commands.man_pages import man_pages
 from kelr.commands.options import EXIT_MEANINGS
 from kelr.commands.registry import COMMANDS
 from kelr.commands.schema_page import schema_tables
 from kelr.errors.catalogue import GROUPS
+from kelr.interrupts import INTERRUPTED
 from kelr.simulation.session import SPECS
 from kelr.view.errors import errors_document
 

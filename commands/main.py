@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+
+from kelr.interrupts import INTERRUPTED, interruptible
 
 INTERNAL_ERROR = 70
 """Exit code of a defect in kelr itself (EX_SOFTWARE of sysexits)."""
-INTERRUPTED = 130
-"""Exit code after Ctrl-C: 128 and SIGINT, as shells have it."""
 PIPE_CLOSED = 141
 """Exit code when the reader of stdout went away: 128 and SIGPIPE, as for a program that does not catch it."""
 
@@ -19,6 +20,22 @@ COMPLETE = "__complete"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run kelr and return its exit code."""
     words = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        with interruptible():
+            return _run(words)
+    except KeyboardInterrupt:  # while kelr was loaded, or told how a command ended
+        return interrupted()
+
+
+def interrupted(what: str = "") -> int:
+    """Say so; the exit code."""
+    with suppress(OSError, AttributeError):
+        sys.stderr.write(f"kelr: interrupted{f': {what}' if what else ''}\n")
+        sys.stderr.flush()
+    return INTERRUPTED
+
+
+def _run(words: list[str]) -> int:
     if words[:1] == [COMPLETE]:
         from kelr.commands.complete import complete  # noqa: PLC0415 - Typer, which commands need, is slow to load
 

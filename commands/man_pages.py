@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 from kelr import __version__
 from kelr.commands.cli_model import Command, every
-from kelr.commands.main import INTERNAL_ERROR, INTERRUPTED, PIPE_CLOSED
+from kelr.commands.main import INTERNAL_ERROR, PIPE_CLOSED
 from kelr.commands.options import EXIT_MEANINGS
+from kelr.interrupts import INTERRUPTED
 
 DATE = "2026-11-22"
 """The day of this version. A page has to have one, and the day on which it was made would make each build another."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
 from types import FrameType
 
 from kelr.commands.session import Session
@@ -43,13 +43,13 @@ def run_exporter(session: Session, *, listen: str, interval_s: float, most: int)
             yield one.source()
 
     watcher = Watcher(opened, interval_s=interval_s, most=most, told=output.note)
-    exporter = serve(host, port, lambda: watcher.board)
+    exporter = serve(host, port, lambda: watcher.board, told=output.note)
     try:
         with _until_terminated() as ended:
             watcher.start()
             shown = f"[{host}]" if ":" in host else host
             output.note(f"serving http://{shown}:{exporter.port}/metrics, looking every {interval_s:g} s")
-            ended.wait()
+            ended.get()
     finally:
         exporter.close()
         watcher.stop()
@@ -69,12 +69,12 @@ def listen_address(text: str) -> tuple[str, int]:
 
 
 @contextmanager
-def _until_terminated() -> Iterator[threading.Event]:
-    """An event that SIGTERM sets; the handler from before is put back."""
-    ended = threading.Event()
+def _until_terminated() -> Iterator[SimpleQueue[None]]:
+    """A queue that SIGTERM puts something into; the handler from before is put back."""
+    ended: SimpleQueue[None] = SimpleQueue()  # an Event's lock may be held by what the signal interrupts
 
     def end(_number: int, _frame: FrameType | None) -> None:
-        ended.set()
+        ended.put(None)
 
     before = signal.signal(signal.SIGTERM, end)
     try:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
 from dataclasses import dataclass
-from threading import Thread
 
 import typer
 
+from kelr.apart import Apart
 from kelr.commands.disk_logs import names_cluster
 from kelr.commands.session import Session, now_ms
 from kelr.engine.words import joined, plural
@@ -18,7 +17,7 @@ from kelr.metrics.asked import Endpoint
 from kelr.metrics.computed import Computed, compute
 from kelr.metrics.figures import figures
 from kelr.metrics.heard_brokers import brokers_notes
-from kelr.metrics.reading import Heard, read_all
+from kelr.metrics.reading import Heard, longest_s, read_all
 from kelr.model.measured import Comparison, MetricFigure
 from kelr.view.describe import NOTHING_READ
 from kelr.view.metrics import MetricsReport, show_metrics
@@ -77,26 +76,18 @@ def read_metrics(session: Session, asked: Asked, *, check: bool) -> None:
 
 
 def _look(session: Session, asked: Asked, *, named: bool) -> _Look:
-    reading: Future[tuple[Heard, ...]] = Future()
-
-    def read() -> None:
-        try:
-            reading.set_result(read_all(asked.endpoints, asked.access, timeout_s=asked.timeout_s))
-        except BaseException as error:
-            reading.set_exception(error)
-
-    Thread(target=read, name="kelr-metrics", daemon=True).start()
+    reading = Apart(lambda: read_all(asked.endpoints, asked.access, timeout_s=asked.timeout_s))
     computed, failure = None, None
     if named:
         try:
             source = session.source()
             source.forget()
             computed = compute(source)
-        except (UsageError, KeyboardInterrupt):
+        except UsageError:
             raise
         except KelrError as error:
             failure = error
-    heard = reading.result()
+    heard = reading.result(longest_s(len(asked.endpoints), asked.timeout_s) + 1.0)
     return _Look(heard, computed, failure, now_ms())
 
 

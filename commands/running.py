@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from kelr.commands.app import build
-from kelr.commands.main import INTERNAL_ERROR, INTERRUPTED, PIPE_CLOSED
+from kelr.commands.main import INTERNAL_ERROR, PIPE_CLOSED, interrupted
 from kelr.commands.options import RunState
 from kelr.errors import ExitCode, KelrError
 from kelr.view.streams import prepare_streams
@@ -41,8 +41,7 @@ def run(words: list[str]) -> int:
     except _CLICK_ERROR as error:
         code = _misused(error, words)
     except (KeyboardInterrupt, typer.Abort) as interruption:
-        _say([f"kelr: interrupted{f': {interruption}' if str(interruption) else ''}"])
-        code = INTERRUPTED
+        code = interrupted(str(interruption))
     except BrokenPipeError:
         _give_up_stdout()
         code = PIPE_CLOSED

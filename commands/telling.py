@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from kelr.commands.metadata_logs import counted, opened_log
 from kelr.commands.session import Session
 from kelr.errors import PartlyDoneError, UsageError
+from kelr.interrupts import taken
 from kelr.model import Selection, TopicPartition
 from kelr.replay.history import Entry, History, Interest, PartitionEntry, Window, grouped
 from kelr.view.columns import Json
@@ -163,6 +164,7 @@ def _as_it_comes(
             if entries:
                 yield entries
     except KeyboardInterrupt:
+        taken()
         return
 
 

@@ -23,9 +23,12 @@ Names are loaded when they are first used, so that importing kelr costs nothing.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+
+TYPE_CHECKING = False  # typing's, which every start of kelr would wait for before it takes Ctrl-C
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from kelr.controller import (
         ControllerState,
         RuleSet,

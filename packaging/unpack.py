@@ -26,7 +26,7 @@ def main():
     sys.path[0] = site
     # What kelr starts (a simulated lab, for one) is Python again, and has to find the same packages.
     os.environ["PYTHONPATH"] = os.pathsep.join([site, *filter(None, [os.environ.get("PYTHONPATH")])])
-    from kelr.commands.main import main as kelr  # noqa: PLC0415 - there only now
+    from kelr.__main__ import start as kelr  # noqa: PLC0415 - there only now
 
     sys.exit(kelr())
 

@@ -46,7 +46,11 @@ class Screen:
         self.resize(columns, lines)
 
     def resize(self, columns: int, lines: int) -> None:
-        """Another size; what a real terminal then shows hangs on the terminal, so nothing is shown."""
+        """Another size; what a real terminal then shows hangs on the terminal, so nothing is shown.
+
+        What the program writes before it knows is meant for the old size: as on a real terminal it is shown as far as
+        there is room, and places outside are those at the edge.
+        """
         self._columns, self._lines = columns, lines
         self._clear()
 
@@ -79,7 +83,7 @@ class Screen:
     def _obey(self, arguments: str, kind: str) -> None:
         if kind == "H":
             row, column = (int(one) for one in arguments.split(";"))
-            self._row, self._column = row - 1, column - 1
+            self._row, self._column = min(row, self._lines) - 1, min(column, self._columns) - 1
         elif kind == "K" and not arguments:
             self._cells[self._row][self._column :] = [" "] * (self._columns - self._column)
         elif (kind, arguments) in {("J", "2"), ("h", "?1049"), ("l", "?1049")}:
@@ -94,7 +98,8 @@ class Screen:
             self._row = min(self._row + 1, self._lines - 1)
         else:
             size = width_of(character)
-            at = min(self._column, self._columns - 1)
+            # Kelr's screens switch wrapping off: what has no room any more goes to the edge.
+            at = min(self._column, self._columns - max(size, 1))
             self._cells[self._row][at : at + size] = [character, *[""] * (size - 1)]
             self._column = at + size
 

@@ -16,6 +16,8 @@ MAX_BYTES = 64 * 1024
 TIMEOUT_S = 60.0
 """Long enough for a person to unlock a password store."""
 _SHOWN_LINES = 5
+_ENDS_S = 5.0
+"""How long a command that was killed is waited for: one that the system holds does not end."""
 
 
 def run_secret_command(
@@ -97,7 +99,8 @@ def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
     finally:
         if process.poll() is None:
             process.kill()
-        process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_ENDS_S)
         for stream in (process.stdout, process.stderr):
             if stream is not None:
                 stream.close()

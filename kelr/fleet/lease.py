@@ -83,9 +83,9 @@ def leased(
         yield check
     finally:
         ended.set()
-        beating.join()
+        beating.join(beat_s)
         with suppress(KelrError):  # the next run waits for a minute then, and what ended this one is what is told
-            if held.is_own():
+            if not beating.is_alive() and held.is_own():
                 marks.delete()
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from kelr.apart import within
 from kelr.errors import (
     AuthenticationError,
     BadInputError,
@@ -98,25 +98,16 @@ def _answering(jvm: Any, path: Any, configuration: Any, place: str) -> Any:
 
 def _within(asked: Callable[[], T], place: str) -> T:
     """Ask, and wait for the answer for no longer than `ANSWERS_WITHIN_S`. Raises as `meant`."""
-    answers: list[T] = []
-    failures: list[Exception] = []
-
-    def ask() -> None:
-        try:
-            answers.append(asked())
-        except Exception as error:
-            failures.append(error)
-
-    asking = threading.Thread(target=ask, daemon=True)
-    asking.start()
-    asking.join(ANSWERS_WITHIN_S)
-    for error in failures:
-        if isinstance(error, KelrError):
-            raise error
+    try:
+        return within(ANSWERS_WITHIN_S, asked)
+    except KelrError:
+        raise
+    except TimeoutError:
+        raise ConnectError(
+            f"{place} cannot be reached: no answer within {ANSWERS_WITHIN_S:.0f} s", next_step=_SETTINGS
+        ) from None
+    except Exception as error:
         raise meant(error, place, "cannot be looked at") from error
-    if not answers:
-        raise ConnectError(f"{place} cannot be reached: no answer within {ANSWERS_WITHIN_S:.0f} s", next_step=_SETTINGS)
-    return answers[0]
 
 
 def meant(error: Exception, place: str, what: str) -> KelrError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -40,6 +41,8 @@ _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 _OUTPUTS = (1, 2)
 _LINES_SHOWN = 20
 _EVERY_S = 0.2
+_ENDS_S = 5.0
+"""How long the thread that counts may take to notice that all is done: it asks the JVM, which may hang."""
 _ON_THIS_MACHINE = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -136,8 +139,12 @@ def _started(master: str | None, settings: Mapping[str, str]) -> SparkSession:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     for name, value in {**_OF_OURS, **(_ON_THIS_MACHINE if local else {}), **settings, **_ALWAYS}.items():
         builder = builder.config(name, value)
+    interrupted = signal.getsignal(signal.SIGINT)
     with _quiet_launch():
         session = builder.getOrCreate()
+    if interrupted is not None and threading.current_thread() is threading.main_thread():
+        # PySpark's own handler asks the JVM first, which has to answer for that.
+        signal.signal(signal.SIGINT, interrupted)
     session.sparkContext.setLogLevel("ERROR")
     return session
 
@@ -182,7 +189,7 @@ def _counting(session: SparkSession, told: Counting | None) -> Iterator[None]:
         yield
     finally:
         ended.set()
-        watcher.join()
+        watcher.join(_ENDS_S)
 
 
 def _watch(tracker: StatusTracker, told: Counting, ended: threading.Event) -> None:

@@ -102,16 +102,16 @@ class _JarCache:
         total = sum(jar.size for jar in jars)
         done = 0
         progress(done, total)
-        with self._staging() as staging, ThreadPoolExecutor(AT_ONCE, thread_name_prefix="kelr-jars") as pool:
+        pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="kelr-jars")
+        with self._staging() as staging:
             futures = {pool.submit(self._fetch_one, jar, staging, download): jar for jar in jars}
             try:
                 for future in as_completed(futures):
                     future.result()
                     done += futures[future].size
                     progress(done, total)
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)  # a download that hangs is not waited for
         self._write_marker()
 
     def _fetch_one(self, jar: LockedJar, staging: Path, download: Download) -> None:

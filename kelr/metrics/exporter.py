@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import math
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from socketserver import ThreadingMixIn
 from threading import Thread
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
@@ -21,9 +23,15 @@ from kelr.errors import UsageError
 from kelr.metrics.watching import Board, Seen
 from kelr.model import BrokerStatus, Situation
 
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
 STALE_AFTER = 3
 """Figures that are older than so many intervals are served no more."""
 _SLOWEST_CLIENT_S = 10
+"""How long a client may take in all, to ask and to read."""
+_ROUND_S = 0.2
+"""How often it is looked whether a client is too slow, or the server is to end."""
 
 
 def gauge(name: str, text: str, labels: tuple[str, ...] = ()) -> GaugeMetricFamily:
@@ -177,9 +185,35 @@ def _of_the_kip(seen: Seen) -> Iterator[Metric]:
 
 
 class _Server(ThreadingMixIn, WSGIServer):
+    """A thread for each client, which has `_SLOWEST_CLIENT_S` for all that it does, however it spreads that."""
+
     daemon_threads = True
     block_on_close = False
     allow_reuse_address = True
+
+    def __init__(self, *arguments: Any) -> None:
+        self._open: dict[socket.socket, float] = {}
+        super().__init__(*arguments)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open[request] = time.monotonic()
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Called by the loop that accepts, several times a second."""
+        super().service_actions()
+        late = time.monotonic() - _SLOWEST_CLIENT_S
+        for request, since in tuple(self._open.items()):
+            if since < late:
+                with suppress(OSError):  # its thread wakes up, and closes it
+                    request.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Nothing: a client that is slow, hangs up or speaks no HTTP is no news."""
 
 
 class _ServerV6(_Server):
@@ -188,6 +222,10 @@ class _ServerV6(_Server):
 
 class _Handler(WSGIRequestHandler):
     timeout: ClassVar[int] = _SLOWEST_CLIENT_S
+
+    def get_stderr(self) -> Any:
+        """Where wsgiref writes tracebacks of what goes wrong while an answer is sent; `_answered` tells of the rest."""
+        return io.StringIO()
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing: a scrape every few seconds is no news."""
@@ -211,8 +249,25 @@ class Exporter:
         self.thread.join(2.0)
 
 
-def serve(host: str, port: int, board: Callable[[], Board]) -> Exporter:
+def _answered(app: WSGIApplication, told: Callable[[str], None]) -> WSGIApplication:
+    def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        try:
+            return app(environ, start)
+        except Exception as error:  # a defect: the scrape fails, and the next one may not
+            told(f"a scrape could not be answered: {type(error).__name__}: {error}")
+            start("500 Internal Server Error", [("Content-Type", "text/plain")])
+            return [b"kelr could not make this answer\n"]
+
+    return answer
+
+
+def serve(
+    host: str, port: int, board: Callable[[], Board], *, told: Callable[[str], None] = lambda _: None
+) -> Exporter:
     """Serve the board's metrics under every path; port 0 takes a free one.
+
+    Args:
+        told: is told of a scrape that kelr could not answer.
 
     Raises:
         UsageError: it cannot listen there.
@@ -222,7 +277,7 @@ def serve(host: str, port: int, board: Callable[[], Board]) -> Exporter:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
         server_class = _ServerV6 if family == socket.AF_INET6 else _Server
-        server = make_server(host, port, make_wsgi_app(registry), server_class, handler_class=_Handler)
+        server = make_server(host, port, _answered(make_wsgi_app(registry), told), server_class, handler_class=_Handler)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(
@@ -230,6 +285,6 @@ def serve(host: str, port: int, board: Callable[[], Board]) -> Exporter:
             next_step="choose another address with --listen HOST:PORT",
             code="cannot-listen",
         ) from error
-    thread = Thread(target=server.serve_forever, name="kelr-exporter", daemon=True)
+    thread = Thread(target=server.serve_forever, args=(_ROUND_S,), name="kelr-exporter", daemon=True)
     thread.start()
     return Exporter(server, thread)

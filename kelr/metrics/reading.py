@@ -53,14 +53,12 @@ def read_all(
     done: Queue[tuple[int, Heard]] = Queue()
     for job in enumerate(endpoints):
         waiting.put(job)
-    # Threads that wait for the cap of others need no more time than those do.
-    rounds = -(-len(endpoints) // at_once)
     for _ in range(min(at_once, len(endpoints))):
         threading.Thread(
             target=_work, args=(waiting, done, access, tls, timeout_s), name="kelr-metrics", daemon=True
         ).start()
     heard: dict[int, Heard] = {}
-    deadline = time.monotonic() + rounds * (timeout_s + _GRACE_S)
+    deadline = time.monotonic() + longest_s(len(endpoints), timeout_s, at_once=at_once)
     while len(heard) < len(endpoints):
         try:
             number, one = done.get(timeout=max(0.0, deadline - time.monotonic()))
@@ -69,6 +67,11 @@ def read_all(
         heard[number] = one
     late = NotHeardError(Trouble.TIMEOUT, f"no answer within {timeout_s:g} s")
     return tuple(heard.get(number) or _failed(one, late, timeout_s) for number, one in enumerate(endpoints))
+
+
+def longest_s(endpoints: int, timeout_s: float, *, at_once: int = AT_ONCE) -> float:
+    """How long `read_all` may take, in seconds: those that wait for the cap of others need no more than those do."""
+    return -(-endpoints // at_once) * (timeout_s + _GRACE_S)
 
 
 def _work(

@@ -202,7 +202,7 @@ class Watcher:
         """Begin to look."""
         self._thread.start()
 
-    def stop(self, *, patience_s: float = 2.0) -> None:
+    def stop(self, *, patience_s: float = 1.0) -> None:
         """Look no more; a look under way has so long to end, and is left to itself then."""
         self._stop.set()
         self._thread.join(patience_s)

@@ -12,6 +12,7 @@ from pathlib import Path
 from kelr.controller import Election, RuleSet
 from kelr.engine.planning import plan_id
 from kelr.errors import ConnectError, KelrError, NotRecordedError, RefusedError, UsageError
+from kelr.interrupts import taken
 from kelr.model import Plan, PlannedElection, TopicPartition
 from kelr.model.plan import Applied, Ended
 from kelr.recovery import audit
@@ -221,6 +222,7 @@ class Run:
             try:
                 done = self._batch(part, len(results), len(elections), stopped)
             except KeyboardInterrupt:
+                taken()
                 # Before anything of this batch was begun.
                 stopped = _INTERRUPTED
                 done = _left(part, stopped)
@@ -315,6 +317,7 @@ class Run:
         try:
             self.site.patience.sleep(pause_s)
         except KeyboardInterrupt:
+            taken()
             return _INTERRUPTED
         return ""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from kelr.controller import Election
 from kelr.engine.planning import moved_on, moved_on_reordered
 from kelr.errors import ConnectError, PartlyDoneError, UsageError
+from kelr.interrupts import taken
 from kelr.model import Method, PartitionState, PlannedElection, TopicPartition
 from kelr.model.plan import Applied, Difference
 from kelr.recovery.conclude import Course, conclude
@@ -68,6 +69,7 @@ class Batch:
             if self._courses:
                 self._change()
         except KeyboardInterrupt:
+            taken()
             interrupted = True
             self._tell(Stage.INTERRUPTED, "interrupted: restoring the replicas' orders first; Ctrl-C again leaves them")
         except Exception as error:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from kelr.controller import RuleSet
-from kelr.errors import NotAuthorizedError, RefusedError, UsageError
+from kelr.errors import NotAuthorizedError, PartlyDoneError, RefusedError, UsageError
+from kelr.interrupts import taken
 from kelr.model import PartitionState, TopicPartition
 from kelr.recovery import audit
 from kelr.recovery.acls import MissingAcl, permissions_of, refuse
@@ -123,9 +124,14 @@ class _Holding:
                 addresses = [one.address for one in price.cleared]
                 states = wait_until(self.site, addresses, _is_clear, patience_s=self.site.patience.settle_s)
         except KeyboardInterrupt:
+            taken()
             self._tell(Stage.INTERRUPTED, f"interrupted: restoring {MIN_ISR} first")
         self._tell(Stage.RESTORE, f"restoring {MIN_ISR} of topic {topic}")
-        back = writer.put_back(config)
+        try:
+            back = writer.put_back(config)
+        except KeyboardInterrupt:
+            what = f"interrupted while {MIN_ISR} of topic {topic} was being restored"
+            raise PartlyDoneError(what, next_step="kelr recover resume") from None
         held = self._held(states, back, None if answer in {None, "NONE"} else answer)
         unrecorded = self._recorded(held, writer, ended=back.settled)
         if unrecorded:

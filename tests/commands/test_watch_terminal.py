@@ -12,7 +12,7 @@ import pytest
 
 from kelr.sources.snapshot_file import write_snapshot
 from tests.incident import INCIDENT
-from tests.on_terminal import ENTER, LEAVE, OnTerminal
+from tests.on_terminal import ENTER, LEAVE, OnTerminal, Screen
 
 # The incident answers for a cluster, in a process of its own.
 PROGRAM = """
@@ -147,6 +147,16 @@ def test_another_size_is_drawn_whole(watching: OnTerminal) -> None:
     watching.until(b"20x5 is too small")
     watching.press(b"q")
     assert watching.ended() == 0
+
+
+def test_a_frame_that_was_on_its_way_when_the_size_changed() -> None:
+    """What a real terminal does with it: places outside are those at the edge."""
+    screen = Screen(100, 30)
+    screen.resize(8, 2)
+    screen.feed(b"\x1b[1;1Hone\x1b[30;1Hlast of many\x1b[2;100H!")
+    assert screen.text == "one\nlast of!"
+    screen.feed(b"\x1b[30;1H\x1b[K")
+    assert screen.text == "one\n"
 
 
 def test_a_defect(snapshot: Path) -> None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import socket
+import struct
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kelr.errors import AuthenticationError, ConnectError, NotAuthorizedError, RefusedError, UsageError
-from kelr.metrics.exporter import STALE_AFTER, BoardCollector, serve
+from kelr.metrics.exporter import STALE_AFTER, BoardCollector, Exporter, serve
 from kelr.metrics.watching import Board, Seen, Watcher, kind_of, look
 from kelr.model import PartitionState, Situation, Snapshot, TopicConfig, TopicError
 from kelr.sources.base import Source
@@ -287,6 +289,67 @@ def test_a_client_that_says_nothing_holds_up_nobody() -> None:
                 assert b"kelr_up 1.0" in answer.read()
     finally:
         exporter.close()
+
+
+def hung_up(exporter: Exporter) -> None:
+    """A client that asks, and resets the connection before it reads."""
+    with socket.create_connection(("127.0.0.1", exporter.port)) as client:
+        client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def dripped(exporter: Exporter) -> None:
+    """A client that sends its request byte by byte, until it is sent away."""
+    with socket.create_connection(("127.0.0.1", exporter.port)) as client, suppress(OSError):
+        client.settimeout(0.05)
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            client.sendall(b"G")
+            with suppress(TimeoutError):
+                if not client.recv(1):
+                    return
+        pytest.fail("it may go on for ever")
+
+
+def read_nothing(exporter: Exporter) -> None:
+    """A client that asks for more than buffers hold, and does not read it."""
+    exporter.server.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # clients' sockets inherit it
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", exporter.port))
+        client.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+        time.sleep(1.0)  # longer than it has
+
+
+@pytest.mark.parametrize("client", [hung_up, dripped, read_nothing])
+def test_no_client_leaves_a_traceback_or_stays(
+    client: Callable[[Exporter], None], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("kelr.metrics.exporter._SLOWEST_CLIENT_S", 0.4)
+    monkeypatch.setattr("kelr.metrics.exporter._Handler.timeout", 0.4)
+    told: list[str] = []
+    large = board(seen=seen(many(20, 100), most=2000), seen_at=time.monotonic())
+    exporter = serve("127.0.0.1", 0, lambda: large, told=told.append)
+    try:
+        client(exporter)
+        until(lambda: not exporter.server._open)  # type: ignore[attr-defined]  # of the server that this is
+    finally:
+        exporter.close()
+    assert (capfd.readouterr(), told) == (("", ""), [])
+
+
+def test_a_scrape_that_kelr_cannot_answer_is_told_in_a_line(capfd: pytest.CaptureFixture[str]) -> None:
+    def broken() -> Board:
+        raise ZeroDivisionError("oh")
+
+    told: list[str] = []
+    exporter = serve("127.0.0.1", 0, broken, told=told.append)
+    try:
+        with pytest.raises(urllib.error.HTTPError, match="500"):
+            urllib.request.urlopen(f"http://127.0.0.1:{exporter.port}/metrics", timeout=20)
+    finally:
+        exporter.close()
+    assert (capfd.readouterr(), told) == (("", ""), ["a scrape could not be answered: ZeroDivisionError: oh"])
 
 
 def test_a_port_that_is_taken() -> None:

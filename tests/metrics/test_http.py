@@ -7,8 +7,6 @@ import gzip
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from types import SimpleNamespace
 
 import httpx
@@ -20,6 +18,7 @@ from kelr.metrics.access import Access
 from kelr.metrics.asked import Kind, endpoint_of
 from kelr.metrics.http import NotHeardError, Question, Trouble, address, ask
 from kelr.metrics.reading import read_all
+from tests.hostile import dripping_body, dripping_headers, hostile
 from tests.metrics.asking import AGENT, NOBODY, QUERY, TEXT, TLS, read, refused
 
 LINE = b"kafka_controller_kafkacontroller_offlinepartitionscount 3\n"
@@ -194,50 +193,10 @@ def test_addresses_are_shown_without_secrets(url: str, shown: str) -> None:
 # Against a server that means harm.
 
 
-@contextmanager
-def hostile(behave: Callable[[socket.socket], None]) -> Iterator[str]:
-    """A server on this machine that does this with each connection."""
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def serve() -> None:
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=one, args=(connection,), daemon=True).start()
-
-    def one(connection: socket.socket) -> None:
-        with connection:
-            try:
-                connection.recv(65_536)
-                behave(connection)
-            except OSError:
-                pass
-
-    threading.Thread(target=serve, daemon=True).start()
-    with listener:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/metrics"
-
-
 def endless(connection: socket.socket) -> None:
     connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
     while True:
         connection.sendall(LINE * 10_000)
-
-
-def dripping_body(connection: socket.socket) -> None:
-    connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-    while True:
-        connection.sendall(b"x")
-        time.sleep(0.02)
-
-
-def dripping_headers(connection: socket.socket) -> None:
-    connection.sendall(b"HTTP/1.1 200 OK\r\nX-Long: ")
-    while True:
-        connection.sendall(b"x")
-        time.sleep(0.02)
 
 
 def test_an_endless_answer_costs_bounded_memory() -> None:

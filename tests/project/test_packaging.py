@@ -138,7 +138,7 @@ def test_runs_with_its_run_time_dependencies_alone(empty_environment: Path, tmp_
 def test_the_entry_point_is_the_main_function(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         text = archive.read(f"kelr-{__version__}.dist-info/entry_points.txt").decode()
-    assert text.split() == ["[console_scripts]", "kelr", "=", "kelr.commands.main:main"]
+    assert text.split() == ["[console_scripts]", "kelr", "=", "kelr.__main__:start"]
 
 
 @pytest.mark.parametrize(

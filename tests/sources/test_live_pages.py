@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from kafka.protocol.admin.topics import DescribeTopicPartitionsResponse
 
 from kelr.errors import AuthenticationError, ConnectError, UnsupportedError
 from kelr.model import Broker, BrokerStatus, ConfigSource, Features, PartitionState, TopicConfig, TopicPartition, select
@@ -198,6 +199,65 @@ def test_a_cursor_that_goes_back_ends_the_reading() -> None:
 
     with pytest.raises(ConnectError, match="went back"):
         _read(_garbled(fake_cluster(), "DescribeTopicPartitions", back), size=1)
+
+
+@pytest.mark.parametrize(
+    ("size", "selected", "words"),
+    [
+        (1, [], "asked to go on at z-00001:0, the broker told of topic orders, which comes before that"),
+        (1, ["orders"], "asked to go on at z-00001:0, the broker told of topic orders, which comes before that"),
+        (100, [], "asked to go on at z-00001:0, the broker told of topic"),
+    ],
+)
+def test_a_cursor_that_advances_over_topics_that_were_there_ends_the_reading(
+    size: int, selected: list[str], words: str
+) -> None:
+    cluster, asked = fake_cluster(), 0
+    original = cluster.answer
+
+    def answer(node: Any, request: Any) -> Any:
+        nonlocal asked
+        if type(request).__name__ != "DescribeTopicPartitionsRequest":
+            return original(node, request)
+        asked += 1
+        assert asked < 100, "it would go on for ever"
+        request.cursor = None
+        reply = original(node, request)
+        reply.next_cursor = DescribeTopicPartitionsResponse.Cursor(f"z-{asked:05}", 0)
+        return reply
+
+    cluster.answer = answer  # type: ignore[method-assign]
+    with pytest.raises(ConnectError, match=f"{words}.*pages would never end"):
+        _read(cluster, *selected, size=size)
+
+
+@pytest.mark.parametrize(
+    ("cursor", "words"),
+    [
+        (("a", 0), "told of topic orders, and its cursor goes back to a:0"),
+        (("orders", 1), "told of 3 partitions from the beginning to its cursor orders:1"),
+    ],
+)
+def test_a_cursor_that_is_behind_its_page_ends_the_reading(cursor: tuple[str, int], words: str) -> None:
+    def behind(reply: Any) -> None:
+        reply.next_cursor = DescribeTopicPartitionsResponse.Cursor(*cursor)
+
+    with pytest.raises(ConnectError, match=words):
+        _read(_garbled(fake_cluster(), "DescribeTopicPartitions", behind), "orders")
+
+
+def test_a_page_of_nothing_with_a_cursor_ends_the_reading() -> None:
+    def empty(reply: Any) -> None:
+        reply.topics, reply.next_cursor = [], DescribeTopicPartitionsResponse.Cursor("z", 0)
+
+    with pytest.raises(ConnectError, match="told of 0 partitions from the beginning to its cursor z:0"):
+        _read(_garbled(fake_cluster(), "DescribeTopicPartitions", empty))
+
+
+def test_more_partitions_than_a_cluster_has_end_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kelr.sources.live.pages._MOST_PARTITIONS", 2)
+    with pytest.raises(ConnectError, match="the broker told of 3 partitions, and goes on"):
+        _read(fake_cluster(), size=1)
 
 
 def test_a_topic_error_worth_repeating_is_repeated() -> None:

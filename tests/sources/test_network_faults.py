@@ -347,7 +347,7 @@ def test_an_address_in_figures_waits_for_no_thread(monkeypatch: pytest.MonkeyPat
     def late(*_arguments: object, **_more: object) -> threading.Thread:
         raise AssertionError("nobody has to be asked for it")
 
-    monkeypatch.setattr(names.threading, "Thread", late)
+    monkeypatch.setattr(names, "Apart", late)
     results = look_up_all({"127.0.0.1", "::1"}, timeout_s=0.0)
     assert {host: [info[4][0] for info in found] for host, found in results.items() if isinstance(found, list)} == {
         "127.0.0.1": ["127.0.0.1"],

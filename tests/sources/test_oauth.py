@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
+import time
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -17,6 +20,7 @@ from kelr.errors import AuthenticationError, BadInputError, ConnectError, KelrEr
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.security.endpoint import Endpoint, fetch_token
 from kelr.sources.security.tokens import UNKNOWN_LIFE_S, Token, TokenHolder, encoded, token_of
+from tests.hostile import dripping_body, dripping_headers, hostile
 
 NOW_S = 1_800_000_000.0
 URL = "https://idp.example/realms/kafka/token"
@@ -107,6 +111,33 @@ def test_a_refusal_is_not_tried_again() -> None:
 def test_an_answer_without_end_is_cut() -> None:
     respx.post(URL).respond(content=b'{"access_token": "' + b"x" * 3_000_000)
     with pytest.raises(AuthenticationError, match="no access_token"):
+        fetch()
+
+
+@pytest.mark.parametrize("drip", [dripping_headers, dripping_body])
+def test_an_endpoint_that_drips_is_one_that_does_not_answer(drip: Callable[[socket.socket], None]) -> None:
+    with hostile(drip) as url:
+        endpoint = Endpoint(url, "kelr", SECRET, connect_s=0.2, read_s=0.3, timeout_s=1.0)
+        began = time.monotonic()
+        with pytest.raises(ConnectError, match="did not answer in time"):
+            fetch(endpoint)
+    assert time.monotonic() - began < 10
+
+
+def test_the_secret_goes_to_no_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[socket.socket] = []
+    with hostile(asked.append) as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy)
+        for scheme in ("http", "https"):
+            with pytest.raises(ConnectError, match="cannot be reached"):
+                fetch(Endpoint(f"{scheme}://127.0.0.1:1/token", "kelr", SECRET))
+    assert asked == []
+
+
+def test_whom_to_trust_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none.pem"))
+    with pytest.raises(BadInputError, match="SSL_CERT_FILE or SSL_CERT_DIR names cannot be used: No such file"):
         fetch()
 
 

@@ -40,8 +40,11 @@ def side_by_side(plans: Sequence[ClusterPlan], out: Path, workers: int) -> Itera
         KelrError: a worker failed.
         OSError: files cannot be written.
     """
-    with ThreadPoolExecutor(max_workers=min(workers, len(plans))) as pool:
+    pool = ThreadPoolExecutor(max_workers=min(workers, len(plans)))
+    try:
         yield from pool.map(partial(_made, out=out), plans)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _made(plan: ClusterPlan, out: Path) -> Truth:

@@ -61,9 +61,12 @@ def read_replicas(replicas: Sequence[Replica], clock_ms: Callable[[], int]) -> G
 
 
 def _by_threads(parts: Sequence[Sequence[Replica]], clock_ms: Callable[[], int]) -> Iterator[DiskLog]:
-    with ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="kelr-disk") as pool:
+    pool = ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="kelr-disk")
+    try:
         for logs in pool.map(lambda part: [read_replica(replica, clock_ms) for replica in part], parts):
             yield from logs
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # a disk that hangs is not waited for
 
 
 def read_replica(replica: Replica, clock_ms: Callable[[], int]) -> DiskLog:

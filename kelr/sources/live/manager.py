@@ -24,6 +24,7 @@ from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.frame import KafkaBytes
 from kafka.protocol.parser import KafkaProtocol
 
+from kelr.interrupts import held_back
 from kelr.sources.live.refusals import NO_TICKET
 from kelr.sources.live.strict import MalformedError, decoded, header_of
 from kelr.sources.live.transport import Message
@@ -38,6 +39,15 @@ _PIECE_BYTES = 64 * 1024
 _BYTES_A_ROUND = 16 * _PIECE_BYTES
 """Read before anything else gets its turn, however fast the other side sends."""
 _SIZE_BYTES = 4
+
+
+class EventLoop(NetworkSelector):  # type: ignore[misc]  # kafka-python has no types
+    """kafka-python's event loop, which logs what is raised in a task, Ctrl-C too, and goes on: so none is raised
+    there."""
+
+    def _poll_once(self, timeout: float | None = None) -> None:
+        with held_back(self.wakeup):
+            super()._poll_once(timeout)
 
 
 class ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python has no types

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
-import threading
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
+from kelr.apart import Apart
 from kelr.sources.live.transport import Failure, FailureKind, NodeAddress, NodeId
 
 AddressInfo = tuple[Any, ...]
@@ -55,12 +57,10 @@ def look_up_all(hosts: set[str], *, timeout_s: float) -> Mapping[str, list[Addre
     numbers = {host for host in hosts if _is_number(host)}
     for host in numbers:
         look_up(host)  # nobody is asked for it, and a thread may be late
-    threads = [threading.Thread(target=look_up, args=(host,), daemon=True) for host in sorted(hosts - numbers)]
     deadline = time.monotonic() + timeout_s
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
+    for one in [Apart(partial(look_up, host)) for host in sorted(hosts - numbers)]:
+        with suppress(TimeoutError):
+            one.result(max(0.0, deadline - time.monotonic()))
     return dict(results)
 
 

@@ -37,15 +37,14 @@ class KafkaTransport:
     """`Transport` over kafka-python. Bootstrap servers are the nodes ``bootstrap-0``, ``bootstrap-1``, ..."""
 
     def __init__(self, settings: ConnectionSettings) -> None:
-        from kafka.net.selector import NetworkSelector  # noqa: PLC0415
         from kafka.protocol.metadata import MetadataResponse  # noqa: PLC0415
 
-        from kelr.sources.live.manager import ConnectionManager  # noqa: PLC0415
+        from kelr.sources.live.manager import ConnectionManager, EventLoop  # noqa: PLC0415
 
         self._settings = settings
         config = settings.kafka_python()
         # Python's loop warns of slow steps, and decoding a big page is one.
-        self._loop = NetworkSelector(client_id=settings.client_id, slow_task_threshold_secs=0)
+        self._loop = EventLoop(client_id=settings.client_id, slow_task_threshold_secs=0)
         self._names = AddressBook()
         self._manager = ConnectionManager(
             self._loop,

@@ -24,6 +24,8 @@ from kelr.sources.paging import DEFAULT_PAGE_SIZE, NamedTracker
 TOPICS_A_SLICE = 500
 """Names in one request: about 16 KB with usual names, and one round trip for each 500 topics of one partition."""
 _WHERE = "the cluster"
+_MOST_PARTITIONS = 100_000_000
+"""Far more than a cluster has."""
 
 
 class Reader:
@@ -225,20 +227,58 @@ def _slices(
 def _paged(
     reader: Reader, topics: Sequence[str], limit: int, start: TopicPartition | None
 ) -> Iterator[tuple[Described, TopicPartition | None]]:
-    cursor = start
+    cursor, told = start, 0
     while True:
         described = reader.describe(topics, cursor, limit)
-        if described.next_cursor is not None and cursor is not None and described.next_cursor <= cursor:
-            raise ConnectError(
-                f"the broker's cursor went back from {cursor} to {described.next_cursor}: pages would never end",
-                next_step="a proxy may garble DescribeTopicPartitions; ask a broker directly",
-            )
+        told += _told(described, cursor)
+        if told > _MOST_PARTITIONS:
+            raise _endless(f"the broker told of {told:,} partitions, and goes on")
         if described.next_cursor is not None:
             reader.ask_ahead(topics, described.next_cursor, limit)
         yield described, described.next_cursor
         if described.next_cursor is None:
             return
         cursor = described.next_cursor
+
+
+def _told(described: Described, cursor: TopicPartition | None) -> int:
+    """How many partitions the page tells of.
+
+    Raises:
+        ConnectError: it does not go on where the cursor is, or not from there to the next cursor: brokers sort by name
+            and number (DescribeTopicPartitionsRequestHandler), and a page that came before would come for ever.
+    """
+    told = len(described.partitions) + sum(described.left_out.values())
+    before = next((topic for topic in described.topics if cursor is not None and topic < cursor.topic), None)
+    if before is not None:
+        raise _endless(f"asked to go on at {cursor}, the broker told of topic {before}, which comes before that")
+    following = described.next_cursor
+    if following is None:
+        return told
+    if cursor is not None and following <= cursor:
+        raise _endless(f"the broker's cursor went back from {cursor} to {following}")
+    after = next((topic for topic in described.topics if topic > following.topic), None)
+    if after is not None:
+        raise _endless(f"the broker told of topic {after}, and its cursor goes back to {following}")
+    first = cursor.partition if cursor is not None and cursor.topic == following.topic else 0
+    in_topic = described.left_out.get(following.topic, 0) + _count(described.partitions, following.topic)
+    if not told or in_topic > following.partition - first:
+        since = "the beginning" if cursor is None else cursor
+        raise _endless(f"the broker told of {told} partitions from {since} to its cursor {following}")
+    return told
+
+
+def _count(partitions: Sequence[PartitionState], topic: str) -> int:
+    if isinstance(partitions, Rows):
+        return sum(len(run) for run in partitions.runs if run.topic == topic)
+    return sum(state.topic == topic for state in partitions)
+
+
+def _endless(what: str) -> ConnectError:
+    return ConnectError(
+        f"{what}: pages would never end",
+        next_step="a proxy may garble DescribeTopicPartitions; ask a broker directly",
+    )
 
 
 def _topic(error: TopicError) -> str:

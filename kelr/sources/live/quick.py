@@ -33,6 +33,9 @@ T = TypeVar("T")
 CONNECT_TIMEOUT_S = 10.0
 """How long connecting may take where the request's own timeout is longer."""
 
+_GRACE_S = 2.0
+"""How long beyond its timeout a thread that asks may take to notice that, before it is left to itself."""
+
 
 def open_transport(settings: ConnectionSettings) -> Transport:
     """The quickest transport that these settings allow."""
@@ -121,8 +124,15 @@ class QuickTransport:
             attempt(nodes[0])
         else:
             threading.Thread(target=attempt, args=(nodes[0],), daemon=True).start()
+        deadline = time.monotonic() + timeout_s + _GRACE_S
         while len(failures) < len(nodes):
-            node, connection, answer = heard.get()
+            try:
+                node, connection, answer = heard.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                over.set()
+                _close_all(heard)
+                late = Failure(FailureKind.TIMED_OUT, "no answer in time")
+                return {**dict.fromkeys(nodes, late), **failures}
             if not isinstance(answer, Failure):
                 over.set()
                 _close_all(heard)

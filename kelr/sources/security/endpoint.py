@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus, urlencode, urlsplit, urlunsplit
 
+from kelr.apart import within
 from kelr.errors import AuthenticationError, BadInputError, ConnectError, KelrError
 from kelr.sources.security.tokens import Token, token_of
 
@@ -37,7 +38,8 @@ class Endpoint:
         url: https, http, or file (a file that holds a token).
         tls: whom to trust there, and who we are; the options `ssl.*` of sasl.jaas.config.
         encode_header: whether id and secret are percent-encoded in the header (sasl.oauthbearer.header.urlencode).
-        connect_s: how long connecting may take, in seconds; read_s: how long each part of the answer may.
+        connect_s: how long connecting may take, in seconds; read_s: how long the answer may.
+        timeout_s: how long all tries may take together.
     """
 
     url: str = field(repr=False)
@@ -49,6 +51,7 @@ class Endpoint:
     extensions: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     connect_s: float = 3.0
     read_s: float = 5.0
+    timeout_s: float = 30.0
 
     @property
     def place(self) -> str:
@@ -73,10 +76,18 @@ def fetch_token(
     if urlsplit(endpoint.url).scheme == "file":
         return _from_file(endpoint, now_s())
     failure: KelrError | None = None
+    deadline = time.monotonic() + endpoint.timeout_s
     for attempt in range(_TRIES):
         if attempt:
             sleep(_PAUSE_S * 2**attempt)
-        answer = _answer(endpoint)
+        left_s = deadline - time.monotonic()
+        if failure is not None and left_s <= 0:
+            break
+        try:
+            # httpx bounds each read, and an endpoint may drip: status line and headers byte by byte, too.
+            answer = within(min(left_s, endpoint.connect_s + endpoint.read_s), lambda: _answer(endpoint))
+        except TimeoutError:
+            answer = _late(endpoint)
         if isinstance(answer, KelrError):
             failure = answer
             continue
@@ -108,17 +119,22 @@ def _answer(endpoint: Endpoint) -> tuple[int, bytes] | KelrError:
 
     timeout = httpx.Timeout(endpoint.read_s, connect=endpoint.connect_s)
     try:
-        with httpx.Client(verify=_trust(endpoint), timeout=timeout, follow_redirects=False) as client:
+        # The environment names proxies, and the secret goes to nobody whom the properties do not name.
+        with httpx.Client(verify=_trust(endpoint), timeout=timeout, follow_redirects=False, trust_env=False) as client:
             request: dict[str, Any] = {"content": _body(endpoint), "headers": _headers(endpoint)}
             with client.stream("POST", _without_user(endpoint.url), **request) as response:
-                return response.status_code, _limited(response, time.monotonic() + endpoint.read_s)
+                return response.status_code, _limited(response)
     except httpx.TimeoutException:
-        return ConnectError(
-            f"the token endpoint {endpoint.place} did not answer in time",
-            next_step="check sasl.oauthbearer.token.endpoint.url, or give a longer sasl.login.read.timeout.ms",
-        )
+        return _late(endpoint)
     except httpx.TransportError as error:
         return _unreachable(endpoint, str(error))
+
+
+def _late(endpoint: Endpoint) -> KelrError:
+    return ConnectError(
+        f"the token endpoint {endpoint.place} did not answer in time",
+        next_step="check sasl.oauthbearer.token.endpoint.url, or give a longer sasl.login.read.timeout.ms",
+    )
 
 
 def _unreachable(endpoint: Endpoint, words: str) -> KelrError:
@@ -135,7 +151,18 @@ def _unreachable(endpoint: Endpoint, words: str) -> KelrError:
 
 
 def _trust(endpoint: Endpoint) -> Any:
-    return True if endpoint.tls is None else endpoint.tls.context()
+    import httpx  # noqa: PLC0415 - only for this login
+
+    if endpoint.tls is not None:
+        return endpoint.tls.context()
+    # Whom to trust may come from the environment: what is named there gets nothing.
+    try:
+        return httpx.create_ssl_context(trust_env=True)
+    except OSError as error:
+        raise BadInputError(
+            f"what SSL_CERT_FILE or SSL_CERT_DIR names cannot be used: {error.strerror or error}",
+            next_step="name a file, or a directory, of certificates in PEM there",
+        ) from error
 
 
 def _without_user(url: str) -> str:
@@ -166,17 +193,13 @@ def _body(endpoint: Endpoint) -> bytes:
     return urlencode(form).encode()
 
 
-def _limited(response: httpx.Response, deadline: float) -> bytes:
-    """The body, up to a size and a moment: an endpoint that drips is one that does not answer."""
-    import httpx  # noqa: PLC0415 - only for this login
-
+def _limited(response: httpx.Response) -> bytes:
+    """The body, up to a size."""
     held = bytearray()
     for piece in response.iter_bytes():
         held += piece
         if len(held) > _MOST_BYTES:
             break
-        if time.monotonic() > deadline:
-            raise httpx.ReadTimeout("the answer drips")
     return bytes(held[: _MOST_BYTES + 1])
 
 

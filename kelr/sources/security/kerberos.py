@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from queue import Empty, Queue
 from typing import Any
 
+from kelr.apart import within
 from kelr.errors import AuthenticationError, ConnectError, KelrError, UnsupportedError
 from kelr.sources.jaas import KEY, jaas_options
 from kelr.sources.properties import PropertyReader
@@ -83,12 +82,10 @@ def get_ticket(service: str, hosts: Sequence[str], *, timeout_s: float) -> None:
             next_step="install the system's Kerberos libraries (libkrb5-3 or krb5-libs), or log in another way",
             code="kerberos-package-missing",
         ) from error
-    found: Queue[_Refusal | None] = Queue()
-    threading.Thread(target=_ask, args=(package, service, tuple(dict.fromkeys(hosts)), found), daemon=True).start()
     wait_s = min(timeout_s, LONGEST_S)
     try:
-        failure = found.get(timeout=wait_s)
-    except Empty:
+        failure = within(wait_s, lambda: _asked(package, service, tuple(dict.fromkeys(hosts))))
+    except TimeoutError:
         raise ConnectError(
             f"no KDC answered within {wait_s:g} s, so that there is no Kerberos ticket for {service}/{hosts[0]}",
             next_step=_NO_KDC,
@@ -110,12 +107,12 @@ class _Refusal:
     words: str
 
 
-def _ask(gssapi: Any, service: str, hosts: Sequence[str], found: Queue[_Refusal | None]) -> None:
-    """Put None where there is a ticket for one of the hosts, else why there is none."""
+def _asked(gssapi: Any, service: str, hosts: Sequence[str]) -> _Refusal | None:
+    """None where there is a ticket for one of the hosts, else why there is none."""
     try:
-        found.put(_refusal(gssapi, service, hosts))
-    except Exception as error:  # of the package itself; without an answer it would be taken for a silent KDC
-        found.put(_Refusal(hosts[0], 0, f"{type(error).__name__}: {error}"))
+        return _refusal(gssapi, service, hosts)
+    except Exception as error:  # of the package itself
+        return _Refusal(hosts[0], 0, f"{type(error).__name__}: {error}")
 
 
 def _refusal(gssapi: Any, service: str, hosts: Sequence[str]) -> _Refusal | None:

@@ -127,6 +127,7 @@ def _endpoint(reader: PropertyReader, options: Mapping[str, str], timeout_s: flo
         extensions=tuple(extensions_of(options, "extension_").items()),
         connect_s=_seconds(reader, CONNECT_MS, min(3.0, timeout_s)),
         read_s=_seconds(reader, READ_MS, min(5.0, timeout_s)),
+        timeout_s=timeout_s,
     )
 
 

@@ -15,6 +15,7 @@ from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, Self, TextIO
 
+from kelr.interrupts import before_the_end
 from kelr.view.watch.keys import KeyDecoder
 
 _ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[0m"
@@ -39,7 +40,7 @@ class Ended(BaseException):
 class Terminal:
     """Takes the terminal over; use as a context manager in the main thread.
 
-    Ctrl-C raises KeyboardInterrupt as ever, once: pressed again, it does not cut short the giving back. SIGTERM, SIGHUP
+    Ctrl-C raises KeyboardInterrupt as ever; pressed again, it does not cut short the giving back. SIGTERM, SIGHUP
     and SIGQUIT (Ctrl-\\) raise `Ended` out of `wait`. Ctrl-Z gives the terminal back, stops the process, and takes the
     terminal over again when it goes on.
     """
@@ -52,7 +53,7 @@ class Terminal:
         self._wakes: tuple[int, int] = (-1, -1)
         self._wakeup_before = -1
         self._ended: int | None = None
-        self._interrupted = False
+        self._giving_back = False
         self.changed = True
         """Whether the size changed, or somebody else had the screen, since this was last set to False."""
 
@@ -70,6 +71,7 @@ class Terminal:
             signal.SIGWINCH: self._resized,
         }
         self._handlers = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+        self._at_the_end = before_the_end(self._give_back)
         try:
             self._take()
         except BaseException:
@@ -84,7 +86,7 @@ class Terminal:
 
     def _give_back_undisturbed(self) -> None:
         """Put everything back, whatever is pressed meanwhile."""
-        self._interrupted = True
+        self._giving_back = True
         try:
             self._give_back()
         finally:
@@ -160,16 +162,20 @@ class Terminal:
             self._before = None
 
     def _restore_signals(self) -> None:
+        before_the_end(self._at_the_end)
         signal.set_wakeup_fd(self._wakeup_before)
         for number, handler in self._handlers.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         for end in self._wakes:
             os.close(end)
 
-    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
-        if not self._interrupted:
-            self._interrupted = True
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self._giving_back:
+            return
+        before = self._handlers.get(signal.SIGINT)
+        if not callable(before):
             raise KeyboardInterrupt
+        before(number, frame)
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
         self._ended = number
