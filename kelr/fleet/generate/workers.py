@@ -10,11 +10,12 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kelr.errors import KelrError
 
@@ -41,19 +42,36 @@ def side_by_side(plans: Sequence[ClusterPlan], out: Path, workers: int) -> Itera
         OSError: files cannot be written.
     """
     pool = ThreadPoolExecutor(max_workers=min(workers, len(plans)))
+    running = _Running({}, threading.Event())
     try:
-        yield from pool.map(partial(_made, out=out), plans)
+        yield from pool.map(partial(_made, out=out, running=running), plans)
     finally:
+        running.over.set()
         pool.shutdown(wait=False, cancel_futures=True)
+        for process in list(running.processes.values()):
+            process.kill()
 
 
-def _made(plan: ClusterPlan, out: Path) -> Truth:
+class _Running(NamedTuple):
+    """The workers, which do not outlive whoever waits for them."""
+
+    processes: dict[str, subprocess.Popen[bytes]]
+    over: threading.Event
+
+
+def _made(plan: ClusterPlan, out: Path, running: _Running) -> Truth:
     told = pickle.dumps(sys.path) + pickle.dumps((plan, out))
-    done = subprocess.run([sys.executable, "-c", _START], input=told, capture_output=True, check=False)
-    if done.returncode:
-        last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", _START], stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        running.processes[plan.name] = process
+        if running.over.is_set():
+            process.kill()
+        said, complained = process.communicate(told)
+        del running.processes[plan.name]
+    if process.returncode:
+        last = complained.decode(errors="replace").strip().rpartition("\n")[2]
         raise KelrError(f"the process that made {plan.name} failed: {last}", next_step="try it with --workers 1")
-    answer = pickle.loads(done.stdout)
+    answer = pickle.loads(said)
     if isinstance(answer, OSError):
         raise answer
     truth: Truth = answer
