@@ -16,6 +16,7 @@ from kelr.commands.app import build
 from kelr.commands.main import INTERNAL_ERROR, PIPE_CLOSED, interrupted
 from kelr.commands.options import RunState
 from kelr.errors import ExitCode, KelrError
+from kelr.interrupts import is_pending
 from kelr.view.streams import prepare_streams
 
 _GC_THRESHOLD = 100_000
@@ -48,7 +49,8 @@ def run(words: list[str]) -> int:
     except OSError as error:
         code = _stream_failed(error) if error.errno in _CANNOT_WRITE else _defect(error, debug=state[0].debug)
     except Exception as error:
-        code = _defect(error, debug=state[0].debug)
+        # Python makes a RuntimeError of an interrupt where a class is being made.
+        code = interrupted() if is_pending() else _defect(error, debug=state[0].debug)
     return _flushed(code)
 
 

@@ -155,6 +155,11 @@ def taken() -> None:
     _interrupts.pending = _interrupts.lost = False
 
 
+def is_pending() -> bool:
+    """Whether an interrupt has come that nobody took: what goes wrong then may be its doing."""
+    return _interrupts.pending
+
+
 @contextmanager
 def held_back(wake: Callable[[], object]) -> Iterator[None]:
     """What is run inside would lose an interrupt: it is raised at the end.

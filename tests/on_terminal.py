@@ -22,9 +22,15 @@ from kelr.view.styled import width_of
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
 """What kelr writes before and after a screen."""
 PATIENCE_S = 30.0
-KELR = """
-import fcntl, sys, termios
+FOREGROUND = """
+import fcntl, signal, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""
+"""A program begins as in the foreground of this terminal: tests that run in the background of a shell (`make test &`)
+hand an ignored SIGINT on."""
+KELR = f"""
+{FOREGROUND}
 from kelr.commands.main import main
 sys.exit(main(sys.argv[1:]))
 """

@@ -12,18 +12,17 @@ import pytest
 
 from kelr.sources.snapshot_file import write_snapshot
 from tests.incident import INCIDENT
-from tests.on_terminal import ENTER, LEAVE, OnTerminal, Screen
+from tests.on_terminal import ENTER, FOREGROUND, LEAVE, OnTerminal, Screen
 
 # The incident answers for a cluster, in a process of its own.
-PROGRAM = """
-import fcntl, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+PROGRAM = f"""
+{FOREGROUND}
 from pathlib import Path
 import kelr.commands.session as session
 from kelr.commands.main import main
 from kelr.sources.snapshot_file import SnapshotFileSource
 session.open_source = lambda settings: SnapshotFileSource(Path(sys.argv[1]))
-{more}
+{{more}}
 sys.exit(main(sys.argv[2:]))
 """
 BREAKS = """

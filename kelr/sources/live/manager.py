@@ -45,6 +45,8 @@ class EventLoop(NetworkSelector):  # type: ignore[misc]  # kafka-python has no t
     """kafka-python's event loop, which logs what is raised in a task, Ctrl-C too, and goes on: so none is raised
     there."""
 
+    __str__ = object.__str__  # kafka-python's fails once it is closed
+
     def _poll_once(self, timeout: float | None = None) -> None:
         with held_back(self.wakeup):
             super()._poll_once(timeout)
