@@ -65,12 +65,14 @@ def lost_in_short(lost: LostInAll) -> str:
 
 def lost_in_words(lost: LostInAll) -> str:
     """One sentence: how many offsets, how many of them committed, and for how many elections that is not known."""
+    known = f"; UNKNOWN for {lost.unknown:,} of them" if 0 < lost.unknown < lost.elections else ""
+    if lost.total == Bounds(0, 0):
+        return f"{lost_in_short(lost)} ({elections_in_words(lost.elections)})."
     committed = bounds_in_words(lost.committed)
     condition = f" ({PROMISE})" if lost.promised else ""
     words = f"{bounds_in_words(lost.total)} offsets in all, of them committed: {committed}{condition}"
     if lost.total == Bounds(0) and lost.committed == Bounds(0):
         words = "UNKNOWN"
-    known = f"; UNKNOWN for {lost.unknown:,} of them" if 0 < lost.unknown < lost.elections else ""
     return f"{words} ({elections_in_words(lost.elections)}{known})."
 
 
@@ -79,12 +81,13 @@ def lost_lines(found: Sequence[Lost], lost: LostInAll) -> Iterator[str]:
     if lost.unread:
         logs = agree(len(lost.unread), "The log", "The logs")
         were = agree(len(lost.unread), "was", "were")
-        yield f"{logs} of {brokers(lost.unread)} {were} not read before the elections."
+        election = agree(lost.elections, "election", "elections")
+        yield f"{logs} of {brokers(lost.unread)} {were} not read before the {election}."
     if lost.truncated:
         subject, follow = brokers(lost.truncated), agree(len(lost.truncated), "follows", "follow")
         subject = f"{subject[:1].upper()}{subject[1:]}"
         only = agree(len(lost.truncated), "it", "they")
-        yield f"{subject} {follow} the new leaders."
+        yield f"{subject} {follow} the new {agree(lost.elections, 'leader', 'leaders')}."
         yield f"What only {only} held is gone, and no request tells how much it was."
     left = [one for one in lost.unread if one not in lost.truncated]
     if left:

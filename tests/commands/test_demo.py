@@ -38,7 +38,10 @@ def test_the_simulated_demo_ends_with_the_complete_replica_elected(tmp_path: Pat
     assert ends == [("1", "40"), ("2", "40"), ("3", "40")]
     assert "GetReplicaLogInfo v0 (key 70)" in told
     assert "ElectLeaders v3 that names broker 1" in told
-    assert "In all: 1 partition, 7 checks: all is well." in told
+    # Broker 3 was a member of the ELR, and was down when the plan was carried out: nobody knows what it held.
+    assert "In all: 1 partition, 7 checks: all came out well. Lost by the elections: UNKNOWN." in told.replace(
+        "\n ", ""
+    )
     assert not (tmp_path / "demo").exists()
 
 

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from kelr.recovery.who import whoever_runs_this
 from tests.documents.blocks import Block
 from tests.documents.terminal import COLUMNS
 
@@ -31,6 +32,7 @@ _DIFFERS = (
     (re.compile(r"\b[A-Za-z0-9_-]{22}\b"), "ID"),
     (re.compile(r"\b[0-9a-f]{8,64}\b"), "HASH"),
     (re.compile(r"/\S*/(?=[^/\s]+)"), ""),
+    (re.compile(r"\s+by\s+\S+@\S+"), " by WHO"),
     (re.compile(r"[ \t]+"), " "),
     (re.compile(r"(?m)^ | $"), ""),
 )
@@ -108,6 +110,8 @@ def _on_a_terminal(script: Path, directory: Path, programs: str) -> str:
     os.close(ours)
     text = b"".join(chunks).decode().replace("\r\n", "\n")
     text = text.replace(environment["KELR_LAB_DIR"], "/tmp/kelr-lab")
+    who = whoever_runs_this()
+    text = text.replace(f"{who.user}@{who.host}", "ada@laptop")
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", re.sub(r"[^\n]*\r", "", text))
 
 

@@ -182,8 +182,8 @@ def test_what_was_not_read_before_the_elections_is_named_and_what_was_accepted_f
     assert away is not None
     words = "--accept-loss 0+ by ada@laptop"
     text = " ".join(shown(Verified(PLAN, findings(planned, BACK), NOW_MS, (replace(one, accepted=words),))).split())
-    assert "Lost: UNKNOWN (1 election). The log of broker 1 was not read before the elections." in text
-    assert "Broker 1 follows the new leaders. What only it held is gone, and no request tells how much it was." in text
+    assert "Lost: UNKNOWN (1 election). The log of broker 1 was not read before the election." in text
+    assert "Broker 1 follows the new leader. What only it held is gone, and no request tells how much it was." in text
     assert f"Accepted: {words}." in text
     text = " ".join(shown(Verified(PLAN, findings(planned, seen()), NOW_MS, (away,))).split())
     assert "What only broker 1 holds is lost when it returns. Its disk may still tell" in text
