@@ -37,7 +37,7 @@ SETTLE_S = 5.0
 """What a killed kelr had sent is in a broker's log by then, or lost with its connection."""
 _YES = frozenset({"y", "yes"})
 _COMMAND = "rescue replay"
-_GO_ON = "mend that, and run the same command again: it goes on where this one ended, and doubles nothing"
+_GO_ON = "once that is mended, run the same command again: it goes on where this one ended"
 
 
 def replay_records(
@@ -384,9 +384,10 @@ def _end(output: Output, plan: ReplayPlan, produced: Sequence[Produced]) -> None
             raise NotAuthorizedError(text, next_step="the principal needs WRITE on the topic")
         said.insert(0, text)
     if said:
-        # People have the command already that says how to go on, and the reason above it.
+        # People have the command already that says how to mend it.
         people = output.format.for_people
-        raise PartlyDoneError("; ".join(said), next_step=None if people else _GO_ON)
+        text = "; ".join(said)
+        raise PartlyDoneError(f"{text}; {_GO_ON}" if people else text, next_step=None if people else _GO_ON)
 
 
 def _records(count: int) -> str:
