@@ -41,7 +41,7 @@ Principal = Annotated[
 
 @with_session(
     exits={
-        ExitCode.FOUND: "--check: something of severity warning or worse was found, or no partition seen",
+        ExitCode.FOUND: "--check: a warning or worse was found, or no partition was seen",
         ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
         ExitCode.NOT_AUTHORIZED: "not authorized for the cluster, or for any of the named topics",
         ExitCode.PARTLY_DONE: "some of the topics could not be described",

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, get_ty
 import typer
 
 from kelr.commands.session import Session, Settings, resolve
-from kelr.errors import ExitCode
+from kelr.errors import ExitCode, KelrError
+from kelr.view.following import with_connection
 from kelr.view.formats import OutputFormat
 
 if TYPE_CHECKING:
@@ -278,7 +279,11 @@ def with_session(
         def run(context: typer.Context, values: dict[str, Any], rest: dict[str, Any]) -> None:
             local = local_with is not None and rest.get(local_with) is not None
             with Session(resolve(settings_from(values, _state_of(context)), local=local)) as session:
-                function(session, **rest)  # type: ignore[call-arg]
+                try:
+                    function(session, **rest)  # type: ignore[call-arg]
+                except KelrError as error:
+                    error.next_step = with_connection(error.next_step or "", session.connection_flags) or None
+                    raise
 
         return _command(function, run, local=False, exits=_exits(common, exits))
 

@@ -26,6 +26,7 @@ from kelr.commands.recovering import (
     plan_for_this_cluster,
     reporter,
     rescue_commands,
+    rescue_first,
     say_disks,
     say_other_rescues,
     source_with,
@@ -261,9 +262,12 @@ def _end_dry_run(session: Session, wanted: Wanted, checked: Checked, context: Pl
     lacks = missing_consent(part, Consented(wanted.given.accept_loss, wanted.given.force_reason, yes=True))
     flags = _flags(wanted, part)
     refused = [one.address for one in checked.refused]
-    following = _again(checked.plan, refused, wanted) if refused else flags
+    rescue = None if flags is None else rescue_first(part, wanted.path)
+    following = _again(checked.plan, refused, wanted) if refused else rescue or flags
     people = session.output.format.for_people
     if people:
+        if flags is not None and following == rescue:
+            session.output.note(f"then: {session.output.next_command(flags)}")
         if following is not None:
             session.output.next(following)
     else:

@@ -40,10 +40,10 @@ def hold(session: Session, topic: str, *, yes_clear: str | None, force: str | No
     try:
         _agree(output, price, yes_clear=yes_clear, force=force, dry_run=dry_run)
     except RefusedError as error:
-        _show_hold(output, price, None, error.message, following=_hold_again(price))
+        _show_hold(output, price, None, error.message, following=_hold_again(price, force))
         raise
     if dry_run:
-        _show_hold(output, price, None, "nothing was changed", following=_hold_again(price))
+        _show_hold(output, price, None, "nothing was changed", following=_hold_again(price, force))
         return
     held = hold_topic(
         price,
@@ -130,13 +130,14 @@ def _held_in_words(held: Held) -> str:
     return f"{cleared}{left}; min.insync.replicas {restored}{start}{missing}"
 
 
-def _hold_again(price: HoldPrice) -> tuple[str, ...] | None:
+def _hold_again(price: HoldPrice, force: str | None) -> tuple[str, ...] | None:
     if price.refusal is not None:
         return None
-    if price.needs_force is not None:
+    if price.needs_force is not None and force is None:
         # A reason is for somebody to give, and the better way stands in the explanation.
         return ("explain", price.topic)
-    return ("recover", "hold", "--topic", price.topic, "--yes-clear-elr-of", price.topic)
+    reason = () if force is None else ("--force", force)
+    return ("recover", "hold", "--topic", price.topic, *reason, "--yes-clear-elr-of", price.topic)
 
 
 def _after_hold(held: Held) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kelr.commands.recovering import plan_again, plan_for_this_cluster, rescued_in
+from kelr.commands.recovering import plan_again, plan_for_this_cluster, rescue_first, rescued_in
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.engine.planning import only_topics
@@ -102,7 +102,7 @@ def _following(
     if unapplied and unapplied == {one.address for one in found.findings}:
         if plan.expires_at_ms <= found.looked_at_ms:
             return plan_again(plan, unapplied, path)
-        return ("recover", "apply", str(path), *named)
+        return rescue_first(plan, path) or ("recover", "apply", str(path), *named)
     bad = [one for one in found.findings if one.passed is Passed.NO]
     if found.may_come and not (waited and bad):
         return ("recover", "verify", str(path), *named, "--wait")

@@ -129,6 +129,13 @@ def rescued_in(plan: Plan, path: Path) -> Path | None:
     return next((found for name in names for found in (Path(name), path.with_name(name)) if found.is_file()), None)
 
 
+def rescue_first(plan: Plan, path: Path) -> tuple[str, ...] | None:
+    """The command that saves what the plan gives up, where that was not done and can be done from here; None else."""
+    if rescued_in(plan, path) is not None:
+        return None
+    return next((command for command in rescue_commands(plan, path) if DIRECTORY not in command), None)
+
+
 def say_other_rescues(output: Output, commands: Sequence[tuple[str, ...]]) -> None:
     """Name the commands beside the first one, which the plan's own text has, and where they are run."""
     on_hosts = [command for command in commands if DIRECTORY in command]

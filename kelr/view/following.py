@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterable, Sequence
 
 _TAKE_LOGS = (
@@ -36,6 +38,7 @@ def whole_command(
     """The next command with the flags that it has to repeat.
 
     A command that needs a live cluster is not told to answer from a snapshot: where to connect is left to be filled in.
+    One that names a snapshot by itself asks no cluster.
 
     Args:
         arguments: the command's words and its own flags, after ``kelr``.
@@ -44,7 +47,23 @@ def whole_command(
     """
     words = tuple(arguments)
     logs = tuple(log_flags) if _is_one_of(words, _TAKE_LOGS) and "--logs" not in words else ()
+    if "--snapshot" in words:
+        return ("kelr", *words, *logs)
     return ("kelr", *words, *logs, *(_to_a_cluster(connection_flags) if _needs_a_cluster(words) else connection_flags))
+
+
+def with_connection(text: str, connection_flags: Sequence[str]) -> str:
+    """A sentence whose commands ask the same cluster again: ``kelr recover resume`` with the flags that were given."""
+    if not connection_flags or shlex.join(connection_flags) in text:
+        return text
+
+    def whole(match: re.Match[str]) -> str:
+        return shlex.join(whole_command(match[0].split()[1:], connection_flags=connection_flags))
+
+    return _ASKS_A_CLUSTER.sub(whole, text)
+
+
+_ASKS_A_CLUSTER = re.compile(r"\bkelr (?:recover (?:status|resume|undo)|describe|explain)\b(?! --)")
 
 
 def _is_one_of(words: Sequence[str], commands: Iterable[Sequence[str]]) -> bool:

@@ -602,7 +602,7 @@ def test_a_run_that_was_cut_short_is_named_by_every_command_that_changes(
     ran = kelr(*arguments[command], *CONNECTION)
     assert (ran.code, world.moments) == (6, [])
     assert "an earlier run was cut short that concerns orders:0" in ran.err
-    assert "next: kelr recover resume, or kelr recover undo" in ran.err
+    assert "next: kelr recover resume -b kafka-1:9092, or kelr recover undo -b kafka-1:9092" in ran.err
 
 
 @pytest.mark.usefixtures("world")
