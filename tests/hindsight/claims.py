@@ -270,7 +270,8 @@ def _of_not_planned(subject: Subject, found: NotPlanned, wish: Wish) -> Iterator
     if found.why is Unplanned.REFUSED:
         state = subject.state
         # What kelr will not do beside somebody else's reassignment, or without knowing whom Kafka would elect.
-        blind = state.elr is None or subject.case.config.error is not None or bool(state.adding or state.removing)
+        blind = state.elr is None or subject.case.config.error is not None
+        blind = blind or state.adding is None or bool(state.adding or state.removing)
         if not blind:
             yield Claim(Kind.REFUSED, found.address, option, found, wish.desired_leader, sentence)
     elif found.why is Unplanned.NOT_NEEDED:

@@ -14,7 +14,6 @@ from benchmarks.incidents.advice import Advised, Do, next_step
 from kelr.engine.decide import decide_all
 from kelr.engine.planning import plan_of
 from kelr.model import (
-    AdviceAction,
     Decision,
     ElectionType,
     NotPlanned,
@@ -46,8 +45,10 @@ class Followed:
     """The records of the leader's log in the end; partitions that nobody can lead are missing."""
     saved: dict[TopicPartition, set[int]] = field(default_factory=dict)
     """Records that rescues saved on the way."""
-    asks: dict[TopicPartition, AdviceAction | None] = field(default_factory=dict)
-    """What the last plan advised for each partition that got no election in it."""
+    left: dict[TopicPartition, NotPlanned] = field(default_factory=dict)
+    """The partitions that got no election in the last plan, and why."""
+    blind: set[TopicPartition] = field(default_factory=set)
+    """Partitions of which a rescue said that nobody could tell what to save."""
     ended: bool = True
     """False: it went on and on."""
 
@@ -78,7 +79,7 @@ def _turn(world: World, sight: Sight, gone: frozenset[int], found: Followed) -> 
     plan = plan_of(snapshot, decisions, lambda _: wish, now_ms=now_ms, made_by="hindsight")
     if plan.elections:
         return _apply(world, sight, plan, found)
-    found.asks = {one.address: one.action for one in plan.not_planned}
+    found.left = {one.address: one for one in plan.not_planned}
     leaderless = {decision for decision in decisions if decision.leader is None}
     startable = tuple(sorted(world.absent - gone))
     step = next_step(list(_advised(plan.not_planned, leaderless)), startable)
@@ -128,7 +129,9 @@ def _save(world: World, sight: Sight, found: Followed, *, returns: int | None = 
         address = TopicPartition(decision.topic, decision.partition)
         coming = {one.elected for one in decision.forecasts if one.replica == returns}
         for leader in coming - {None} or {None}:
-            for wanted in choose(snapshot, decision, Limits(), elect=leader).wanted:
+            choice = choose(snapshot, decision, Limits(), elect=leader)
+            found.blind |= {address} if choice.failed else set()
+            for wanted in choice.wanted:
                 _keep(world, found, address, wanted)
 
 

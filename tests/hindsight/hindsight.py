@@ -62,6 +62,8 @@ class Truth:
     """`Seen.marks`."""
     offsets: Mapping[int, int]
     """The offset of each record that was ever produced to it."""
+    serving: int | None = None
+    """The leader, where one leads and runs: what only other logs hold was lost when it was elected."""
 
     @property
     def promised(self) -> frozenset[int]:
@@ -69,8 +71,10 @@ class Truth:
 
     @property
     def held(self) -> frozenset[int]:
-        """Records that are on any log, and are not known to have been deleted on purpose."""
-        return frozenset(record for log in self.logs.values() for record in log.values()) - self.deleted
+        """Records that are there to be lost, and are not known to have been deleted on purpose: on the leader's log,
+        or on any where nobody leads."""
+        logs = self.logs.values() if self.serving is None else (self.logs[self.serving],)
+        return frozenset(record for log in logs for record in log.values()) - self.deleted
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,7 @@ def truths(world: World, seen: Mapping[TopicPartition, Seen]) -> Mapping[TopicPa
             world.torn.get(address, frozenset()),
             sight.marks,
             {record: world.offsets[record] for record in ledger.committed | ledger.visible if record in world.offsets},
+            world.running.cluster.serving(address),
         )
     return found
 

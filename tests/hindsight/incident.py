@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from kelr.controller import Election, RuleSet, events
 from kelr.model import TopicPartition
 from kelr.simulation import Acks, SimulatedLog
-from tests.hindsight.world import QUIET_MS, Checkpoint, Setup, Topic, World, created
+from tests.hindsight.world import QUIET_MS, SESSION_MS, Checkpoint, Setup, Topic, World, created
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,12 @@ class Sight:
     knows_elr: bool = True
     knows_broker_epochs: bool = False
     controller_answers: bool = True
+    without_epochs: frozenset[int] = frozenset()
+    """Brokers of which only the log end is told: somebody may describe the topic and not read it."""
+    asks_lineage: bool = True
+    lists_fenced: bool = True
+    knows_topic_ids: bool = True
+    knows_reassignments: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +133,11 @@ def _sight(chance: random.Random, setup: Setup) -> Sight:
         knows_elr=chance.random() < 0.97,
         knows_broker_epochs=chance.random() < 0.3,
         controller_answers=chance.random() < 0.97,
+        without_epochs=some(0.5) if chance.random() < 0.06 else frozenset(),
+        asks_lineage=chance.random() < 0.95,
+        lists_fenced=chance.random() < 0.93,
+        knows_topic_ids=chance.random() < 0.95,
+        knows_reassignments=chance.random() < 0.95,
     )
 
 
@@ -158,9 +169,11 @@ def _ending(chance: random.Random, setup: Setup, rare: list[str]) -> list[Deed]:
     for broker in order:
         if chance.random() < 0.4:
             deeds.append(_deed(chance, setup, chance.choice((*_DISKS, *_DISKS, "cut", "cut")), broker))
+        if chance.random() < 0.15:
+            deeds.append(_deed(chance, setup, "fail to start", broker))
         if chance.random() < (0.1 if broker in stay else 0.6):
             deeds.append(_deed(chance, setup, "start", broker))
-    deeds += [_deed(chance, setup, name) for name in rare if chance.random() < 0.3]
+    deeds += [_deed(chance, setup, name) for name in rare if chance.random() < 0.4]
     if chance.random() < 0.9:
         deeds.append(_deed(chance, setup, "wait", number=2 * QUIET_MS))
     return deeds
@@ -228,6 +241,16 @@ def _stop(world: World, deed: Deed, _chance: random.Random) -> None:
 def _start(world: World, deed: Deed, _chance: random.Random) -> None:
     world.start(deed.brokers[0])
     world.wait()
+
+
+def _fail_to_start(world: World, deed: Deed, chance: random.Random) -> None:
+    """The broker registers, and dies while it loads its logs."""
+    broker, running = deed.brokers[0], world.running
+    if broker in world.down:
+        running.start(broker)
+        if not running.runs(broker):
+            running.advance(running.now_ms + SESSION_MS)
+        world.kill(broker, behind=chance.choice((0, 0, 100)))
 
 
 def _freeze(world: World, deed: Deed, _chance: random.Random) -> None:
@@ -361,6 +384,7 @@ _DOES: Mapping[str, Callable[[World, Deed, random.Random], None]] = {
     "kill three": _kill,
     "stop": _stop,
     "start": _start,
+    "fail to start": _fail_to_start,
     "freeze": _freeze,
     "isolate": _isolate,
     "cut off": _cut_off,
@@ -384,6 +408,16 @@ _BROKERS = {"kill two": 2, "kill three": 3, "isolate": 2, "produce": 0, "heal": 
     ("delete records", "reassign", "switch elr", "allow unclean", "write min isr", "elect uncleanly"), 0
 )
 _OF_A_PARTITION = frozenset({"produce", "delete records", "reassign", "allow unclean", "write min isr"})
-_OFTEN = {"kill": 6, "stop": 3, "start": 8, "cut short": 4, "cut": 4, "isolate": 2, "heal": 3, "read disk": 1}
+_OFTEN = {
+    "fail to start": 2,
+    "kill": 6,
+    "stop": 3,
+    "start": 8,
+    "cut short": 4,
+    "cut": 4,
+    "isolate": 2,
+    "heal": 3,
+    "read disk": 1,
+}
 _RARE = frozenset(_DOES) - frozenset(_OFTEN) - {"produce", "wait"}
 _DISKS = ("read disk", "cut", "lose checkpoint", "wrong epochs", "empty disk")

@@ -279,11 +279,11 @@ def _truncation(case: Case) -> _Answer:
 
 
 def _all_clear(case: Case) -> _Answer:
-    """Nothing is to be done: then nothing that kelr has seen is lost where nothing is done."""
+    """Nothing is to be done: then nothing that kelr has seen on any log is lost where nothing is done."""
     if case.happened.led_in_the_end is None:
         return Verdict.WRONG, "nobody leads in the end"
-    seen = {record for replica in case.claim.expects or () for record in case.truth.logs.get(replica, {}).values()}
-    gone = case.lost & seen
+    seen = {record for replica in case.claim.expects for record in case.truth.logs.get(replica, {}).values()}
+    gone = seen - case.truth.deleted - case.happened.kept
     return _is(not gone, f"{len(gone)} records that it had seen were lost by doing nothing")
 
 

@@ -21,6 +21,7 @@ from kelr.model import (
     LogAnswer,
     NotHeard,
     PartitionState,
+    ReplicaLog,
     Snapshot,
     TopicConfig,
     TopicPartition,
@@ -89,10 +90,11 @@ def _cluster(world: World, sight: Sight) -> Cluster:
     silence = None if sight.controller_answers else "no answer in time"
     return Cluster(
         "hindsight",
-        brokers,
+        brokers if sight.lists_fenced else tuple(one for one in brokers if one.status is BrokerStatus.LIVE),
         features,
-        brokers_source="DescribeCluster v2",
+        brokers_source="DescribeCluster v2" if sight.lists_fenced else "DescribeCluster v1",
         partitions_source="DescribeTopicPartitions v0" if sight.knows_elr else "Metadata v12",
+        reassignments_error=None if sight.knows_reassignments else "CLUSTER_AUTHORIZATION_FAILED",
         controller_silence=silence,
     )
 
@@ -102,12 +104,11 @@ def _state(world: World, sight: Sight, state: PartitionState) -> PartitionState:
     controller = world.running.cluster.controller
     lost = state.offline_replicas or ()
     offline = tuple(one for one in state.replicas if one in lost or not controller.active(one))
-    seen = replace(state, offline_replicas=offline, partition_epoch=None, recovering=None, topic_id=_topic_id(state))
+    topic_id = f"id of {state.topic}" if sight.knows_topic_ids else None
+    seen = replace(state, offline_replicas=offline, partition_epoch=None, recovering=None, topic_id=topic_id)
+    if not sight.knows_reassignments:
+        seen = replace(seen, adding=None, removing=None)
     return seen if sight.knows_elr else replace(seen, elr=None, last_known_elr=None)
-
-
-def _topic_id(state: PartitionState) -> str:
-    return f"id of {state.topic}"
 
 
 def _config(world: World, sight: Sight, topic: str, *, compacted: bool) -> TopicConfig:
@@ -140,6 +141,11 @@ def _answer(world: World, sight: Sight, state: PartitionState, replica: int) -> 
         return NotHeard(replica, Unheard.STORAGE_ERROR, "KAFKA_STORAGE_ERROR", now_ms)
     epoch = registration.epoch if sight.knows_broker_epochs else None
     answer = log.answer(replica, leader_epoch=view.leader_epoch, broker_epoch=epoch)
+    if replica in sight.without_epochs:
+        told = ReplicaLog(replica, log.end, None, view.leader_epoch, source="ListOffsets", read_at_ms=now_ms)
+        return replace(told, last_epoch_error="TOPIC_AUTHORIZATION_FAILED: it needs READ on the topic")
+    if not sight.asks_lineage:
+        answer = replace(answer, lineage=None)
     return replace(answer, source="ListOffsets+Fetch", read_at_ms=now_ms)
 
 

@@ -18,6 +18,7 @@ from kelr.model import (
     ReplicaLog,
     Snapshot,
     TopicPartition,
+    Unplanned,
     Wish,
 )
 from tests.hindsight.claims import (
@@ -58,8 +59,18 @@ def judged(incident: Incident, reach: Reach | None = None) -> Iterator[Judged]:
     truth = truths(world, seen_of(world, snapshot))
     happened = hindsight(world, claims)
     for claim in claims:
-        yield judge(claim, truth[claim.address], happened[claim.address, claim.option])
+        if claim.address.topic in taken_for_false(world, incident.sight):
+            yield Judged(claim, Verdict.OPEN, "it says that it takes unclean.leader.election.enable as false")
+        else:
+            yield judge(claim, truth[claim.address], happened[claim.address, claim.option])
     yield from advice_judged(world, incident.sight, snapshot, truth)
+
+
+def taken_for_false(world: World, sight: Sight) -> frozenset[str]:
+    """Topics that allow unclean elections, where that could not be read and a note says what is assumed."""
+    config = world.running.cluster.controller.config
+    topics = () if sight.knows_configs else world.setup.topics
+    return frozenset(topic.name for topic in topics if config(topic.name).unclean_leader_election)
 
 
 Plans = Iterable[tuple[Decision, Wish, Planned]]
@@ -101,7 +112,9 @@ def _verifications(world: World, sight: Sight, plans: Plans) -> Iterator[Claim]:
             continue
         done.add((planned.address, option))
         fork = world.fork()
+        yield from claims_of_verification(planned, _seen_after(fork, sight, planned), "before it")
         elect(fork, planned.address, option)
+        yield from claims_of_verification(planned, _seen_after(fork, sight, planned), "in the middle")
         fork.wait()
         yield from claims_of_verification(planned, _seen_after(fork, sight, planned), "at once")
         everyone_back(fork)
@@ -155,7 +168,10 @@ def _advice(address: TopicPartition, followed: Followed, truth: Truth, could: Se
         return Judged(claim, Verdict.WRONG, f"no end after {len(followed.steps)} steps")
     if not known:
         return Judged(claim, Verdict.UNKNOWN, "not all logs were known")
-    if kept is None and followed.asks.get(address) is AdviceAction.GET_MORE_INFORMATION:
+    left = followed.left.get(address)
+    if left is not None and left.why is Unplanned.REFUSED:
+        return Judged(claim, Verdict.UNKNOWN, f"refused: {left.reason}")
+    if kept is None and left is not None and left.action is AdviceAction.GET_MORE_INFORMATION:
         return Judged(claim, Verdict.UNKNOWN, "it asks for what the engineer cannot tell")
     if kept is None:
         led = any(way.happened.led_in_the_end is not None for way in could)
@@ -171,8 +187,9 @@ def _rescued(address: TopicPartition, followed: Followed, truth: Truth, snapshot
     claim = Claim(Kind.RESCUED, address, WAIT, "", None, "; ".join(followed.steps))
     answers = snapshot.logs.get(address, ())
     read = [one.replica for one in answers if isinstance(one, ReplicaLog) and one.source == LOG_DIRECTORY]
-    kept = followed.kept.get(address)
-    if kept is None or not read:
+    kept, left_over = followed.kept.get(address), followed.left.get(address)
+    refused = left_over is not None and left_over.why is Unplanned.REFUSED
+    if kept is None or not read or refused or address in followed.blind:
         return Judged(claim, Verdict.OPEN, "")
     held = {record for replica in read for record in truth.logs[replica].values()} - truth.deleted
     left = held - kept - followed.saved.get(address, set())
