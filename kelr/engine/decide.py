@@ -279,7 +279,10 @@ def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules) -> Iterator[str]
         )
     yield from _reassignment(snapshot, case)
     if case.config.error:
-        yield f"configs of topic {case.state.topic} could not be read ({case.config.error})"
+        yield (
+            f"configs of topic {case.state.topic} could not be read ({case.config.error}):"
+            " unclean.leader.election.enable is taken as false"
+        )
     elif case.min_isr is None or case.config.unclean_leader_election is None:
         yield f"configs of topic {case.state.topic} are not known: unclean.leader.election.enable is taken as false"
     elif case.unclean_election is None and _hangs_on_unclean_election(case, chosen):

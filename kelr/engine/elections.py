@@ -19,7 +19,7 @@ from kelr.engine.rule_docs import (
 )
 from kelr.engine.steps import standing_of, steps_of
 from kelr.engine.words import brokers, former_in_words, ids, joined
-from kelr.model import BrokerStatus, ElectedBy, ElectionType, Outcome, Step
+from kelr.model import Bounds, BrokerStatus, ElectedBy, ElectionType, Grade, Loss, Outcome, Step
 
 
 def outcomes_of(case: Case) -> tuple[Outcome, ...]:
@@ -80,10 +80,22 @@ def _with_its_loss(case: Case, found: Outcome) -> Outcome:
         found.elected,
         found.elected_by,
         found.steps,
-        loss_of_electing(case, found.elected),
+        _handed_over(case, found.elected) or loss_of_electing(case, found.elected),
         designate=found.designate,
         note=found.note,
     )
+
+
+def _handed_over(case: Case, elected: int) -> Loss | None:
+    """The loss where a live leader hands over to a member of its ISR; None for another election.
+
+    The logs that were read say nothing then: they grow while they are read, one after the other, and the follower that
+    was read first only seems to lack committed records. What only a replica out of sync holds was lost before.
+    """
+    if case.state.leader not in case.electable or elected not in case.state.isr or case.logs.lost_directory(elected):
+        return None
+    reason = f"{elected} is in the ISR of a live leader, so it holds all that was committed"
+    return Loss(Grade.PROVEN_NONE, committed=Bounds(0, 0), reason=reason)
 
 
 def _note(case: Case, kind: ElectionType, error: str, leader: int | None) -> str:

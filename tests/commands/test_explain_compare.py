@@ -107,7 +107,7 @@ def test_notes_come_once_with_the_rule_sets_that_they_are_about(kelr: Kelr) -> N
     assert "Note: no release has these rules, which are the whole of KIP-966 (kip966, kip966-none)\n" in out
     assert "Kafka 4.x keeps the last known leader there" in out
     everywhere = kelr("explain", "secret:0", "--compare-rules", "elr-4.1,kip966").out
-    assert "Note: configs of topic secret could not be read (TOPIC_AUTHORIZATION_FAILED)\n" in everywhere
+    assert "Note: configs of topic secret could not be read (TOPIC_AUTHORIZATION_FAILED): unclean" in everywhere
 
 
 def test_a_guess_of_the_clusters_own_rules_is_called_one(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:

@@ -91,7 +91,9 @@ def _noted(config: TopicConfig, cluster: Cluster) -> tuple[str, ...]:
 def test_configs_that_are_not_known_are_noted_once_with_the_reason() -> None:
     cluster = cluster_of(live=(1, 2, 3))
     assert _noted(TopicConfig(2, unclean_leader_election=False), cluster) == ()
-    assert _noted(TopicConfig(error="NO_RIGHT"), cluster) == ("configs of topic orders could not be read (NO_RIGHT)",)
+    assert _noted(TopicConfig(error="NO_RIGHT"), cluster) == (
+        "configs of topic orders could not be read (NO_RIGHT): unclean.leader.election.enable is taken as false",
+    )
     for half in (TopicConfig(2), TopicConfig(unclean_leader_election=False)):
         (note,) = _noted(half, cluster)
         assert note.startswith("configs of topic orders are not known")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from kelr.engine.advice.words import cost_in_words
+from kelr.engine.loss_words import cost_in_words
 from kelr.engine.planning.lost import lost_by
 from kelr.engine.planning.plan import plan_partition
 from kelr.engine.planning.seen import Seen

@@ -11,10 +11,8 @@ from kelr.engine.planning.subject import Subject
 from kelr.engine.words import ids, joined, plural
 from kelr.model import (
     AdviceAction,
-    Bounds,
     ElectedBy,
     ElectionType,
-    Grade,
     Loss,
     NotPlanned,
     Outcome,
@@ -177,24 +175,9 @@ def _preferred(subject: Subject) -> Choice | NotPlanned:
         return refused(subject, f"Broker {leader} would go on leading. {_why_not_preferred(subject)}".rstrip())
     if outcome.elected not in subject.case.electable:
         return refused(subject, _sentence(outcome.note).strip())
-    loss = _handover(subject, outcome)
-    if loss is None:
+    if outcome.loss is None:
         return refused(subject, f"What electing {outcome.elected} would lose is not known.")
-    return Choice(ElectionType.PREFERRED, outcome.elected, outcome.elected_by, loss, note=outcome.note)
-
-
-def _handover(subject: Subject, outcome: Outcome) -> Loss | None:
-    """The loss of a preferred election.
-
-    Where a live leader hands over to a member of its ISR, the logs that were read say nothing: they grow while they
-    are read, one after the other, and the follower that was read first only seems to lack committed records.
-    """
-    elected = outcome.elected
-    follows = elected in subject.state.isr and elected is not None and not subject.case.logs.lost_directory(elected)
-    if subject.live_leader is None or not follows:
-        return outcome.loss
-    reason = f"{elected} is in the ISR of a live leader, so it holds all that was committed"
-    return Loss(Grade.PROVEN_NONE, committed=Bounds(0, 0), reason=reason)
+    return Choice(ElectionType.PREFERRED, outcome.elected, outcome.elected_by, outcome.loss, note=outcome.note)
 
 
 def _why_not_preferred(subject: Subject) -> str:
