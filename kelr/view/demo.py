@@ -63,7 +63,7 @@ def _lost(loss: Loss | None) -> Text:
     if loss is None or loss.total is None:
         return plain("?")
     if not loss.total.at_least:
-        return plain("0" if loss.total.exact else "0 known")
+        return plain(str(loss.total))
     committed = loss.committed.at_least if loss.committed else 0
     known = f", {committed} committed" if committed else ""
     return styled(f"{'' if loss.total.exact else 'at least '}{loss.total.at_least}{known}", Style.BAD)
