@@ -231,14 +231,19 @@ def _is_ours(process: psutil.Process) -> bool:
 
 def _look_at_the_cluster(one: Round, server: SimulatedServer) -> None:
     """Orders are as before, or what the journal holds is enough to put them back."""
+    undone = None
     if any(order != ASSIGNED[at] for at, (_, order) in states(server).items()):
-        program = PROGRAM.format(more=PATIENT, descriptor=2)
-        subprocess.run(
-            [sys.executable, "-c", program, "recover", "undo", "--yes"], capture_output=True, check=False, timeout=120
+        undone = subprocess.run(
+            [sys.executable, "-c", PROGRAM.format(more=PATIENT, descriptor=2), "recover", "undo", "--yes"],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "KELR_TIMEOUT": "30"},
+            timeout=120,
         )
     for at, (_, order) in states(server).items():
         if order != ASSIGNED[at]:
-            one.findings.append(f"{at} has the order {order}, and it cannot be undone")
+            one.findings.append(f"{at} has the order {order}, and it cannot be undone: {undone and undone.stderr}")
 
 
 def rounds(number: int, seed: int) -> Iterator[Round]:

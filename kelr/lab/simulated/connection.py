@@ -117,7 +117,7 @@ class Connection:
         try:
             answer = await self._settled(api.handle(call))
             encoded = answer if answer is None or isinstance(answer, bytes) else _encoded(answer, call.version)
-        except ConnectionError:
+        except (ConnectionError, EndError):  # the client is gone, which breaks no handler
             raise
         except Exception as error:
             self._server.broke(error)
