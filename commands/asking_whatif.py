@@ -58,6 +58,8 @@ def answer(session: Session, selection: Selection, question: Question) -> Answer
     found = ask(session, selection, question, cluster, rules)
     # Of a metadata log that cannot be read to its end nobody knows what came later.
     found.safe = found.safe and not getattr(session.source(), "cut_short", False)
+    # Without a controller nobody knows how it stands now.
+    found.safe = found.safe and cluster.controller_silence is None
     return found
 
 
@@ -296,8 +298,8 @@ def _restart_notes(question: Question, cluster: Cluster) -> Iterator[str]:
 def _after_restarts(question: Question, selection: Selection, plan: RestartPlan) -> list[str]:
     targets = [str(target) for target in selection.targets]
     keep = ("--keep", str(question.keep)) if question.keep is not Keep.MIN_ISR else ()
-    blocked = next((step for step in plan.steps if not step.safe), None)
-    first = next((step for step in plan.steps if step.safe), None)
+    blocked = next((step for step in plan.steps if step.blocked), None)
+    first = next((step for step in plan.steps if not step.blocked), None)
     if blocked is not None and (first is None or not question.restart_order):
         one = blocked.blocked[0]
         name = str(one.examples[0]) if one.examples else ""

@@ -9,7 +9,15 @@ from kelr.commands.session import Session
 from kelr.commands.topic_errors import topics_failed
 from kelr.durable import make_directory
 from kelr.engine.planning import plan_id
-from kelr.errors import KelrError, NotAuthorizedError, NotRecordedError, PartlyDoneError, RefusedError, UsageError
+from kelr.errors import (
+    ConnectError,
+    KelrError,
+    NotAuthorizedError,
+    NotRecordedError,
+    PartlyDoneError,
+    RefusedError,
+    UsageError,
+)
 from kelr.model import TopicError
 from kelr.model.plan import Applied, Ended, Plan, Unplanned
 from kelr.recovery.hand import Hand
@@ -17,7 +25,21 @@ from kelr.recovery.places import cluster_directory, state_directory
 from kelr.recovery.plan_file import write_plan
 from kelr.recovery.shelf import refuse_open_journals
 from kelr.recovery.who import Who, whoever_runs_this
+from kelr.sources.base import Source, silence_of
 from kelr.view.plan_words import named, partitions_in_words
+
+
+def refuse_without_controller(source: Source, plan: Plan) -> None:
+    """Raises ConnectError where nothing seems to be needed and no controller answered: that is no all-clear."""
+    silence = silence_of(source)
+    idle = not plan.elections and all(one.why is Unplanned.NOT_NEEDED for one in plan.not_planned)
+    if silence is not None and idle:
+        answers = "answers" if source.taken_at_ms is None else "answered when this was taken"
+        raise ConnectError(
+            f"no controller {answers} ({silence}): whether an election is needed is not known; nothing was changed",
+            next_step="bring a majority of the controllers back, then look again",
+            code="no-controller",
+        )
 
 
 def require_live(session: Session, *, dry_run_helps: bool = False, dry_run: bool = False) -> None:

@@ -14,10 +14,10 @@ from kelr.engine.checkup.abilities import abilities
 from kelr.engine.checkup.catalogue import LEADERLESS, UNDER_MIN_ISR, chosen
 from kelr.engine.checkup.rights import Allowed, CommandRights, all_rights, rights_of
 from kelr.engine.checkup.tally import Tallies
-from kelr.errors import UsageError
+from kelr.errors import PartlyDoneError, UsageError
 from kelr.model import Selection
 from kelr.model.acls import COMMAND_ACLS
-from kelr.sources.base import Source
+from kelr.sources.base import Source, silence_of
 from kelr.view.doctor import DoctorReport, Shell
 from kelr.view.doctor_acls import AclsReport, show_acls_report
 
@@ -66,6 +66,16 @@ def check_up(session: Session, asked: Asked) -> bool:
     if examined.errors:
         raise topics_failed(examined.errors, some_worked=examined.partitions > 0)
     return tallies.worth_an_exit or examined.saw_nothing
+
+
+def refuse_without_controller(session: Session) -> None:
+    """Raises PartlyDoneError where no controller answered: what stands on it was not checked."""
+    silence = silence_of(session.source())
+    if silence is not None:
+        raise PartlyDoneError(
+            f"no controller answers ({silence}): how partitions and brokers stand now could not be checked",
+            next_step="bring a majority of the controllers back, and check again",
+        )
 
 
 def _wanted(asked: Asked) -> frozenset[str]:

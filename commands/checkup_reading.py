@@ -138,7 +138,7 @@ class Examination:
         checks = TopicChecks(self._patient.facts.cluster, wanted=self._wanted)
         last: str | None = None
         with self._session.progress("partitions looked at") as progress:
-            for page in survey(self._patient.source, self._selection):
+            for page in survey(self._patient.source, self._selection, as_told=True):
                 found = list(checks.add(page.partitions))
                 self.errors.extend(page.topic_errors)
                 names = dict.fromkeys(topic for topic, _ in example_of_topics(page.partitions))

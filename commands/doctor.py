@@ -22,7 +22,7 @@ Check = Annotated[
     bool,
     typer.Option(
         "--check",
-        help="For scripts: exit with 1 if something of severity warning or worse was found, or no partition was seen.",
+        help="For scripts: exit with 1 if a warning or worse was found, or a critical check could not be made.",
     ),
 ]
 Only = Annotated[
@@ -41,10 +41,10 @@ Principal = Annotated[
 
 @with_session(
     exits={
-        ExitCode.FOUND: "--check: a warning or worse was found, or no partition was seen",
+        ExitCode.FOUND: "--check: a warning or worse was found, or a critical check could not be made",
         ExitCode.USAGE: "wrong usage, a bad input file, or none of the named topics exists",
         ExitCode.NOT_AUTHORIZED: "not authorized for the cluster, or for any of the named topics",
-        ExitCode.PARTLY_DONE: "some of the topics could not be described",
+        ExitCode.PARTLY_DONE: "some of the topics could not be described, or no controller answers",
     }
 )
 def doctor(
@@ -73,7 +73,7 @@ def doctor(
       kelr doctor --bootstrap-controller controller-1:9093 -b kafka-1:9092
       kelr doctor --acls recover plan --principal User:engineer
     """
-    from kelr.commands.checkup import Asked, check_up, show_acls  # noqa: PLC0415 - not for --help
+    from kelr.commands.checkup import Asked, check_up, refuse_without_controller, show_acls  # noqa: PLC0415 - not for --help
 
     if acls:
         show_acls(session, targets or (), principal)
@@ -81,3 +81,4 @@ def doctor(
     selection = session.selection(targets, topics=topic, partitions=partition, everything=all_topic_partitions)
     if check_up(session, Asked(selection, tuple(only or ()), tuple(skip or ()))) and check:
         raise typer.Exit(ExitCode.FOUND)
+    refuse_without_controller(session)

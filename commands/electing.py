@@ -14,6 +14,7 @@ from kelr.commands.changing import (
     hand_of,
     kept_plan,
     refuse_open,
+    refuse_without_controller,
     require_live,
     who_changes,
 )
@@ -45,7 +46,7 @@ from kelr.recovery.gather import (
     window_owing,
 )
 from kelr.recovery.places import state_directory
-from kelr.sources.base import Source
+from kelr.sources.base import Source, silence_of
 from kelr.view.applied import show_applied
 from kelr.view.plan import show_plan
 from kelr.view.plan_document import PlanContext
@@ -71,7 +72,7 @@ def carry_out(session: Session, wanted: Wanted, logs: Sequence[Path]) -> None:
     found = _gathered(session, source, wanted)
     plan = _plan(source, wanted, found)
     errors = found.snapshot.topic_errors
-    context = PlanContext(stock_connection=stock_connection(session))
+    context = PlanContext(stock_connection=stock_connection(session), controller_silence=silence_of(source))
     if wanted.dry_run:
         following = _after_dry_run(session, wanted, plan)
         show_plan(session.output, plan, context=context, errors=errors, following=following)
@@ -79,6 +80,7 @@ def carry_out(session: Session, wanted: Wanted, logs: Sequence[Path]) -> None:
     else:
         refuse_open(session, plan)
         applied = _apply(session, source, wanted, plan, errors=errors, context=context)
+    refuse_without_controller(source, plan)
     error = ended(plan, applied, errors)
     if error is not None:
         raise error

@@ -12,7 +12,7 @@ from kelr.model import NotHeard, Selection, TopicError, TopicPartition
 from kelr.recovery.gather import selection_of
 from kelr.sources.base import Source
 from kelr.view.collection import Collected, show_collection
-from kelr.view.describe import NOTHING_READ
+from kelr.view.describe import NOT_KNOWN_WITHOUT_CONTROLLER, NOTHING_READ
 
 _LOCK_HELD = "the broker ran while its log was read: its log may have grown since, and no plan stands on it"
 
@@ -34,6 +34,8 @@ def collect_live(session: Session, selection: Selection, out: Path, *, everythin
             if errors:
                 raise topics_failed(errors, some_worked=True)
             well = "every partition has its leader and enough replicas in sync"
+            if source.cluster().controller_silence is not None:
+                well = NOT_KNOWN_WITHOUT_CONTROLLER
             session.output.note(f"{well if read else NOTHING_READ}: nothing was written")
             return
         selection = selection_of(unsafe)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kelr.commands.changing import refuse_without_controller
 from kelr.commands.gone import check_they_hold_replicas, gone_flags, read_gone, refuse_the_live
 from kelr.commands.recovering import (
     DIRECTORY,
@@ -29,7 +30,7 @@ from kelr.model import AdviceAction, ElectionType, Selection, parse_election_typ
 from kelr.model.plan import Plan, Unplanned, Wish
 from kelr.recovery.plan_file import write_plan
 from kelr.recovery.plan_making import Made, make_plan
-from kelr.sources.base import Source
+from kelr.sources.base import Source, silence_of
 from kelr.view.broker_order import broker_order, broker_order_lines
 from kelr.view.describe import NOTHING_READ
 from kelr.view.layout import Layout
@@ -146,6 +147,7 @@ def plan_and_show(session: Session, wanted: Wanted) -> None:
     _show(session, wanted, made, source)
     if made.errors:
         raise topics_failed(made.errors, some_worked=made.decided > 0)
+    refuse_without_controller(source, made.plan)
 
 
 def _check_designated(wanted: Wanted, made: Made) -> None:
@@ -170,7 +172,11 @@ def _show(session: Session, wanted: Wanted, made: Made, source: Source) -> None:
         return
     # What the elections give up is saved first; what saves it leads to the plan's application.
     following = rescues[0] if rescues else following
-    context = PlanContext(stock_connection=stock_connection(session), rescue_command=rescues[0] if rescues else None)
+    context = PlanContext(
+        stock_connection=stock_connection(session),
+        rescue_command=rescues[0] if rescues else None,
+        controller_silence=silence_of(session.source()),
+    )
     if not output.format.for_people:
         show_plan(output, plan, context=context, errors=made.errors, following=following)
         return
@@ -178,7 +184,7 @@ def _show(session: Session, wanted: Wanted, made: Made, source: Source) -> None:
     show_plan(output, plan, context=context, errors=made.errors, full=wanted.full, nothing_seen=nothing_seen)
     for line in broker_order_lines(Layout(output.width), broker_order(plan)):
         output.line(line)
-    if not plan.elections and not plan.not_planned and not nothing_seen:
+    if not plan.elections and not plan.not_planned and not nothing_seen and context.controller_silence is None:
         well = "every partition that was looked at has its leader and enough replicas in sync"
         output.note(well if made.decided or sees_any(session.source(), wanted.selection) else NOTHING_READ)
     say_other_rescues(output, rescues)

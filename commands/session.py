@@ -6,6 +6,7 @@ import functools
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from kelr.model import Selection
     from kelr.sources.base import Progress, Source
     from kelr.view.output import Output
+    from kelr.view.styled import Text
 
 
 class Session:
@@ -23,11 +25,12 @@ class Session:
 
     def __init__(self, settings: Resolved, *, output: Output | None = None, source: Source | None = None) -> None:
         self.settings = settings
-        self.output = output or settings.output()
+        self.output = replace(output or settings.output(), heading=self._heading)
         self._source = source
         self._warned: set[str] = set()
+        self._headed = False
         self.silence_told = False
-        """Whether the command has said by itself that no controller answered."""
+        """Whether it has been said that no controller answered."""
 
     def __enter__(self) -> Self:
         return self
@@ -113,23 +116,40 @@ class Session:
                 self._warned.add(warning)
                 self.output.note(f"metadata log: {warning}")
 
+    def _heading(self) -> Text | None:
+        """Before the first line of data: that no controller answers. Brokers then tell what they knew last, and that
+        looks as well as ever; so does what was saved of them."""
+        if self._headed or self._source is None:
+            return None
+        self._headed = True
+        silence = None if self.silence_told else self._silence(self._source)
+        if silence is None:
+            return None
+        from kelr.view.styled import Style, styled  # noqa: PLC0415 - not for kelr --help
+
+        self.silence_told = True
+        return styled(f"{silence[:1].upper()}{silence[1:]}.", Style.BAD)
+
     def _say_what_is_silent(self, source: Source) -> None:
-        """Brokers that hear no controller tell what they knew last, and look as well as ever; so does what was saved
-        of them."""
+        """The same in the end, on stderr, where nothing was written that people read."""
+        silence = None if self.silence_told else self._silence(source)
+        if silence is not None:
+            self.output.note(silence)
+
+    def _silence(self, source: Source) -> str | None:
         from kelr.sources.base import silence_of  # noqa: PLC0415 - not for kelr --help
 
         silence = silence_of(source)
-        if silence is None or self.silence_told:
-            return
+        if silence is None:
+            return None
         if source.taken_at_ms is not None:
-            self.output.note(
+            return (
                 f"no controller answered ({silence}) when this was taken: what brokers told may have been out of date"
             )
-        else:
-            self.output.note(
-                f"no controller answers ({silence}): what brokers tell may be out of date, and nobody is elected until"
-                " one does"
-            )
+        return (
+            f"no controller answers ({silence}): what brokers tell may be out of date, and nobody is elected until one"
+            " does"
+        )
 
     def _say_how(self) -> None:
         """What to know of the context and its secrets; which context it is, --verbose says."""

@@ -53,7 +53,11 @@ def _say_at_the_end(output: Output, watching: Watching) -> None:
     if story is None:
         return
     counts = story.sight.counts
-    stands = NOTHING_LEFT if story.sight.healthy else f"{counts.leaderless:,} leaderless, {counts.unsafe:,} unsafe"
+    stands = (
+        NOTHING_LEFT
+        if story.sight.healthy
+        else f"{counts.leaderless:,} leaderless, {counts.in_trouble:,} leaderless or unsafe"
+    )
     trouble, silent = watching.trouble, watching.silent
     unread = "" if trouble is None else f"; it could not be read since {clock(trouble.since_ms)}"
     unheard = "" if silent is None else f"; no controller answered {silent_since(silent)}"

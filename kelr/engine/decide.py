@@ -191,6 +191,9 @@ def _summary(case: Case, found: Findings) -> str:
 
 def _led(case: Case, found: Findings) -> str:
     in_sync, min_isr = len(case.state.isr), case.min_isr
+    silence = case.cluster.controller_silence
+    if found.situation is Situation.UNKNOWN and silence is not None:
+        return f"whether that is so still is not known, since no controller answered ({silence})"
     if found.situation is Situation.LEADER_NOT_LIVE:
         return f"but that broker is {case.status(case.state.leader or 0)}"
     if found.situation is Situation.UNDER_MIN_ISR:
@@ -269,7 +272,7 @@ def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules) -> Iterator[str]
         yield from notes_on_the_rules(snapshot, case)
     if case.state.elr is None and case.rules.elr:
         yield f"ELR and LastKnownELR are not known ({snapshot.cluster.partitions_source}): they are taken as empty"
-    if case.state.leader is None and not case.rules.elr and not case.state.isr:
+    if case.state.leader is None and case.cluster.features.elr_enabled is False and not case.state.isr:
         yield from _leftover_elr(case)
     yield from notes_on_the_quorum(case)
     if case.former_members and case.state.leader is None:

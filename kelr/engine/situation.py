@@ -20,9 +20,14 @@ def situation_of(state: PartitionState, cluster: Cluster, min_isr: int | None) -
 
     Args:
         min_isr: the effective min ISR (`effective_min_isr`); None where it is not known.
+
+    Without a controller brokers tell what they knew last, and nothing is known to be healthy; `Cluster.as_told` takes
+    their word for it.
     """
     if state.leader is not None:
-        return _with_leader(state, cluster, state.leader, min_isr)
+        found = _with_leader(state, cluster, state.leader, min_isr)
+        old = found is Situation.HEALTHY and cluster.controller_silence is not None
+        return Situation.UNKNOWN if old else found
     return _without_leader(state, cluster)
 
 

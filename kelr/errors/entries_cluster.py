@@ -48,6 +48,15 @@ CLUSTER = (
         "Try another broker, or a longer --timeout; a thread dump of the broker says whether it hangs.",
     ),
     Entry(
+        "no-controller",
+        ExitCode.CONNECT,
+        "No controller that leads answers",
+        "Brokers answer and pass questions on to the controllers, of which none that leads answered. What brokers tell"
+        " is what they knew last; nobody is elected. Nothing was changed.",
+        "The majority of the controllers is down or cut off, or an election among them goes on at this moment.",
+        "Look at the controllers' server logs, start them until a majority runs, and try again.",
+    ),
+    Entry(
         "tls-expected",
         ExitCode.CONNECT,
         "The port speaks TLS, and kelr was told not to",

@@ -175,7 +175,7 @@ def compute(source: Source) -> Computed:
     """
     cluster = source.cluster()
     count = Count(cluster)
-    for page in survey(source, Selection(), shows_configs=True):
+    for page in survey(source, Selection(), shows_configs=True, as_told=True):
         count.add(page)
     count.settle()
     figures = {key: count.yes[key] for key in _TESTS} | {"partitions": count.partitions} | _brokers(cluster)

@@ -123,7 +123,7 @@ def look(source: Source, *, most: int) -> Seen:
     """
     counting = _Counting(source.cluster(), most)
     filters = Filters(situations=frozenset(IN_TROUBLE))
-    for page in survey(source, Selection(), filters=filters, shows_configs=False):
+    for page in survey(source, Selection(), filters=filters, shows_configs=False, as_told=True):
         counting.partitions += page.read
         counting.topic_errors += len(page.topic_errors)
         rows = page.partitions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 ELR_FEATURE = "eligible.leader.replicas.version"
@@ -110,6 +110,11 @@ class Cluster:
         if broker is not None:
             return broker.status
         return BrokerStatus.UNREGISTERED if self.lists_fenced_brokers else BrokerStatus.OFFLINE
+
+    @property
+    def as_told(self) -> Cluster:
+        """The same, with what brokers tell taken for the present state although no controller answered."""
+        return self if self.controller_silence is None else replace(self, controller_silence=None)
 
     @property
     def tells_leftover_elr(self) -> bool:

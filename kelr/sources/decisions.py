@@ -166,7 +166,8 @@ def is_unsafe(snapshot: Snapshot, state: PartitionState) -> bool:
 def _situation(snapshot: Snapshot, state: PartitionState) -> Situation:
     config = snapshot.configs.get(state.topic, TopicConfig())
     first = snapshot.first_partition_replicas.get(state.topic, len(state.replicas))
-    return situation_of(state, snapshot.cluster, effective_min_isr(config.min_insync_replicas, first))
+    # Without a controller nothing is known to be healthy: then those are told of that brokers know to be in trouble.
+    return situation_of(state, snapshot.cluster.as_told, effective_min_isr(config.min_insync_replicas, first))
 
 
 def _read_logs(source: Source, snapshot: Snapshot, wanted: Wanted, progress: Progress | None) -> Snapshot:

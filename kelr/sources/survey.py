@@ -88,6 +88,7 @@ def survey(
     start: TopicPartition | None = None,
     limit: int | None = None,
     shows_configs: bool = True,
+    as_told: bool = False,
 ) -> Iterator[SurveyPage]:
     """Describe the selected partitions in address order, one page in memory at a time.
 
@@ -96,12 +97,14 @@ def survey(
             unknown elsewhere.
         start: the first address to look at (inclusive).
         limit: how many partitions to keep at most.
+        as_told: take brokers' word for the present state also where no controller answers (`Cluster.as_told`); for
+            those who tell of its silence themselves.
 
     Raises:
         ConnectError, AuthenticationError: the cluster went away for good.
     """
     wanted = filters or Filters()
-    cluster = source.cluster()
+    cluster = source.cluster().as_told if as_told else source.cluster()
     configs: Mapping[str, TopicConfig] = {}
     judges = _Judges(cluster, wanted)
     left = limit
@@ -424,6 +427,8 @@ def _all_live(cluster: Cluster, _: Filters) -> Look:
 
 
 def _led_where_healthy_is_not_wanted(cluster: Cluster, filters: Filters) -> Look | None:
+    if Situation.UNKNOWN in filters.situations and cluster.controller_silence is not None:
+        return None  # whatever looks well is not known to be so
     return None if Situation.HEALTHY in filters.situations else Look(leader_in=cluster.live)
 
 

@@ -62,10 +62,10 @@ class Looker:
         followed = {at for at, one in before.partitions.items() if not one.settled} if before is not None else set()
         seen = _Seen(cluster, followed)
         filters = replace(_UNSETTLED, exclude_internal=self.exclude_internal)
-        for page in survey(source, self.selection, filters=filters):
+        for page in survey(source, self.selection, filters=filters, as_told=True):
             seen.add(page)
         missing = followed - seen.kept.keys()
-        for page in survey(source, selection_of(missing)) if missing else ():
+        for page in survey(source, selection_of(missing), as_told=True) if missing else ():
             seen.add_settled(page)
         partitions = dict(self._watched(cluster, seen.kept.values()))
         kept = (

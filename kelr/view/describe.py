@@ -16,18 +16,24 @@ from kelr.view.styled import Style, Text, plain, styled
 
 KIND = "kelr/describe"
 
+SILENCE_FACT = "Why no controller answered: what brokers told may be out of date. null: one did, or nobody knows."
 CLUSTER_HEAD = (
     Fact("cluster_id", "string?", "The cluster's id."),
     Fact("source", "string", "`live`, or the name of the snapshot file."),
     Fact("elr_enabled", "boolean?", "Whether the controller keeps ELR; null: not known."),
     Fact("brokers_source", "string", "The request that listed the brokers."),
     Fact("partitions_source", "string", "The request that described the partitions."),
+    Fact("silence", "string?", SILENCE_FACT),
 )
 NOTHING_READ = (
     "no partition was found: brokers leave topics that this principal may not describe out of their answers without a"
     " word, so nothing is known to be safe: name topics, or see kelr doctor --acls"
 )
 """Where nobody showed any partition: said wherever it could be taken for a cluster that is well."""
+NOT_KNOWN_WITHOUT_CONTROLLER = (
+    "no controller answers, so whether every partition has its leader and min ISR is not known"
+)
+"""Where brokers knew last of no partition in trouble, and no controller tells whether that is so still."""
 ERRORS_TAIL = (
     Fact("errors", "object[]", "Topics that could not be described: {topic, error, detail}."),
     Fact("next", "string?", "The command to type next."),
@@ -285,6 +291,7 @@ def cluster_head(cluster: Cluster, source: str) -> Mapping[str, Json]:
         "elr_enabled": cluster.features.elr_enabled,
         "brokers_source": cluster.brokers_source,
         "partitions_source": cluster.partitions_source,
+        "silence": cluster.controller_silence,
     }
 
 

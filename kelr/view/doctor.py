@@ -201,13 +201,13 @@ class DoctorReport:
                 }
             )
         else:
-            layout = Layout(output.width)
+            layout, old = Layout(output.width), self._cluster.controller_silence is not None
             for line in rights_lines(layout, rights):
                 output.line(line)
             for line in findings_lines(layout, tallies, self._shell.lines):
                 output.line(line)
             output.line()
-            for line in layout.lines(verdict(tallies, partitions=partitions, topics=topics)):
+            for line in layout.lines(verdict(tallies, partitions=partitions, topics=topics, old=old)):
                 output.line(line)
         if not output.format.is_document:
             note_errors(output, errors)

@@ -133,8 +133,12 @@ def _counted(count: int, noun: str) -> str:
     return f"{count:,} {agree(count, noun, noun + 's')}"
 
 
-def verdict(tallies: Tallies, *, partitions: int, topics: int) -> Text:
-    """The last line: how much of each severity."""
+def verdict(tallies: Tallies, *, partitions: int, topics: int, old: bool = False) -> Text:
+    """The last line: how much of each severity.
+
+    Args:
+        old: whether brokers told what they knew last, since no controller answered.
+    """
     looked = " (no partition was looked at)"
     if partitions:
         looked = f" ({_counted(partitions, 'partition')} of {_counted(topics, 'topic')})"
@@ -143,8 +147,9 @@ def verdict(tallies: Tallies, *, partitions: int, topics: int) -> Text:
     unchecked = sum(bool(tallies.unchecked(check.id)) for check in CHECKS if check.id in tallies.wanted)
     not_all = f"; {plural(unchecked, 'check')} could not be made, or not everywhere" if unchecked else ""
     worst = next((severity for severity, count in counts if count), None)
-    style = Style.GOOD if worst is None and partitions else Style.NOTICE if worst is None else _STYLES[worst]
-    return [*styled(shown or "nothing was found", style), *plain(not_all + looked)]
+    style = _STYLES[worst] if worst is not None else Style.NOTICE if old or not partitions else Style.GOOD
+    nothing = "nothing was found by what brokers knew last" if old else "nothing was found"
+    return [*styled(shown or nothing, style), *plain(not_all + looked)]
 
 
 def _of_severity(severity: Severity, count: int) -> str:

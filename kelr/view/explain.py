@@ -43,6 +43,10 @@ from kelr.view.log_picture import picture_texts
 from kelr.view.styled import Span, Style, Text, plain, styled
 
 NOTHING_TO_EXPLAIN = "By the cluster's own account every partition is led and has min ISR: nothing to explain."
+NOT_KNOWN_TO_BE_WELL = (
+    "Whether every partition is led and has min ISR is not known, since no controller answered ({silence}). Brokers"
+    " knew last of none without."
+)
 NOTHING_IMAGINED = "Every partition is led and has min ISR, as it is and as imagined: nothing to explain."
 _FIELDS = tuple(Decision.__dataclass_fields__)
 _NOT_TO_BE_RUN = "(The command that designates it is left out: {why}.)"

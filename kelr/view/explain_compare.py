@@ -12,7 +12,7 @@ from kelr.engine.words import agree
 from kelr.model import Cluster, TopicError
 from kelr.view.columns import Column, Fact, Json, View
 from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL, NOTHING_READ, cluster_head, error_items, note_errors
-from kelr.view.explain import NOTHING_TO_EXPLAIN, Explanation
+from kelr.view.explain import NOT_KNOWN_TO_BE_WELL, NOTHING_TO_EXPLAIN, Explanation
 from kelr.view.explain_columns import SHORT_COLUMNS, Explained
 from kelr.view.explain_compare_facts import ComparedFact, compared_facts_of
 from kelr.view.layout import Layout
@@ -196,7 +196,10 @@ def show_comparisons(
                 output.line(line)
         _legend(output, comparisons, guess)
         if not comparisons and not errors:
-            output.note(NOTHING_TO_EXPLAIN if seen else NOTHING_READ)
+            silence = cluster.controller_silence
+            well = NOTHING_TO_EXPLAIN if silence is None else NOT_KNOWN_TO_BE_WELL.format(silence=silence)
+            output.begin()
+            output.note(well if seen else NOTHING_READ)
         if following is not None:
             output.next(following)
         note_errors(output, errors)

@@ -9,7 +9,7 @@ from typing import Self
 from kelr.engine.what_if.imagine import Happened
 from kelr.model import Cluster, TopicError, TopicPartition
 from kelr.view.describe import NOTHING_READ, cluster_head, error_items, note_errors
-from kelr.view.explain import NOTHING_IMAGINED, NOTHING_TO_EXPLAIN, Explanation
+from kelr.view.explain import NOT_KNOWN_TO_BE_WELL, NOTHING_IMAGINED, NOTHING_TO_EXPLAIN, Explanation
 from kelr.view.explain_columns import Explained
 from kelr.view.explain_if import happened_document, happened_lines
 from kelr.view.formats import OutputFormat
@@ -39,7 +39,7 @@ class DecisionReport:
         full: bool,
         happened: Sequence[Happened] = (),
     ) -> None:
-        self._output, self._explanation = output, explanation
+        self._output, self._explanation, self._cluster = output, explanation, cluster
         self._full, self._happened = full, happened
         self._telling = _more_telling(None, beginning)
         shown = frozenset(TopicPartition(row.decision.topic, row.decision.partition) for row in beginning)
@@ -80,10 +80,16 @@ class DecisionReport:
         if not output.format.for_people:
             return
         if seen and not self._listing.rows and not errors:
-            output.note(NOTHING_IMAGINED if self._happened else NOTHING_TO_EXPLAIN)
+            output.note(self._nothing())
         if following is not None:
             output.next(following)
         note_errors(output, errors)
+
+    def _nothing(self) -> str:
+        silence = self._cluster.controller_silence
+        if silence is not None:
+            return NOT_KNOWN_TO_BE_WELL.format(silence=silence)
+        return NOTHING_IMAGINED if self._happened else NOTHING_TO_EXPLAIN
 
     def _following(self) -> tuple[str, ...] | None:
         if self._full or self._telling is None:

@@ -13,7 +13,6 @@ from kelr.view.plan_words import elections_in_words
 PROMISE = "if fewer than min ISR replicas lost data"
 """What KIP-966's balanced recovery promises depends on this."""
 
-SILENCE_FACT = "Why no controller answered: what brokers told may be out of date. null: one did."
 LOST_FACT = (
     "What the elections that were carried out lost, in offsets: {elections, committed: [at least, at most], total: [at"
     " least, at most], unknown, promised, unread, truncated, replayed, accepted, text}. At most null: UNKNOWN beyond"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TextIO
@@ -44,6 +44,8 @@ class Output:
     stderr_color: bool = False
     connection_flags: tuple[str, ...] = field(default=())
     log_flags: tuple[str, ...] = field(default=())
+    heading: Callable[[], Text | None] | None = None
+    """What people read before the first line of data; asked for then, and None where there is nothing to say."""
     _counted: ProgressLine = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -81,9 +83,16 @@ class Output:
         """Begin a listing; use it as a context manager."""
         return Listing(self, view, head or {})
 
+    def begin(self) -> None:
+        """Write what stands before the data, where people read it."""
+        text = self.heading() if self.heading is not None and self.format.for_people else None
+        if text is not None:
+            self.stdout.write(written(text, color=self.color) + "\n")
+
     def line(self, text: Text | str = "") -> None:
         """A line of data for people."""
         self.end_progress()
+        self.begin()
         self.stdout.write(written(plain(text) if isinstance(text, str) else text, color=self.color) + "\n")
 
     def note(self, text: Text | str) -> None:
@@ -170,10 +179,13 @@ class Listing(Generic[RowT]):
         if self._writer is not None:
             self._writer.end({**(tail or {}), "complete": True})
             self._output.stdout.flush()
-        elif self._table is not None and self._table.left_out:
+        elif self._table is not None:
+            self._output.begin()
+        if self._table is not None and self._table.left_out:
             self._output.note(f"(no room here for {', '.join(self._table.left_out)}; -o wide shows everything)")
 
     def _add_for_people(self, batch: Sequence[RowT]) -> None:
+        self._output.begin()
         if self._view.block is not None:
             for row in batch:
                 for text in self._view.block(row):

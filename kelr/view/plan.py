@@ -33,6 +33,7 @@ from kelr.view.plan_words import (
 from kelr.view.styled import Style, Text, plain, styled
 
 NOTHING_PLANNED = "There is nothing to elect."
+NOTHING_CAN_BE = "No election is planned: no controller answers, so whether one is needed is not known."
 MOST_IN_FULL = 1
 """With more elections than this, people get one line for each."""
 _FITS_A_SCREEN = 20
@@ -96,7 +97,9 @@ def plan_lines(output: Output, plan: Plan, context: PlanContext, *, full: bool |
         if totals_first and plan.not_planned:
             yield plain("")
     yield from left_lines(output, text.layout, plan.not_planned)
-    if not plan.elections:
+    if not plan.elections and context.controller_silence is not None:
+        yield styled(NOTHING_CAN_BE, Style.BAD)
+    elif not plan.elections:
         yield styled(NOTHING_PLANNED, Style.HEADING)
     elif not totals_first:
         yield from text.totals(plan)

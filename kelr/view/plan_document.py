@@ -57,6 +57,8 @@ class PlanContext:
 
     stock_connection: str = "--bootstrap-server HOST:PORT"
     rescue_command: tuple[str, ...] | None = None
+    controller_silence: str | None = None
+    """Why no controller answered (`Cluster.controller_silence`): then that nothing is planned is no all-clear."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from kelr.engine.planning.lost import Lost, lost_in_all
 from kelr.model import TopicPartition
 from kelr.view.columns import Column, Fact, Json, View, datum
+from kelr.view.describe import SILENCE_FACT
 from kelr.view.layout import Layout
-from kelr.view.lost_words import LOST_FACT, SILENCE_FACT, lost_document, lost_in_words
+from kelr.view.lost_words import LOST_FACT, lost_document, lost_in_words
 from kelr.view.output import Output
 from kelr.view.plan_words import partitions_in_words
 from kelr.view.styled import Style, Text, plain, styled

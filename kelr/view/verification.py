@@ -12,9 +12,10 @@ from kelr.engine.planning.lost import Lost, LostInAll, lost_in_all
 from kelr.model import TopicPartition
 from kelr.model.plan import Check, Finding, Passed, Plan
 from kelr.view.columns import Column, Fact, Json, View, datum
+from kelr.view.describe import SILENCE_FACT
 from kelr.view.formats import OutputFormat
 from kelr.view.layout import Layout
-from kelr.view.lost_words import LOST_FACT, SILENCE_FACT, lost_document, lost_in_short, lost_in_words, lost_lines
+from kelr.view.lost_words import LOST_FACT, lost_document, lost_in_short, lost_in_words, lost_lines
 from kelr.view.output import Output
 from kelr.view.plan_words import in_one_line, named, partitions_in_words, where_in_words
 from kelr.view.styled import Style, Text, plain, styled

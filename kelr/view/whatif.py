@@ -26,6 +26,7 @@ from kelr.view.whatif_words import (
     counts_of,
     head_of,
     names_of,
+    not_known,
     notes_of,
     remarks,
     short_of,
@@ -45,7 +46,11 @@ def whatif_view() -> View[PartitionFate]:
         tail=(
             Fact("partitions", "integer", "Partitions that were looked at."),
             Fact("listed", "integer", "Partitions among the items."),
-            Fact("now", "object", "How many are in each standing before."),
+            Fact(
+                "now",
+                "object",
+                "How many are in each standing before; those that may be compared with `then` are `..._or_worse`.",
+            ),
             Fact("then", "object", "How many are in each standing after."),
             Fact("new", "object", "How many come into each standing."),
             Fact("order_matters", "integer", "For how many the order makes a difference in which the brokers go."),
@@ -146,15 +151,36 @@ class _Total:
     tally: Tally
 
     @property
+    def title(self) -> str:
+        return _OR_WORSE.get(self.shape.flag, self.shape.title)
+
+    @property
+    def now(self) -> int:
+        return (self.tally.now_or_worse if self.shape.flag in _OR_WORSE else self.tally.now)[self.shape.flag]
+
+    @property
+    def then(self) -> int:
+        return (self.tally.then_or_worse if self.shape.flag in _OR_WORSE else self.tally.then)[self.shape.flag]
+
+    @property
     def new(self) -> int:
-        return self.tally.new[self.shape.flag]
+        return (self.tally.new_or_worse if self.shape.flag in _OR_WORSE else self.tally.new)[self.shape.flag]
+
+
+_OR_WORSE = {
+    Standing.UNDER_MIN_ISR: "acks=all refused: under min ISR, or no leader",
+    Standing.MIN_ISR_UNKNOWN: "perhaps under min ISR (not known), or worse",
+    Standing.LAST_REPLICA: "one replica in sync, of several, or no leader",
+}
+"""Titles of rows that count what is worse, too: a partition that loses its leader is not under min ISR any more, and no
+figure may fall by that."""
 
 
 _ONLY_THEN = frozenset({Standing.MAY_LOSE, Standing.LEADER_MOVES, Standing.CHANGED, Standing.DOUBTFUL})
 
 
 def _now(row: _Total) -> Text:
-    return plain("" if row.shape.flag in _ONLY_THEN else f"{row.tally.now[row.shape.flag]:,}")
+    return plain("" if row.shape.flag in _ONLY_THEN else f"{row.now:,}")
 
 
 def _new(row: _Total) -> Text:
@@ -162,12 +188,11 @@ def _new(row: _Total) -> Text:
 
 
 def _then(row: _Total) -> Text:
-    count = row.tally.then[row.shape.flag]
-    return styled(f"{count:,}", row.shape.style if count else Style.PLAIN)
+    return styled(f"{row.then:,}", row.shape.style if row.then else Style.PLAIN)
 
 
 _TOTALS: tuple[Column[_Total], ...] = (
-    Column("standing", "PARTITIONS", text=lambda row: plain(row.shape.title)),
+    Column("standing", "PARTITIONS", text=lambda row: plain(row.title)),
     Column("now", "NOW", text=_now, right=True),
     Column("then", "THEN", text=_then, right=True),
     Column("new", "NEW", text=_new, right=True),
@@ -248,9 +273,9 @@ class OutageReport:
                 {
                     "partitions": tally.partitions,
                     "listed": self._shown,
-                    "now": counts_of(tally.now),
-                    "then": counts_of(tally.then),
-                    "new": counts_of(tally.new),
+                    "now": counts_of(tally.now, tally.now_or_worse),
+                    "then": counts_of(tally.then, tally.then_or_worse),
+                    "new": counts_of(tally.new, tally.new_or_worse),
                     "order_matters": tally.depends,
                     "notes": notes,
                     "errors": error_items(errors),
@@ -266,7 +291,7 @@ class OutageReport:
     def _show(self, affected: int) -> None:
         output, tally = self._output, self._tally
         layout = Layout(output.width)
-        for line in layout.lines(_headline(tally, self._rules)):
+        for line in layout.lines(_headline(tally, self._rules, self._cluster)):
             output.line(line)
         for line in totals_lines(layout, tally):
             output.line(line)
@@ -281,7 +306,7 @@ class OutageReport:
             output.line(line)
 
 
-def _headline(tally: Tally, rules: ChosenRules) -> Text:
+def _headline(tally: Tally, rules: ChosenRules, cluster: Cluster) -> Text:
     what = f"If {tally.outage}: "
     bad = Standing.MAY_LOSE, Standing.LEADERLESS, Standing.UNDER_MIN_ISR, Standing.MIN_ISR_UNKNOWN, Standing.DOUBTFUL
     found = [shape for shape in SHAPES if shape.flag in bad and tally.new[shape.flag]]
@@ -291,9 +316,11 @@ def _headline(tally: Tally, rules: ChosenRules) -> Text:
         verb = agree(count, *_VERBS[worst.flag])
         verdict = styled(f"{count:,} of {tally.partitions:,} partitions {verb}", worst.style)
     elif tally.new[Standing.CHANGED]:
-        verdict = styled(f"every one of {tally.partitions:,} partitions keeps what it has", Style.GOOD)
+        kept = f"every one of {tally.partitions:,} partitions keeps what it has"
+        old = not_known(cluster)
+        verdict = [*old, *plain(kept)] if old else styled(kept, Style.GOOD)
     else:
-        verdict = plain(f"none of {tally.partitions:,} partitions changes")
+        verdict = [*not_known(cluster), *plain(f"none of {tally.partitions:,} partitions changes")]
     return [*styled(what, Style.HEADING), *verdict, *plain(f" (rules {rules.rules.name})")]
 
 

@@ -16,7 +16,7 @@ from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, error_items, note_erro
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.styled import Style, Text, plain, styled
-from kelr.view.whatif_words import HEAD, NOTES, SHAPES, Shape, counts_of, head_of, notes_of
+from kelr.view.whatif_words import HEAD, NOTES, SHAPES, Shape, counts_of, head_of, not_known, notes_of
 
 KIND = "kelr/whatif-any"
 _SHOWN = (
@@ -161,7 +161,7 @@ def show_any(
     view = any_view(cluster)
     if output.format.for_people:
         layout = Layout(output.width)
-        for line in layout.lines(_headline(report, rules)):
+        for line in layout.lines(_headline(report, rules, cluster)):
             output.line(line)
         for line in layout.table(_people_columns(cluster), report.worst):
             output.line(line)
@@ -197,15 +197,15 @@ _NO_HARM = {
 }
 
 
-def _headline(report: AnyReport, rules: ChosenRules) -> Text:
+def _headline(report: AnyReport, rules: ChosenRules, cluster: Cluster) -> Text:
     how = "stop cleanly" if report.clean else "are killed"
     one = "stops cleanly" if report.clean else "is killed"
     who = f"If any one broker {one}" if report.size == 1 else f"If any {report.size} brokers {how} at once"
     about = f" ({report.partitions:,} partitions, rules {rules.rules.name})"
-    return [*styled(f"{who}: ", Style.HEADING), *_verdict(report), *plain(about)]
+    return [*styled(f"{who}: ", Style.HEADING), *_verdict(report, cluster), *plain(about)]
 
 
-def _verdict(report: AnyReport) -> Text:
+def _verdict(report: AnyReport, cluster: Cluster) -> Text:
     count = plural(report.sets, "set") if report.size > 1 else plural(report.sets, "broker")
     if report.harmful:
         leave = f"{report.harmful:,} of {count} {agree(report.harmful, 'leaves', 'leave')} {_HARM[report.keep]}"
@@ -215,4 +215,5 @@ def _verdict(report: AnyReport) -> Text:
         return styled(f"with {report.uncertain:,} of {count} some partitions cannot be told for certain", Style.NOTICE)
     if not report.partitions:
         return styled("no partition was looked at", Style.NOTICE)
-    return styled(f"{_NO_HARM[report.keep]} ({count})", Style.GOOD)
+    no_harm = f"{_NO_HARM[report.keep]} ({count})"
+    return [*not_known(cluster), *plain(no_harm)] if not_known(cluster) else styled(no_harm, Style.GOOD)

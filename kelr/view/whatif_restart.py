@@ -81,6 +81,8 @@ def _people_columns() -> tuple[Column[RestartStep], ...]:
 def _verdict(row: RestartStep) -> Text:
     if row.safe:
         return styled("yes", Style.GOOD)
+    if not row.blocked:
+        return styled("not known", Style.NOTICE)
     return styled(f"no: {sum(one.count for one in row.blocked):,} blocked", Style.BAD)
 
 
@@ -129,7 +131,7 @@ def show_restarts(
 def _lines(
     plan: RestartPlan, cluster: Cluster, rules: ChosenRules, layout: Layout, limit: int | None
 ) -> Iterator[Text]:
-    yield from layout.lines(_headline(plan, rules))
+    yield from layout.lines(_headline(plan, rules, cluster))
     for one in plan.unhealthy:
         yield from layout.lines([*styled("Now: ", Style.NOTICE), *plain(f"{_which(one)} {_title(one)}")])
     yield from layout.table(_people_columns(), plan.steps)
@@ -146,12 +148,14 @@ def _title(one: Blocked) -> str:
     return next(shape.title.strip() for shape in SHAPES if shape.flag is one.standing)
 
 
-def _headline(plan: RestartPlan, rules: ChosenRules) -> Text:
-    unsafe = sum(not step.safe for step in plan.steps)
+def _headline(plan: RestartPlan, rules: ChosenRules, cluster: Cluster) -> Text:
+    unsafe = sum(bool(step.blocked) for step in plan.steps)
     kept = "a leader and min ISR" if plan.keep is Keep.MIN_ISR else "a leader"
     about = plain(f" (rules {rules.rules.name})")
     if not plan.partitions:
         return [*styled("Not known to be safe: ", Style.NOTICE), *plain("no partition was found"), *about]
+    if cluster.controller_silence is not None and not unsafe:
+        return [*styled("Not known to be safe: ", Style.NOTICE), *plain("no controller answers"), *about]
     if not unsafe:
         steps = "every restart" if len(plan.steps) > 1 else "the step"
         return [

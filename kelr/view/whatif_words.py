@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kelr.controller import ChosenRules
-from kelr.engine.outages.standing import Standing
+from kelr.engine.outages.standing import OR_WORSE, Standing
 from kelr.engine.outages.told import PartitionFate, PossibleEnd
 from kelr.engine.words import joined
 from kelr.model import Cluster, ElectedBy
 from kelr.view.columns import Fact, Json
 from kelr.view.describe import CLUSTER_HEAD, cluster_head
-from kelr.view.styled import Style
+from kelr.view.styled import Style, Text, styled
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,15 @@ def names_of(flags: Standing) -> list[str]:
     return [shape.name for shape in SHAPES if flags & shape.flag]
 
 
-def counts_of(counts: Mapping[Standing, int]) -> dict[str, Json]:
-    """Counts as documents have them: every flag, also where there is none."""
-    return {shape.name.replace("-", "_"): counts.get(shape.flag, 0) for shape in SHAPES}
+def counts_of(counts: Mapping[Standing, int], or_worse: Mapping[Standing, int] | None = None) -> dict[str, Json]:
+    """Counts as documents have them: every flag, also where there is none.
+
+    Args:
+        or_worse: for some flags the partitions that have it or a worse one (`OR_WORSE`).
+    """
+    found = {shape.name.replace("-", "_"): counts.get(shape.flag, 0) for shape in SHAPES}
+    worse = {f"{shape.name.replace('-', '_')}_or_worse": shape.flag for shape in SHAPES if shape.flag in OR_WORSE}
+    return {**found, **({} if or_worse is None else {name: or_worse.get(flag, 0) for name, flag in worse.items()})}
 
 
 def short_of(fate: PartitionFate) -> Shape:
@@ -122,6 +128,11 @@ def _back(end: PossibleEnd) -> str:
     return f"once all are back, {together.elected} leads {_BY.get(together.by, 'without proof')}"
 
 
+def not_known(cluster: Cluster) -> Text:
+    """What stands before a verdict that would be an all-clear, where no controller answers; empty where one does."""
+    return [] if cluster.controller_silence is None else styled("not known; by what brokers knew last ", Style.NOTICE)
+
+
 def notes_of(rules: ChosenRules, cluster: Cluster, doubts: Mapping[str, int], depends: int) -> list[str]:
     """The notes below the totals."""
     found = []
@@ -133,6 +144,11 @@ def notes_of(rules: ChosenRules, cluster: Cluster, doubts: Mapping[str, int], de
             " the worst is counted"
         )
     found += [f"{count:,} partition{'s' * (count != 1)}: {doubt}" for doubt, count in sorted(doubts.items())]
+    if cluster.controller_silence is not None:
+        found.append(
+            f"no controller answers ({cluster.controller_silence}): until one leads nobody is elected, so that whatever"
+            " loses its leader stays without, and how partitions stand now may be out of date"
+        )
     if cluster.reassignments_error is not None:
         found.append(
             f"whether reassignments are under way is not known ({cluster.reassignments_error}): an election may"

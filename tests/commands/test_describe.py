@@ -62,6 +62,7 @@ def test_json_is_one_document(kelr: Kelr) -> None:
         "elr_enabled": True,
         "brokers_source": "DescribeCluster v2",
         "partitions_source": "DescribeTopicPartitions v0",
+        "silence": None,
         "errors": [],
         "read": 5,
         "undecided": 0,

@@ -437,7 +437,13 @@ def test_verify_says_that_no_controller_answered(
     monkeypatch.setattr(SimulatedSource, "controller_silence", "REQUEST_TIMED_OUT", raising=False)
     ran = kelr("recover", "verify", "plan.json", *more, *CONNECTION)
     assert ran.code == 1
-    assert words in ran.err
+    assert "all is well" not in ran.out
+    if "json" in more:
+        assert words in ran.err
+        assert json.loads(ran.out)["silence"] == "REQUEST_TIMED_OUT"
+        assert json.loads(ran.out)["good"] is False
+    else:
+        assert ran.out.startswith(f"N{words[1:]}")
 
 
 @pytest.mark.usefixtures("planned")

@@ -101,7 +101,7 @@ def test_it_ends_when_everything_is_healthy(kelr: Kelr, world: World, happen: Ca
     assert (ran.code, ran.err) == (0, "")
     begin, *told = lines(ran.out)
     assert begin.endswith(
-        "times are UTC: cluster 4L6g3nShT-eMCtK--X86sw, 2 of 3 brokers live; 4 leaderless, 0 unsafe,"
+        "times are UTC: cluster 4L6g3nShT-eMCtK--X86sw, 2 of 3 brokers live; 4 leaderless, 4 leaderless or unsafe,"
         " 4 under min ISR of 4 partitions"
     )
     away = "in ISR or ELR before it was away: clean only if its shutdown was"

@@ -222,3 +222,35 @@ def test_the_active_controller_comes_last_as_the_cluster_tells_it(
     assert any("which controller is active is not known" in note for note in document["notes"]) is (active is None)
     named = json.loads(kelr("whatif", "--restart-order", "--controller", "3", "-o", "json").out)
     assert named["items"][-1]["broker"] == 3
+
+
+def test_what_loses_its_leader_is_not_counted_as_better(kelr: Kelr, cluster: Callable[[Snapshot], None]) -> None:
+    """Under min ISR before, leaderless after: no figure that is compared falls."""
+    alone = tuple(replace(state, isr=(state.replicas[0],), elr=state.replicas[1:]) for state in HEALTHY.partitions)
+    cluster(replace(HEALTHY, partitions=alone))
+    ran = kelr("whatif", "--kill", "1,2,3,4", "-b", "kafka:9092")
+    rows = {line[:46].strip(): line[46:].split() for line in ran.out.splitlines()}
+    assert rows["acks=all refused: under min ISR, or no leader"] == ["4", "4", "-"]
+    assert rows["one replica in sync, of several, or no leader"] == ["4", "4", "-"]
+    document = json.loads(kelr("whatif", "--kill", "1,2,3,4", "-o", "json").out)
+    for name in ("under_min_isr_or_worse", "last_replica_or_worse"):
+        assert (document["now"][name], document["then"][name], document["new"][name]) == (4, 4, 0)
+    assert (document["now"]["under_min_isr"], document["then"]["leaderless"]) == (4, 4)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--stop", "1"), ("--any", "1"), ("--restart", "3"), ("--restart-order",), ("--if", "1 stops")]
+)
+def test_without_a_controller_nothing_is_safe(
+    kelr: Kelr, cluster: Callable[[Snapshot], None], arguments: tuple[str, ...]
+) -> None:
+    cluster(replace(HEALTHY, cluster=replace(HEALTHY.cluster, controller_silence="no answer in time")))
+    ran = kelr("whatif", *arguments, "--check", "-b", "kafka:9092")
+    assert ran.code == 1
+    assert "Safe:" not in ran.out
+    assert "not known" in ran.out.splitlines()[1].lower()
+    assert "no controller answers (no answer in time): until one leads nobody is elected" in ran.err
+    document = json.loads(kelr("whatif", *arguments, "-o", "json").out)
+    assert document["silence"] == "no answer in time"
+    assert not document.get("safe", False)
+    assert not any(item.get("safe", False) for item in document["items"])

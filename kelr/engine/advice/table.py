@@ -441,6 +441,12 @@ def _unknown(case: Case, _found: Findings) -> Advice:
             "ELR and LastKnownELR could not be read, and the answer hangs on them: ask a broker that knows"
             " DescribeTopicPartitions (Kafka 4.0 and newer)."
         )
+    elif case.cluster.controller_silence is not None:
+        text = (
+            "Bring a majority of the controllers back: until one leads, nobody is elected, and what brokers tell is"
+            " what they knew last. Then look again."
+        )
+        return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=_look_again(case))
     elif "AUTHORIZATION" in (case.config.error or ""):
         text = (
             "min.insync.replicas could not be read, and the answer hangs on it: grant DESCRIBE_CONFIGS on topic"

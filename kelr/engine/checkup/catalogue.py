@@ -74,6 +74,14 @@ LEADERLESS = Check(
     "nobody can read from them or write to them",
     Looks.PARTITIONS,
 )
+NO_CONTROLLER = Check(
+    "no-controller",
+    _CRITICAL,
+    "no controller that leads and answers",
+    "nobody is elected until one does, no ISR changes, and what brokers tell is what they knew last: nothing is known"
+    " to be well",
+    Looks.CLUSTER,
+)
 UNDER_MIN_ISR = Check(
     "under-min-isr",
     _CRITICAL,
@@ -257,6 +265,7 @@ REASSIGNMENT = Check(
 )
 
 CHECKS: tuple[Check, ...] = (
+    NO_CONTROLLER,
     LEADERLESS,
     UNDER_MIN_ISR,
     LOG_DIR_OFFLINE,

@@ -36,12 +36,28 @@ _REBALANCE = "auto.leader.rebalance.enable"
 
 def node_checks(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
     """Brokers, controllers, directories, restarts and journals."""
+    yield from _controller(facts)
     yield from _fenced(facts)
     yield from _quorum(facts)
     yield from _directories(facts)
     yield from _rebalance(facts)
     yield from _restarts(facts)
     yield from _journals(facts)
+
+
+def _controller(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
+    """Without a controller brokers tell of no death since: that nothing was found then is no all-clear."""
+    silence = facts.cluster.controller_silence
+    if silence is None:
+        if facts.cluster.controller is None:
+            yield of.NO_CONTROLLER.not_checked("nobody told which controller leads")
+        return
+    yield of.NO_CONTROLLER.finding(
+        f"no controller answers ({silence})",
+        caution="look at the controllers' server logs, and start them until a majority runs",
+    )
+    for check in (of.LEADERLESS, of.UNDER_MIN_ISR, of.BROKER_FENCED):
+        yield check.not_checked(f"no controller answers ({silence}): brokers tell what they knew last")
 
 
 def _fenced(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:

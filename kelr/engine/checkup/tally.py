@@ -125,8 +125,10 @@ class Tallies:
 
     @property
     def worth_an_exit(self) -> bool:
-        """Whether something of severity warning or worse was found."""
-        return self.count(Severity.CRITICAL) + self.count(Severity.WARNING) > 0
+        """Whether something of severity warning or worse was found, or a critical check could not be made everywhere:
+        whoever asks whether all is well has no answer then."""
+        unmade = any(check.severity is Severity.CRITICAL and self._unchecked.get(check.id) for check in CHECKS)
+        return unmade or self.count(Severity.CRITICAL) + self.count(Severity.WARNING) > 0
 
 
 def _worse(one: Severity, other: Severity) -> bool:

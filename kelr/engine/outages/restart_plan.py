@@ -66,10 +66,12 @@ class RestartStep:
     """Why the step is not safe; empty where it is."""
     reason: str
     """Why it is its turn, in words."""
+    known: bool = True
+    """Whether the state that it goes by is the present one: without a controller nobody can tell."""
 
     @property
     def safe(self) -> bool:
-        return not self.blocked
+        return self.known and not self.blocked
 
 
 @dataclass(frozen=True, slots=True)

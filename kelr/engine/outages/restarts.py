@@ -243,7 +243,8 @@ class _Race:
                 found.setdefault((worst, bool(group.now.now & worst), _single(group)), []).append(group)
         known = self._restarts.cluster.broker(broker)
         rack = None if known is None else known.rack
-        return RestartStep(broker, action, rack, moves, last, _blocked(found), reason)
+        heard = self._restarts.cluster.controller_silence is None
+        return RestartStep(broker, action, rack, moves, last, _blocked(found), reason, known=heard)
 
     def pass_(self, broker: int) -> None:
         """The broker has had its turn, and is in sync again."""

@@ -46,6 +46,13 @@ NOW = (
     | Standing.LAST_REPLICA
 )
 """The flags that tell of one moment alone."""
+OR_WORSE = {
+    Standing.UNDER_MIN_ISR: Standing.UNDER_MIN_ISR | Standing.LEADERLESS,
+    Standing.MIN_ISR_UNKNOWN: Standing.MIN_ISR_UNKNOWN | Standing.UNDER_MIN_ISR | Standing.LEADERLESS,
+    Standing.LAST_REPLICA: Standing.LAST_REPLICA | Standing.LEADERLESS,
+}
+"""Flags that go away as a partition comes off worse, each with what is worse: before and after can be compared only by
+how many partitions have one of them."""
 UNCERTAIN = Standing.MIN_ISR_UNKNOWN | Standing.DOUBTFUL
 """The flags that tell of what is not known."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kelr.engine.outages.fate import Fates, place_of
 from kelr.engine.outages.reading import Seen
 from kelr.engine.outages.scenario import Outage
-from kelr.engine.outages.standing import Standing
+from kelr.engine.outages.standing import OR_WORSE, Standing
 
 COUNTED = tuple(Standing)
 
@@ -23,6 +23,10 @@ class Tally:
     then: Counter[Standing] = field(default_factory=Counter)
     new: Counter[Standing] = field(default_factory=Counter)
     """What holds after the outage and not before."""
+    now_or_worse: Counter[Standing] = field(default_factory=Counter)
+    """For each flag of `OR_WORSE` the partitions that have it or a worse one: what before and after are compared by."""
+    then_or_worse: Counter[Standing] = field(default_factory=Counter)
+    new_or_worse: Counter[Standing] = field(default_factory=Counter)
     depends: int = 0
     """Partitions for which the order of events makes a difference; counted with whatever holds in some order."""
     doubts: Counter[str] = field(default_factory=Counter)
@@ -40,6 +44,11 @@ class Tally:
             for flag in COUNTED if flags else ():
                 if flags & flag:
                     counter[flag] += count
+        for flag, worse in OR_WORSE.items():
+            before, after = bool(fates.now & worse), bool(fates.then & worse)
+            self.now_or_worse[flag] += count * before
+            self.then_or_worse[flag] += count * after
+            self.new_or_worse[flag] += count * (after and not before)
         self.depends += count * fates.depends
         for doubt in {doubt for fate in fates.each for doubt in fate.doubts}:
             self.doubts[doubt] += count

@@ -50,6 +50,11 @@ class Counts:
     catching_up: int = 0
     """Healthy, and not all replicas in sync."""
 
+    @property
+    def in_trouble(self) -> int:
+        """Leaderless or unsafe: what can be compared with another look, since it does not fall as things get worse."""
+        return self.leaderless + self.unsafe
+
 
 @dataclass(frozen=True, slots=True)
 class Sight:

@@ -86,7 +86,7 @@ def _counts(story: Story, *, fresh: bool) -> Iterator[Span]:
     yield Span(f"{sight.counts.read:,} partitions:")
     for name, value, before, bad in _figures(sight.counts, begun):
         style = Style.PLAIN if not value else Style.BAD if bad else Style.NOTICE
-        change = f" ({value - before:+,})" if value != before else ""
+        change = f" ({value - before:+,})" if before not in {None, value} else ""
         yield Span(f"{value:,} {name}{change}", style)
 
 
@@ -104,14 +104,16 @@ def _packed(pieces: Iterable[Span], width: int) -> list[Text]:
     return list(lines)
 
 
-def _figures(counts: Counts, begun: Counts) -> Iterator[tuple[str, int, int, bool]]:
+def _figures(counts: Counts, begun: Counts) -> Iterator[tuple[str, int, int | None, bool]]:
+    """Each with what it was when the watch began; None where a smaller figure may be a worse one."""
     yield "leaderless", counts.leaderless, begun.leaderless, True
-    yield "unsafe", counts.unsafe, begun.unsafe, True
+    # Not the unsafe alone: those that lose their leader are not among them any more.
+    yield "leaderless or unsafe", counts.in_trouble, begun.in_trouble, True
     yield "under min ISR", counts.under_min_isr, begun.under_min_isr, True
-    if counts.not_known or begun.not_known:
-        yield "not known", counts.not_known, begun.not_known, False
-    if counts.catching_up or begun.catching_up:
-        yield "healthy, not all in sync", counts.catching_up, begun.catching_up, False
+    if counts.not_known:
+        yield "not known", counts.not_known, None, False
+    if counts.catching_up:
+        yield "healthy, not all in sync", counts.catching_up, None, False
 
 
 def _also(shown: Shown) -> Iterator[Text]:

@@ -112,8 +112,8 @@ def begin_lines(sight: Sight) -> Iterator[WatchLine]:
     live = sum(status == "live" for status in sight.brokers.values())
     words = (
         f"{day}, times are UTC: cluster {sight.cluster.cluster_id or '?'}, {live} of {len(sight.brokers)} brokers live;"
-        f" {counts.leaderless:,} leaderless, {counts.unsafe:,} unsafe, {counts.under_min_isr:,} under min ISR"
-        f" of {counts.read:,} partitions"
+        f" {counts.leaderless:,} leaderless, {counts.in_trouble:,} leaderless or unsafe,"
+        f" {counts.under_min_isr:,} under min ISR of {counts.read:,} partitions"
     )
     yield WatchLine(sight.seen_ms, "begin", "", [Span(words)], counts=counts)
     found = [PartitionChange(at, None, one) for at, one in sorted(sight.partitions.items()) if one.in_trouble]
