@@ -155,7 +155,9 @@ class _Looks:
         try:
             source = self._reader.source()
             source.forget()
-            result = self._describe(Session(self._session.settings, output=output, source=source))
+            session = Session(self._session.settings, output=output, source=source)
+            session.silence_told = True  # above the table, with since when
+            result = self._describe(session)
         except KelrError:
             self._reader.close()
             raise
