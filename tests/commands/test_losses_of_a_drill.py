@@ -1,0 +1,57 @@
+"""A drill on real Kafka 4.3.1, judged by what became of it: RF 3, min ISR 2, both members of the recovery quorum cut by
+a machine crash. Of partition 9 the offsets 101 to 162 had been confirmed with acks=all and were on no log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.commands.conftest import Kelr
+
+CASES = Path(__file__).with_name("cases")
+CLUSTER = str(CASES / "quorum-cut.kelr")
+WITH_LOGS = str(CASES / "quorum-cut-logs.kelr")
+DISK = str(CASES / "quorum-cut-disk-4.kelr")
+PLAN = ("recover", "plan", "drill-s2211-r1:9", "-e", "longest_log_aggressive")
+GONE = "offsets 101..162 were committed and are on no log: they are lost whichever replica is elected"
+
+
+def test_the_plan_names_what_is_on_no_log_and_takes_no_plain_yes(kelr: Kelr) -> None:
+    ran = kelr(*PLAN, "--snapshot", CLUSTER, "--logs", DISK)
+    told = " ".join(ran.out.split())
+    assert (
+        "lost UNKNOWN, at least 62 offsets; at least 62 of them committed: brokers 4 and 2 have lost committed" in told
+    )
+    assert GONE in told
+    assert (
+        "The disk of broker 4 has saved the high watermark 163, and its log ends at 63: 100 committed offsets" in told
+    )
+    assert "--accept-loss 62+" in told
+    assert "Nothing" not in told
+
+
+def test_members_that_end_below_a_known_high_watermark_refute_the_promise_without_the_disks_checkpoint(
+    kelr: Kelr,
+) -> None:
+    ran = kelr(*PLAN, "--snapshot", WITH_LOGS, "-o", "json")
+    (item,) = json.loads(ran.out)["items"]
+    loss = item["planned"]["loss"]
+    assert (loss["grade"], loss["lost_data"], loss["total"]) == ("unknown", [4, 2], {"at_least": 0, "at_most": None})
+    assert json.loads(ran.out)["accept_loss"] == "unknown"
+
+
+def test_the_explanation_and_its_document_name_them_too(kelr: Kelr) -> None:
+    explain = ("explain", "drill-s2211-r1:9", "--snapshot", CLUSTER, "--logs", DISK)
+    assert "end 63  HW 63 (saved 163)" in kelr(*explain).out
+    document = json.loads(kelr(*explain, "-o", "json").out)["items"][0]
+    assert GONE in document["notes"]
+    loss = document["elections"]["longest_log_aggressive"]["loss"]
+    assert (loss["gone_ranges"], loss["committed"]["at_least"]) == ([[101, 162]], 62)
+    assert [one["saved_high_watermark"] for one in document["candidates"]] == [163, None, None]
+    assert "saved_high_watermark" in kelr("log-info", *explain[1:], "-o", "csv").out
+
+
+def test_a_snapshot_keeps_what_a_disk_has_saved(kelr: Kelr, tmp_path: Path) -> None:
+    kept = str(tmp_path / "kept.kelr")
+    assert kelr("snapshot", kept, "--snapshot", CLUSTER, "--logs", DISK).code == 0
+    assert GONE in " ".join(kelr("explain", "drill-s2211-r1:9", "--snapshot", kept).out.split())
