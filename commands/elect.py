@@ -99,7 +99,7 @@ Force = Annotated[
     typer.Option(
         "--force",
         metavar="REASON",
-        help="Elect although the loss cannot be counted, or its ground is in doubt; goes into the audit log.",
+        help="Elect in doubt, or at a loss that nobody can count; the reason goes into the audit log.",
         rich_help_panel=CONSENT,
     ),
 ]
