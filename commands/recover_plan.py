@@ -10,7 +10,6 @@ from pathlib import Path
 from kelr.commands.changing import refuse_without_controller
 from kelr.commands.gone import check_they_hold_replicas, gone_flags, read_gone, refuse_the_live
 from kelr.commands.recovering import (
-    DIRECTORY,
     directories_here,
     read_duration_ms,
     rescue_commands,
@@ -22,7 +21,7 @@ from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.commands.topic_errors import topics_failed
 from kelr.durable import make_directory, whole_file
-from kelr.engine.advice.commands import STOCK_CONNECTION
+from kelr.engine.advice.commands import STOCK_CONNECTION, read_the_disk
 from kelr.engine.planning import DEFAULT_LIFETIME_MS, stock_files
 from kelr.engine.planning.stock import KAFKA_PYTHON_CONNECTION, StockFiles
 from kelr.errors import UsageError
@@ -36,6 +35,7 @@ from kelr.view.describe import NOTHING_READ
 from kelr.view.layout import Layout
 from kelr.view.plan import show_plan
 from kelr.view.plan_document import PlanContext
+from kelr.view.plan_left import next_of
 from kelr.view.plan_markdown import plan_markdown
 from kelr.view.streams import write_utf8
 from kelr.view.styled import cleaned
@@ -201,11 +201,7 @@ def _following(wanted: Wanted, plan: Plan) -> tuple[str, ...] | None:
         if wanted.out is None:
             return (*wanted.repeat, "--out", PLAN_FILE)
         return ("recover", "apply", str(wanted.out))
-    left = [one for one in plan.not_planned if one.why is not Unplanned.NOT_NEEDED]
-    if left and wanted.wish.gone:
-        # No other command knows who is gone: plan again when whom the advice asks for is back.
-        return wanted.repeat
-    return left[0].command or None if len(left) == 1 else ("explain",) if left else None
+    return next_of([one for one in plan.not_planned if one.why is not Unplanned.NOT_NEEDED])
 
 
 def _collecting(wanted: Wanted, plan: Plan, live: Collection[int]) -> list[tuple[str, ...]]:
@@ -226,10 +222,7 @@ def _collecting(wanted: Wanted, plan: Plan, live: Collection[int]) -> list[tuple
         for broker in one.brokers
         if broker not in live
     }
-    return [
-        ("recover", "collect", "--log-dir", DIRECTORY, "--out", f"broker-{broker}.kelr")
-        for broker in sorted(unheard | asked_for)
-    ]
+    return [read_the_disk(broker) for broker in sorted(unheard | asked_for)]
 
 
 def _election(name: str | None, designate: int | None) -> ElectionType | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from kelr.commands.session import Session
+from kelr.engine.advice.commands import DIRECTORY
 from kelr.engine.words import length_of_time, time_of_day
 from kelr.errors import RefusedError, UsageError
 from kelr.model import LOG_DIRECTORY, ElectionType, TopicPartition
@@ -23,8 +24,6 @@ _UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"([0-9]{1,9})\s*([smhd])", re.ASCII)
 _SAID_AT_ONCE = frozenset({Stage.REPEAT, Stage.LATE, Stage.INTERRUPTED})
 _MOST_TARGETS = 20
-DIRECTORY = "DIRECTORY"
-"""Stands in a command for a path that only the host's owner knows."""
 
 
 def read_duration_ms(text: str, flag: str) -> int:

@@ -51,6 +51,8 @@ class Alike:
     """By the broker that returns, and whether cleanly; None: the run that elects by itself now."""
     outcomes: Once[tuple[ElectionType, int | None], Outcome] = field(default_factory=Once)
     """By the kind of election and who is designated."""
+    designations: Once[tuple[int, bool], Outcome] = field(default_factory=Once)
+    """Of a broker that is back and that its return did not elect: by the broker, and whether it returned cleanly."""
     steps: Once[None, tuple[Step, ...]] = field(default_factory=Once)
     """Of the run that elects by itself now."""
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kelr.controller import Change, broker_returns
+from kelr.engine.alike import Alike
 from kelr.engine.case import Case
-from kelr.engine.elections import elected_by
+from kelr.engine.elections import designation_of, elected_by
 from kelr.engine.loss import loss_of_electing
 from kelr.engine.recovery.prediction import run_on_return
 from kelr.engine.words import holds_up_to, ids
-from kelr.model import BrokerStatus, ElectedBy, Forecast, Grade, Loss
+from kelr.model import BrokerStatus, ElectedBy, Forecast, Grade, Loss, Outcome
 
 
 def forecasts_of(case: Case) -> tuple[Forecast, ...]:
@@ -19,10 +22,10 @@ def forecasts_of(case: Case) -> tuple[Forecast, ...]:
         return ()
     if case.rules.elr and state.elr is None:
         return ()
-    return tuple(_forecast(case, replica, clean) for replica in case.absent for clean in _shutdowns(case, replica))
+    return tuple(_forecast(case, replica, clean) for replica in case.absent for clean in shutdowns(case, replica))
 
 
-def _shutdowns(case: Case, replica: int) -> tuple[bool, ...]:
+def shutdowns(case: Case, replica: int) -> tuple[bool, ...]:
     """Which shutdowns (clean or not) Kafka can see in the replica's next registration.
 
     A broker that is not registered has no broker epoch that its registration could repeat, so with ELR on it counts as
@@ -43,6 +46,7 @@ def _forecast(case: Case, replica: int, clean: bool) -> Forecast:
     if leader is not None and case.state.leader == leader:
         by = ElectedBy.LEADER_STAYS
     loss = None if leader is None else loss_of_electing(case, leader, holds_all_committed=_guaranteed(case, by, clean))
+    is_designated = leader is None and not case.rules.kip966
     return Forecast(
         replica=replica,
         clean=clean,
@@ -52,7 +56,32 @@ def _forecast(case: Case, replica: int, clean: bool) -> Forecast:
         elr=change.after.elr or (),
         loss=loss,
         warning=outlook or _cleared(case, change) or _warning(case, replica, leader, by, loss),
+        then=_designated(case, change, replica, clean) if is_designated else None,
     )
+
+
+def _designated(case: Case, change: Change, replica: int, clean: bool) -> Outcome:
+    """Designating the replica once it is back: its return elects nobody, so that nothing comes before that."""
+    found = case.alike.designations.get((replica, clean), lambda: designation_of(_back(case, change, replica), replica))
+    after = change.after
+    in_place = case.rules.elr and replica in (*after.isr, *(after.elr or ()))
+    loss = None if found.elected is None else loss_of_electing(case, found.elected, holds_all_committed=in_place)
+    return replace(found, steps=(), loss=loss)
+
+
+def _back(case: Case, change: Change, replica: int) -> Case:
+    """The case once this replica's broker is back."""
+    return replace(case, state=change.after, electable=case.electable | {replica}, alike=Alike())
+
+
+def after_return(case: Case, replica: int, *, clean: bool) -> Case:
+    """The case once an absent replica's broker is back, and Kafka has elected whom it then elects by itself."""
+    return _back(case, _run_on_return(case, replica, clean), replica)
+
+
+def elected_by_return(case: Case, replica: int, *, clean: bool) -> ElectedBy | None:
+    """The rule by which the replica's return elects somebody; None where it elects nobody."""
+    return elected_by(_run_on_return(case, replica, clean))
 
 
 def _run_on_return(case: Case, replica: int, clean: bool) -> Change:

@@ -115,23 +115,43 @@ def pattern_of(snapshot: Snapshot, state: PartitionState, rules: RuleSet | None 
 def _proven(
     snapshot: Snapshot, state: PartitionState, rules: RuleSet, name_of: dict[int, int], *, keeps_epoch: bool
 ) -> RecoveryQuorum | None:
-    """The quorum, where decisions hang on it: nobody who is live leads, and a guarantee can stand on it."""
-    if state.address not in snapshot.quorums or state.leader in snapshot.cluster.live:
+    """The quorum, where decisions hang on it: nobody who is live leads, and a guarantee can stand on it; or somebody
+    does, and replicas were left behind by an unclean election."""
+    known = snapshot.quorums.get(state.address)
+    if known is None:
         return None
+    epoch = state.leader_epoch if keeps_epoch else 0
+    if state.leader in snapshot.cluster.live:
+        behind = tuple(name_of[broker] for broker in known.left_behind)
+        return _named((), 0, epoch, doubt="left behind", left_behind=behind) if behind else None
     quorum = case_of(snapshot, state, rules).proven_quorum
     if quorum is None:
         return None
+    return _named(tuple(name_of[member] for member in quorum.members), quorum.min_isr, epoch)
+
+
+def _named(
+    members: tuple[int, ...],
+    min_isr: int,
+    leader_epoch: int,
+    *,
+    doubt: str | None = None,
+    left_behind: tuple[int, ...] = (),
+) -> RecoveryQuorum:
+    """A quorum without the moments and offsets of its log."""
     return RecoveryQuorum(
-        members=tuple(name_of[member] for member in quorum.members),
+        members=members,
         last_known_elr=(),
         restarted=(),
-        min_isr=quorum.min_isr,
+        min_isr=min_isr,
         since_offset=0,
         since_ms=0,
-        leader_epoch=state.leader_epoch if keeps_epoch else 0,
+        leader_epoch=leader_epoch,
         partition_epoch=0,
         as_of_offset=0,
         as_of_ms=0,
+        doubt=doubt,
+        left_behind=left_behind,
     )
 
 

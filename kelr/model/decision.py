@@ -233,6 +233,18 @@ class Forecast:
     warning: str = ""
     """Set where waiting is not safe: the replica would be elected with a log that may be, or is, shorter. Where nobody
     is elected: what the unclean recovery of the kip966 rules waits for then."""
+    then: Outcome | None = None
+    """Where its return elects nobody: what designating it then gives and loses. None under the kip966 rules."""
+
+    @property
+    def leads(self) -> int | None:
+        """Who leads in the end: whom the return elects, or the replica itself once it is designated."""
+        return self.elected if self.then is None else self.then.elected
+
+    @property
+    def costs(self) -> Loss | None:
+        """What `leads` loses; None where nobody does."""
+        return self.loss if self.then is None else self.then.loss
 
 
 class AdviceAction(StrEnum):
@@ -250,6 +262,9 @@ class AdviceAction(StrEnum):
     GET_MORE_INFORMATION = "get-more-information"
     RESTORE_REPLICATION = "restore-replication"
     """It has a leader; bring the missing replicas back before the next failure."""
+    RESCUE = "rescue"
+    """It has a leader; save what the disk of a broker that is down holds, and the leader's log lacks, before that
+    broker starts: it truncates then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +285,9 @@ class Advice:
     elect: tuple[str, ...] = ()
     """The command that designates it, which shows its plan and asks before it changes anything; in documents a line
     with the connection flags, and null for a state that is imagined or under other rules than the cluster's."""
+    rescue: tuple[str, ...] = ()
+    """The command that saves what following the advice truncates, before `command`; empty where no log that was heard
+    is truncated. In documents a line, as for `elect`."""
 
 
 class DamageKind(StrEnum):

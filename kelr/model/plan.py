@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from kelr.model.decision import AdviceAction, Bounds, Damage, ElectedBy, ElectionType, Loss
+from kelr.model.decision import Advice, AdviceAction, Bounds, Damage, ElectedBy, ElectionType, Loss
 from kelr.model.partition import TopicPartition
 from kelr.model.situation import Situation
 
@@ -137,10 +137,20 @@ class Alternative:
     """Another thing that could be done instead, and what it would lose."""
 
     election: ElectionType
+    """The kind of election; that which is planned where a broker's return elects by itself, and none is asked for."""
     elect: int | None
-    """Whom it elects; None: nobody."""
+    """Whom an election that is asked for elects; None: nobody, or none is asked for."""
     loss: Loss | None
+    """What is lost in the end; None where nobody leads. Where it is not known how the broker that starts was shut down,
+    what is lost after an unclean shutdown."""
     note: str = ""
+    start: int | None = None
+    """The broker to start before anything else; None: none."""
+    leader: int | None = None
+    """Who leads in the end; None: nobody."""
+    rescue: tuple[str, ...] = ()
+    """Where a broker is started, the command that saves what that truncates, as arguments after ``kelr``; empty where
+    no log that was heard is truncated."""
 
 
 class HoldReason(StrEnum):
@@ -197,7 +207,7 @@ class PlannedElection:
     consent: Consent
     evidence: Evidence
     recommended: bool
-    """Whether this is what kelr advises; else somebody asked for it."""
+    """Whether kelr was asked what to do; else somebody asked for this election."""
     minimal_replicas: int | None = None
     alternatives: tuple[Alternative, ...] = ()
     hold: tuple[HoldDown, ...] = ()
@@ -206,6 +216,8 @@ class PlannedElection:
     """What a loss means for this topic, and what shows it afterwards."""
     warnings: tuple[str, ...] = ()
     """Which absent replicas truncate when they return, and what else to know; a sentence each."""
+    against: Advice | None = None
+    """kelr's advice, where somebody asked for an election that goes against it; None where it does not."""
 
     @property
     def address(self) -> TopicPartition:
@@ -245,6 +257,10 @@ class NotPlanned:
     until: str = ""
     command: tuple[str, ...] = ()
     """The next command as arguments after ``kelr``, without connection flags."""
+    rescue: tuple[str, ...] = ()
+    """The command that saves what following the advice truncates, before `command` (`Advice.rescue`)."""
+    alternatives: tuple[Alternative, ...] = ()
+    """The brokers that could be started, the advised one with them, and what that loses."""
 
     @property
     def address(self) -> TopicPartition:

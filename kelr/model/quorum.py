@@ -45,3 +45,6 @@ class RecoveryQuorum:
     """The ISR where the replay ended."""
     elr: tuple[int, ...] = ()
     """The ELR that Kafka had where the replay ended."""
+    left_behind: tuple[int, ...] = ()
+    """Replicas that have not been in sync since an unclean election gave up what the new leader's log lacked: they may
+    hold it alone."""

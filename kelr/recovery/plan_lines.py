@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from kelr.model import (
+    Advice,
     AdviceAction,
     Alternative,
     Bounds,
@@ -179,6 +180,9 @@ class AlternativeLine(_Line):
     elect: Int32 | None
     loss: LossLine | None
     note: Text
+    start: Int32 | None = None
+    leader: Int32 | None = None
+    rescue: tuple[Text, ...] = ()
 
 
 class HoldLine(_Line):
@@ -209,6 +213,21 @@ class DamageLine(_Line):
     afterwards: Text
 
 
+class AdviceLine(_Line):
+    """What kelr advised, where somebody asked for something else."""
+
+    _made = Advice
+    action: AdviceAction
+    text: Text
+    replica: Int32 | None
+    alternative: Text
+    until: Text
+    command: tuple[Text, ...]
+    designate: Int32 | None
+    elect: tuple[Text, ...]
+    rescue: tuple[Text, ...]
+
+
 class ElectionLine(_Line):
     """One planned election, with the hash that tells whether somebody has edited it."""
 
@@ -233,6 +252,7 @@ class ElectionLine(_Line):
     rescue: tuple[RescueLine, ...]
     damage: tuple[DamageLine, ...]
     warnings: tuple[Text, ...]
+    against: AdviceLine | None = None
     digest: Hex12
 
 
@@ -250,6 +270,8 @@ class NotPlannedLine(_Line):
     brokers: Ids
     until: Text
     command: tuple[Text, ...]
+    rescue: tuple[Text, ...] = ()
+    alternatives: tuple[AlternativeLine, ...] = ()
 
 
 class PlanLine(_Line):

@@ -250,6 +250,7 @@ class QuorumTracker:
             doubt=self._doubt(held, members, least),
             isr=state.isr,
             elr=state.elr or (),
+            left_behind=tuple(broker for broker in state.replicas if broker in held.left_behind),
         )
 
     def _doubt(self, held: Holders, members: tuple[int, ...], least: int) -> str | None:

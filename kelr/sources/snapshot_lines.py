@@ -286,6 +286,7 @@ class QuorumLine(_Line):
     doubt: Text | None = None
     isr: BrokerIds = ()
     elr: BrokerIds = ()
+    left_behind: BrokerIds = ()
 
     @classmethod
     def of(cls, quorum: RecoveryQuorum) -> Self:

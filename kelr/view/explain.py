@@ -24,15 +24,15 @@ from kelr.view.explain_columns import (
     FORECAST_COLUMNS,
     LEADER_COLUMN,
     LOSES_COLUMN,
+    OPTION_COLUMNS,
     SHORT_COLUMNS,
     SHORT_STEP_COLUMNS,
     STEP_COLUMNS,
     Explained,
     election_name,
     merged_returns,
-    outcome_columns,
+    options_of,
     telling_rule,
-    worth_a_line,
 )
 from kelr.view.explain_if import assumed_document, assumed_lines
 from kelr.view.fields import as_fields
@@ -114,6 +114,7 @@ class Explanation:
                 **as_fields(decision.advice),
                 "command": self._line(self._next(row)),
                 "elect": None if row.supposed else self._line(decision.advice.elect),
+                "rescue": None if row.supposed else self._line(decision.advice.rescue),
             },
             "damage": [
                 {**as_fields(damage), "afterwards": self._stock(damage.afterwards)} for damage in decision.damage
@@ -123,14 +124,13 @@ class Explanation:
         return {**fields, "taken_at_ms": row.taken_at_ms, "assumptions": assumed_document(row.assumed)}
 
     def _next(self, row: Explained) -> tuple[str, ...]:
-        """The next command; never one that changes the cluster by a decision about another state or other rules."""
+        """The next command. About another state, or other rules, than the cluster's there is nothing to do: what is
+        there is explained."""
         decision = row.decision
-        if row.supposed and decision.advice.command == decision.advice.elect:
-            return "explain", f"{decision.topic}:{decision.partition}"
-        return decision.advice.command
+        return ("explain", f"{decision.topic}:{decision.partition}") if row.supposed else decision.advice.command
 
     def _line(self, arguments: Sequence[str]) -> str | None:
-        return self.next_command(self.following(arguments)) if arguments else None
+        return self.next_command(arguments) if arguments else None
 
     def _stock(self, line: str) -> str:
         return line.replace(STOCK_CONNECTION, self.stock_connection)
@@ -192,15 +192,12 @@ class Explanation:
 
     def _elections(self, decision: Decision) -> Iterator[Text]:
         if decision.leader is None or decision.situation is Situation.LEADER_NOT_LIVE:
-            columns = outcome_columns(kip966=RULE_SETS[decision.rules].kip966)
-            yield from self._layout.table(columns, [o for o in decision.elections if worth_a_line(o)])
+            yield from self._layout.table(OPTION_COLUMNS, options_of(decision))
 
     def _election_steps(self, decision: Decision) -> Iterator[Text]:
         for outcome in decision.elections:
             if outcome.election is self.election:
-                yield styled(
-                    f"{election_name(outcome, kip966=RULE_SETS[decision.rules].kip966)}, step by step:", Style.HEADING
-                )
+                yield styled(f"{election_name(outcome, decision)}, step by step:", Style.HEADING)
                 yield from self._layout.table(self._step_columns, outcome.steps, header=False) if outcome.steps else ()
                 if outcome.note:
                     yield plain(f" {outcome.note}")
@@ -235,8 +232,11 @@ class Explanation:
             yield from self._layout.paragraph("  ", _NOT_TO_BE_RUN.format(why=why), Style.PLAIN)
         elif advice.elect and advice.elect != following:
             yield [*styled("  else: ", Style.HEADING), Span(str(self._line(advice.elect)))]
+        rescue = () if row.supposed else advice.rescue
+        if rescue:
+            yield [*styled("  next: ", Style.HEADING), Span(str(self._line(rescue)))]
         if following:
-            yield [*styled("  next: ", Style.HEADING), Span(str(self._line(following)))]
+            yield [*styled("  then: " if rescue else "  next: ", Style.HEADING), Span(str(self._line(following)))]
 
     @property
     def _step_columns(self) -> tuple[Column[Step], ...]:

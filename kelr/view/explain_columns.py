@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from kelr.controller import RULE_SETS
 from kelr.engine.loss_words import certainty_in_words
+from kelr.engine.words import joined, plural
 from kelr.model import (
+    Advice,
     Bounds,
     Candidate,
     Decision,
@@ -19,6 +22,7 @@ from kelr.model import (
     Outcome,
     Situation,
     Step,
+    Truncation,
 )
 from kelr.view.columns import Column, Json, Shown
 from kelr.view.describe import STYLES
@@ -139,6 +143,8 @@ class ReturnRow:
 
     condition: str
     forecast: Forecast
+    one_of_two: bool = False
+    """Whether the other way to stop comes to something else."""
 
 
 def merged_returns(forecasts: Iterable[Forecast]) -> list[ReturnRow]:
@@ -148,11 +154,15 @@ def merged_returns(forecasts: Iterable[Forecast]) -> list[ReturnRow]:
         returns.setdefault(forecast.replica, []).append(forecast)
     rows = []
     for replica, both in returns.items():
-        if len({_consequence(forecast) for forecast in both}) == 1:
+        if all(_same(forecast, both[0]) for forecast in both):
             rows.append(ReturnRow(f"If broker {replica} returns", both[0]))
         else:
-            rows += [ReturnRow(f"If broker {replica} returns {_how(f)}", f) for f in both]
+            rows += [ReturnRow(f"If broker {replica} returns {_how(f)}", f, one_of_two=True) for f in both]
     return rows
+
+
+def _same(one: Forecast, other: Forecast) -> bool:
+    return (_consequence(one), one.leads, one.costs) == (_consequence(other), other.leads, other.costs)
 
 
 def _how(forecast: Forecast) -> str:
@@ -170,13 +180,28 @@ _BY = {
 
 
 def _consequence(forecast: Forecast) -> str:
+    cuts = "" if forecast.costs is None else _cuts(forecast.costs.truncations)
     if forecast.elected is None:
-        return forecast.warning or "nobody is elected"
+        told = forecast.warning or "nobody is elected"
+        return f"{told}; if it is designated then, {cuts}" if cuts else told
     by = "" if forecast.elected_by is None else f" {_BY.get(forecast.elected_by, '')}"
     text = f"{forecast.elected} is elected{by}"
     if forecast.loss is not None and forecast.loss.grade is Grade.PROVEN_NONE:
-        return f"{text}; nothing committed is lost"
-    return f"{text}, {forecast.warning}" if forecast.warning else text
+        text += "; nothing committed is lost"
+    elif forecast.warning:
+        text += f", {forecast.warning}"
+    return f"{text}; {cuts}" if cuts else text
+
+
+def _cuts(truncations: Sequence[Truncation]) -> str:
+    """``3 truncates 225 offsets from 160 on and 2 truncates 5 offsets from 380 on``."""
+    return (
+        joined(
+            f"{cut.replica} truncates {plural(cut.offsets, 'offset')} from {cut.from_offset} on" for cut in truncations
+        )
+        if truncations
+        else ""
+    )
 
 
 FORECAST_COLUMNS: tuple[Column[ReturnRow], ...] = (
@@ -185,29 +210,53 @@ FORECAST_COLUMNS: tuple[Column[ReturnRow], ...] = (
 )
 
 
-# What an election would give.
+# What could be done, and what it would give.
 
 
-def worth_a_line(outcome: Outcome) -> bool:
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An election that could be asked for, or a broker that could be started; who leads then, and what is lost."""
+
+    name: str
+    elected: int | None
+    loss: Loss | None
+    note: str = ""
+
+
+def options_of(decision: Decision) -> list[Option]:
+    """The brokers that could be started, then the elections."""
+    return [*map(_option_to_start, merged_returns(decision.forecasts)), *_elections(decision)]
+
+
+def _option_to_start(row: ReturnRow) -> Option:
+    forecast = row.forecast
+    then = forecast.then
+    how = ("clean" if forecast.clean else "unclean") if row.one_of_two else ""
+    name = f"start {forecast.replica}" + (f" ({how})" if how else "")
+    if then is not None and then.elected is not None:
+        name += f", designate {forecast.replica}"
+    return Option(name, forecast.leads, forecast.costs, "" if then is None or then.elected is not None else then.note)
+
+
+def _elections(decision: Decision) -> Iterator[Option]:
     """A preferred election of a leaderless partition that elects nobody is not a choice."""
-    return outcome.election is not ElectionType.PREFERRED or outcome.elected is not None
+    for outcome in decision.elections:
+        if outcome.election is not ElectionType.PREFERRED or outcome.elected is not None:
+            yield Option(election_name(outcome, decision), outcome.elected, outcome.loss, outcome.note)
 
 
-def election_name(outcome: Outcome, *, kip966: bool) -> str:
-    """The election as people call it, the designated replica included.
-
-    Args:
-        kip966: whether the rules are those of the whole KIP, where an unclean election is a recovery by logs.
-    """
+def election_name(outcome: Outcome, decision: Decision) -> str:
+    """The election as people call it, the designated replica included."""
     if outcome.election is ElectionType.DESIGNATION:
         return f"designation of {outcome.designate}" if outcome.designate is not None else "designation"
     if outcome.election is not ElectionType.UNCLEAN:
         return outcome.election.value
-    return f"{outcome.election.value} ({'recovery' if kip966 else 'stock'})"
+    # Under the rules of the whole KIP an unclean election is a recovery by logs.
+    return f"{outcome.election.value} ({'recovery' if RULE_SETS[decision.rules].kip966 else 'stock'})"
 
 
-def _leader(outcome: Outcome) -> Text:
-    return plain("nobody" if outcome.elected is None else str(outcome.elected))
+def _leader(option: Option) -> Text:
+    return plain("nobody" if option.elected is None else str(option.elected))
 
 
 def _bounds(bounds: Bounds | None) -> Text:
@@ -216,13 +265,13 @@ def _bounds(bounds: Bounds | None) -> Text:
     return plain("0") if bounds.none else styled(str(bounds), Style.BAD)
 
 
-def _committed(outcome: Outcome) -> Text:
-    loss = outcome.loss
+def _committed(option: Option) -> Text:
+    loss = option.loss
     return () if loss is None else lost_offsets(loss.committed, loss.committed_ranges)
 
 
-def _total(outcome: Outcome) -> Text:
-    loss = outcome.loss
+def _total(option: Option) -> Text:
+    loss = option.loss
     return () if loss is None else lost_offsets(loss.total, loss.lost_ranges)
 
 
@@ -235,21 +284,19 @@ def lost_offsets(bounds: Bounds | None, ranges: tuple[tuple[int, int], ...]) -> 
     return [*text, Span(f" ({first}..{last})")] if last - first + 1 == bounds.at_least else text
 
 
-def _certainty(outcome: Outcome) -> Text:
-    if outcome.note:
-        return plain(outcome.note)
-    return plain("" if outcome.loss is None else certainty_in_words(outcome.loss))
+def _certainty(option: Option) -> Text:
+    if option.note:
+        return plain(option.note)
+    return plain("" if option.loss is None else certainty_in_words(option.loss))
 
 
-def outcome_columns(*, kip966: bool) -> tuple[Column[Outcome], ...]:
-    """What elections would give, a line each; `kip966` as for `election_name`."""
-    return (
-        Column("election", "IF YOU ELECT NOW", text=lambda outcome: plain(election_name(outcome, kip966=kip966))),
-        Column("leader", "LEADER", text=_leader),
-        Column("committed", "LOST, COMMITTED", text=_committed),
-        Column("total", "LOST IN ALL", text=_total),
-        Column("certainty", "CERTAINTY", text=_certainty),
-    )
+OPTION_COLUMNS: tuple[Column[Option], ...] = (
+    Column("option", "OPTION", text=lambda option: plain(option.name)),
+    Column("leader", "LEADER", text=_leader),
+    Column("committed", "LOST, COMMITTED", text=_committed),
+    Column("total", "LOST IN ALL", text=_total),
+    Column("certainty", "CERTAINTY", text=_certainty),
+)
 
 
 # The short form.
@@ -285,8 +332,12 @@ def _unclean(row: Explained) -> Text:
 
 
 def _action(row: Explained) -> Text:
-    advice = row.decision.advice
-    return plain(advice.action.value + ("" if advice.replica is None else f" {advice.replica}"))
+    return plain(advice_in_short(row.decision.advice))
+
+
+def advice_in_short(advice: Advice) -> str:
+    """``bring-back 4``."""
+    return advice.action.value + ("" if advice.replica is None else f" {advice.replica}")
 
 
 def _least_lost(loss: Loss | None) -> int | None:

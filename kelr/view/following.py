@@ -28,6 +28,8 @@ _NEED_A_CLUSTER = (
 )
 """Commands that a saved snapshot does not do for: they change the cluster, look whether it has changed, or fetch
 records."""
+_NEED_NONE = (("recover", "collect", "--log-dir"),)
+"""Commands that read a disk on its broker's host, where no connection is needed."""
 _SOME_CLUSTER = ("-b", "HOST:PORT")
 """Stands for a connection that nobody has given yet."""
 
@@ -46,6 +48,8 @@ def whole_command(
         log_flags: ``--logs FILE`` for each collection that was given.
     """
     words = tuple(arguments)
+    if _is_one_of(words, _NEED_NONE):
+        return ("kelr", *words)
     logs = tuple(log_flags) if _is_one_of(words, _TAKE_LOGS) and "--logs" not in words else ()
     if "--snapshot" in words:
         return ("kelr", *words, *logs)
@@ -73,8 +77,12 @@ def _is_one_of(words: Sequence[str], commands: Iterable[Sequence[str]]) -> bool:
 def _needs_a_cluster(words: Sequence[str]) -> bool:
     if words[:1] == ("elect",):
         return "--dry-run" not in words
-    # A disk is read on its broker's host; a snapshot tells whom it belongs to as well as a cluster does.
-    return _is_one_of(words, _NEED_A_CLUSTER) and "--log-dir" not in words
+    if words[:1] == ("describe",):
+        return "--watch" in words
+    # A disk is read on its broker's host; a snapshot tells whom it belongs to as well as a cluster does. What others
+    # give up to follow somebody is read from them, too.
+    on_a_disk = "--log-dir" in words and not ("--elect" in words and "--from-replica" not in words)
+    return _is_one_of(words, _NEED_A_CLUSTER) and not on_a_disk
 
 
 def _to_a_cluster(flags: Sequence[str]) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from kelr.controller import RULE_SETS
 from kelr.engine.logs import KnownLogs, agreement, segments
 from kelr.model import Candidate, Decision, ElectionType, LogAnswer, Outcome, ReplicaLog, Situation
 from kelr.view.explain_columns import election_name
@@ -162,7 +161,7 @@ def _drawn(decision: Decision, election: ElectionType | None) -> tuple[int | Non
     if outcome is None or outcome.elected is None:
         name = "an unclean election" if election is None else f"{election.value}"
         return None, f"{name} would elect nobody now: nothing would be cut off"
-    name = election_name(outcome, kip966=RULE_SETS[decision.rules].kip966)
+    name = election_name(outcome, decision)
     return outcome.elected, f"if {outcome.elected} were elected now: {name}"
 
 

@@ -11,7 +11,7 @@ from kelr.model import Loss, TopicError, TopicPartition
 from kelr.model.plan import Consent, Plan, PlannedElection
 from kelr.view.columns import Column, Shown
 from kelr.view.describe import note_errors
-from kelr.view.explain_columns import lost_offsets
+from kelr.view.explain_columns import advice_in_short, lost_offsets
 from kelr.view.formats import OutputFormat
 from kelr.view.layout import Layout
 from kelr.view.output import Output
@@ -19,6 +19,8 @@ from kelr.view.plan_alternatives import alternative_lines
 from kelr.view.plan_document import PLAN_KIND, PlanContext, plan_head, plan_tail, plan_view, rows_of
 from kelr.view.plan_left import left_lines
 from kelr.view.plan_words import (
+    against_in_words,
+    against_of_many,
     consent_in_words,
     cuts_in_words,
     method_in_short,
@@ -114,12 +116,14 @@ class _PlanText:
     def election(self, one: PlannedElection) -> Iterator[Text]:
         """One election in sentences."""
         yield styled(f"{one.topic}:{one.partition}: elect broker {one.elect} ({one.election.value})", Style.HEADING)
+        if one.against is not None:
+            yield from self._told("advice", against_in_words(one.against), Style.BAD)
         yield from self._told("why", one.reason)
         safe = one.consent is Consent.YES
         yield from self._told("lost", loss_in_words(one.loss), Style.GOOD if safe else Style.BAD)
         yield from self._told("how", method_in_words(one))
-        for hold in one.hold:
-            yield from self._told(_RETURNS, hold.text, Style.NOTICE)
+        for text in dict.fromkeys(hold.text for hold in one.hold):
+            yield from self._told(_RETURNS, text, Style.NOTICE)
         for warning in one.warnings:
             yield from self._told("note", warning, Style.NOTICE)
         for damage in one.damage:
@@ -133,9 +137,13 @@ class _PlanText:
         """A line for each election, and below them what a line has no room for, each thing once."""
         wide = self.output.format is OutputFormat.WIDE
         columns = tuple(column for column in ELECTION_COLUMNS if wide or column.shown is not Shown.PEOPLE_WIDE)
+        if any(one.against is not None for one in elections):
+            columns = (*columns, ADVICE_COLUMN)
         yield from self.layout.table(columns, elections)
         yield plain("")
         count = len(elections)
+        for text, where in against_of_many(elections):
+            yield from self._told("advice", f"{text} ({where})", Style.BAD)
         for text, where in _grouped(count, ((hold.text, one) for one in elections for hold in one.hold)):
             yield from self._told(_RETURNS, f"{text} ({where})", Style.NOTICE)
         for text in cuts_in_words(elections):
@@ -198,9 +206,9 @@ def _told(head: str) -> str:
 
 def _grouped(count: int, pairs: Iterable[tuple[str, PlannedElection]]) -> Iterator[tuple[str, str]]:
     """Each text once, with the partitions of the `count` ones that it is about."""
-    found: dict[str, list[TopicPartition]] = {}
+    found: dict[str, dict[TopicPartition, None]] = {}
     for text, one in pairs:
-        found.setdefault(text, []).append(one.address)
+        found.setdefault(text, {})[one.address] = None
     for text, addresses in found.items():
         yield text, where_in_words(addresses, of=count)
 
@@ -226,6 +234,13 @@ _NEEDS = {
     Consent.FORCE: styled("force", Style.BAD),
 }
 
+
+def _advice(one: PlannedElection) -> Text:
+    return () if one.against is None else styled(f"against: {advice_in_short(one.against)}", Style.BAD)
+
+
+ADVICE_COLUMN: Column[PlannedElection] = Column("advice", "ADVICE", text=_advice)
+"""Where an election goes against it, what kelr advises."""
 ELECTION_COLUMNS: tuple[Column[PlannedElection], ...] = (
     Column("name", "PARTITION", text=lambda one: plain(str(one.address))),
     Column("elect", "ELECT", text=lambda one: plain(str(one.elect)), right=True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kelr.engine.advice.returns import cuts_in_words
 from kelr.engine.loss_words import loss_in_short
 from kelr.model import ElectionType, TopicPartition
 from kelr.model.plan import Alternative
@@ -18,9 +19,9 @@ def alternative_lines(
     """Each with what it would lose and, where a command does it, with that. `head` goes before each."""
     for one in alternatives:
         yield from layout.paragraph(head, alternative_in_words(one), Style.HEADING)
-        command = alternative_command(at, one)
-        if command is not None:
-            yield plain(f"{' ' * len(head)}{output.next_command(command)}")
+        for command in (one.rescue, alternative_command(at, one)):
+            if command:
+                yield plain(f"{' ' * len(head)}{output.next_command(command)}")
 
 
 def alternative_in_words(one: Alternative) -> str:
@@ -28,14 +29,15 @@ def alternative_in_words(one: Alternative) -> str:
     note = f" {one.note[:1].upper()}{one.note[1:]}." if one.note else ""
     if one.loss is None:
         return f"{one.election.value}: elects nobody now.{note}"
-    if one.elect is None:
-        return f"{note.strip()} Lost at worst: {loss_in_short(one.loss)}.".strip()
+    if one.start is not None:
+        cuts = f" It truncates {cuts_in_words(one.loss.truncations)}: save them first." if one.loss.truncations else ""
+        return f"{note.strip()} Lost: {loss_in_short(one.loss)}.{cuts}"
     return f"Broker {one.elect} ({one.election.value}). Lost: {loss_in_short(one.loss)}.{note}"
 
 
 def alternative_command(at: TopicPartition, one: Alternative) -> tuple[str, ...] | None:
-    """The command that shows its plan and asks, as arguments after ``kelr``; None where a broker has to be started."""
-    if one.elect is None and one.loss is not None:
+    """The command that shows its plan and asks, as arguments after ``kelr``; None where starting a broker does it."""
+    if one.start is not None and one.elect is None:
         return None
     whom = ("--designate", str(one.elect)) if one.election is ElectionType.DESIGNATION else ()
     return ("elect", "--election-type", one.election.value, *whom, str(at))

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from kelr.engine.advice.commands import STOCK_CONNECTION
 from kelr.engine.planning import plan_id
 from kelr.model import Bounds, TopicError, TopicPartition
-from kelr.model.plan import Applied, Consent, Ended, NotPlanned, Plan, PlannedElection
+from kelr.model.plan import Alternative, Applied, Consent, Ended, NotPlanned, Plan, PlannedElection
 from kelr.view.columns import Column, Fact, Json, Shown, View
 from kelr.view.describe import ERRORS_TAIL, error_items
 from kelr.view.output import Output
@@ -155,11 +155,11 @@ def _item(output: Output, context: PlanContext) -> Callable[[PlanRow], Mapping[s
 def _election(one: PlannedElection, output: Output, context: PlanContext) -> Mapping[str, Json]:
     fields = _without_address(asdict(one))
     fields["restores"] = one.restores
-    fields["alternatives"] = [
-        {**asdict(other), "command": None if command is None else output.next_command(command)}
-        for other in one.alternatives
-        for command in [alternative_command(one.address, other)]
-    ]
+    fields["alternatives"] = _alternatives(one.address, one.alternatives, output)
+    if one.against is not None:
+        lines = {name: getattr(one.against, name) for name in ("command", "elect", "rescue")}
+        told = {name: output.next_command(line) if line else None for name, line in lines.items()}
+        fields["against"] = {**asdict(one.against), **told}
     fields["rescue"] = [
         {**asdict(step), "command": output.next_command(rescue_arguments(one.address, step))} for step in one.rescue
     ]
@@ -174,9 +174,25 @@ def _not_planned(one: NotPlanned, output: Output) -> Mapping[str, Json]:
     fields = _without_address(asdict(one))
     del fields["why"]
     fields["command"] = output.next_command(one.command) if one.command else None
+    fields["rescue"] = output.next_command(one.rescue) if one.rescue else None
+    fields["alternatives"] = _alternatives(one.address, one.alternatives, output)
     without = without_them([one])
     fields["command_if_gone"] = output.next_command(without) if without else None
     return fields
+
+
+def _alternatives(at: TopicPartition, alternatives: Sequence[Alternative], output: Output) -> list[Json]:
+    def line(command: Sequence[str] | None) -> str | None:
+        return output.next_command(command) if command else None
+
+    return [
+        {
+            **asdict(other),
+            "command": line(alternative_command(at, other)),
+            "rescue": line(other.rescue),
+        }
+        for other in alternatives
+    ]
 
 
 def _without_address(fields: dict[str, Json]) -> dict[str, Json]:

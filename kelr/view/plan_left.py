@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kelr.model import AdviceAction, Situation
@@ -112,15 +112,47 @@ def _what_differs(first: _Alike, other: _Alike) -> str:
 
 
 def _commands(members: Sequence[NotPlanned]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """The next commands of partitions with one reason, each with the condition for it; those that explain one partition
-    each become one."""
-    commands = list(dict.fromkeys(one.command for one in members if one.command))
-    explained = [one for one in members if one.command == ("explain", str(one.address))]
-    if len(explained) > 1:
-        commands = [command for command in commands if command[0] != "explain"]
-        commands.append(("explain", *short_targets(explained)))
+    """The next commands of partitions with one reason, each with the condition for it; those that differ in the
+    partition alone become one."""
+    commands = [command for read in (_rescue, _command) for command in _of_many(members, read)]
     yield from ((command, "") for command in commands)
     advised = [one for one in members if one.why is Unplanned.ADVISED]
     without = without_them(advised)
     if without and without not in commands:
         yield without, "if they cannot come back: " if "," in without[-1] else "if it cannot come back: "
+
+
+def next_of(members: Sequence[NotPlanned]) -> tuple[str, ...] | None:
+    """The one command to type next for partitions without an election: what saves records, or what is advised, where
+    that is the same for all; else what explains them."""
+    commands = _of_many(members, _rescue) or _of_many(members, _command)
+    if len(commands) == 1:
+        return commands[0]
+    return ("explain", *short_targets(members)) if commands else None
+
+
+def _rescue(one: NotPlanned) -> tuple[str, ...]:
+    return one.rescue
+
+
+def _command(one: NotPlanned) -> tuple[str, ...]:
+    return one.command
+
+
+def _of_many(members: Sequence[NotPlanned], read: Callable[[NotPlanned], tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The commands of several partitions; one that changes anything names every one of them."""
+    found: dict[tuple[str | None, ...], list[NotPlanned]] = {}
+    for one in members:
+        words = read(one)
+        if words:
+            found.setdefault(tuple(None if word == str(one.address) else word for word in words), []).append(one)
+    return [
+        tuple(word for part in form for word in ((part,) if part is not None else _targets(form, those)))
+        for form, those in found.items()
+    ]
+
+
+def _targets(form: Sequence[str | None], members: Sequence[NotPlanned]) -> tuple[str, ...]:
+    if form[0] in {"elect", "rescue"}:
+        return targets_of(one.address for one in members)
+    return short_targets(members)

@@ -8,9 +8,17 @@ from datetime import UTC, datetime
 from kelr.engine.loss_words import loss_in_words
 from kelr.engine.planning import plan_id
 from kelr.model import Loss
-from kelr.model.plan import Alternative, Consent, NotPlanned, Plan, PlannedElection, Unplanned
+from kelr.model.plan import Consent, NotPlanned, Plan, PlannedElection, Unplanned
 from kelr.view.broker_order import BrokerOrder, broker_order, sections
-from kelr.view.plan_words import consent_needed, method_in_words, named, totals_in_words
+from kelr.view.plan_alternatives import alternative_in_words
+from kelr.view.plan_words import (
+    against_in_words,
+    against_of_many,
+    consent_needed,
+    method_in_words,
+    named,
+    totals_in_words,
+)
 from kelr.view.styled import cleaned
 
 MOST_ROWS = 30
@@ -35,6 +43,8 @@ def _lines(plan: Plan, commands: Sequence[str]) -> Iterator[str]:
         yield f"To be carried out {_text(' and '.join(consent_needed(plan)))}."
         yield ""
         yield from _table(plan.elections[:MOST_ROWS])
+        for text, where in against_of_many(plan.elections):
+            yield from ("", f"{_text(text)} ({_text(where)})")
         if len(plan.elections) > MOST_ROWS:
             yield ""
             yield f"… and {len(plan.elections) - MOST_ROWS} more elections, in the details."
@@ -95,6 +105,8 @@ def _left(left: Sequence[NotPlanned]) -> Iterator[str]:
 def _details(one: PlannedElection) -> Iterator[str]:
     yield f"**{_text(str(one.address))}: elect broker {one.elect}** ({_text(one.election.value)})"
     yield f"- why: {_text(one.reason)}"
+    if one.against is not None:
+        yield f"- {_text(against_in_words(one.against))}"
     yield f"- lost: {_text(loss_in_words(one.loss))}"
     yield f"- how: {_text(method_in_words(one))}"
     yield from (f"- hold: {_text(hold.text)}" for hold in one.hold)
@@ -103,15 +115,8 @@ def _details(one: PlannedElection) -> Iterator[str]:
     for step in one.rescue:
         disk = "" if step.reachable else ", from its log directory"
         yield f"- can be saved first: offsets {step.from_offset} to {step.to_offset - 1} of broker {step.replica}{disk}"
-    yield from (f"- instead: {_text(_instead(other))}" for other in one.alternatives)
+    yield from (f"- instead: {_text(alternative_in_words(other))}" for other in one.alternatives)
     yield ""
-
-
-def _instead(other: Alternative) -> str:
-    whom = "nobody" if other.elect is None else f"broker {other.elect}"
-    loss = "" if other.loss is None else f", and loses: {loss_in_words(other.loss).rstrip('.')}"
-    note = f" ({other.note.rstrip('.')})" if other.note else ""
-    return f"{other.election.value} elects {whom}{loss}{note}."
 
 
 def _text(text: str) -> str:

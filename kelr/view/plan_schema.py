@@ -58,6 +58,11 @@ def _as_documents_have_them(definitions: Schema) -> None:
     definitions["NotPlanned"]["properties"]["command"] = command
     if_gone = "The command line that plans as if the brokers never came back; null: none are waited for."
     definitions["NotPlanned"]["properties"]["command_if_gone"] = {"type": ["string", "null"], "description": if_gone}
+    first = "The command line that saves what that truncates, before anything else; null: nothing is."
+    for name in ("NotPlanned", "Alternative", "Advice"):
+        definitions[name]["properties"]["rescue"] = {"type": ["string", "null"], "description": first}
+    for name in ("command", "elect"):
+        definitions["Advice"]["properties"][name] = {"type": ["string", "null"]}
     instead = "The command line that shows its plan and asks; null: a broker has to be started."
     definitions["Alternative"]["properties"]["command"] = {"type": ["string", "null"], "description": instead}
     order = {"type": "array", "items": {"type": "integer"}, "description": "The replicas' order in the end."}

@@ -9,7 +9,7 @@ from kelr.engine.loss_words import not_read
 from kelr.engine.planning.consent import why_forced
 from kelr.engine.planning.words import cut_in_words
 from kelr.engine.words import joined, plural
-from kelr.model import Target, TopicPartition
+from kelr.model import Advice, Target, TopicPartition
 from kelr.model.plan import Consent, Method, Plan, PlannedElection, RescueStep
 
 MOST_TOPICS = 20
@@ -139,6 +139,21 @@ def cuts_in_words(elections: Iterable[PlannedElection]) -> Iterator[str]:
         who = f"Broker {replica}" if is_live else f"When broker {replica} returns, it"
         what = f"{plural(sum(offsets), 'offset')} of {partitions_in_words(len(offsets))}"
         yield f"{who} truncates {what}, to follow {elect}."
+
+
+def against_in_words(advice: Advice) -> str:
+    """That an election goes against kelr's advice, with what that is and why."""
+    return f"Against kelr's advice. {advice.text}"
+
+
+def against_of_many(elections: Sequence[PlannedElection]) -> Iterator[tuple[str, str]]:
+    """The same of several elections, each advice once, with the partitions that it is about."""
+    found: dict[str, list[TopicPartition]] = {}
+    for one in elections:
+        if one.against is not None:
+            found.setdefault(against_in_words(one.against), []).append(one.address)
+    for text, addresses in found.items():
+        yield text, where_in_words(addresses, of=len(elections))
 
 
 def rescue_arguments(at: TopicPartition, step: RescueStep) -> tuple[str, ...]:

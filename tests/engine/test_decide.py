@@ -98,7 +98,7 @@ def test_the_advice_brings_the_elr_member_back_or_designates_the_best(incident: 
     assert incident.advice.replica == 1
     assert incident.advice.alternative.startswith("If 1 cannot come back: designate 2")
     assert incident.advice.elect == ("elect", "--election-type", "designation", "--designate", "2", "orders:0")
-    assert incident.advice.command == ("explain", "orders:0")
+    assert incident.advice.command == ("recover", "collect", "--log-dir", "DIRECTORY", "--out", "broker-1.kelr")
 
 
 def test_with_every_log_heard_the_best_is_safe_if_fewer_than_min_isr_lost_data() -> None:

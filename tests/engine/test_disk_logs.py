@@ -63,8 +63,10 @@ def test_the_best_log_on_a_dead_brokers_disk_is_brought_back_before_anybody_is_d
     assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 1)
     assert advice.text == (
         "Bring broker 1 back: its log (read from its disk) is the best of all replicas; nobody is elected by its"
-        " return, so then designate 1."
+        " return, so then designate 1, which loses nothing of any log."
     )
+    assert advice.command == ("elect", "--election-type", "designation", "--designate", "1", "orders:0")
+    assert advice.rescue == ()
     assert advice.alternative == (
         "If 1 cannot come back: designate 2, which loses 15 offsets. When broker 1 returns, it truncates to 2's"
         " log: save what its disk holds first."
@@ -160,7 +162,7 @@ def test_with_every_broker_down_and_every_disk_read_the_best_one_starts_first() 
     assert (waiting.action, waiting.replica) == (AdviceAction.HOLD, 1)
     assert waiting.text == (
         "Keep broker 1 down: Kafka elects it the moment it is back, and its log lacks 20 offsets that 2 holds. Bring 2"
-        " back first: nobody is elected by its return, so then designate 2."
+        " back first: nobody is elected by its return, so then designate 2, which loses nothing of any log."
     )
     best = decision(LAST_KNOWN, ALL_DOWN, (NEWER, disk(TWO), disk(THREE))).advice
     assert (best.action, best.replica) == (AdviceAction.BRING_BACK, 1)

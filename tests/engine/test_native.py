@@ -171,7 +171,11 @@ def test_an_advised_election_comes_with_its_command() -> None:
     assert advice.action is AdviceAction.LONGEST_LOG_BALANCED
     assert advice.command == ("elect", "--election-type", "longest_log_balanced", "orders:0")
     released = replace(snapshot, cluster=replace(snapshot.cluster, features=Features(RELEASED, RELEASED)))
-    assert decide(released, released.partitions[0], rule_set("kip966-none")).advice.command == ("explain", "orders:0")
+    assert decide(released, released.partitions[0], rule_set("kip966-none")).advice.command == (
+        "describe",
+        "orders:0",
+        "--watch",
+    )
 
 
 def test_the_pattern_of_such_a_partition_is_decided_alike() -> None:

@@ -96,8 +96,24 @@ def test_an_election_for_when_the_advice_cannot_be_followed_is_not_the_advice() 
     assert left.action is AdviceAction.BRING_BACK
     assert left.brokers == (1,)
     assert left.until.startswith("Waiting is worth it until")
-    assert left.command == ("explain", "orders:0")
+    assert left.command == ("recover", "collect", "--log-dir", "DIRECTORY", "--out", "broker-1.kelr")
     assert "designate 2" in left.reason
+    (back,) = left.alternatives
+    assert (back.start, back.leader) == (1, 1)
+    assert back.loss is not None
+    assert back.loss.grade is Grade.UNKNOWN
+
+
+def test_an_election_that_goes_against_the_advice_says_what_that_is() -> None:
+    made = election(incident(), designated(2))
+    assert made.against is not None
+    assert (made.against.action, made.against.replica) == (AdviceAction.BRING_BACK, 1)
+    assert made.against == decided(incident()).advice
+    # What is asked for is what is advised, or what Kafka is about to do by itself.
+    assert election(all_heard(state=leaderless((3, 1, 2)), live=(1, 2, 3), fenced=()), AGGRESSIVE).against is None
+    worse = election(all_heard(state=leaderless((3, 1, 2)), live=(1, 2, 3), fenced=()), UNCLEAN).against
+    assert worse is not None
+    assert (worse.action, worse.designate) == (AdviceAction.DESIGNATE, 2)
 
 
 def test_a_healthy_partition_is_left_out_of_a_recommended_plan() -> None:

@@ -70,7 +70,8 @@ def test_what_it_tells_is_what_the_same_designation_would() -> None:
     assert found.loss.grade is Grade.UNKNOWN
     assert found.loss.unheard == (1,)
     assert found.consent is Consent.LOSS
-    assert replace(found, reason="", recommended=False) == replace(same, reason="")
+    assert replace(found, reason="", recommended=False, hold=()) == replace(same, reason="", hold=(), against=None)
+    assert [one.broker for one in found.hold] == [one.broker for one in same.hold]
 
 
 def test_the_disk_of_a_broker_that_is_gone_counts_in_the_loss_and_can_be_rescued() -> None:
@@ -127,7 +128,7 @@ def test_others_that_can_come_back_are_waited_for() -> None:
         "Broker 1 was said to be gone for good. Bring broker 4 back first: in the ELR, so after a clean shutdown"
         " nothing committed is lost."
     )
-    assert found.command == ("recover", "plan", "orders:0", "--gone", "1")
+    assert found.command == ("recover", "collect", "--log-dir", "DIRECTORY", "--out", "broker-4.kelr")
     assert "designating 2" in found.until
 
 
@@ -242,7 +243,8 @@ def test_who_is_planned_is_there_and_loses_the_fewest_known_committed_offsets(
             assert made == plan(snapshot)
             continue
         same = election(snapshot, designated(found.elect))
-        assert replace(found, reason="", recommended=False) == replace(same, reason="")
+        assert replace(found, reason="", recommended=False, hold=()) == replace(same, reason="", hold=(), against=None)
+        assert [one.broker for one in found.hold] == [one.broker for one in same.hold]
         assert carried_out(found, snapshot, decision.rules).leader == found.elect
         losses = {
             one.designate: one.loss.committed.at_least

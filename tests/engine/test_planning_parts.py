@@ -21,6 +21,7 @@ from kelr.engine.planning import (
 )
 from kelr.engine.planning.subject import rules_of
 from kelr.model import (
+    LOG_DIRECTORY,
     Bounds,
     DamageKind,
     ElectionType,
@@ -30,13 +31,17 @@ from kelr.model import (
     Method,
     Plan,
     PlannedElection,
+    ReplicaLog,
     RescueStep,
     TopicPartition,
+    Truncation,
+    Wish,
 )
 from tests.engine.cases import cluster_of, leaderless, log_of, silent
 from tests.engine.planned import (
     all_heard,
     asked,
+    decided,
     designated,
     election,
     incident,
@@ -62,17 +67,19 @@ def test_the_last_known_leader_stays_down() -> None:
     assert holds(made) == [(1, HoldReason.LAST_KNOWN_LEADER)]
     assert made.hold[0].text == (
         "If broker 1 returns before the election, Kafka elects it as the last known leader, whatever its log holds:"
-        " keep it down until this is done."
+        " the advice is to bring it back instead; for this election keep it down until it is done."
     )
+    recommended = election(incident(), Wish(gone=frozenset({1})))
+    assert recommended.hold[0].text.endswith("whatever its log holds: keep it down until this is done.")
 
 
 def test_a_dead_elr_member_would_be_elected_first_and_loses_less() -> None:
     made = election(incident(leaderless((3, 1, 2), elr=(1,), last_known=(1,))), designated(2))
     assert holds(made) == [(1, HoldReason.ISR_OR_ELR)]
     assert made.hold[0].text == (
-        "If broker 1 is known to have been shut down cleanly, bring it back instead: Kafka elects it as a member of the"
-        " ELR, with all that was committed. If not, keep it down until this is done: after an unclean shutdown Kafka"
-        " elects it as the last known leader, whatever its log holds."
+        "If broker 1 returns before the election, after a clean shutdown Kafka elects it as a member of the ELR, with"
+        " all that was committed; after an unclean one Kafka elects it as the last known leader, whatever its log"
+        " holds: the advice is to bring it back instead; for this election keep it down until it is done."
     )
 
 
@@ -80,7 +87,10 @@ def test_whoever_stands_before_the_wanted_replica_would_win_an_unclean_election(
     snapshot = incident(leaderless((1, 2, 3)))
     made = election(snapshot, UNCLEAN)
     assert (made.method, holds(made)) == (Method.UNCLEAN, [(1, HoldReason.FIRST_IN_ORDER)])
-    assert made.hold[0].text.startswith("Broker 1 stands before 2 in the assignment")
+    assert made.hold[0].text == (
+        "If broker 1 is back when the election runs, that elects it as the first live replica in the assignment,"
+        " whatever its log holds: keep it down until this is done."
+    )
     for wanted in (2, 3):  # a reordering puts it before 1
         made = election(snapshot, designated(wanted))
         assert (made.method, holds(made)) == (Method.REORDER, [])
@@ -88,11 +98,31 @@ def test_whoever_stands_before_the_wanted_replica_would_win_an_unclean_election(
 
 
 def test_with_unclean_elections_on_whoever_returns_may_be_elected_by_itself() -> None:
+    """That of 2, still in the ISR, takes it out of there and elects 3, which alone is live at that moment."""
     snapshot = incident(
         leaderless((1, 2, 3), isr=(2,)), live=(3,), fenced=(1, 2), logs=(log_of(3, (4, 9)),), unclean=True
     )
     made = election(snapshot, designated(3))
-    assert holds(made) == [(1, HoldReason.FIRST_IN_ORDER), (2, HoldReason.ISR_OR_ELR)]
+    assert holds(made) == [(1, HoldReason.FIRST_IN_ORDER)]
+    assert {one.elected for one in decided(snapshot).forecasts if one.replica == 2} == {3}
+
+
+def test_members_of_the_elr_that_were_shut_down_uncleanly_elect_nobody_one_by_one() -> None:
+    """The first to return leaves the ELR, and the other one is in it still; the second empties it."""
+    state = leaderless((4, 2, 3), elr=(2, 3), last_known=(3,))
+    logs = (log_of(4, (4, 193), hw=12), unclean_disk(2, 354), unclean_disk(3, 403))
+    made = election(incident(state, live=(4,), fenced=(2, 3), logs=logs), designated(4))
+    together = (
+        "If brokers 2 and 3 are both back before the election, Kafka elects broker 3 as the last known leader: keep one"
+        " of them down until this is done."
+    )
+    assert [(hold.broker, hold.text) for hold in made.hold] == [(2, together), (3, together)]
+    alone = replace(state, last_known_elr=())
+    assert election(incident(alone, live=(4,), fenced=(2, 3), logs=logs), designated(4)).hold == ()
+
+
+def unclean_disk(replica: int, end: int) -> ReplicaLog:
+    return replace(log_of(replica, (4, end), hw=141), source=LOG_DIRECTORY, unclean_shutdown=True)
 
 
 @examples(300)
@@ -178,22 +208,25 @@ def test_the_steps_save_every_record_that_is_lost(both) -> None:  # type: ignore
 
 def test_every_other_result_is_an_alternative_with_its_loss() -> None:
     made = election(incident(), designated(3))
-    assert [(one.election, one.elect) for one in made.alternatives] == [
-        (ElectionType.DESIGNATION, 2),
-        (ElectionType.LONGEST_LOG_BALANCED, None),
+    assert [(one.election, one.start, one.elect, one.leader) for one in made.alternatives] == [
+        (ElectionType.DESIGNATION, None, 2, 2),
+        (ElectionType.LONGEST_LOG_BALANCED, None, None, None),
+        (ElectionType.DESIGNATION, 1, None, 1),
     ]
     assert made.alternatives[0].loss is not None
     assert str(made.alternatives[0].loss.total) == "UNKNOWN"
     assert made.alternatives[1].note == "waits for the log of 1"
+    assert made.alternatives[2].note == "start broker 1: Kafka elects it as the last known leader"
 
 
 def test_a_broker_whose_clean_return_loses_less_is_an_alternative_of_unknown_loss() -> None:
     """Nobody knows how it stopped: killed with its log cut, it is elected as the last known leader all the same."""
     made = election(incident(leaderless((3, 1, 2), elr=(1,), last_known=(1,))), designated(2))
     back = made.alternatives[-1]
-    assert (back.elect, back.note) == (
-        None,
-        "bring broker 1 back: nothing committed is lost if it was shut down cleanly",
+    assert (back.start, back.elect, back.leader) == (1, None, 1)
+    assert back.note == (
+        "start broker 1: after a clean shutdown Kafka elects it as a member of the ELR, with all that was committed;"
+        " after an unclean one Kafka elects it as the last known leader"
     )
     assert back.loss == Loss(Grade.UNKNOWN, unheard=(1,), best=2, reason="the log of 1 was not read")
 
@@ -201,20 +234,35 @@ def test_a_broker_whose_clean_return_loses_less_is_an_alternative_of_unknown_los
 def test_a_return_that_elects_nobody_after_an_unclean_shutdown_has_no_loss_to_count_on() -> None:
     made = election(incident(leaderless((3, 1, 2), elr=(1,))), designated(2))
     back = made.alternatives[-1]
-    assert (back.elect, back.note) == (
-        None,
-        "bring broker 1 back: nothing committed is lost if it was shut down cleanly",
+    assert (back.start, back.elect, back.leader) == (1, None, 1)
+    assert back.note == (
+        "start broker 1: after a clean shutdown Kafka elects it as a member of the ELR, with all that was committed;"
+        " after an unclean one its return elects nobody, so then designate it"
     )
     assert back.loss is not None
     assert (back.loss.grade, back.loss.committed, back.loss.total) == (Grade.UNKNOWN, None, None)
-    assert "after an unclean shutdown" in back.loss.reason
+
+
+def test_a_broker_whose_return_elects_nobody_is_started_and_then_designated() -> None:
+    state = leaderless((4, 2, 3), elr=(2, 3), last_known=(3,))
+    logs = (log_of(4, (4, 193), hw=12), unclean_disk(2, 354), unclean_disk(3, 403))
+    made = election(incident(state, live=(4,), fenced=(2, 3), logs=logs), designated(4))
+    assert made.loss.total == Bounds(210, 210)
+    two, three = made.alternatives[-2:]
+    assert (three.election, three.start, three.elect, three.leader) == (ElectionType.DESIGNATION, 3, 3, 3)
+    assert three.note == "start broker 3: its return elects nobody, so then designate it"
+    assert three.loss is not None
+    assert three.loss.total == Bounds(0, 0)
+    assert two.start == 2
+    assert two.loss is not None
+    assert two.loss.truncations == (Truncation(3, 354, 49),)
 
 
 def test_of_a_broker_whose_log_was_read_the_loss_is_counted_however_it_stopped() -> None:
     logs = (log_of(3, (4, 116), hw=116), log_of(1, (4, 140), hw=120), log_of(2, (4, 135), hw=120))
     state = leaderless((3, 1, 2), elr=(1,), last_known=(1,))
     back = election(incident(state, logs=logs), designated(3)).alternatives[-1]
-    assert (back.elect, back.note) == (None, "bring broker 1 back: Kafka elects it as a member of the ELR")
+    assert (back.start, back.leader) == (1, 1)
     assert back.loss is not None
     assert (back.loss.grade, back.loss.total) == (Grade.NONE_IF_FEWER_THAN_MIN_ISR, Bounds(0, 0))
 
@@ -226,26 +274,26 @@ def test_what_a_return_loses_is_never_put_lower_than_after_an_unclean_shutdown(b
     for made in planner(lambda _state: wish, snapshot, None).elections:
         (state,) = snapshot.partitions
         forecasts = decide(snapshot, state).forecasts
-        for back in (one for one in made.alternatives if one.elect is None and one.loss is not None):
-            broker = int(back.note.split()[2])
-            for forecast in (one for one in forecasts if one.replica == broker):
+        for back in (one for one in made.alternatives if one.start is not None):
+            for forecast in (one for one in forecasts if one.replica == back.start):
                 assert back.loss is not None
-                if forecast.loss is None:
+                if forecast.costs is None:
                     assert back.loss.grade is Grade.UNKNOWN
                 elif back.loss.grade is Grade.PROVEN_NONE:
-                    assert forecast.loss.grade is Grade.PROVEN_NONE
-                elif forecast.loss.total is None:
+                    assert forecast.costs.grade is Grade.PROVEN_NONE
+                elif forecast.costs.total is None:
                     # A member of the ELR whose log was not read: there is nothing to count.
-                    assert forecast.clean
-                    assert forecast.loss.grade is Grade.PROVEN_NONE
+                    assert forecast.clean or forecast.costs.grade is Grade.UNKNOWN
                 elif back.loss.grade is not Grade.UNKNOWN:
                     assert back.loss.total is not None
-                    assert back.loss.total.at_least >= forecast.loss.total.at_least
+                    assert back.loss.total.at_least >= forecast.costs.total.at_least
 
 
-def test_a_broker_whose_log_is_known_to_be_short_is_none() -> None:
-    made = election(all_heard(), designated(2))
-    assert not [one for one in made.alternatives if "bring" in one.note]
+def test_a_broker_whose_log_is_known_to_be_short_is_told_with_what_it_truncates() -> None:
+    back = election(all_heard(), designated(2)).alternatives[-1]
+    assert (back.start, back.leader) == (1, 1)
+    assert back.loss is not None
+    assert back.loss.truncations == (Truncation(2, 130, 5),)
 
 
 # What a loss means

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from kelr.model import (
+    Advice,
+    AdviceAction,
     Alternative,
     Applied,
     Bounds,
@@ -96,10 +98,19 @@ LOSSY = PlannedElection(
     consent=Consent.LOSS,
     evidence=evidence(1, 2, 3),
     recommended=False,
+    against=Advice(AdviceAction.BRING_BACK, "Bring broker 1 back: its log is the best of all.", 1),
     alternatives=(
-        Alternative(ElectionType.LONGEST_LOG_AGGRESSIVE, 2, NOTHING_LOST, "keeps offsets 116..134"),
+        Alternative(ElectionType.LONGEST_LOG_AGGRESSIVE, 2, NOTHING_LOST, "keeps offsets 116..134", leader=2),
         Alternative(ElectionType.LONGEST_LOG_BALANCED, None, None, "waits for the log of 1"),
-        Alternative(ElectionType.UNCLEAN, None, UNKNOWN_LOST, "bring broker 1 back"),
+        Alternative(
+            ElectionType.DESIGNATION,
+            1,
+            Loss(Grade.BOUNDED, Bounds(0, 5), total=Bounds(5, 5), truncations=(Truncation(2, 130, 5),)),
+            "start broker 1: its return elects nobody, so then designate it",
+            start=1,
+            leader=1,
+            rescue=("rescue", "dump", "orders:1", "--elect", "1", "--out", "lost-to-1.kelr-rescue"),
+        ),
     ),
     hold=(HoldDown(1, HoldReason.LAST_KNOWN_LEADER, "Keep broker 1 down: its return elects it by itself."),),
     rescue=(RescueStep(2, 116, 135, reachable=True),),

@@ -62,6 +62,7 @@ def shown(
 def test_one_election_is_told_in_sentences() -> None:
     assert shown(plan(LOSSY), width=100).splitlines() == [
         "orders:1: elect broker 3 (designation)",
+        "  advice    Against kelr's advice. Bring broker 1 back: its log is the best of all.",
         "  why       Somebody designated broker 3. Broker 2 has the better log.",
         "  lost      UNKNOWN, at least 19 offsets (116..134); at least 4 of them committed: the log of broker",
         "            1 was not read and may hold more.",
@@ -79,7 +80,10 @@ def test_one_election_is_told_in_sentences() -> None:
         "            kelr elect --election-type longest_log_aggressive orders:1 -b kafka-1:9092",
         "  instead   longest_log_balanced: elects nobody now. Waits for the log of 1.",
         "            kelr elect --election-type longest_log_balanced orders:1 -b kafka-1:9092",
-        "  instead   Bring broker 1 back. Lost at worst: UNKNOWN; the logs of brokers 1 and 3 were not read.",
+        "  instead   Start broker 1: its return elects nobody, so then designate it. Lost: 5 offsets; 0 to 5",
+        "            of them committed. It truncates 5 offsets of broker 2, from 130 on: save them first.",
+        "            kelr rescue dump orders:1 --elect 1 --out lost-to-1.kelr-rescue -b kafka-1:9092",
+        "            kelr elect --election-type designation --designate 1 orders:1 -b kafka-1:9092",
         "",
         "In all: 1 election; at least 19 offsets lost, 4 of them known to be committed; what else is lost is",
         "        UNKNOWN (the log of broker 1 was not read).",
@@ -99,16 +103,17 @@ def test_many_elections_are_a_table_and_nothing_a_line_has_no_room_for_is_lost()
     lines = shown(MIXED, width=160).splitlines()
     assert lines[:4] == [
         " PARTITION   ELECT  BY           LOST, COMMITTED        LOST IN ALL             CERTAINTY"
-        "                                  NEEDS",
+        "                                  NEEDS  ADVICE",
         " orders:0        2  isr          0                      0                       proven"
-        "                                     yes",
+        "                                     yes    -",
         " orders:1        3  designation  at least 4 (116..119)  at least 19 (116..134)"
-        "  UNKNOWN: the log of broker 1 was not read  loss",
+        "  UNKNOWN: the log of broker 1 was not read  loss   against: bring-back 1",
         " payments:0      3  unclean      UNKNOWN                UNKNOWN                 the log of 3 was not read"
-        "                  force",
+        "                  force  -",
     ]
     text = "\n".join(lines)
     for told in (
+        "  advice    Against kelr's advice. Bring broker 1 back: its log is the best of all. (orders:1)",
         "Keep broker 1 down: its return elects it by itself. (orders:1)",
         "Broker 2 truncates 19 offsets when 3 leads. (orders:1)",
         "Broker 2 truncates 19 offsets of 1 partition, to follow 3.",
@@ -241,7 +246,7 @@ def test_what_only_a_dead_brokers_disk_holds_is_rescued_on_its_host() -> None:
 def test_a_command_for_what_brokers_answer_for_is_not_shown_for_what_a_disk_holds() -> None:
     both = replace(LOSSY, rescue=(RescueStep(1, 116, 130, reachable=False), RescueStep(3, 130, 135, reachable=True)))
     context = PlanContext(rescue_command=("rescue", "dump", "--plan", "plan.json", "--out", "tail.kelr-rescue"))
-    disk, answered = rescues_in(shown(plan(both), context=context))
+    disk, answered, _instead = rescues_in(shown(plan(both), context=context))
     assert "--from-replica 1 --from-offset 116 --to-offset 130 --log-dir DIRECTORY" in disk
     assert answered.startswith("kelr rescue dump --plan plan.json")
 
@@ -269,8 +274,16 @@ def test_the_document_holds_the_plan_and_what_it_takes() -> None:
     assert [one["command"] for one in lossy["alternatives"]] == [
         "kelr elect --election-type longest_log_aggressive orders:1 -b kafka-1:9092",
         "kelr elect --election-type longest_log_balanced orders:1 -b kafka-1:9092",
-        None,
+        "kelr elect --election-type designation --designate 1 orders:1 -b kafka-1:9092",
     ]
+    assert [(one["start"], one["leader"], one["rescue"]) for one in lossy["alternatives"]] == [
+        (None, 2, None),
+        (None, None, None),
+        (1, 1, "kelr rescue dump orders:1 --elect 1 --out lost-to-1.kelr-rescue -b kafka-1:9092"),
+    ]
+    against = lossy["against"]
+    assert (against["action"], against["replica"], against["command"]) == ("bring-back", 1, None)
+    assert document["items"][0]["planned"]["against"] is None
     assert lossy["rescue"][0]["command"].startswith("kelr rescue dump orders:1 --from-replica 2")
     assert lossy["damage"][0]["afterwards"].startswith("kafka-transactions.sh --bootstrap-server kafka-1:9092")
     assert document["items"][3]["not_planned"]["command"] == "kelr explain orders:3 -b kafka-1:9092"

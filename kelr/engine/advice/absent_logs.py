@@ -7,10 +7,12 @@ to have a worse one.
 from __future__ import annotations
 
 from kelr.engine.advice.findings import Findings
+from kelr.engine.advice.returns import with_its_return
 from kelr.engine.advice.words import or_bring_back_the_best, or_designate
 from kelr.engine.case import Case
 from kelr.engine.logs import count_distinct
 from kelr.engine.loss import loss_of_electing
+from kelr.engine.loss_words import cost_in_words
 from kelr.engine.words import agree, brokers, joined, plural
 from kelr.model import Advice, AdviceAction
 
@@ -90,15 +92,17 @@ def bring_the_best_back(case: Case, found: Findings) -> Advice | None:
     condition = "If neither can be done" if next_best else f"If {best} cannot come back"
     otherwise, designate = or_designate(case, found, condition)
     alternative = " ".join(filter(None, (next_best, otherwise)))
-    command = ("explain", case.name)
-    return Advice(AdviceAction.BRING_BACK, text, best, alternative, command=command, designate=designate)
+    advice = Advice(AdviceAction.BRING_BACK, text, best, alternative, designate=designate)
+    return with_its_return(case, found, advice, best)
 
 
 def _on_return(found: Findings, replica: int) -> str:
     """What happens when this replica is back, and what to do then."""
-    elected = {forecast.elected for forecast in found.forecasts if forecast.replica == replica}
+    returns = [forecast for forecast in found.forecasts if forecast.replica == replica]
+    elected = {forecast.elected for forecast in returns}
     if elected == {None}:
-        return f"nobody is elected by its return, so then designate {replica}"
+        costs = f", which {cost_in_words(returns[0].costs)}" if returns[0].leads == replica else ""
+        return f"nobody is elected by its return, so then designate {replica}{costs}"
     if elected == {replica}:
         return "Kafka elects it the moment it is back"
     return "look again then"
@@ -144,8 +148,8 @@ def _keep_down_for(case: Case, found: Findings, replica: int, best: int) -> Advi
         alternative, designate = or_designate(case, found, f"If {best} cannot come back")
     elif not case.live:
         alternative = f"If {best} cannot come back: look again with the others, and compare what their logs hold."
-    command = ("explain", case.name)
-    return Advice(AdviceAction.HOLD, text, replica, alternative, command=command, designate=designate)
+    advice = Advice(AdviceAction.HOLD, text, replica, alternative, designate=designate)
+    return with_its_return(case, found, advice, best)
 
 
 def _keep(case: Case, replica: int, holder: int) -> str:

@@ -6,11 +6,33 @@ from kelr.engine.case import Case
 
 STOCK_CONNECTION = "{stock}"
 """Stands in a line where the connection flags of Kafka's own tools go."""
+DIRECTORY = "DIRECTORY"
+"""Stands in a command for a path that only the host's owner knows."""
 
 
 def designation(case: Case, replica: int) -> tuple[str, ...]:
     """The command that designates a replica, as arguments after ``kelr``."""
     return ("elect", "--election-type", "designation", "--designate", str(replica), case.name)
+
+
+def save_first(name: str, leader: int, *, on_disks: bool) -> tuple[str, ...]:
+    """The command that saves what the other replicas of a partition give up to follow this leader, before it leads.
+
+    Args:
+        on_disks: whether the leader's log, or one that gives something up, has to be read from a disk.
+    """
+    disk = ("--log-dir", DIRECTORY) if on_disks else ()
+    return ("rescue", "dump", name, "--elect", str(leader), *disk, "--out", f"lost-to-{leader}.kelr-rescue")
+
+
+def read_the_disk(replica: int) -> tuple[str, ...]:
+    """The command that reads what a broker that is down holds, on its host."""
+    return ("recover", "collect", "--log-dir", DIRECTORY, "--out", f"broker-{replica}.kelr")
+
+
+def watch_it(case: Case) -> tuple[str, ...]:
+    """The command that shows when the partition is led, or stands otherwise."""
+    return ("describe", case.name, "--watch")
 
 
 def find_hanging(case: Case) -> str:

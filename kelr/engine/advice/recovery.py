@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kelr.controller import Recovery, RecoveryStrategy, Standing
+from kelr.engine.advice.commands import watch_it
 from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.lost_directory import and_not, not_without_the_data, with_their_logs
+from kelr.engine.advice.returns import with_its_return
 from kelr.engine.advice.words import and_the_others_truncate, until_the_outage_costs_more
 from kelr.engine.case import Case
 from kelr.engine.loss_words import cost_in_words
@@ -23,7 +25,7 @@ def advise_under_kip966(case: Case, found: Findings) -> Advice:
     There are no lines for public tools: no release has these rules, nor the requests that they come with. Where the
     cluster has them all the same (ElectLeaders v3), an election that is advised comes with its command.
     """
-    command: tuple[str, ...] = ("explain", case.name)
+    command = watch_it(case)
     if found.elected is not None:
         return Advice(AdviceAction.WAIT, _elected(found), found.elected, command=command)
     if found.situation is Situation.UNKNOWN:
@@ -34,7 +36,7 @@ def advise_under_kip966(case: Case, found: Findings) -> Advice:
     if action is AdviceAction.LONGEST_LOG_BALANCED and case.cluster.features.elects_natively:
         command = ("elect", "--election-type", ElectionType.LONGEST_LOG_BALANCED.value, case.name)
     stands_still = action is AdviceAction.BRING_BACK
-    return Advice(
+    advice = Advice(
         action,
         text,
         replica,
@@ -42,6 +44,7 @@ def advise_under_kip966(case: Case, found: Findings) -> Advice:
         command=command,
         until=until_the_outage_costs_more(case, found.best_designation) if stands_still else "",
     )
+    return with_its_return(case, found, advice, replica) if stands_still and replica is not None else advice
 
 
 def _elected(found: Findings) -> str:

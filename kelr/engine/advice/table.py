@@ -14,9 +14,11 @@ from kelr.engine.advice.absent_logs import (
     keep_down,
     with_the_best_log,
 )
-from kelr.engine.advice.commands import designation
+from kelr.engine.advice.commands import designation, read_the_disk, watch_it
 from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.lost_directory import and_not, not_without_the_data, with_their_logs
+from kelr.engine.advice.returns import rescue_before, with_its_return
+from kelr.engine.advice.unclean_past import save_what_was_given_up
 from kelr.engine.advice.words import (
     UNTIL_FENCED,
     and_the_others_truncate,
@@ -43,21 +45,23 @@ from kelr.model import (
 
 def advise(case: Case, found: Findings) -> Advice:
     """The advice for one partition."""
-    advice = _with_its_command(case, _TABLE[found.situation](case, found))
+    advice = _with_its_command(case, found, _TABLE[found.situation](case, found))
     advice = replace(advice, text=advice.text + disks_to_read_again(case))
     # A broker is waited for where the partition stands still; the other advice to wait says itself for how long.
     awaited = advice.action is AdviceAction.BRING_BACK and found.elected is None and not advice.until
     return replace(advice, until=until_the_outage_costs_more(case, found.best_designation)) if awaited else advice
 
 
-def _with_its_command(case: Case, advice: Advice) -> Advice:
+def _with_its_command(case: Case, found: Findings, advice: Advice) -> Advice:
     """The advice with the command of the designation that it speaks of: the next one where that is the advice."""
     designate = advice.designate
     if designate is None:
         return advice
     elect = designation(case, designate)
-    is_next = advice.action in {AdviceAction.DESIGNATE, AdviceAction.HOLD} and not advice.command
-    advice = replace(advice, elect=elect, command=elect if is_next else advice.command)
+    advice = replace(advice, elect=elect)
+    if advice.action in {AdviceAction.DESIGNATE, AdviceAction.HOLD} and not advice.command:
+        loss = next((one.loss for one in found.outcomes if one.designate == designate == one.elected), None)
+        advice = replace(advice, command=elect, rescue=rescue_before(case, designate, loss))
     return _without_the_unregistered(case, advice, designate)
 
 
@@ -74,10 +78,6 @@ def _without_the_unregistered(case: Case, advice: Advice, designate: int) -> Adv
     return replace(advice, text=advice.text + said)
 
 
-def _look_again(case: Case) -> tuple[str, ...]:
-    return ("explain", case.name)
-
-
 def _led(case: Case, found: Findings) -> Advice:
     """It has a leader that the controller holds to be live."""
     silence = silent_leader(case)
@@ -86,8 +86,9 @@ def _led(case: Case, found: Findings) -> Advice:
             f"The leader, broker {case.state.leader}, did not answer ({silence}): it may hang or be gone, and the"
             " controller does not know before its session expires. Look again in a few seconds, and at that broker."
         )
-        return Advice(AdviceAction.WAIT, text, case.state.leader, command=_look_again(case), until=UNTIL_FENCED)
-    return (_restore_replication if found.situation is Situation.UNDER_MIN_ISR else _nothing)(case, found)
+        return Advice(AdviceAction.WAIT, text, case.state.leader, command=watch_it(case), until=UNTIL_FENCED)
+    as_it_is = (_restore_replication if found.situation is Situation.UNDER_MIN_ISR else _nothing)(case, found)
+    return save_what_was_given_up(case, as_it_is)
 
 
 def _nothing(case: Case, _found: Findings) -> Advice:
@@ -177,7 +178,8 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
         text += f" Keep {brokers(lacking)} down until then: committed records are known that are missing there."
     text += and_not(lost)
     alternative, designate = _otherwise(case, found, awaited, f"If {joined(awaited, 'and')} cannot come back")
-    return Advice(AdviceAction.BRING_BACK, text, first, alternative, command=_look_again(case), designate=designate)
+    advice = Advice(AdviceAction.BRING_BACK, text, first, alternative, designate=designate)
+    return with_its_return(case, found, advice, first)
 
 
 def _wait_for_nobody(case: Case, found: Findings, members: tuple[int, ...]) -> Advice:
@@ -197,7 +199,7 @@ def _without_their_logs(case: Case, found: Findings, lost: tuple[int, ...]) -> A
     """Whoever is waited for has lost the log that the wait is for."""
     alternative, designate = _otherwise(case, found, lost, "If the data cannot be saved")
     text = not_without_the_data(case, lost)
-    return Advice(AdviceAction.HOLD, text, lost[0], alternative, command=_look_again(case), designate=designate)
+    return Advice(AdviceAction.HOLD, text, lost[0], alternative, command=watch_it(case), designate=designate)
 
 
 def _otherwise(case: Case, found: Findings, awaited: tuple[int, ...], condition: str) -> tuple[str, int | None]:
@@ -245,7 +247,8 @@ def _wait_for_last_known_leader(case: Case, found: Findings) -> Advice:
         )
         condition += ", or its log was cut"
     alternative, designate = _otherwise(case, found, (leader,), condition)
-    return Advice(AdviceAction.BRING_BACK, text, leader, alternative, command=_look_again(case), designate=designate)
+    advice = Advice(AdviceAction.BRING_BACK, text, leader, alternative, designate=designate)
+    return with_its_return(case, found, advice, leader)
 
 
 def _unclean_recovery(case: Case, found: Findings) -> Advice:
@@ -267,7 +270,7 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
             f" partition's log, which may still lie there as deleted or stray, and save it. Then designate {designate}:"
             f" of the replicas that are left it has the best log, and it {cost_in_words(best.loss)}."
         )
-        return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=_look_again(case), designate=designate)
+        return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=read_the_disk(former[0]), designate=designate)
     if not missing:
         text = (
             f"Designate {designate}, as a balanced recovery would: of all replicas it has the best log, and it"
@@ -291,11 +294,12 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
     if absent is not None:
         text += f" Bring {absent} back, too: it has the best log of those that were heard."
     alternative, otherwise = or_designate(case, found, "If that cannot be done")
+    away = [replica for replica in missing if replica not in case.electable]
     return Advice(
         AdviceAction.GET_MORE_INFORMATION,
         text,
         alternative=alternative,
-        command=_look_again(case),
+        command=read_the_disk(away[0]) if away else ("log-info", case.name),
         designate=otherwise,
         until=until_the_outage_costs_more(case, best),
     )
@@ -337,7 +341,7 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
             f"Start any of {brokers(case.state.replicas)}, best all of them: none would be elected by itself, so their"
             " logs can be compared before one is designated."
         )
-        return Advice(AdviceAction.BRING_BACK, text, command=_look_again(case))
+        return Advice(AdviceAction.BRING_BACK, text, command=watch_it(case))
     whole = with_their_logs(case, found.waits_for)
     if not whole:
         return _without_their_logs(case, found, found.waits_for)
@@ -361,7 +365,7 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
         text += f" {its_log_was_read(case, first).capitalize()}."
     if case.unclean_election:
         text += " Mind that unclean.leader.election.enable is true: whoever returns first is elected."
-    return Advice(AdviceAction.BRING_BACK, text, first, command=_look_again(case))
+    return with_its_return(case, found, Advice(AdviceAction.BRING_BACK, text, first), first)
 
 
 def _pending(case: Case, found: Findings) -> Advice:
@@ -387,13 +391,13 @@ def _pending(case: Case, found: Findings) -> Advice:
             " min.insync.replicas to the topic before anything else happens: it clears ELR and LastKnownElr of all its"
             f" partitions, and then a live replica can be designated.{_CLEARED}"
         )
-        return Advice(AdviceAction.BRING_BACK, text, found.elected, command=_look_again(case))
+        return Advice(AdviceAction.BRING_BACK, text, found.elected, command=watch_it(case))
     if found.elected_by is ElectedBy.UNCLEAN:
         text = f"Kafka's periodic task elects {found.elected}, which has the best log that was heard: look again."
         until = "Worth it for unclean.leader.election.interval.ms (5 minutes unless configured)."
-        return Advice(AdviceAction.WAIT, text, found.elected, command=_look_again(case), until=until)
+        return Advice(AdviceAction.WAIT, text, found.elected, command=watch_it(case), until=until)
     text = f"Kafka elects {found.elected} at its next event for this partition: look again in a few seconds."
-    return Advice(AdviceAction.WAIT, text, found.elected, command=_look_again(case), until=_or_ask_for_it(found))
+    return Advice(AdviceAction.WAIT, text, found.elected, command=watch_it(case), until=_or_ask_for_it(found))
 
 
 def _or_ask_for_it(found: Findings) -> str:
@@ -429,7 +433,7 @@ def _leader_not_live(case: Case, found: Findings) -> Advice:
         text,
         leader,
         alternative=alternative,
-        command=_look_again(case),
+        command=watch_it(case),
         designate=designate,
         until=UNTIL_FENCED,
     )
@@ -452,7 +456,6 @@ def _unknown(case: Case, _found: Findings) -> Advice:
             "min.insync.replicas could not be read, and the answer hangs on it: grant DESCRIBE_CONFIGS on topic"
             f" {case.state.topic}, and ask the cluster again."
         )
-        return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=_look_again(case))
     else:
         text = "min.insync.replicas could not be read, and the answer hangs on it: see the notes for the reason."
     return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=("describe", case.name))

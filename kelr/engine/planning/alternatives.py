@@ -4,75 +4,83 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kelr.engine.advice.returns import rescue_of_return
 from kelr.engine.planning.choice import Choice
-from kelr.engine.planning.hold import loses_less, who_is_elected
+from kelr.engine.planning.hold import who_is_elected
 from kelr.engine.planning.subject import Subject
 from kelr.model import Alternative, ElectedBy, ElectionType, Forecast, Grade, Loss, Unheard
 
 
 def alternatives_of(subject: Subject, choice: Choice) -> tuple[Alternative, ...]:
-    """Other elections with another result, one for each replica that they elect; then brokers whose return loses less.
-
-    An alternative that elects nobody is to wait for a broker: its `election` is the one that is planned, and its `loss`
-    holds however that broker stopped.
-    """
+    """Other elections with another result, one for each replica that they elect; then the brokers that could be started
+    instead: their return elects a leader, or elects nobody, and they are designated then."""
     if subject.live_leader is not None:
         return ()
-    return (*_elections(subject, choice), *_returns(subject, choice))
+    return (*_elections(subject, choice), *returns_of(subject, choice.kind))
 
 
 def _elections(subject: Subject, choice: Choice) -> Iterator[Alternative]:
     seen = {choice.elect}
     for outcome in subject.decision.elections:
-        if outcome.elected is None or outcome.elected in seen or outcome.elected_by is ElectedBy.LEADER_STAYS:
+        elected = outcome.elected
+        if elected is None or elected in seen or outcome.elected_by is ElectedBy.LEADER_STAYS:
             continue
-        seen.add(outcome.elected)
-        yield Alternative(outcome.election, outcome.elected, outcome.loss, outcome.note)
+        seen.add(elected)
+        yield Alternative(outcome.election, elected, outcome.loss, outcome.note, leader=elected)
     balanced = subject.outcome(ElectionType.LONGEST_LOG_BALANCED)
     if balanced is not None and balanced.elected is None and choice.kind is not ElectionType.LONGEST_LOG_BALANCED:
         yield Alternative(ElectionType.LONGEST_LOG_BALANCED, None, None, balanced.note)
 
 
-def _returns(subject: Subject, choice: Choice) -> Iterator[Alternative]:
-    """Brokers that Kafka elects by itself on their return, with less loss after a clean shutdown at least; each with
-    what is lost however it stopped, since that is known of few."""
-    for replica in subject.case.absent:
-        returns = [forecast for forecast in subject.decision.forecasts if forecast.replica == replica]
-        if any(_is_better(subject, choice, forecast) for forecast in returns):
-            yield Alternative(
-                choice.kind, None, _loss_at_worst(subject, returns), _bring_back(subject, choice, returns)
-            )
+def returns_of(subject: Subject, kind: ElectionType) -> Iterator[Alternative]:
+    """Each absent broker that could be started, with what is lost however it stopped, since that is known of few.
 
-
-def _is_better(subject: Subject, choice: Choice, forecast: Forecast) -> bool:
-    elected = forecast.elected
-    if elected is None or elected == choice.elect or _directory_failed(subject, elected):
-        return False
-    return loses_less(forecast.loss, choice.loss)
-
-
-def _loss_at_worst(subject: Subject, returns: Sequence[Forecast]) -> Loss:
-    """What is lost whichever way the broker stopped: that after an unclean shutdown where one may have been it.
-
-    ISR and ELR prove something of a broker that was shut down cleanly, and of no other.
+    Args:
+        kind: the election that is planned.
     """
-    worst = min(returns, key=lambda forecast: forecast.clean)
-    if worst.loss is not None:
-        return worst.loss
-    unheard = tuple(replica for replica in subject.state.replicas if replica not in subject.case.logs.ranked)
-    reason = f"how broker {worst.replica} stopped is not known, and after an unclean shutdown its return elects nobody"
+    for replica in subject.case.absent:
+        returns = [one for one in subject.decision.forecasts if one.replica == replica]
+        led = [one for one in returns if one.leads is not None]
+        if not led or any(_directory_failed(subject, one.leads) for one in led):
+            continue
+        # ISR and ELR prove something of a broker that was shut down cleanly, and of no other.
+        worst = min(returns, key=lambda forecast: forecast.clean)
+        asked = all(one.elected is None for one in led)
+        leader = led[-1].leads
+        yield Alternative(
+            election=ElectionType.DESIGNATION if asked else kind,
+            elect=leader if asked else None,
+            loss=worst.costs or _unknown(subject, replica),
+            note=_start(returns),
+            start=replica,
+            leader=leader,
+            rescue=rescue_of_return(subject.case, returns),
+        )
+
+
+def _unknown(subject: Subject, replica: int) -> Loss:
+    """The loss where only a clean return elects somebody, and nobody knows whether it would be one."""
+    unheard = tuple(one for one in subject.state.replicas if one not in subject.case.logs.ranked)
+    reason = f"how broker {replica} stopped is not known, and after an unclean shutdown its return elects nobody"
     return Loss(Grade.UNKNOWN, unheard=unheard, reason=reason)
 
 
-def _bring_back(subject: Subject, choice: Choice, returns: Sequence[Forecast]) -> str:
-    back = f"bring broker {returns[0].replica} back"
-    if all(_is_better(subject, choice, forecast) for forecast in returns):
-        return f"{back}: Kafka elects {who_is_elected(returns[0])}"
-    best = next(forecast for forecast in returns if _is_better(subject, choice, forecast))
-    what = "nothing committed" if best.loss is not None and best.loss.grade is Grade.PROVEN_NONE else "less"
-    return f"{back}: {what} is lost if it was shut down cleanly"
+def _start(returns: Sequence[Forecast]) -> str:
+    """``start broker 3: its return elects nobody, so then designate it``."""
+    ways = {one.clean: _what_follows(one) for one in returns}
+    what = ways[False]
+    if len(set(ways.values())) > 1:
+        what = f"after a clean shutdown {ways[True]}; after an unclean one {what}"
+    return f"start broker {returns[0].replica}: {what}"
 
 
-def _directory_failed(subject: Subject, replica: int) -> bool:
-    silence = subject.case.logs.unheard.get(replica)
+def _what_follows(forecast: Forecast) -> str:
+    if forecast.elected is None:
+        return "its return elects nobody" + (", so then designate it" if forecast.leads is not None else "")
+    proven = forecast.loss is not None and forecast.loss.grade is Grade.PROVEN_NONE
+    return f"Kafka elects {who_is_elected(forecast)}{', with all that was committed' if proven else ''}"
+
+
+def _directory_failed(subject: Subject, replica: int | None) -> bool:
+    silence = None if replica is None else subject.case.logs.unheard.get(replica)
     return silence is not None and silence.reason is Unheard.STORAGE_ERROR

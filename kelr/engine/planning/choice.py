@@ -10,6 +10,7 @@ from kelr.engine.planning.refusals import advised, kind_in_words, not_needed, re
 from kelr.engine.planning.subject import Subject
 from kelr.engine.words import ids, joined, plural
 from kelr.model import (
+    Advice,
     AdviceAction,
     ElectedBy,
     ElectionType,
@@ -94,6 +95,17 @@ def _recommended(subject: Subject) -> Choice | NotPlanned:
         return refused(subject, f"{outcome.designate} is advised, but {outcome.note}.")
     text = subject.decision.advice.text
     return Choice(outcome.election, outcome.elected, outcome.elected_by, outcome.loss, advice=text)
+
+
+def advice_against(subject: Subject, choice: Choice) -> Advice | None:
+    """kelr's advice, where it is something else than to elect this replica; None where it is that.
+
+    An election that Kafka is about to make by itself, or that the advice to wait ends with, is not against it.
+    """
+    advised = _advised_election(subject)
+    if choice.elect in {subject.decision.elected, None if advised is None else advised.elected}:
+        return None
+    return subject.decision.advice
 
 
 def _advised_election(subject: Subject) -> Outcome | None:

@@ -176,13 +176,12 @@ def _advised(subject: Subject, case: Case, found: Findings, advice: Advice, miss
     if subject.live_leader is not None:
         these = agree(len(missing), "its replica", "their replicas")
         text += f" Without {brokers(missing)}, move {these} to another broker (kafka-reassign-partitions.sh)."
-    names = ",".join(map(str, missing))
     decision = replace(
         subject.decision,
         replicas=state.replicas,
         isr=state.isr,
         waits_for=found.waits_for,
-        advice=replace(advice, text=text, command=("recover", "plan", case.name, "--gone", names)),
+        advice=replace(advice, text=text),
     )
     return advised(Subject(decision, case))
 

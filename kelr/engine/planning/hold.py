@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 
+from kelr.controller import Election, elect_leaders
+from kelr.engine.case import Case
+from kelr.engine.elections import designation_of, elected_by
+from kelr.engine.forecast import after_return, elected_by_return, shutdowns
 from kelr.engine.planning.choice import Choice
+from kelr.engine.planning.refusals import is_advised_to_start
 from kelr.engine.planning.subject import Subject
-from kelr.model import ElectedBy, ElectionType, Forecast, Grade, HoldDown, HoldReason, Loss, Method
+from kelr.engine.words import agree, brokers
+from kelr.model import ElectedBy, Forecast, Grade, HoldDown, HoldReason, Loss, Method
+
+_MOST_TOGETHER = 3
+"""So many brokers' returns are looked at together: with a replication factor of 3 there are no more."""
+_KEEP_IT_DOWN = "keep it down until this is done"
+_NOBODY: tuple[bool, tuple[int | None, ElectedBy | None]] = (False, (None, None))
 
 _REASONS = {
     ElectedBy.LAST_KNOWN_LEADER: HoldReason.LAST_KNOWN_LEADER,
@@ -29,76 +41,114 @@ _ROLES = {
 
 
 def hold_of(subject: Subject, choice: Choice, method: Method) -> tuple[HoldDown, ...]:
-    """One for each absent replica whose return would elect somebody else, in assignment order."""
-    return tuple(
-        found
-        for replica in subject.case.absent
-        if subject.live_leader is None
-        for found in [_hold(subject, choice, method, replica)]
-        if found is not None
-    )
+    """The absent replicas whose return, alone or together, makes another replica the leader before the election or in
+    it, in assignment order. What their disks tell of how they stopped counts; where none was read, both ways do."""
+    if subject.live_leader is not None:
+        return ()
+    alone = [_hold(subject, choice, method, replica) for replica in subject.case.absent]
+    held = {hold.broker: hold for hold in alone if hold is not None}
+    held |= _held_together(subject, choice, method, [one for one in subject.case.absent if one not in held])
+    return tuple(held[replica] for replica in subject.case.absent if replica in held)
 
 
 def _hold(subject: Subject, choice: Choice, method: Method, replica: int) -> HoldDown | None:
-    forecast = next(_that_elects_another(subject, choice, replica), None)
-    if forecast is not None and forecast.elected_by in _REASONS:
-        return HoldDown(replica, _REASONS[forecast.elected_by], _text(subject, choice, forecast))
-    if method is Method.PREFERRED:
+    forecasts = [one for one in subject.decision.forecasts if one.replica == replica]
+    another = next((one for one in forecasts if one.elected not in {None, choice.elect}), None)
+    if another is not None and another.elected_by is not None:
+        return HoldDown(replica, _REASONS[another.elected_by], _text(subject, choice, forecasts))
+    found = {
+        one.clean: _elected_then(after_return(subject.case, replica, clean=one.clean), choice, method)
+        for one in forecasts
+    }
+    clean, (leader, by) = next(
+        ((clean, who) for clean, who in found.items() if who[0] not in {None, choice.elect}), _NOBODY
+    )
+    if by is None:
         return None
-    if replica in (subject.state.isr or subject.case.elr):
-        when = "before" if method is Method.NATIVE else "when"
-        what = "Kafka elects it by itself" if method is Method.NATIVE else "that elects it"
-        text = f"If broker {replica} is back {when} the election runs, {what}: it is in the ISR or ELR."
-        return HoldDown(replica, HoldReason.ISR_OR_ELR, text)
-    if method is Method.UNCLEAN and _comes_first(subject, choice, replica):
-        text = (
-            f"Broker {replica} stands before {choice.elect} in the assignment: if it is back when the unclean election"
-            " runs, that elects it, whatever its log holds."
-        )
-        return HoldDown(replica, HoldReason.FIRST_IN_ORDER, text)
-    return None
+    how = "" if len(set(found.values())) == 1 else f" after {'a clean' if clean else 'an unclean'} shutdown"
+    what = f"that elects {_who(replica, leader, by)}{', whatever its log holds' if by is ElectedBy.UNCLEAN else ''}"
+    text = f"If broker {replica} is back{how} when the election runs, {what}: {_KEEP_IT_DOWN}."
+    return HoldDown(replica, _REASONS[by], text)
 
 
-def _that_elects_another(subject: Subject, choice: Choice, replica: int) -> Iterator[Forecast]:
-    """What happens at the replica's return, where that elects another than the wanted one; clean returns first."""
-    for forecast in subject.decision.forecasts:
-        if forecast.replica == replica and forecast.elected not in {None, choice.elect}:
-            yield forecast
+def _elected_then(back: Case, choice: Choice, method: Method) -> tuple[int | None, ElectedBy | None]:
+    """Whom the planned requests make the leader of a partition as it is once somebody is back."""
+    if back.state.leader is not None or back.rules.kip966 or method not in {Method.UNCLEAN, Method.REORDER}:
+        return None, None
+    if method is Method.REORDER:
+        outcome = designation_of(back, choice.elect)
+        return outcome.elected, outcome.elected_by
+    change = elect_leaders(back.state, Election.UNCLEAN, back.around).change
+    return change.after.leader, elected_by(change)
 
 
-def _text(subject: Subject, choice: Choice, forecast: Forecast) -> str:
-    replica = forecast.replica
-    unclean = next((one for one in subject.decision.forecasts if one.replica == replica and not one.clean), None)
-    if forecast.clean and loses_less(forecast.loss, choice.loss) and not _same_both_ways(forecast):
-        after = "" if unclean is None else f": after an unclean shutdown {_what_is_elected(unclean)}"
-        return (
-            f"If broker {replica} is known to have been shut down cleanly, bring it back instead: Kafka elects"
-            f" {who_is_elected(forecast)}{_holding(forecast)}. If not, keep it down until this is done{after}."
-        )
-    how = "" if _same_both_ways(forecast) else f" after {'a clean' if forecast.clean else 'an unclean'} shutdown"
-    text = f"If broker {replica} returns{how} before the election, Kafka elects {who_is_elected(forecast)}"
-    if loses_less(forecast.loss, choice.loss):
-        return f"{text}, which loses less than electing {choice.elect}: bring it back instead if you can."
-    return f"{text}{_whatever(forecast)}: keep it down until this is done."
+def _held_together(subject: Subject, choice: Choice, method: Method, harmless: Sequence[int]) -> Mapping[int, HoldDown]:
+    """Those that may each return alone, but not all of a few: the last of the ELR to return uncleanly empties it, and
+    the last known leader is elected then."""
+    held: dict[int, HoldDown] = {}
+    if subject.case.rules.kip966:
+        return held
+    for count in range(2, min(len(harmless), _MOST_TOGETHER) + 1):
+        for group in combinations(harmless, count):
+            if held.keys() & set(group):
+                continue
+            found = next(_undone_by(subject.case, choice, method, group), None)
+            if found is not None:
+                leader, by = found
+                both = agree(count - 1, "both", "all")
+                text = (
+                    f"If {brokers(group)} are {both} back before the election, Kafka elects broker"
+                    f" {leader}{_ROLES.get(by, '')}: keep one of them down until this is done."
+                )
+                held |= {replica: HoldDown(replica, _REASONS[by], text) for replica in group}
+    return held
 
 
-def _what_is_elected(forecast: Forecast) -> str:
+def _undone_by(case: Case, choice: Choice, method: Method, group: tuple[int, ...]) -> Iterator[tuple[int, ElectedBy]]:
+    """Others than the wanted replica that lead once all of the group are back, in whatever order and however they
+    stopped."""
+    for replica in group:
+        for clean in shutdowns(case, replica):
+            back = after_return(case, replica, clean=clean)
+            leader, rest = back.state.leader, tuple(one for one in group if one != replica)
+            by = elected_by_return(case, replica, clean=clean)
+            if leader is None and rest:
+                yield from _undone_by(back, choice, method, rest)
+                continue
+            if leader is None:
+                leader, by = _elected_then(back, choice, method)
+            if leader is not None and leader != choice.elect and by is not None:
+                yield leader, by
+
+
+def _text(subject: Subject, choice: Choice, forecasts: Sequence[Forecast]) -> str:
+    replica = forecasts[0].replica
+    ways = {one.clean: _what_is_elected(choice, one) for one in forecasts}
+    what = ways[False]
+    if len(set(ways.values())) > 1:
+        what = f"after a clean shutdown {ways[True]}; after an unclean one {what}"
+    keep = _KEEP_IT_DOWN
+    if not choice.advice and is_advised_to_start(subject, replica):
+        keep = "the advice is to bring it back instead; for this election keep it down until it is done"
+    return f"If broker {replica} returns before the election, {what}: {keep}."
+
+
+def _what_is_elected(choice: Choice, forecast: Forecast) -> str:
     """``Kafka elects it as a member of the ELR, with all that was committed``; ``nobody is elected``."""
     if forecast.elected is None:
         return "its return elects nobody"
-    return f"Kafka elects {who_is_elected(forecast)}{_holding(forecast) or _whatever(forecast)}"
+    less = f", which loses less than electing {choice.elect}" if loses_less(forecast.loss, choice.loss) else ""
+    return f"Kafka elects {who_is_elected(forecast)}{_holding(forecast) or _whatever(forecast) or less}"
 
 
 def who_is_elected(forecast: Forecast) -> str:
     """``it as a member of the ELR``, ``broker 3 as the last known leader``."""
-    who = "it" if forecast.elected == forecast.replica else f"broker {forecast.elected}"
-    role = "" if forecast.elected_by is None else _ROLES.get(forecast.elected_by, "")
-    return f"{who}{role}"
+    return _who(forecast.replica, forecast.elected, forecast.elected_by)
 
 
-def _same_both_ways(forecast: Forecast) -> bool:
-    """The last known leader, and the first in the order, are elected however they were shut down."""
-    return forecast.elected_by in {ElectedBy.LAST_KNOWN_LEADER, ElectedBy.UNCLEAN}
+def _who(returning: int, leader: int | None, by: ElectedBy | None) -> str:
+    who = "it" if leader == returning else f"broker {leader}"
+    return who if by is None else f"{who}{_ROLES.get(by, '')}"
 
 
 def _holding(forecast: Forecast) -> str:
@@ -110,15 +160,6 @@ def _whatever(forecast: Forecast) -> str:
     """Nothing where its log is known: the loss is counted then."""
     known = forecast.loss is not None and forecast.loss.counted
     return "" if known else ", whatever its log holds"
-
-
-def _comes_first(subject: Subject, choice: Choice, replica: int) -> bool:
-    """Whether the unclean election comes to this replica before the wanted one, by their places in the assignment."""
-    unclean = subject.outcome(ElectionType.UNCLEAN)
-    if unclean is None or unclean.elected_by is not ElectedBy.UNCLEAN:
-        return False
-    replicas = subject.state.replicas
-    return replicas.index(replica) < replicas.index(choice.elect)
 
 
 def loses_less(one: Loss | None, other: Loss) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from kelr.engine.advice.damage import damage_of
 from kelr.engine.alike import Alike
-from kelr.engine.planning.alternatives import alternatives_of
-from kelr.engine.planning.choice import Choice, choose
+from kelr.engine.planning.alternatives import alternatives_of, returns_of
+from kelr.engine.planning.choice import Choice, advice_against, choose
 from kelr.engine.planning.consent import consent_of
 from kelr.engine.planning.evidence import evidence_of
 from kelr.engine.planning.hold import hold_of
@@ -17,7 +17,19 @@ from kelr.engine.planning.refusals import refused
 from kelr.engine.planning.rescue import rescue_of
 from kelr.engine.planning.subject import Subject, subject_of
 from kelr.engine.planning.words import reason_of, warnings_of
-from kelr.model import Consent, Damage, Decision, NotPlanned, Plan, PlannedElection, Snapshot, TopicPartition, Wish
+from kelr.model import (
+    Consent,
+    Damage,
+    Decision,
+    ElectionType,
+    NotPlanned,
+    Plan,
+    PlannedElection,
+    Snapshot,
+    TopicPartition,
+    Unplanned,
+    Wish,
+)
 
 DEFAULT_LIFETIME_MS = 60 * 60 * 1000
 """How long a plan may be carried out: an hour. What it stands on is looked at again in any case."""
@@ -73,7 +85,7 @@ def plan_partition(subject: Subject, wish: Wish) -> PlannedElection | NotPlanned
     """One partition's election, or why it gets none; None for a healthy partition of a recommended plan."""
     choice = choose(subject, wish)
     if not isinstance(choice, Choice):
-        return choice
+        return _with_the_returns(subject, choice)
     method = method_of(subject, choice)
     why_not, in_doubt = obstacle(subject, method), doubts(subject, choice, method)
     if why_not is None and in_doubt and wish.election is None:
@@ -101,7 +113,15 @@ def plan_partition(subject: Subject, wish: Wish) -> PlannedElection | NotPlanned
         rescue=() if hands_over else rescue_of(subject, choice.elect),
         damage=() if hands_over else _damage_of_electing(subject, choice.elect),
         warnings=(*in_doubt, *warnings_of(subject, choice, method)),
+        against=None if wish.election is None or hands_over else advice_against(subject, choice),
     )
+
+
+def _with_the_returns(subject: Subject, left: NotPlanned | None) -> NotPlanned | None:
+    """Where kelr advises something else than an election, the brokers that could be started are told with it."""
+    if left is None or left.why is not Unplanned.ADVISED:
+        return left
+    return replace(left, alternatives=tuple(returns_of(subject, ElectionType.DESIGNATION)))
 
 
 def _damage_of_electing(subject: Subject, elect: int) -> tuple[Damage, ...]:

@@ -29,7 +29,13 @@ def advised(subject: Subject) -> NotPlanned:
         brokers=_brokers(subject),
         until=advice.until,
         command=advice.command,
+        rescue=advice.rescue,
     )
+
+
+def is_advised_to_start(subject: Subject, broker: int) -> bool:
+    """Whether the advice is to bring this broker back."""
+    return subject.decision.advice.action is AdviceAction.BRING_BACK and broker in _brokers(subject)
 
 
 def _brokers(subject: Subject) -> tuple[int, ...]:
@@ -40,7 +46,7 @@ def _brokers(subject: Subject) -> tuple[int, ...]:
         others = decision.waits_for if advice.replica is None or advice.replica in decision.waits_for else ()
         if not (named or others):
             others = subject.case.absent
-    elif advice.action is AdviceAction.RESTORE_REPLICATION:
+    elif advice.action in {AdviceAction.RESTORE_REPLICATION, AdviceAction.RESCUE}:
         others = tuple(replica for replica in decision.replicas if replica not in decision.isr)
     elif advice.action is AdviceAction.GET_MORE_INFORMATION:
         others = subject.case.logs.unranked

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kelr.controller import RULE_SETS
 from kelr.engine.loss_words import certainty_in_words, loss_in_words
 from kelr.engine.planning.lost import Lost
 from kelr.engine.words import ids
@@ -15,10 +14,9 @@ from kelr.view.columns import Column
 from kelr.view.explain_columns import (
     FORECAST_COLUMNS,
     ReturnRow,
-    election_name,
     lost_offsets,
     merged_returns,
-    worth_a_line,
+    options_of,
 )
 from kelr.view.history_words import when
 from kelr.view.incident.happenings import Timeline, done_in_words, who
@@ -150,21 +148,20 @@ def _cell(column: Column[ReturnRow], row: ReturnRow) -> str:
 
 
 def choices(decision: Decision) -> Table:
-    """What each election would give and lose."""
-    kip966 = RULE_SETS[decision.rules].kip966
+    """What each return and each election would give and lose."""
     rows = []
-    for one in decision.elections:
-        if not worth_a_line(one):
-            continue
+    for one in options_of(decision):
         loss = one.loss
         committed = "-" if loss is None else written(lost_offsets(loss.committed, loss.committed_ranges), color=False)
         total = "-" if loss is None else written(lost_offsets(loss.total, loss.lost_ranges), color=False)
         grade = "-" if loss is None else GRADES[loss.grade]
         sure = one.note or ("" if loss is None else certainty_in_words(loss))
         elected = "nobody" if one.elected is None else str(one.elected)
-        rows.append((election_name(one, kip966=kip966), elected, committed, total, grade, sure))
-    header = ("election", "elects", "lost, committed", "lost in all", "grade", "certainty")
-    return Table("What each kind of election would give and lose.", header, tuple(rows))
+        rows.append((one.name, elected, committed, total, grade, sure))
+    header = ("option", "leads", "lost, committed", "lost in all", "grade", "certainty")
+    return Table(
+        "What each broker that could be started, and each kind of election, would give and lose.", header, tuple(rows)
+    )
 
 
 def lost_table(found: Sequence[Lost]) -> Table:

@@ -1,0 +1,66 @@
+"""What to say and do around the advice to start a broker: what its return truncates, and what comes next.
+
+A return is an option like an election. Whoever leads then, the others follow, and give up what that one's log lacks:
+the last moment to save it is before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kelr.engine.advice.commands import designation, read_the_disk, save_first, watch_it
+from kelr.engine.advice.findings import Findings
+from kelr.engine.case import Case
+from kelr.engine.words import joined, plural
+from kelr.model import Advice, Forecast, Loss, Truncation
+
+
+def with_its_return(case: Case, found: Findings, advice: Advice, replica: int) -> Advice:
+    """The advice to start this replica's broker, with what that truncates, what saves it first, and what comes next."""
+    returns = [one for one in found.forecasts if one.replica == replica]
+    advice = replace(advice, command=_next(case, returns, replica))
+    worst = next((one for one in returns if one.costs is not None and one.costs.truncations), None)
+    if worst is None or worst.costs is None or worst.leads is None:
+        return advice
+    cuts = cuts_in_words(worst.costs.truncations)
+    if worst.elected is None:
+        text = f"{advice.text} Before you designate it, save what the others then truncate: {cuts}."
+    else:
+        text = f"First save what its return truncates: {cuts}. {advice.text}"
+    return replace(advice, text=text, rescue=rescue_of_return(case, returns))
+
+
+def rescue_of_return(case: Case, returns: Sequence[Forecast]) -> tuple[str, ...]:
+    """The command that saves what a broker's return truncates, before it starts, or before it is designated; empty
+    where no log that was heard is truncated."""
+    worst = next((one for one in returns if one.costs is not None and one.costs.truncations), None)
+    if worst is None or worst.leads is None:
+        return ()
+    back = replace(case, electable=case.electable | {worst.replica}) if worst.elected is None else case
+    return rescue_before(back, worst.leads, worst.costs)
+
+
+def rescue_before(case: Case, leader: int, loss: Loss | None) -> tuple[str, ...]:
+    """The command that saves what others truncate to follow this leader; empty where no log that was heard does."""
+    if loss is None or not loss.truncations:
+        return ()
+    away = {leader, *(cut.replica for cut in loss.truncations)} - case.electable
+    return save_first(case.name, leader, on_disks=bool(away))
+
+
+def cuts_in_words(cuts: Sequence[Truncation]) -> str:
+    """``225 offsets of broker 3, from 160 on, and 5 offsets of broker 2, from 380 on``."""
+    return joined(
+        f"{plural(cut.offsets, 'offset')} of broker {cut.replica}, from {cut.from_offset} on," for cut in cuts
+    )[:-1]
+
+
+def _next(case: Case, returns: Sequence[Forecast], replica: int) -> tuple[str, ...]:
+    """The command after this one: reading a disk that nobody has read, the designation that the broker's return needs,
+    or looking whether it leads."""
+    if replica not in case.logs.ranked:
+        return read_the_disk(replica)
+    if returns and all(one.elected is None and one.leads == replica for one in returns):
+        return designation(case, replica)
+    return watch_it(case)

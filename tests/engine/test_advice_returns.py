@@ -1,0 +1,191 @@
+"""A return is an option: whom it elects, what that loses and truncates, and what the advice says to save first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kelr.controller import ELR_4_3, KRAFT, RuleSet
+from kelr.model import (
+    LOG_DIRECTORY,
+    Advice,
+    AdviceAction,
+    Bounds,
+    Decision,
+    PartitionState,
+    RecoveryQuorum,
+    ReplicaLog,
+    Truncation,
+)
+from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent, snapshot_of
+from tests.engine.planned import decided
+
+
+def disk(replica: int, *ends: tuple[int, int], hw: int | None = None) -> ReplicaLog:
+    """A log read from the disk of a broker that was killed."""
+    return replace(log_of(replica, *ends, hw=hw, leader_epoch=None), source=LOG_DIRECTORY, unclean_shutdown=True)
+
+
+# Nobody leads
+
+ONE_DOWN = cluster_of(live=(3, 2), fenced=(4,))
+"""drill-s7-r0, partition 2, in small: 3 has the longest log of an old epoch, 4 the newest."""
+DIVERGED = (log_of(3, (0, 385), hw=109), log_of(2, (0, 160), (1, 205), hw=160))
+
+
+def test_a_return_that_truncates_a_live_replica_is_saved_from_first() -> None:
+    found = decision(
+        leaderless((3, 2, 4), elr=(4,), last_known=(4,)),
+        ONE_DOWN,
+        (*DIVERGED, disk(4, (0, 160), (1, 205), (2, 265), hw=160)),
+    )
+    (back,) = found.forecasts
+    assert (back.replica, back.clean, back.elected, back.then) == (4, False, 4, None)
+    assert back.loss is not None
+    assert back.loss.total == Bounds(225, 225)
+    assert back.loss.truncations == (Truncation(3, 160, 225),)
+    assert (back.leads, back.costs) == (4, back.loss)
+    advice = found.advice
+    assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 4)
+    assert advice.text == (
+        "Broker 4 is in the ELR and was not shut down cleanly (its disk lacks the mark of it), so no return is clean."
+        " First save what its return truncates: 225 offsets of broker 3, from 160 on. Bring broker 4 back: its log was"
+        " read from its disk and ends at 265, the best of all replicas. Kafka elects it at once."
+    )
+    assert advice.rescue == (
+        "rescue",
+        "dump",
+        "orders:0",
+        "--elect",
+        "4",
+        "--log-dir",
+        "DIRECTORY",
+        "--out",
+        "lost-to-4.kelr-rescue",
+    )
+    assert advice.command == ("describe", "orders:0", "--watch")
+
+
+def test_a_return_whose_disk_nobody_read_leads_to_reading_it() -> None:
+    advice = decision(leaderless((3, 2, 4), elr=(4,), last_known=(4,)), ONE_DOWN, (*DIVERGED, silent(4))).advice
+    assert (advice.action, advice.replica, advice.rescue) == (AdviceAction.BRING_BACK, 4, ())
+    assert advice.command == ("recover", "collect", "--log-dir", "DIRECTORY", "--out", "broker-4.kelr")
+
+
+def test_members_whose_return_elects_nobody_are_started_and_then_designated() -> None:
+    """drill-s1-r3, partition 3, in small."""
+    found = decision(
+        leaderless((4, 2, 3), elr=(2, 3), last_known=(3,)),
+        cluster_of(live=(4,), fenced=(2, 3)),
+        (
+            log_of(4, (0, 193), hw=12),
+            disk(2, (0, 129), (1, 354), hw=141),
+            disk(3, (0, 129), (1, 354), (2, 403), hw=282),
+        ),
+    )
+    two, three = found.forecasts
+    assert [(one.elected, one.loss, one.leads) for one in (two, three)] == [(None, None, 2), (None, None, 3)]
+    assert three.costs is not None
+    assert three.costs.total == Bounds(64, 64)
+    assert three.costs.truncations == (Truncation(4, 129, 64),)
+    assert two.costs is not None
+    assert two.costs.truncations == (Truncation(4, 129, 64), Truncation(3, 354, 49))
+    advice = found.advice
+    assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 3)
+    assert "nobody is elected by its return, so then designate 3, which loses 64 known offsets." in advice.text
+    assert "Before you designate it, save what the others then truncate: 64 offsets of broker 4, from 129 on." in (
+        advice.text
+    )
+    # Both are live by then: nothing is read from a disk.
+    assert advice.rescue == ("rescue", "dump", "orders:0", "--elect", "3", "--out", "lost-to-3.kelr-rescue")
+    assert advice.command == ("elect", "--election-type", "designation", "--designate", "3", "orders:0")
+
+
+def test_a_designation_that_truncates_is_saved_from_first() -> None:
+    logs = (log_of(3, (4, 116), hw=116), log_of(1, (4, 130), hw=120), log_of(2, (3, 100), (4, 135), hw=120))
+    advice = decision(leaderless((3, 1, 2)), cluster_of(live=(1, 2, 3)), logs).advice
+    assert (advice.action, advice.designate, advice.rescue) == (AdviceAction.DESIGNATE, 2, ())
+    forked = (log_of(3, (4, 150), hw=116), log_of(1, (4, 130), hw=120), log_of(2, (4, 120), (5, 135), hw=120))
+    advice = decision(leaderless((3, 1, 2)), cluster_of(live=(1, 2, 3)), forked).advice
+    assert advice.designate == 2
+    assert advice.rescue == ("rescue", "dump", "orders:0", "--elect", "2", "--out", "lost-to-2.kelr-rescue")
+
+
+# Somebody leads, after an unclean election perhaps
+
+LED = PartitionState("orders", 0, 3, 5, (1, 2, 3), (3,), (), ())
+DOWN = cluster_of(live=(3,), fenced=(1, 2))
+LEADER = log_of(3, (0, 100), (5, 180), hw=180)
+LATER = ("rescue", "dump", "orders:0", "--elect", "3", "--log-dir", "DIRECTORY", "--out", "lost-to-3.kelr-rescue")
+
+
+def test_a_disk_that_holds_more_than_the_leader_is_saved_before_its_broker_starts() -> None:
+    found = decision(LED, DOWN, (disk(1, (0, 403)), disk(2, (0, 90)), LEADER))
+    advice = found.advice
+    assert (advice.action, advice.replica, advice.rescue) == (AdviceAction.RESCUE, 1, LATER)
+    assert advice.text.startswith(
+        "Save what is on the disk of broker 1 and not in the leader's log before its broker starts: 303 offsets of"
+        " broker 1, from 100 on. When it returns, it truncates to the log of the leader, 3. Bring brokers 1 and 2 back"
+    )
+
+
+def test_after_an_unclean_election_disks_that_nobody_read_are_saved_first() -> None:
+    """ISR [3], ELR []: with min ISR 2 whoever left the ISR would be in the ELR."""
+    advice = decision(LED, DOWN, (silent(1), silent(2), LEADER)).advice
+    assert (advice.action, advice.replica, advice.rescue) == (AdviceAction.RESCUE, 1, LATER)
+    assert advice.text.startswith(
+        "ISR [3] and ELR [] have together fewer members than min ISR (2), as after an unclean election: save what the"
+        " disks of brokers 1 and 2 hold before they start, since it may be the only copy. When they return, they"
+        " truncate to the log of the leader, 3."
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "rules"),
+    [
+        (replace(LED, elr=(2,)), ELR_4_3),  # one that left in peace, and one that was out of sync before
+        (LED, KRAFT),  # without ELR a shrunk ISR looks the same
+        (replace(LED, isr=(3, 2)), ELR_4_3),
+    ],
+)
+def test_a_broker_that_is_down_is_no_sign_of_an_unclean_election(state: PartitionState, rules: RuleSet) -> None:
+    contiguous = log_of(3, (4, 100), (5, 180), hw=180)
+    advice = decision(state, DOWN, (silent(1), silent(2), contiguous), rules=rules).advice
+    assert advice.action in {AdviceAction.RESTORE_REPLICATION, AdviceAction.NOTHING}
+    assert "elected" not in advice.text
+
+
+def test_an_epoch_in_which_nobody_led_is_said_and_no_more() -> None:
+    state = replace(LED, isr=(3, 2))
+    led = cluster_of(live=(2, 3), fenced=(1,))
+    advice = decision(state, led, (silent(1), log_of(2, (3, 100), (5, 180)), log_of(3, (3, 100), (5, 180)))).advice
+    assert (advice.action, advice.rescue) == (AdviceAction.NOTHING, ())
+    assert advice.text == (
+        "Nothing urgent: it has a leader and min ISR is met. Broker 1 is not in sync. Before leader epoch 5 nobody led"
+        " for a while, and whether 3 was elected cleanly is not known: read the disk of broker 1 before it starts, if"
+        " what it may hold alone counts."
+    )
+    assert advice.command == ("recover", "collect", "--log-dir", "DIRECTORY", "--out", "broker-1.kelr")
+
+
+def quorum_with(left_behind: tuple[int, ...]) -> RecoveryQuorum:
+    return RecoveryQuorum((3,), (), (), 2, 0, 0, 5, 0, 0, 0, "an unclean election gave up", left_behind=left_behind)
+
+
+def under(state: PartitionState, quorum: RecoveryQuorum | None = None) -> Decision:
+    snapshot = snapshot_of(state, DOWN, (silent(1), silent(2), LEADER))
+    return decided(snapshot if quorum is None else replace(snapshot, quorums={state.address: quorum}), ELR_4_3)
+
+
+def test_the_metadata_log_tells_of_an_unclean_election() -> None:
+    state = replace(LED, isr=(3, 2), elr=())
+    said: Advice = under(replace(state, recovering=True)).advice
+    assert said.action is AdviceAction.RESCUE
+    assert said.text.startswith(
+        "The leader was elected uncleanly (the controller records it as RECOVERING): save what the disk of broker 1"
+        " holds before it starts, since it may be the only copy."
+    )
+    by_log = under(state, quorum_with((1,))).advice
+    assert by_log.text.startswith("By the metadata log an unclean election has given records up: save what the disk")
+    assert under(state, quorum_with(())).advice.action is not AdviceAction.RESCUE
