@@ -13,13 +13,14 @@ from kelr.model import (
     AdviceAction,
     Bounds,
     Decision,
+    HoldReason,
     PartitionState,
     RecoveryQuorum,
     ReplicaLog,
     Truncation,
 )
 from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent, snapshot_of
-from tests.engine.planned import decided
+from tests.engine.planned import decided, designated, election, known
 
 
 def disk(replica: int, *ends: tuple[int, int], hw: int | None = None) -> ReplicaLog:
@@ -110,6 +111,18 @@ def test_a_designation_that_truncates_is_saved_from_first() -> None:
     advice = decision(leaderless((3, 1, 2)), cluster_of(live=(1, 2, 3)), forked).advice
     assert advice.designate == 2
     assert advice.rescue == ("rescue", "dump", "orders:0", "--elect", "2", "--out", "lost-to-2.kelr-rescue")
+
+
+def test_where_the_elr_is_not_known_everybody_who_is_down_is_kept_down() -> None:
+    unknown = known(replace(leaderless((4, 2), elr=None), last_known_elr=None))
+    snapshot = snapshot_of(unknown, cluster_of(live=(2,), fenced=(4,)), (silent(4), log_of(2, (4, 9))))
+    assert decided(snapshot, ELR_4_3).forecasts == ()
+    (hold,) = election(snapshot, designated(2), ELR_4_3).hold
+    assert (hold.broker, hold.reason) == (4, HoldReason.ISR_OR_ELR)
+    assert hold.text == (
+        "Whether the return of broker 4 elects it is not known, since ELR and LastKnownELR are not: keep it down until"
+        " this is done."
+    )
 
 
 # Somebody leads, after an unclean election perhaps

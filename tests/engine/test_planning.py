@@ -124,13 +124,18 @@ def test_a_healthy_partition_is_left_out_of_a_recommended_plan() -> None:
 
 
 def test_a_partition_under_min_isr_gets_the_brokers_to_bring_back() -> None:
-    left = refusal(incident(led(2, isr=(2,)), live=(2,), fenced=(1, 3), logs=(log_of(2, (5, 9)),)))
+    state = replace(led(2, isr=(2,)), elr=(1, 3))
+    left = refusal(incident(state, live=(2,), fenced=(1, 3), logs=(log_of(2, (5, 9)),)))
     assert (left.why, left.action, left.brokers, left.leader) == (
         Unplanned.ADVISED,
         AdviceAction.RESTORE_REPLICATION,
         (1, 3),
         2,
     )
+    after_an_unclean_election = replace(state, elr=())
+    left = refusal(incident(after_an_unclean_election, live=(2,), fenced=(1, 3), logs=(log_of(2, (5, 9)),)))
+    assert (left.action, left.brokers) == (AdviceAction.RESCUE, (1, 3))
+    assert left.rescue[:2] == ("rescue", "dump")
 
 
 def test_where_logs_are_missing_those_are_named() -> None:

@@ -167,7 +167,7 @@ def test_a_broker_with_a_worse_log_is_held_until_the_designation_is_done() -> No
 
 
 def test_under_a_leader_the_others_are_asked_for_and_the_lost_replica_is_to_be_moved() -> None:
-    state = PartitionState("orders", 0, 2, 5, (1, 2, 3), (2,), (), ())
+    state = PartitionState("orders", 0, 2, 5, (1, 2, 3), (2,), (1, 3), ())
     snapshot = incident(state, live=(2,), fenced=(1, 3), logs=(silent(1), log_of(2, (5, 135)), silent(3)))
     found = refusal(snapshot, without(1))
     assert (found.action, found.brokers) == (AdviceAction.RESTORE_REPLICATION, (3,))

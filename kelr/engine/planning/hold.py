@@ -53,6 +53,12 @@ def hold_of(subject: Subject, choice: Choice, method: Method) -> tuple[HoldDown,
 
 def _hold(subject: Subject, choice: Choice, method: Method, replica: int) -> HoldDown | None:
     forecasts = [one for one in subject.decision.forecasts if one.replica == replica]
+    if not forecasts and method not in {Method.NATIVE, Method.PREFERRED}:
+        text = (
+            f"Whether the return of broker {replica} elects it is not known, since ELR and LastKnownELR are not:"
+            f" {_KEEP_IT_DOWN}."
+        )
+        return HoldDown(replica, HoldReason.ISR_OR_ELR, text)
     another = next((one for one in forecasts if one.elected not in {None, choice.elect}), None)
     if another is not None and another.elected_by is not None:
         return HoldDown(replica, _REASONS[another.elected_by], _text(subject, choice, forecasts))
