@@ -94,7 +94,7 @@ def test_members_whose_return_elects_nobody_are_started_and_then_designated() ->
     assert two.costs.truncations == (Truncation(4, 129, 64), Truncation(3, 354, 49))
     advice = found.advice
     assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 3)
-    assert "nobody is elected by its return, so then designate 3, which loses 64 known offsets." in advice.text
+    assert "nobody is elected by its return, so then designate 3, which loses 64 offsets." in advice.text
     assert "Before you designate it, save what the others then truncate: 64 offsets of broker 4, from 129 on." in (
         advice.text
     )
