@@ -450,7 +450,7 @@ def _unknown(case: Case, _found: Findings) -> Advice:
             "Bring a majority of the controllers back: until one leads, nobody is elected, and what brokers tell is"
             " what they knew last. Then look again."
         )
-        return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=_look_again(case))
+        return Advice(AdviceAction.GET_MORE_INFORMATION, text, command=("describe", case.name))
     elif "AUTHORIZATION" in (case.config.error or ""):
         text = (
             "min.insync.replicas could not be read, and the answer hangs on it: grant DESCRIBE_CONFIGS on topic"
