@@ -50,6 +50,7 @@ def packages(tmp_path: Path) -> Path:
     directory = tmp_path / "packages"
     for name, text in {
         "kelr/__init__.py": "",
+        "kelr/__main__.py": "from kelr.commands.main import main as start",
         "kelr/commands/__init__.py": "",
         "kelr/commands/main.py": PROGRAM,
     }.items():

@@ -19,6 +19,7 @@ from kelr.lab.produce import Acks, Produced
 from kelr.lab.status import LabStatus, NodeStatus, Rehearsal
 from kelr.lab.story import Action, StepDone
 from kelr.lab.tail import CutTail
+from kelr.page.words import harmless
 from kelr.sources.memory import MemorySource
 from kelr.view import lab
 from kelr.view.applied import show_applied
@@ -136,7 +137,7 @@ def as_field(value: Any) -> str:
         return "-"
     if isinstance(value, bool) or (isinstance(value, list) and isinstance(value[0], dict)) or isinstance(value, dict):
         return json.dumps(value)
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return harmless(" ".join(map(str, value)) if isinstance(value, list) else str(value))
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
