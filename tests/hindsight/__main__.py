@@ -8,17 +8,24 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 from kelr.controller import RuleSet, rule_set
 from tests.hindsight.incident import Incident, random_incident
 from tests.hindsight.judge import Judged, Verdict
+from tests.hindsight.reach import Reach
 from tests.hindsight.run import judged
+from tests.hindsight.sentences import unexplained
 from tests.hindsight.shrink import shrunk
 from tests.hindsight.tally import Tally
 
 RULES = ("elr-4.3", "elr-4.1", "elr-4.1.0", "elr-4.0", "kraft")
 """Rule sets of released Kafka; incident by incident, one after the other."""
 CHUNK = 50
+WATCHED = 3
+"""Of so many incidents one is watched for what it reaches; prime to the number of rule sets."""
+WHOLE = 10_000
+"""With so many incidents, everything that can be reached is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,7 @@ class Wrong:
 class Chunk:
     tally: Tally
     wrong: tuple[Wrong, ...]
+    reach: Reach
 
 
 def incident_of(seed: int, names: Sequence[str]) -> Incident:
@@ -45,24 +53,26 @@ def _rules(name: str) -> RuleSet:
 
 def run_chunk(seeds: Sequence[int], names: Sequence[str]) -> Chunk:
     """Some incidents."""
-    tally, wrong = Tally(), []
+    tally, wrong, reach = Tally(), [], Reach()
     for seed in seeds:
         incident = incident_of(seed, names)
-        found = tuple(judged(incident))
+        # To watch what is reached takes time.
+        found = tuple(judged(incident, reach if seed % WATCHED == 0 else None))
         tally.add(found)
         false = tuple(one for one in found if one.verdict is Verdict.WRONG)
         if false:
             wrong.append(Wrong(incident, false))
-    return Chunk(tally, tuple(wrong))
+    return Chunk(tally, tuple(wrong), reach)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     names = tuple(options.rules.split(","))
     seeds = range(options.seed, options.seed + options.incidents)
-    total, began, wrong = Tally(), time.monotonic(), 0
+    total, reach, began, wrong = Tally(), Reach(), time.monotonic(), 0
     for chunk in _chunks(seeds, names, options.jobs):
         total.merge(chunk.tally)
+        reach.merge(chunk.reach)
         for one in chunk.wrong:
             wrong += 1
             print(told(one, shrink=not options.keep_on), flush=True)
@@ -70,8 +80,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{total.incidents} incidents, {total.incidents / took_s:.0f} a second, {wrong} wrong", file=sys.stderr)
         if wrong and not options.keep_on:
             return 1
-    print("\n".join(total.table()))
-    return 1 if wrong else 0
+    missed = unexplained(reach.missed())
+    lines = [
+        *total.table(),
+        "",
+        f"{total.incidents:,} incidents, seeds {seeds[0]} to {seeds[-1]}, rules {options.rules}.",
+    ]
+    print("\n".join(lines))
+    print("\n".join(f"not reached: {name}" for name in missed))
+    if options.write is not None:
+        write_table(options.write, lines)
+    return 1 if wrong or (missed and total.incidents >= WHOLE) else 0
+
+
+def write_table(path: Path, lines: Sequence[str]) -> None:
+    """Put the table between its marks."""
+    text = path.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    path.write_text("\n".join((before + BEGIN, *lines, END)) + after, encoding="utf-8")
+
+
+BEGIN, END = "<!-- table -->", "<!-- end of the table -->"
 
 
 def told(wrong: Wrong, *, shrink: bool) -> str:
@@ -108,6 +138,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--incidents", type=int, default=10_000, help="how many (default: 10000)")
     parser.add_argument("--rules", default=",".join(RULES), help=f"rule sets (default: {','.join(RULES)})")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
+    parser.add_argument("--write", type=Path, help="the document whose table is written anew")
     parser.add_argument("--keep-on", action="store_true", help="go on after a wrong claim, and do not shrink")
     return parser.parse_args(arguments)
 

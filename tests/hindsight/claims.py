@@ -68,6 +68,7 @@ class Kind(StrEnum):
     LOST_AFTERWARDS = "what an election lost, told after it"
     ADVICE = "the advice, followed to the letter"
     RESCUED = "what rescues on the way leave lost"
+    WHAT_IF = "a broker's failure or shutdown that is imagined"
     REFUSED = "an election that is refused"
     NOT_NEEDED = "an election that is not needed"
 
@@ -254,6 +255,8 @@ def _of_planned(subject: Subject, planned: PlannedElection) -> Iterator[Claim]:
             # Without a forecast that elects another, the sentence is about the moment of the election, with no if.
             always = not manners and hold.reason is HoldReason.ISR_OR_ELR
             expects = None if always or hold.reason is HoldReason.FIRST_IN_ORDER else manners
+            if subject.state.elr is None and subject.case.rules.elr:
+                expects = frozenset()  # whether it is a member is not known, and the text says so
             yield Claim(Kind.HOLD, address, again, hold, elect, hold.text, expects=expects)
         else:
             text = f"{sentence} Hold: {[one.broker for one in planned.hold]}, not {broker}"

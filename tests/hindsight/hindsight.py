@@ -54,8 +54,9 @@ class Truth:
     """Deleted on purpose, and nothing that can be seen tells so: on the log that holds them they look like any."""
     given_up: frozenset[int]
     """What was promised and an earlier election gave up."""
-    clean: Mapping[int, bool]
-    """For each absent broker, whether its next registration counts as clean (or none is needed)."""
+    clean: Mapping[int, bool | None]
+    """For each absent broker, whether its next registration counts as clean (or none is needed); None for one that goes
+    on as it is, with a failed log directory."""
     torn: frozenset[int]
     """Replicas whose log lost something on its disk."""
     marks: Mapping[int, int]
@@ -128,13 +129,19 @@ def truths(world: World, seen: Mapping[TopicPartition, Seen]) -> Mapping[TopicPa
             deleted,
             ledger.deleted - deleted,
             world.given_up.get(address, frozenset()),
-            {broker: not (broker in world.down and world.crashed(broker)) for broker in state.replicas},
+            {broker: _returns_cleanly(world, state, broker) for broker in state.replicas},
             world.torn.get(address, frozenset()),
             sight.marks,
             {record: world.offsets[record] for record in ledger.committed | ledger.visible if record in world.offsets},
             world.running.cluster.serving(address),
         )
     return found
+
+
+def _returns_cleanly(world: World, state: PartitionState, broker: int) -> bool | None:
+    if broker not in world.down:
+        return None if broker in (state.offline_replicas or ()) else True
+    return not world.crashed(broker)
 
 
 def happen(world: World, options: Mapping[TopicPartition, Option]) -> Mapping[TopicPartition, Happened]:
@@ -223,6 +230,26 @@ def _return(
     if was_active:
         return {}
     return {address: state for address, state in found.items() if address not in disturbed and address in before}
+
+
+def after_leaving(world: World, broker: int, *, cleanly: bool) -> Mapping[TopicPartition, PartitionState]:
+    """The partitions the moment that the controller has fenced a broker which was killed, or stopped; but for those to
+    which something else had happened by then."""
+    world = world.fork()
+    found: dict[TopicPartition, PartitionState] = {}
+    disturbed: set[TopicPartition] = set()
+
+    def watch(event: events.Event | RecoveryEvent | None, done: Stepped) -> None:
+        own = isinstance(event, events.BrokerFenced | events.ControlledShutdown) and event.broker == broker
+        if not own and not found:
+            disturbed.update(change.after.address for change in done.changes)
+        if own and isinstance(event, events.BrokerFenced) and not found:
+            found.update(world.partitions)
+
+    world.running.watchers.append(watch)
+    (world.stop if cleanly else world.kill)(broker)
+    world.wait()
+    return {address: state for address, state in found.items() if address not in disturbed}
 
 
 def _logs(world: World, address: TopicPartition) -> Mapping[int, Log]:

@@ -57,6 +57,11 @@ class Case:
         """Records that were on some log, and are not in the leader's in the end."""
         return self.truth.held - self.happened.kept
 
+    @property
+    def gone(self) -> frozenset[int]:
+        """Promised records that no log holds any more: kelr counts them where a high watermark tells of them."""
+        return self.truth.promised - self.truth.held - self.happened.kept
+
 
 def judge(claim: Claim, truth: Truth, happened: Happened) -> Judged:
     """What became of a claim."""
@@ -150,10 +155,11 @@ def _nobody_returns(case: Case) -> _Answer:
 # What is lost.
 
 
-def _bounds(bounds: Bounds | None, count: int, text: str) -> _Answer:
+def _bounds(bounds: Bounds | None, count: int, text: str, *, gone: int = 0) -> _Answer:
+    """`gone`: so many more may be counted."""
     if bounds is None:
         return Verdict.UNKNOWN, text
-    if count < bounds.at_least or (bounds.at_most is not None and count > bounds.at_most):
+    if count + gone < bounds.at_least or (bounds.at_most is not None and count > bounds.at_most):
         return Verdict.WRONG, text
     return (Verdict.UNKNOWN if bounds.at_most is None else Verdict.RIGHT), text
 
@@ -170,7 +176,8 @@ def _total(case: Case) -> _Answer:
     gone = case.lost
     if loss.grade is Grade.PROVEN_NONE and loss.total is None:
         return Verdict.UNKNOWN, f"{len(gone)} records were lost"
-    return _bounds(loss.total, len(gone), f"{len(gone)} records were lost, not {loss.total}")
+    text = f"{len(gone)} records were lost, and {len(case.gone)} before, not {loss.total}"
+    return _bounds(loss.total, len(gone), text, gone=len(case.gone))
 
 
 def _committed(case: Case) -> _Answer:
@@ -178,7 +185,8 @@ def _committed(case: Case) -> _Answer:
         return Verdict.OPEN, ""
     loss: Loss = case.claim.says
     gone = case.lost & case.truth.promised
-    return _bounds(loss.committed, len(gone), f"{len(gone)} committed records were lost, not {loss.committed}")
+    text = f"{len(gone)} committed records were lost, and {len(case.gone)} before, not {loss.committed}"
+    return _bounds(loss.committed, len(gone), text, gone=len(case.gone))
 
 
 def _uncommitted(case: Case) -> _Answer:
@@ -240,6 +248,7 @@ def _ranges(case: Case) -> _Answer:
         for offset, record in log.items()
         if record in gone & case.truth.promised
     }
+    held |= {case.truth.offsets[record] for record in case.gone if record in case.truth.offsets}
     named = {offset for first, last in loss.committed_ranges for offset in range(first, last + 1)}
     return _is(named <= held, f"committed offsets {sorted(held)} were lost, and {sorted(named)} are named")
 
@@ -388,9 +397,9 @@ def _lost_afterwards(case: Case) -> _Answer:
     gone = case.lost
     committed = gone & case.truth.promised
     text = f"{len(gone)} records were lost, {len(committed)} of them committed"
-    found = [_bounds(told.of_all, len(gone), text)[0]]
+    found = [_bounds(told.of_all, len(gone), text, gone=len(case.gone))[0]]
     if not told.promised:
-        found.append(_bounds(told.of_committed, len(committed), text)[0])
+        found.append(_bounds(told.of_committed, len(committed), text, gone=len(case.gone))[0])
     return next(one for one in (Verdict.WRONG, Verdict.UNKNOWN, Verdict.RIGHT) if one in found), text
 
 

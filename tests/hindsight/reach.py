@@ -61,10 +61,11 @@ class Sentence:
 @cache
 def sentences() -> tuple[Sentence, ...]:
     """All of them, in order."""
-    return tuple(sentence for module in MODULES for sentence in _sentences_of(module))
+    return tuple(sentence for module in MODULES for sentence in sentences_of(module))
 
 
-def _sentences_of(module: str) -> Iterator[Sentence]:
+def sentences_of(module: str) -> Iterator[Sentence]:
+    """The sentences of one module, by its path below the package."""
     tree = ast.parse((ROOT / module).read_text(encoding="utf-8"))
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef):

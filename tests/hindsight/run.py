@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 
+from kelr.controller import choose_rules
 from kelr.engine.decide import decide_all
 from kelr.engine.planning.seen import Seen as AfterElection
 from kelr.engine.situation import effective_min_isr
+from kelr.engine.what_if.assumptions import Assumption, Happening
+from kelr.engine.what_if.imagine import imagine
 from kelr.model import (
     LOG_DIRECTORY,
     AdviceAction,
     Decision,
     LogAnswer,
     NotHeard,
+    PartitionState,
     PlannedElection,
     ReplicaLog,
     Snapshot,
@@ -33,7 +37,7 @@ from tests.hindsight.claims import (
     wishes_of,
 )
 from tests.hindsight.follow import Followed, Way, follow, regret, ways
-from tests.hindsight.hindsight import WAIT, Happened, Option, Seen, Truth, elect, happen, truths
+from tests.hindsight.hindsight import WAIT, Happened, Option, Seen, Truth, after_leaving, elect, happen, truths
 from tests.hindsight.incident import Incident, Sight, play
 from tests.hindsight.judge import Judged, Verdict, judge
 from tests.hindsight.observe import observed, rules_asked_for
@@ -64,6 +68,7 @@ def judged(incident: Incident, reach: Reach | None = None) -> Iterator[Judged]:
         else:
             yield judge(claim, truth[claim.address], happened[claim.address, claim.option])
     yield from advice_judged(world, incident.sight, snapshot, truth)
+    yield from what_if_judged(world, incident.sight, snapshot)
 
 
 def taken_for_false(world: World, sight: Sight) -> frozenset[str]:
@@ -152,6 +157,33 @@ def advice_judged(
         if state.leader is None:
             yield _advice(address, followed, truth[address], could.get(address, ()), known=address in known)
             yield _rescued(address, followed, truth[address], snapshot)
+
+
+def what_if_judged(world: World, sight: Sight, snapshot: Snapshot) -> Iterator[Judged]:
+    """Each live broker is killed, and stopped: the partitions are as they were imagined to be then."""
+    if not (sight.knows_elr and sight.knows_configs and sight.lists_fenced and sight.knows_reassignments):
+        return
+    rules = rules_asked_for(world) or choose_rules(snapshot.cluster.features).rules
+    for broker in sorted(set(world.setup.brokers) - world.absent - world.running.paused):
+        if not world.running.linked(broker, world.running.controller):
+            continue
+        for happening in (Happening.FAILS, Happening.STOPS):
+            imagined = imagine(snapshot, [Assumption(happening, broker)], rules).snapshot.partitions
+            found = after_leaving(world, broker, cleanly=happening is Happening.STOPS)
+            for told in imagined:
+                claim = Claim(
+                    Kind.WHAT_IF, told.address, WAIT, told, broker, f"{broker} {happening}: {_standing(told)}"
+                )
+                if told.address not in found:
+                    yield Judged(claim, Verdict.OPEN, "something else happened first")
+                    continue
+                truth = _standing(found[told.address])
+                yield Judged(claim, Verdict.RIGHT if truth == _standing(told) else Verdict.WRONG, truth)
+
+
+def _standing(state: PartitionState) -> str:
+    elr = sorted(state.elr or ())
+    return f"leader {state.leader}, epoch {state.leader_epoch}, ISR {sorted(state.isr)}, ELR {elr}"
 
 
 def _all_known(snapshot: Snapshot, address: TopicPartition) -> bool:

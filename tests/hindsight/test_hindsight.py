@@ -17,7 +17,9 @@ from tests.hindsight.hindsight import truths
 from tests.hindsight.incident import Incident, play, random_incident
 from tests.hindsight.judge import Judged, Verdict, judge
 from tests.hindsight.observe import observed, rules_asked_for
+from tests.hindsight.reach import ROOT, VALUES, Reach, name_of, sentences, sentences_of
 from tests.hindsight.run import claims_of, hindsight, judged, seen_of
+from tests.hindsight.sentences import JUDGED, UNREACHED, judged_by, unexplained
 from tests.hindsight.shrink import shrunk
 from tests.hindsight.world import Setup, Topic, created, everyone_back
 
@@ -130,3 +132,24 @@ def test_what_kelr_sees_does_not_hang_on_what_it_cannot_see() -> None:
                     world.cut(broker, address, 0)
         assert observed(world, blind) == before
         assert list(claims_of(before, tuple(decide_all(before, rules_asked_for(world))), frozenset()))
+
+
+def test_each_sentence_is_judged_or_it_is_explained_why_not() -> None:
+    modules = [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.rglob("*.py"))]
+    making = [one for one in modules if one.split("/")[0] in {"engine", "rescue", "recovery", "view"}]
+    assert [one for one in making if judged_by(one) is None and any(sentences_of(one))] == []
+    judged_kinds = {kind for kinds in JUDGED.values() for kind in kinds}
+    assert judged_kinds == set(Kind)
+    names = [one.name for one in sentences()] + [name_of(value) for kind in VALUES for value in kind]
+    assert [one for one in UNREACHED if not any(name.startswith(one) for name in names)] == []
+
+
+def test_what_incidents_reach_is_seen() -> None:
+    reach = Reach()
+    for seed in range(20):
+        list(judged(incident_of(seed, RULES), reach))
+    missed = reach.missed()
+    assert "Situation.healthy" not in missed
+    assert "Method.native" in missed
+    assert "Method.native" not in unexplained(missed)
+    assert len(unexplained(missed)) < len(sentences())

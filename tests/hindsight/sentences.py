@@ -1,0 +1,109 @@
+"""By what each sentence of kelr's is judged, and which are not: short, and explained.
+
+A module that makes sentences and stands in neither list fails `test_sentences`. The engine's sentences are judged by
+the values that they are made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.hindsight.claims import Kind
+
+_LOSS = (Kind.PROMISE, Kind.TOTAL, Kind.COMMITTED, Kind.UNCOMMITTED, Kind.RANGES, Kind.BEST, Kind.TRUNCATION)
+_RETURN = (Kind.RETURN, Kind.RETURN_SETS, Kind.WAITS_FOR)
+_ADVICE = (Kind.ADVICE, Kind.ALL_CLEAR, Kind.RESTORE, Kind.HOLD_ADVICE, Kind.ANY_RETURN, *_RETURN, *_LOSS)
+_PLAN = (Kind.PLANNED, Kind.CONSENT, Kind.REFUSED, Kind.NOT_NEEDED, *_LOSS)
+
+JUDGED: Mapping[str, tuple[Kind, ...]] = {
+    "engine/advice/": _ADVICE,
+    "engine/decide.py": (Kind.BY_ITSELF, Kind.WAITS_FOR, Kind.NOBODY_RETURNS, *_ADVICE),
+    "engine/candidates.py": _LOSS,
+    "engine/case.py": (Kind.RETURN,),
+    "engine/elections.py": (Kind.WINNER, *_LOSS),
+    "engine/forecast.py": (*_RETURN, *_LOSS),
+    "engine/logs.py": _LOSS,
+    "engine/loss": _LOSS,
+    "engine/steps.py": (Kind.WINNER, Kind.BY_ITSELF),
+    "engine/rule_docs.py": (Kind.WINNER, Kind.BY_ITSELF),
+    "engine/batch.py": (Kind.BY_ITSELF,),
+    "engine/words.py": _ADVICE,
+    "engine/planning/hold.py": (Kind.HOLD, Kind.NO_HOLD),
+    "engine/planning/lost.py": (Kind.LOST_AFTERWARDS,),
+    "engine/planning/verif": (Kind.VERIFIED, Kind.LOST_AFTERWARDS),
+    "engine/planning/alternatives.py": (*_RETURN, *_LOSS),
+    "engine/planning/choice.py": _PLAN,
+    "engine/planning/consent.py": (Kind.CONSENT,),
+    "engine/planning/gone.py": (*_PLAN, Kind.ADVICE),
+    "engine/planning/method.py": (Kind.PLANNED, Kind.REFUSED),
+    "engine/planning/plan.py": _PLAN,
+    "engine/planning/refusals.py": (Kind.REFUSED, Kind.NOT_NEEDED),
+    "engine/planning/subject.py": _PLAN,
+    "engine/planning/words.py": (*_PLAN, Kind.RESCUE),
+    "engine/what_if/": (Kind.WHAT_IF,),
+    "rescue/choose.py": (Kind.RESCUE, Kind.RESCUED),
+    **dict.fromkeys(("view/explain", "view/lost_words.py", "view/log_", "view/describe.py"), _ADVICE),
+    "view/broker_order.py": _ADVICE,
+    **dict.fromkeys(("view/plan", "view/document_schema.py", "view/summary.py"), _PLAN),
+    "view/verification.py": (Kind.VERIFIED, Kind.LOST_AFTERWARDS),
+    "view/whatif": (Kind.WHAT_IF,),
+}
+"""Beginning of a module's path to the kinds of claims whose values its sentences tell."""
+
+UNJUDGED: Mapping[str, str] = {
+    "engine/advice/recovery.py": "the whole of KIP-966, in no release: judged where it is played (rule sets kip966-*)",
+    "engine/recovery/": "the same",
+    "engine/quorum_words.py": "stands on a metadata log, which incidents do not write; tests/replay judges holders",
+    "engine/metadata_log.py": "__cluster_metadata elects by Raft: nothing of it is in the simulated cluster",
+    "engine/checkup/": "doctor's findings are of configs and nodes; tests/cluster has them on real Kafka",
+    "engine/outages/": "totals over what_if, which is judged; tests/engine/test_outages.py sums them again",
+    "engine/planning/consumers.py": "no consumer groups in incidents",
+    "engine/planning/hanging.py": "no transactions in incidents",
+    "engine/planning/fences.py": "what changed since a plan: two readings compared, no claim of what will be",
+    "engine/planning/log_fences.py": "the same",
+    "engine/planning/last_look.py": "the same",
+    "engine/planning/stock.py": "how a plan is written for Kafka's own tools",
+    "recovery/": "what requests answered, and what is in files: told after the fact; make faults tries each answer",
+    "rescue/": "what is in an archive, and what producers were answered; tests/rescue produces each record once",
+    "view/": "what people did, saw or configured: journals, history, lake, metrics, screens, help",
+}
+"""Why not; the longest beginning of a module's path counts, over both lists."""
+
+UNREACHED: Mapping[str, str] = {
+    "AdviceAction.longest-log": "the whole of KIP-966",
+    "AdviceAction.elect-preferred": "no advice gives it",
+    "Method.native": "the whole of KIP-966",
+    "HoldReason.recovery": "the whole of KIP-966",
+    "engine/decide.py:_summary: and waits for an operator": "the whole of KIP-966",
+    "engine/decide.py:_notes: the recovery strategy is": "the whole of KIP-966",
+    "engine/planning/gone.py:_under_kip966": "the whole of KIP-966",
+    "engine/planning/method.py:obstacle: Under": "the whole of KIP-966",
+    "engine/planning/words.py:_why: The recovery manager": "the whole of KIP-966",
+    "engine/quorum_words.py": "needs a metadata log",
+    "engine/advice/damage.py:_open_transaction": "no transactions in incidents",
+    "engine/advice/damage.py:_lost_markers": "no transactions in incidents",
+    "engine/decide.py:_notes: unclean.leader.election.enable is true": "no controller's file here",
+    "engine/decide.py:_notes: a broker already knows": "the state is never older than the logs here",
+    "engine/planning/choice.py:choose: No election": "__cluster_metadata",
+    "engine/planning/choice.py:_no_ground": "nobody names other rules than the cluster's, or has an old state",
+    "engine/planning/choice.py:_wrong_wish": "wishes are well formed",
+    "engine/planning/choice.py:_with_enough_heard": "nobody asks for a number of logs",
+    "engine/planning/verification.py:_findings": "topics are not deleted",
+    "engine/planning/words.py:_disks: before the plan": "time stands still while disks are read",
+}
+"""What no incident can reach, by the beginning of its name in `Reach.missed`."""
+
+
+def judged_by(module: str) -> tuple[Kind, ...] | str | None:
+    """The kinds that judge a module's sentences, or why they are not judged; None for one that nobody listed."""
+    found: tuple[int, tuple[Kind, ...] | str | None] = (-1, None)
+    for listed in (JUDGED, UNJUDGED):
+        for beginning, what in listed.items():
+            if module.startswith(beginning) and len(beginning) > found[0]:
+                found = len(beginning), what
+    return found[1]
+
+
+def unexplained(missed: tuple[str, ...]) -> tuple[str, ...]:
+    """What was not reached and could have been."""
+    return tuple(name for name in missed if not any(name.startswith(beginning) for beginning in UNREACHED))
