@@ -269,3 +269,25 @@ def test_another_member_of_the_elr_is_waited_for_where_one_was_killed() -> None:
 def test_the_mark_is_asked_of_a_disk_alone() -> None:
     live = replace(TWO, unclean_shutdown=True)
     assert decision(IN_ELR, ONE_DOWN, (NEWER, live, THREE)) == decision(IN_ELR, ONE_DOWN, (NEWER, TWO, THREE))
+
+
+@pytest.mark.parametrize("live", [(), (3,)])
+def test_with_elr_off_an_unclean_member_of_the_isr_is_kept_down_for_a_better_log(live: tuple[int, ...]) -> None:
+    """It is elected the moment it is back, and its place in the ISR proves nothing: Kafka keeps the last one in it."""
+    cluster = cluster_of(live=live, fenced=tuple({1, 2, 3} - {*live}), elr=False)
+    torn = replace(disk(log_of(1, hw=0)), unclean_shutdown=True)
+    logs = (torn, disk(log_of(2, (3, 22), hw=6)), log_of(3, (3, 3), hw=0))
+    logs = logs if live else (*logs[:2], disk(logs[2]))
+    advice = decision(leaderless(isr=(1,)), cluster, logs=logs, rules=None).advice
+    assert (advice.action, advice.replica) == (AdviceAction.HOLD, 1)
+    assert "Bring 2 back first" in advice.text
+
+
+def test_with_elr_off_the_only_readable_log_is_not_called_whole() -> None:
+    cluster = cluster_of(live=(3,), fenced=(1, 2), elr=False)
+    best = replace(disk(log_of(1, (3, 22), hw=6)), unclean_shutdown=True)
+    logs = (best, silent(2), log_of(3, (3, 3), hw=0))
+    advice = decision(leaderless(isr=(1,)), cluster, logs=logs, rules=None).advice
+    assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 1)
+    assert "its place there proves nothing" in advice.text
+    assert "nothing committed is lost" not in advice.text

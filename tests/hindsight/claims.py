@@ -170,8 +170,7 @@ def _of_returns(address: TopicPartition, decision: Decision) -> Iterator[Claim]:
 def _of_advice(address: TopicPartition, decision: Decision, subject: Subject) -> Iterator[Claim]:
     advice, text = decision.advice, f"{decision.advice.text} {decision.advice.alternative}".strip()
     if advice.action is AdviceAction.NOTHING:
-        heard = tuple(sorted(subject.case.logs.ranked))
-        yield Claim(Kind.ALL_CLEAR, address, WAIT, decision, None, text, expects=heard)
+        yield Claim(Kind.ALL_CLEAR, address, WAIT, decision, None, text, expects=_comparable(subject))
     elif advice.action is AdviceAction.RESTORE_REPLICATION:
         yield Claim(Kind.RESTORE, address, WAIT, decision, None, text)
     elif advice.action is AdviceAction.HOLD and advice.replica is not None:
@@ -185,6 +184,14 @@ def _of_advice(address: TopicPartition, decision: Decision, subject: Subject) ->
     ):
         for broker in subject.case.logs.unranked:
             yield Claim(Kind.ANY_RETURN, address, Option(returns=(broker,)), decision, broker, text)
+
+
+def _comparable(subject: Subject) -> tuple[int, ...]:
+    """Replicas of whose logs it is known what the leader's lacks."""
+    logs, leader = subject.case.logs, subject.live_leader
+    if leader is None or leader not in logs.ranked:
+        return ()
+    return tuple(one for one in sorted(logs.ranked) if logs.agreement(one, leader) is not None)
 
 
 # Plans.

@@ -299,7 +299,7 @@ def _cut(world: World, deed: Deed, chance: random.Random) -> None:
 def _lose_checkpoint(world: World, deed: Deed, chance: random.Random) -> None:
     """The saved high watermarks are gone, or from long ago."""
     for address, log in _crashed_logs(world, deed).items():
-        known = world.checkpoints[deed.brokers[0], address]
+        known = world.checkpoints.get((deed.brokers[0], address), Checkpoint(None, None))
         saved = None if chance.random() < 0.5 else chance.randint(log.start, max(log.start, log.high_watermark))
         world.checkpoints[deed.brokers[0], address] = replace(known, high_watermark=saved)
         mark = log.start if saved is None else saved
@@ -309,7 +309,7 @@ def _lose_checkpoint(world: World, deed: Deed, chance: random.Random) -> None:
 def _wrong_epochs(world: World, deed: Deed, chance: random.Random) -> None:
     """The checkpoint of leader epochs is lost, or lacks its last entry."""
     for address, log in _crashed_logs(world, deed).items():
-        known = world.checkpoints[deed.brokers[0], address]
+        known = world.checkpoints.get((deed.brokers[0], address), Checkpoint(None, None))
         newest = None if chance.random() < 0.5 else log.last_epoch
         world.checkpoints[deed.brokers[0], address] = replace(known, newest_epoch=newest)
 

@@ -185,6 +185,8 @@ def _committed(case: Case) -> _Answer:
         return Verdict.OPEN, ""
     loss: Loss = case.claim.says
     gone = case.lost & case.truth.promised
+    if loss.grade is Grade.PROVEN_NONE:
+        gone -= case.truth.given_up
     text = f"{len(gone)} committed records were lost, and {len(case.gone)} before, not {loss.committed}"
     return _bounds(loss.committed, len(gone), text, gone=len(case.gone))
 
@@ -294,7 +296,7 @@ def _all_clear(case: Case) -> _Answer:
     if case.happened.led_in_the_end is None:
         return Verdict.WRONG, "nobody leads in the end"
     seen = {record for replica in case.claim.expects for record in case.truth.logs.get(replica, {}).values()}
-    gone = seen - case.truth.deleted - case.happened.kept
+    gone = seen - case.truth.deleted - case.truth.deleted_unseen - case.happened.kept
     return _is(not gone, f"{len(gone)} records that it had seen were lost by doing nothing")
 
 

@@ -23,30 +23,13 @@ from tests.hindsight.sentences import JUDGED, UNREACHED, judged_by, unexplained
 from tests.hindsight.shrink import shrunk
 from tests.hindsight.world import Setup, Topic, created, everyone_back
 
-SAMPLE = 150
-AWAITED = frozenset(
-    {
-        *(Kind.HOLD, Kind.ALL_CLEAR, Kind.PROMISE, Kind.TOTAL, Kind.COMMITTED, Kind.UNCOMMITTED, Kind.RANGES),
-        *(
-            Kind.BEST,
-            Kind.TRUNCATION,
-            Kind.RESCUE,
-            Kind.CONSENT,
-            Kind.LOST_AFTERWARDS,
-            Kind.NO_HOLD,
-            Kind.VERIFIED,
-            Kind.ADVICE,
-        ),
-    }
-)
-"""Kinds of which false ones are known and being mended."""
+SAMPLE = 300
 
 
 @pytest.mark.parametrize("part", range(3))
 def test_nothing_that_is_said_in_a_sample_is_wrong(part: int) -> None:
     for seed in range(part, SAMPLE, 3):
-        wrong = [one for one in judged(incident_of(seed, RULES)) if one.verdict is Verdict.WRONG]
-        assert [one for one in wrong if one.claim.kind not in AWAITED] == []
+        assert [one for one in judged(incident_of(seed, RULES)) if one.verdict is Verdict.WRONG] == []
 
 
 def test_a_moment_goes_on_twice() -> None:

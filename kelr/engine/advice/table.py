@@ -144,7 +144,8 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
         return _without_their_logs(case, found, lost)
     awaited = with_their_logs(case, awaited)
     lacking = [replica for replica in awaited if _lacks_committed(found, replica)]
-    held_back = keep_down(case, found, lacking[0]) if len(lacking) == len(awaited) else None
+    doubtful = [replica for replica in awaited if replica in lacking or _proves_nothing(case, replica)]
+    held_back = keep_down(case, found, doubtful[0]) if len(doubtful) == len(awaited) else None
     if held_back is not None:
         return held_back
     awaited = with_the_best_log(case, tuple(replica for replica in awaited if replica not in lacking) or awaited)
@@ -154,6 +155,11 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
     text = f"Bring {any_of} back first: in the {where}, so after a clean shutdown nothing committed is lost."
     if case.cluster.status(first) is BrokerStatus.UNREGISTERED:
         text = f"Start {any_of}: not registered, so the return counts as unclean and ends the place in the ELR."
+    if _proves_nothing(case, first):
+        text = (
+            f"Bring {any_of} back first: Kafka elects {first} from the ISR. Its disk lacks the mark of a clean"
+            " shutdown, so with ELR off its place there proves nothing."
+        )
     if first in lacking:
         text = (
             f"Bring {any_of} back first: committed records are known that {first} lacks, although it is in the {where};"
@@ -216,6 +222,12 @@ def _elect_shut_out(case: Case, replica: int) -> Advice:
         f" while the ISR is {ids(case.state.isr)}; the election counts as unclean and is not."
     )
     return Advice(AdviceAction.DESIGNATE, text, replica, designate=replica)
+
+
+def _proves_nothing(case: Case, replica: int) -> bool:
+    """Whether a member of the ISR was shut down uncleanly, as its disk tells, and is elected all the same: with ELR off
+    the ISR keeps whoever is last in it, whatever its log lost."""
+    return not case.rules.elr and case.stopped_uncleanly(replica)
 
 
 def _lacks_committed(found: Findings, replica: int) -> bool:
@@ -346,7 +358,7 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
     if not whole:
         return _without_their_logs(case, found, found.waits_for)
     first = with_the_best_log(case, whole)[0]
-    by_place = first in case.state.isr or first in case.elr
+    by_place = (first in case.state.isr or first in case.elr) and not _proves_nothing(case, first)
     held_back = None if by_place and not _lacks_committed(found, first) else keep_down(case, found, first)
     if held_back is not None:
         return held_back
