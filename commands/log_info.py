@@ -46,8 +46,9 @@ def log_info(
 
     --log-dir reads a dead broker's disk; nothing is written there, and no lock is
     taken. Without a cluster, or where none answers, it shows what the disk holds:
-    all of it, or the named partitions. With one, or with --snapshot, the disk stands in for its broker
-    where that does not answer, as a file from `recover collect` does with --logs.
+    all of it, or the named partitions. With one, or with --snapshot, the disk
+    stands in for its broker where that does not answer, as a file from `recover
+    collect` does with --logs.
 
     Examples:
       kelr log-info orders:1 -b kafka-1:9092
