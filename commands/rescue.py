@@ -74,14 +74,14 @@ def dump(
     disks. Who is to lead is what --elect or the plan says, else what `kelr explain`
     advises. --elect takes a broker that is down, too, whose return would elect it:
     its own disk, or what was collected of it, says where its log ends. Without a
-    cluster that answers, all that cannot be compared is saved. Batches are kept byte
-    for byte, their checksums verified. What could not be read is named, in the file
-    too. Nothing is changed.
+    cluster that answers, all that cannot be compared is saved. Batches are kept
+    byte for byte, their checksums verified. What could not be read is named, in
+    the file too. Nothing is changed.
 
     Examples:
       kelr rescue dump orders:1 --out orders.kelr-rescue -b kafka-1:9092
       kelr rescue dump --plan plan.json --out lost.kelr-rescue -b kafka-1:9092
-      kelr rescue dump orders --elect 1 --log-dir /mnt/b1 --log-dir /mnt/b2 --out x.kelr-rescue -b kafka-3:9092
+      kelr rescue dump orders --elect 1 --log-dir /mnt/b1 --out x.kelr-rescue
       kelr rescue dump orders:1 --log-dir /mnt/broker-1/kafka --out one.kelr-rescue
     """
     from kelr.commands.rescue_find import DumpOptions  # noqa: PLC0415 - not for --help

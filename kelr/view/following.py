@@ -28,8 +28,6 @@ _NEED_A_CLUSTER = (
 )
 """Commands that a saved snapshot does not do for: they change the cluster, look whether it has changed, or fetch
 records."""
-_NEED_NONE = (("recover", "collect", "--log-dir"),)
-"""Commands that read a disk on its broker's host, where no connection is needed."""
 _SOME_CLUSTER = ("-b", "HOST:PORT")
 """Stands for a connection that nobody has given yet."""
 
@@ -48,8 +46,8 @@ def whole_command(
         log_flags: ``--logs FILE`` for each collection that was given.
     """
     words = tuple(arguments)
-    if _is_one_of(words, _NEED_NONE):
-        return ("kelr", *words)
+    if words[:2] == ("recover", "collect") and "--log-dir" in words:
+        return ("kelr", *words)  # on its broker's host, where no connection is needed
     logs = tuple(log_flags) if _is_one_of(words, _TAKE_LOGS) and "--logs" not in words else ()
     if "--snapshot" in words:
         return ("kelr", *words, *logs)
