@@ -138,6 +138,13 @@ def _of_forecast(address: TopicPartition, forecast: Forecast, *, known: bool) ->
     if forecast.loss is not None and forecast.elected is not None:
         for claim in claims_of_loss(address, option, forecast.loss, forecast.elected, sentence, known=known):
             yield _conditional(claim, forecast)
+    if forecast.then is not None and forecast.then.designate is not None:
+        again = Option((forecast.replica,), ElectionType.DESIGNATION, forecast.then.designate)
+        text = f"{sentence}; then {forecast.then.election} elects {forecast.then.elected}"
+        yield Claim(Kind.WINNER, address, again, forecast.then, forecast.then.elected, text, expects=forecast)
+        if forecast.then.loss is not None and forecast.then.elected is not None:
+            for claim in claims_of_loss(address, again, forecast.then.loss, forecast.then.elected, text, known=known):
+                yield _conditional(claim, forecast)
 
 
 def _conditional(claim: Claim, forecast: Forecast) -> Claim:

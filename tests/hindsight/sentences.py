@@ -57,6 +57,7 @@ UNJUDGED: Mapping[str, str] = {
     "engine/metadata_log.py": "__cluster_metadata elects by Raft: nothing of it is in the simulated cluster",
     "engine/checkup/": "doctor's findings are of configs and nodes; tests/cluster has them on real Kafka",
     "engine/outages/": "totals over what_if, which is judged; tests/engine/test_outages.py sums them again",
+    "engine/patterns.py": "names of patterns of many partitions, each decided once as any partition is",
     "engine/planning/consumers.py": "no consumer groups in incidents",
     "engine/planning/hanging.py": "no transactions in incidents",
     "engine/planning/fences.py": "what changed since a plan: two readings compared, no claim of what will be",
