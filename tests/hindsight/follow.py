@@ -62,7 +62,8 @@ def follow(world: World, sight: Sight) -> Followed:
             break
     else:
         found.ended = False
-    _save(world, sight, found)
+    for broker in sorted(world.absent - gone):
+        _save(world, sight, found, returns=broker)
     everyone_back(world, [broker for broker in world.setup.brokers if broker not in gone])
     _save(world, sight, found)
     for address, state in world.partitions.items():
