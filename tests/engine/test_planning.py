@@ -11,13 +11,18 @@ from kelr.controller import ELR_4_0, KIP966_BALANCED
 from kelr.engine import decide
 from kelr.engine.planning import after_reordering, differences, plan_of
 from kelr.model import (
+    ELR_FEATURE,
+    LOG_DIRECTORY,
+    METADATA_FEATURE,
     AdviceAction,
     Broker,
     BrokerStatus,
     Consent,
     ElectedBy,
     ElectionType,
+    Features,
     Grade,
+    HoldReason,
     Method,
     NotHeard,
     PartitionState,
@@ -548,3 +553,14 @@ def test_a_plain_yes_is_for_elections_that_lose_nothing_that_is_known(both) -> N
             )
         if made.loss.grade is Grade.UNKNOWN:
             assert made.consent is (Consent.LOSS if made.loss.counted else Consent.FORCE)
+
+
+def test_whose_return_leaves_kafka_4_0_nobody_to_elect_is_kept_down() -> None:
+    """Its unclean return empties the ISR, and Kafka 4.0 then takes "no leader" for the last known leader."""
+    disk = replace(log_of(1, (4, 14)), source=LOG_DIRECTORY, current_leader_epoch=None, unclean_shutdown=True)
+    snapshot = incident(leaderless((1, 2), isr=(1,)), live=(2,), logs=(disk, log_of(2, (4, 14))))
+    of_4_0 = Features({ELR_FEATURE: 1, METADATA_FEATURE: 25}, {METADATA_FEATURE: 25})
+    (held,) = election(with_cluster(snapshot, replace(snapshot.cluster, features=of_4_0)), designated(2)).hold
+    assert (held.broker, held.reason) == (1, HoldReason.LAST_KNOWN_LEADER)
+    assert "is back when the election runs, that elects nobody" in held.text
+    assert election(snapshot, designated(2)).hold == ()

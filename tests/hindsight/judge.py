@@ -188,7 +188,10 @@ def _committed(case: Case) -> _Answer:
     if loss.grade is Grade.PROVEN_NONE:
         gone -= case.truth.given_up
     text = f"{len(gone)} committed records were lost, and {len(case.gone)} before, not {loss.committed}"
-    return _bounds(loss.committed, len(gone), text, gone=len(case.gone))
+    found = _bounds(loss.committed, len(gone), text, gone=len(case.gone))
+    # "None, if fewer than min ISR replicas lost data": that is judged with the promise.
+    conditional = loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR and bool(case.truth.torn)
+    return (Verdict.UNKNOWN, text) if conditional and found[0] is Verdict.WRONG else found
 
 
 def _uncommitted(case: Case) -> _Answer:

@@ -180,7 +180,12 @@ class World:
             self.running.start(broker)
 
     def change_log(self, broker: int, address: TopicPartition, log: SimulatedLog) -> None:
-        """Something happened to the disk of a broker that is down."""
+        """Something happened to the disk of a broker that is down: what was read of it before is worth nothing, and
+        nothing tells so, so that nobody uses it."""
+        self.readings.pop(broker, None)
+        self._put_log(broker, address, log)
+
+    def _put_log(self, broker: int, address: TopicPartition, log: SimulatedLog) -> None:
         cluster = self.running.cluster
         if cluster.replication[address].logs[broker].ids - log.ids:
             self.torn[address] = self.torn.get(address, frozenset()) | {broker}
@@ -218,7 +223,7 @@ class World:
             newest = max((e for e in (self.led.get((broker, address)), log.last_epoch) if e is not None), default=None)
             self.checkpoints[broker, address] = Checkpoint(saved, newest)
             if saved != log.high_watermark:
-                self.change_log(broker, address, replace(log, high_watermark=saved))
+                self._put_log(broker, address, replace(log, high_watermark=saved))
 
 
 def created(setup: Setup) -> World:

@@ -70,11 +70,24 @@ def _hold(subject: Subject, choice: Choice, method: Method, replica: int) -> Hol
         ((clean, who) for clean, who in found.items() if who[0] not in {None, choice.elect}), _NOBODY
     )
     if by is None:
-        return None
+        return _nobody_then(subject, method, replica, found)
     how = "" if len(set(found.values())) == 1 else f" after {'a clean' if clean else 'an unclean'} shutdown"
     what = f"that elects {_who(replica, leader, by)}{', whatever its log holds' if by is ElectedBy.UNCLEAN else ''}"
     text = f"If broker {replica} is back{how} when the election runs, {what}: {_KEEP_IT_DOWN}."
     return HoldDown(replica, _REASONS[by], text)
+
+
+def _nobody_then(
+    subject: Subject, method: Method, replica: int, found: Mapping[bool, tuple[int | None, ElectedBy | None]]
+) -> HoldDown | None:
+    """A broker whose return leaves the planned election nobody to elect: Kafka 4.0 then records "no leader" as last
+    known leader, and elects by it."""
+    by_requests = method in {Method.UNCLEAN, Method.REORDER} and not subject.case.rules.kip966
+    backs = (after_return(subject.case, replica, clean=clean) for clean, (leader, _) in found.items() if leader is None)
+    if not by_requests or not any(back.state.leader is None for back in backs):
+        return None
+    text = f"If broker {replica} is back when the election runs, that elects nobody: {_KEEP_IT_DOWN}."
+    return HoldDown(replica, HoldReason.LAST_KNOWN_LEADER, text)
 
 
 def _elected_then(back: Case, choice: Choice, method: Method) -> tuple[int | None, ElectedBy | None]:
