@@ -186,6 +186,9 @@ def elect(world: World, address: TopicPartition, option: Option) -> int | None:
     world.running.watchers.append(watch)
     _elect(world, address, option)
     world.running.watchers.remove(watch)
+    if leader is None and world.setup.rules.kip966:
+        world.wait()  # the recovery manager asks for logs first
+        leader = world.partitions[address].leader
     return leader
 
 

@@ -27,6 +27,7 @@ from kelr.model import (
     TopicPartition,
     Unheard,
 )
+from kelr.model.cluster import NATIVE_ELECT_LEADERS
 from kelr.sources.collected import CollectedDisk, CollectedLog, CollectedSource, Collection
 from kelr.sources.disk.collection import LogDirectory
 from kelr.sources.memory import MemorySource
@@ -85,7 +86,9 @@ def _cluster(world: World, sight: Sight) -> Cluster:
     )
     version = _SOFTWARE.get(world.setup.rules.name, 27 if world.setup.rules.elr else _NEWEST)
     features = Features(
-        {ELR_FEATURE: int(controller.rules.elr), METADATA_FEATURE: version}, {METADATA_FEATURE: version}, 2
+        {ELR_FEATURE: int(controller.rules.elr), METADATA_FEATURE: version},
+        {METADATA_FEATURE: version},
+        NATIVE_ELECT_LEADERS if world.setup.rules.kip966 else 2,
     )
     silence = None if sight.controller_answers else "no answer in time"
     return Cluster(
