@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import pytest
 
-from kelr.controller import rule_set
+from kelr.controller import broker_returns, rule_set
 from kelr.engine.decide import decide_all
-from kelr.model import Bounds, ElectionType, Loss, Outcome
+from kelr.model import Bounds, Consent, ElectionType, Loss, Outcome
 from kelr.simulation import Acks
 from tests.hindsight.__main__ import RULES, incident_of
 from tests.hindsight.claims import Claim, Kind
@@ -136,3 +136,24 @@ def test_what_incidents_reach_is_seen() -> None:
     assert "Method.native" in missed
     assert "Method.native" not in unexplained(missed)
     assert len(unexplained(missed)) < len(sentences())
+
+
+_BROKEN: Mapping[str, tuple[str, Callable[..., object], Kind]] = {
+    "nobody is kept down": ("kelr.engine.planning.plan.hold_of", lambda *_: (), Kind.NO_HOLD),
+    "nothing is rescued": ("kelr.engine.planning.plan.rescue_of", lambda *_: (), Kind.RESCUE),
+    "a plain yes is enough": ("kelr.engine.planning.plan.consent_of", lambda *_, **__: Consent.YES, Kind.CONSENT),
+    "nobody truncates": ("kelr.engine.loss._truncations", lambda *_: (), Kind.TRUNCATION),
+    "every return is clean": (
+        "kelr.engine.forecast.broker_returns",
+        lambda state, replica, around, **_: broker_returns(state, replica, around, clean=True),
+        Kind.RETURN,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _BROKEN)
+def test_a_kelr_that_is_broken_is_found_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    where, broken, kind = _BROKEN[name]
+    monkeypatch.setattr(where, broken)
+    wrong = (one for seed in range(150) for one in judged(incident_of(seed, RULES)) if one.verdict is Verdict.WRONG)
+    assert any(one.claim.kind is kind for one in wrong)
