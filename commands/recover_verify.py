@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from kelr.commands.recovering import plan_again, plan_for_this_cluster, rescue_first, rescued_in
@@ -14,8 +15,10 @@ from kelr.errors import BadInputError, UsageError
 from kelr.model.plan import Passed, Plan
 from kelr.recovery import audit
 from kelr.recovery.audit import AuditRecord
-from kelr.recovery.places import state_directory
+from kelr.recovery.places import cluster_directory, state_directory
 from kelr.recovery.verify import Afterwards, Verification, Waiting, verify, verify_until_good
+from kelr.rescue.archive import read_head
+from kelr.rescue.journal import replayed
 from kelr.view.output import Output
 from kelr.view.verification import Verified, show_verification, waited_for_in_short, waited_for_in_words
 
@@ -53,7 +56,7 @@ def verify_and_show(session: Session, path: Path, topics: Sequence[str], wait_s:
         session.output,
         _verified(plan, found),
         stock_connection=stock_connection(session),
-        following=_following(path, topics, plan, found, waited=wait_s is not None),
+        following=_following(path, topics, plan, found, saved=_to_replay(plan, path), waited=wait_s is not None),
     )
     return found.good
 
@@ -89,11 +92,14 @@ def _afterwards(session: Session) -> Afterwards | None:
 
 
 def _following(
-    path: Path, topics: Sequence[str], plan: Plan, found: Verification, *, waited: bool
+    path: Path, topics: Sequence[str], plan: Plan, found: Verification, *, saved: Path | None, waited: bool
 ) -> tuple[str, ...] | None:
     """The next command: what carries the plan out, or plans again where it has expired; what waits for what may come;
-    what shows more of what is not well; or, where all is, what produces again what was saved before the elections."""
-    saved = rescued_in(plan, path)
+    what shows more of what is not well; or, where all is, what produces again what was saved before the elections.
+
+    Args:
+        saved: the file that this was saved in; None where there is none, or none of it is left to be produced.
+    """
     replay = None if saved is None else ("rescue", "replay", str(saved), "--dry-run")
     if found.good:
         return replay
@@ -108,6 +114,19 @@ def _following(
         return ("recover", "verify", str(path), *named, "--wait")
     told = [one.command for one in bad or found.findings if one.command.startswith(_KELR)]
     return tuple(told[0].removeprefix(_KELR).split()) if told else replay
+
+
+def _to_replay(plan: Plan, path: Path) -> Path | None:
+    """The rescue file of this plan, unless a replay here has come to its end with all of it."""
+    saved = rescued_in(plan, path)
+    if saved is None:
+        return None
+    # What is garbled is told of by the replay.
+    with suppress(BadInputError):
+        manifest, sha256 = read_head(saved)
+        ended = replayed(cluster_directory(state_directory(), plan.cluster_id), sha256)
+        return None if {tail.address for tail in manifest.tails} <= ended else saved
+    return saved
 
 
 def _verified(plan: Plan, found: Verification) -> Verified:

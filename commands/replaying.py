@@ -125,7 +125,7 @@ def _go_on(
     if not plan.to_replay:
         _show_plan(output, dump, plan, dry_run=False)
         if journal.resumed:
-            journal.finish()
+            journal.finish(one.source for one in plan.partitions)
         _end(output, plan, ())
         return
     if output.format.for_people:

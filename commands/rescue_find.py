@@ -24,6 +24,7 @@ from kelr.model import (
 from kelr.rescue.choose import Choice, Limits, Wanted, choose, deleted_on_purpose
 from kelr.rescue.dump import held_on_disk
 from kelr.sources.base import Source
+from kelr.sources.collected import CollectedSource, Merged, collection_of_disk
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.disk import DiskCollection, DiskLog, PartitionDirectory, read_brokers
 from kelr.sources.snapshot_collection import CollectedLog, Collection
@@ -111,13 +112,13 @@ def on_disks(
     elects: Mapping[TopicPartition, int],
     everywhere: int | None,
     plan_id: str | None,
-    collected: Mapping[TopicPartition, Sequence[CollectedLog]],
+    merged: Merged,
 ) -> Found:
     """Without a cluster: what the replica that is to lead lacks, where its log is known too; else all that the disks
     hold, or the offsets that are named.
 
     Args:
-        collected: what `--logs` files know.
+        merged: what the disks and `--logs` files know.
     """
     cluster_ids = {disk.cluster_id for disk in disks if disk.cluster_id is not None}
     if len(cluster_ids) > 1:
@@ -129,27 +130,33 @@ def on_disks(
         if elect is None or limits.from_offset is not None:
             choices += _whole_logs(found, limits)
         else:
-            choices += _compared_on_disks(found, elect, collected.get(address, ()), limits)
+            choices += _compared_on_disks(address, found, elect, merged, limits)
     if not choices:
         raise UsageError("the log directories hold none of these partitions", next_step="name others")
     return Found(choices, next(iter(cluster_ids), None), plan_id=plan_id)
 
 
 def _compared_on_disks(
-    found: Mapping[int, DiskLog], elect: int, collected: Sequence[CollectedLog], limits: Limits
+    address: TopicPartition, found: Mapping[int, DiskLog], elect: int, merged: Merged, limits: Limits
 ) -> list[Choice]:
     """What these disks hold and the log of the replica that is to lead does not. A log that cannot be compared with it
     is saved whole."""
-    known: list[DiskLog | CollectedLog] = [*(log for broker, log in found.items() if broker == elect), *collected]
-    own = next((log for log in known if isinstance(log.answer, ReplicaLog) and log.answer.replica == elect), None)
+    read = [log for log in merged.logs.get(address, ()) if log.answer.replica == elect]
+    known = [log for log in read if isinstance(log.answer, ReplicaLog) and not merged.running(elect, log.name)]
+    own = next(iter(known), None)
     others = {broker: log for broker, log in found.items() if broker != elect}
     topic_id = None if own is None else own.topic_id
     everything: list[DiskLog | CollectedLog | None] = [own, *others.values()]
     of_topic = (log.answer for log in everything if log is not None and log.topic_id == topic_id)
     logs = KnownLogs({log.replica: log for log in of_topic if isinstance(log, ReplicaLog)})
     if elect not in logs.ranked:
-        text = f"the log of replica {elect}, which is to lead, was not read: all that the disks hold is saved"
-        return [_with_note(choice, text) for choice in _whole_logs(others, limits)]
+        running = own is None and any(isinstance(log.answer, ReplicaLog) for log in read)
+        why = "was read while its broker ran, and is not believed" if running else "was not read"
+        text = f"the log of replica {elect}, which is to lead, {why}: all that the disks hold is saved"
+        return [
+            replace(noted, failed=noted.failed or running)
+            for noted in (_with_note(choice, text) for choice in _whole_logs(others, limits))
+        ]
     comparable = [
         broker
         for broker in logs.ranked
@@ -241,10 +248,8 @@ def in_the_cluster(
         everywhere: who is to lead every partition that the plan does not name.
     """
     source = session.source()
-    asked: Source = source
+    asked: Source | CollectedSource = source
     if disks or collections:
-        from kelr.sources.collected import CollectedSource, collection_of_disk  # noqa: PLC0415
-
         # Saving more than is lost harms nobody: what is on the disk counts, whatever contradicts it.
         asked = CollectedSource(source, [*map(collection_of_disk, disks), *collections], believing=True)
     choices: list[Choice] = []
@@ -256,12 +261,14 @@ def in_the_cluster(
             for decision in page.decisions:
                 address = TopicPartition(decision.topic, decision.partition)
                 elect = elects.get(address, everywhere)
+                state = state_of(page.snapshot, address)
+                assert state is not None
                 if address not in elects and everywhere is not None and everywhere not in decision.replicas:
-                    state = state_of(page.snapshot, address)
-                    assert state is not None
                     without.append(Choice(state, (), f"broker {everywhere} holds no replica of it"))
                 else:
-                    choices.append(choose(page.snapshot, decision, limits, elect=elect))
+                    answers = page.snapshot.logs.get(address, ())
+                    doubts = asked.doubts(state, answers) if isinstance(asked, CollectedSource) else {}
+                    choices.append(choose(page.snapshot, decision, limits, elect=elect, doubts=doubts))
     if without and not choices:
         held = ", ".join(map(str, sorted({replica for one in without for replica in one.state.replicas})))
         raise UsageError(

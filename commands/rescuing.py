@@ -61,8 +61,8 @@ def dump_records(session: Session, options: DumpOptions) -> None:
     named = names_a_source(session)
     silence = silence_of_cluster(session) if disks and named else None
     if disks and (silence is not None or not named):
-        collected = merge([*map(collection_of_disk, disks), *collections]).logs
-        found = on_disks(disks, limits, elects=elects, everywhere=options.elect, plan_id=plan_id, collected=collected)
+        merged = merge([*map(collection_of_disk, disks), *collections])
+        found = on_disks(disks, limits, elects=elects, everywhere=options.elect, plan_id=plan_id, merged=merged)
     else:
         found = in_the_cluster(
             session, selection, disks, collections, limits, elects=elects, everywhere=options.elect, plan_id=plan_id

@@ -5,11 +5,12 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TextIO, TypeVar
 
 from kelr.durable import json_integer, make_directory
 from kelr.errors import LabError, UsageError
@@ -18,6 +19,9 @@ from kelr.lab.spec import CONTROLLER_ID, LabSpec, is_controller
 T = TypeVar("T")
 STATE_FORMAT = 1
 STATE_FILE = "lab.json"
+_LOCK_TIMEOUT_S = 30.0
+"""The lock is held for the moment of starting a process and writing a file."""
+_LOCK_STEP_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +184,38 @@ def of_file(directory: Path, parse: Callable[[dict[str, Any]], T]) -> T:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Held while lab.json is read, changed and written, so that two kelr do not undo each other's changes."""
-    with (directory / ".lock").open("w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
+    """Held while lab.json is read, changed and written, so that two kelr do not undo each other's changes.
+
+    Raises:
+        LabError: another process has held it for 30 seconds; names that process, by the id that it wrote into the lock.
+    """
+    with (directory / ".lock").open("a+", encoding="utf-8") as stream:
+        _lock(stream, directory)
+        stream.truncate(0)
+        stream.write(str(os.getpid()))
+        stream.flush()
         yield
+
+
+def _lock(stream: TextIO, directory: Path) -> None:
+    deadline = time.monotonic() + _LOCK_TIMEOUT_S
+    while True:
+        try:
+            return fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise _in_use(stream, directory) from None
+            time.sleep(_LOCK_STEP_S)
+
+
+def _in_use(stream: TextIO, directory: Path) -> LabError:
+    stream.seek(0)
+    holder = stream.read(20).strip()
+    who = f"process {holder}" if holder.isdecimal() else "another process"
+    return LabError(
+        f"{who} has been changing the lab in {directory} for {_LOCK_TIMEOUT_S:.0f} seconds and holds {stream.name}",
+        next_step="wait until it has ended, or end it, and run the same command again",
+    )
 
 
 def _taken(directory: Path) -> LabError:

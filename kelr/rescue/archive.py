@@ -204,12 +204,7 @@ def open_dump(path: Path) -> Dump:
     Raises:
         BadInputError: it cannot be read, is no rescue file, or is not as it was written.
     """
-    try:
-        archive = zipfile.ZipFile(path)
-    except OSError as error:
-        raise _cannot_read(path, error) from error
-    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        raise _no_rescue_file(path, f"not a zip file, or cut short ({error})") from error
+    archive = _opened(path)
     try:
         with _garbled_zip(path):
             return _verified(path, archive)
@@ -218,7 +213,26 @@ def open_dump(path: Path) -> Dump:
         raise
 
 
-def _verified(path: Path, archive: zipfile.ZipFile) -> Dump:
+def read_head(path: Path) -> tuple[Manifest, str]:
+    """The manifest of a rescue file, and its SHA-256, which names the dump; its segments are not looked at.
+
+    Raises:
+        BadInputError: it cannot be read, or is no rescue file.
+    """
+    with _opened(path) as archive, _garbled_zip(path):
+        return _head(path, archive)
+
+
+def _opened(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except OSError as error:
+        raise _cannot_read(path, error) from error
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        raise _no_rescue_file(path, f"not a zip file, or cut short ({error})") from error
+
+
+def _head(path: Path, archive: zipfile.ZipFile) -> tuple[Manifest, str]:
     members = archive.infolist()
     names = [member.filename for member in members]
     if MANIFEST_NAME not in names:
@@ -240,10 +254,15 @@ def _verified(path: Path, archive: zipfile.ZipFile) -> Dump:
         raise BadInputError(
             f"{path}: {min(others)} is in its manifest or in the zip, and not in both", next_step=_AGAIN
         )
+    return manifest, hashlib.sha256(data).hexdigest()
+
+
+def _verified(path: Path, archive: zipfile.ZipFile) -> Dump:
+    manifest, sha256 = _head(path, archive)
     for tail in manifest.tails:
         for segment in tail.segments:
             _verify_segment(path, archive, segment)
-    return Dump(path, archive, manifest, hashlib.sha256(data).hexdigest())
+    return Dump(path, archive, manifest, sha256)
 
 
 def _verify_segment(path: Path, archive: zipfile.ZipFile, segment: SavedSegment) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from kelr.engine.logs import KnownLogs, count_distinct, missing
 from kelr.engine.planning.rescue import rescue_of
 from kelr.engine.planning.subject import Subject, subject_of
 from kelr.errors import UsageError
-from kelr.model import AdviceAction, Decision, PartitionState, ReplicaLog, Snapshot, TopicConfig
+from kelr.model import AdviceAction, Decision, NotHeard, PartitionState, ReplicaLog, Snapshot, TopicConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +74,21 @@ class Limits:
         return end if self.to_offset is None else min(end, self.to_offset)
 
 
-def choose(snapshot: Snapshot, decision: Decision, limits: Limits, *, elect: int | None = None) -> Choice:
+def choose(
+    snapshot: Snapshot,
+    decision: Decision,
+    limits: Limits,
+    *,
+    elect: int | None = None,
+    doubts: Mapping[int, NotHeard] = MappingProxyType({}),
+) -> Choice:
     """What to save of the decision's partition before (or after) an election.
 
     Args:
         elect: who is to be elected; None: the present leader, else whom kelr advises to designate, else whom
             Kafka elects by itself, else the replica with the best log among those that can be elected.
+        doubts: by replica, why its disk's reading, which the snapshot has, is not to be believed. What it holds is
+            worth saving all the same; to the leader to come it does not count, and all that others hold is saved.
     """
     subject = subject_of(snapshot, decision)
     if subject is None:
@@ -96,8 +106,27 @@ def choose(snapshot: Snapshot, decision: Decision, limits: Limits, *, elect: int
         return _unknown(subject, "nobody leads it and nobody can be elected, so that no log is there to compare with")
     if leader not in subject.case.logs.ranked:
         return _unheard(subject, leader)
+    doubt = doubts.get(leader)
+    if doubt is not None:
+        return _doubtful(subject, doubt, limits, compacted)
     choice = _compared(subject, leader, limits, compacted, planned=elect is not None)
     return choice if back in {None, leader} else replace(choice, note=_return_unknown(back, choice), failed=True)
+
+
+def _doubtful(subject: Subject, doubt: NotHeard, limits: Limits, compacted: bool | None) -> Choice:
+    """All that the others hold, where nothing that is believed says what the leader to come holds."""
+    leader, logs = doubt.replica, subject.case.logs
+    nothing = KnownLogs({**logs.heard, leader: ReplicaLog(leader, 0, log_start=0)}, logs.unheard)
+    alone = replace(subject, case=replace(subject.case, logs=nothing))
+    choice = _compared(alone, leader, limits, compacted, planned=True)
+    why = f"what replica {leader}, which is to lead, lacks of these is not known"
+    said = f"broker {leader}: {doubt.detail}; it counts as not read, so all that the others hold is saved"
+    return replace(
+        choice,
+        wanted=tuple(replace(one, why=why) for one in choice.wanted),
+        note=f"{said}; {choice.note}" if choice.note else said,
+        failed=True,
+    )
 
 
 def _return_unknown(back: int | None, choice: Choice) -> str:

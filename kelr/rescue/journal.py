@@ -7,7 +7,7 @@ replayed records name their origin themselves.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -92,9 +92,10 @@ class ReplayJournal:
         )
         self.checkpoints[target] = checkpoint
 
-    def finish(self) -> None:
-        """Write down that every partition came to its end."""
-        self._append({"finished": True})
+    def finish(self, sources: Iterable[TopicPartition]) -> None:
+        """Write down that every partition came to its end, and which of the dump's partitions those are."""
+        named = [[one.topic, one.partition] for one in sorted(set(sources))]
+        self._append({"finished": True, "partitions": named})
 
     def close(self) -> None:
         """Give it, and its lock, back. A run that sent nothing leaves no file."""
@@ -113,6 +114,23 @@ class ReplayJournal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def replayed(directory: Path, dump_sha256: str) -> frozenset[TopicPartition]:
+    """The partitions of this dump that a replay here has come to its end with.
+
+    Args:
+        directory: as of `journal_file`.
+
+    Raises:
+        BadInputError: a journal is garbled.
+    """
+    found: set[TopicPartition] = set()
+    for path in sorted((directory / "replays").glob("*.jsonl")):
+        lines = [line for _, line in read_lines(path, _WHAT)]
+        if lines and lines[0].get("dump") == dump_sha256 and "finished" in lines[-1]:
+            found.update(TopicPartition(*one) for line in lines for one in line.get("partitions", ()))
+    return frozenset(found)
 
 
 def _read(path: Path) -> tuple[dict[TopicPartition, Checkpoint], bool, bool]:

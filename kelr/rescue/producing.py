@@ -125,7 +125,7 @@ class Replay:
                         self._leave_out(waiting, ended)
         produced = self._looked_at_again([ended[one.source] for one in self._plan.partitions])
         if not self.moved and not any(one.error and one.sent for one in produced):
-            self._journal.finish()
+            self._journal.finish(one.partition.source for one in produced if not one.error)
         return produced
 
     def _leave_out(self, waiting: deque[PartitionReplay], ended: dict[TopicPartition, Produced]) -> None:

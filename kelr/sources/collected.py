@@ -62,7 +62,8 @@ class CollectedSource:
 
     Args:
         believing: take what a disk holds also where that contradicts the controller's record or other replicas
-            (`kelr.sources.doubt`): right for saving records, and never for judging what would be lost.
+            (`kelr.sources.doubt`): right for saving the records that are on it, and never for judging what would be
+            lost (`doubts`).
 
     Raises:
         RefusedError: the collections are of different clusters; when first asked, also where they are not of the
@@ -161,16 +162,30 @@ class CollectedSource:
         heard = [best for _, best, _ in found if isinstance(best, ReplicaLog)]
         told: list[LogAnswer] = []
         for answer, best, log in found:
-            doubt = None
-            if log is not None and not self._believing:
-                disks = self.merged.disks.get(best.replica, ())
-                running = any(disk.running for disk in disks if disk.name == log.name)
-                doubt = doubted(state, log, heard, running=running)
+            doubt = None if log is None or self._believing else self._doubted(state, log, heard)
             if doubt is not None and isinstance(answer, NotHeard):
                 silence = answer.detail or answer.reason.value
                 doubt = replace(doubt, detail=f"{silence}; {doubt.detail}")
             told.append(best if doubt is None else doubt)
         return tuple(told)
+
+    def _doubted(self, state: PartitionState, log: CollectedLog, heard: Sequence[ReplicaLog]) -> NotHeard | None:
+        running = self.merged.running(log.answer.replica, log.name)
+        return doubted(state, log, heard, running=running)
+
+    def doubts(self, state: PartitionState, answers: Sequence[LogAnswer]) -> Mapping[int, NotHeard]:
+        """By replica, why a disk's reading among these answers of this source is not to be believed, although
+        `believing` took it."""
+        heard = [one for one in answers if isinstance(one, ReplicaLog)]
+        read = [self._collected(state, one.replica) for one in heard if one.source == LOG_DIRECTORY]
+        found = [self._doubted(state, log, heard) for log in read if log is not None]
+        return {doubt.replica: doubt for doubt in found if doubt is not None}
+
+    def _collected(self, state: PartitionState, replica: int) -> CollectedLog | None:
+        """What is collected of this replica, of this very topic where there is such a reading."""
+        logs = [log for log in self.merged.logs.get(state.address, ()) if log.answer.replica == replica]
+        own = [log for log in logs if log.topic_id is not None and log.topic_id == state.topic_id]
+        return next(iter(own or logs), None)
 
     def _best(
         self, state: PartitionState, answer: LogAnswer, cluster: Cluster
@@ -178,11 +193,9 @@ class CollectedSource:
         """The answer, or what is collected of this replica where that may stand for it, and then that."""
         if not isinstance(answer, NotHeard):
             return answer, None
-        logs = [log for log in self.merged.logs.get(state.address, ()) if log.answer.replica == answer.replica]
-        if not logs:
+        log = self._collected(state, answer.replica)
+        if log is None:
             return self._not_on_disk(state, answer, cluster), None
-        own = [log for log in logs if log.topic_id is not None and log.topic_id == state.topic_id]
-        log = own[0] if own else logs[0]
         why_not = _why_not(state, answer, log, cluster)
         if why_not is None:
             return self._with_shutdown(_as_answer(log)), log

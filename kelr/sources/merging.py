@@ -22,6 +22,10 @@ class Merged:
     conflicts: tuple[str, ...] = ()
     """What contradicted, and what was done about it; a sentence each."""
 
+    def running(self, broker: int, name: str) -> bool:
+        """Whether the broker ran while its disk was read for the collection of this name."""
+        return any(disk.running for disk in self.disks.get(broker, ()) if disk.name == name)
+
     def as_collection(self, name: str, taken_at_ms: int) -> Collection:
         """The logs as one collection that can be saved (`save_collection`); each broker's readings become one."""
         disks = tuple(_one_disk(self.disks[broker]) for broker in sorted(self.disks))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 _TAKE_LOGS = (
     ("explain",),
@@ -28,6 +29,8 @@ _NEED_A_CLUSTER = (
 )
 """Commands that a saved snapshot does not do for: they change the cluster, look whether it has changed, or fetch
 records."""
+_SOME_FILE = "FILE"
+"""Stands for a collection: those that were given take its place."""
 _SOME_CLUSTER = ("-b", "HOST:PORT")
 """Stands for a connection that nobody has given yet."""
 
@@ -48,6 +51,8 @@ def whole_command(
     words = tuple(arguments)
     if words[:2] == ("recover", "collect") and "--log-dir" in words:
         return ("kelr", *words)  # on its broker's host, where no connection is needed
+    if log_flags and ("--logs", _SOME_FILE) in pairwise(words):
+        words = _without("--logs", words)
     logs = tuple(log_flags) if _is_one_of(words, _TAKE_LOGS) and "--logs" not in words else ()
     if "--snapshot" in words:
         return ("kelr", *words, *logs)

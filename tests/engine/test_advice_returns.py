@@ -60,8 +60,8 @@ def test_a_return_that_truncates_a_live_replica_is_saved_from_first() -> None:
         "orders:0",
         "--elect",
         "4",
-        "--log-dir",
-        "DIRECTORY",
+        "--logs",
+        "FILE",
         "--out",
         "lost-to-4.kelr-rescue",
     )

@@ -19,6 +19,7 @@ from kelr.lab.state import (
     claim_directory,
     default_directory,
     load_state,
+    locked,
     save_state,
 )
 
@@ -130,3 +131,18 @@ def test_a_spec_out_of_range_is_refused(wrong: dict[str, int], message: str) -> 
 
 def test_racks_are_dealt_round_robin() -> None:
     assert LabSpec(brokers=5, racks=2).rack_of == {1: "az1", 2: "az2", 3: "az1", 4: "az2", 5: "az1"}
+
+
+def test_a_lock_that_another_process_keeps_is_waited_for_with_a_limit_and_its_holder_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kelr.lab.state._LOCK_TIMEOUT_S", 0.0)
+    waits = "has been changing the lab in"
+    with locked(tmp_path):
+        with pytest.raises(LabError, match=f"process {os.getpid()} {waits}"), locked(tmp_path):
+            pass
+        (tmp_path / ".lock").write_text("")
+        with pytest.raises(LabError, match=f"another process {waits}"), locked(tmp_path):
+            pass
+    with locked(tmp_path):
+        assert (tmp_path / ".lock").read_text() == str(os.getpid())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import pytest
 
@@ -51,6 +53,7 @@ def chosen(
     elect: int | None = None,
     config: TopicConfig = CONFIG,
     advice: Advice | None = None,
+    doubts: Mapping[int, NotHeard] = MappingProxyType({}),
 ) -> Choice:
     snapshot = Snapshot(
         0,
@@ -63,7 +66,7 @@ def chosen(
     decision = decide(snapshot, state)
     if advice is not None:
         decision = replace(decision, advice=advice)
-    return choose(snapshot, decision, limits or Limits(), elect=elect)
+    return choose(snapshot, decision, limits or Limits(), elect=elect, doubts=doubts)
 
 
 DESIGNATE_2 = Advice(AdviceAction.DESIGNATE, "", 2)
@@ -102,6 +105,22 @@ def test_a_return_whose_truncation_nobody_knows_is_not_left_out_of_the_account()
         "what the return of broker 1, which kelr advises, truncates is not known, as its log was not heard: what"
         " replica 2 lacks is saved; --elect 1 --log-dir DIR reads its disk first, --elect 2 is content with this"
     )
+
+
+def test_a_reading_of_the_leader_to_come_that_is_doubted_counts_as_not_read() -> None:
+    """Its log may be shorter by now than it was when its disk was read."""
+    disk = log(1, (4, 30), (5, 40), (6, 55), source="log directory", current_leader_epoch=None)
+    logs, doubts = (disk, *LOGS[1:]), {1: NotHeard(1, Unheard.DOUBTFUL, "its disk is not believed")}
+    assert ranges(chosen(logs=logs, elect=1)) == [(3, 30, 35)]
+    found = chosen(logs=logs, elect=1, doubts=doubts)
+    assert ranges(found) == [(2, 0, 40), (3, 30, 35)]
+    assert found.failed
+    assert found.note == (
+        "broker 1: its disk is not believed; it counts as not read, so all that the others hold is saved"
+    )
+    assert {one.why for one in found.wanted} == {"what replica 1, which is to lead, lacks of these is not known"}
+    # What is on a disk that contradicts others is saved all the same.
+    assert chosen(logs=logs, elect=2, doubts=doubts) == chosen(logs=logs, elect=2)
 
 
 def test_a_leader_that_leads_decides() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from kelr.errors import BadInputError, RefusedError
 from kelr.model import TopicPartition
-from kelr.rescue.journal import Checkpoint, ReplayJournal, journal_file
+from kelr.rescue.journal import Checkpoint, ReplayJournal, journal_file, replayed
 
 ORDERS, PAYMENTS = TopicPartition("orders", 0), TopicPartition("payments", 0)
 ABOUT = {"dump": "0" * 64}
@@ -27,7 +27,7 @@ def test_it_remembers_the_last_checkpoint_of_each_partition(tmp_path: Path) -> N
             ORDERS: Checkpoint(20, 3, (0, 15)),
             PAYMENTS: Checkpoint(70, 1, None, full=False),
         }
-        journal.finish()
+        journal.finish([ORDERS])
     with ReplayJournal(path, ABOUT) as journal:
         assert not journal.resumed
         assert journal.checkpoints[ORDERS] == Checkpoint(20, 3, (0, 15))
@@ -44,7 +44,7 @@ def test_a_run_that_sent_nothing_leaves_nothing_behind(tmp_path: Path) -> None:
     with ReplayJournal(path, ABOUT) as journal:
         assert not journal.resumed
         journal.checkpoint(ORDERS, Checkpoint(10, 3))
-        journal.finish()
+        journal.finish([ORDERS])
     before = path.read_bytes()
     ReplayJournal(path, ABOUT).close()
     assert path.read_bytes() == before
@@ -99,3 +99,19 @@ def test_each_dump_and_each_choice_of_records_has_its_own(tmp_path: Path) -> Non
     assert one == journal_file(tmp_path, "a" * 64, {"include_open": False, "to": None})
     assert one != journal_file(tmp_path, "b" * 64, {"to": None, "include_open": False})
     assert one != journal_file(tmp_path, "a" * 64, {"to": "x", "include_open": False})
+
+
+def test_it_tells_which_partitions_of_a_dump_came_to_their_end(tmp_path: Path) -> None:
+    one, other = journal_file(tmp_path, "0" * 64, {"to": None}), journal_file(tmp_path, "0" * 64, {"to": "x"})
+    with ReplayJournal(one, ABOUT) as journal:
+        journal.checkpoint(ORDERS, Checkpoint(10, 3))
+        assert replayed(tmp_path, "0" * 64) == frozenset()
+        journal.finish([ORDERS])
+    with ReplayJournal(other, ABOUT) as journal:
+        journal.checkpoint(TopicPartition("x", 0), Checkpoint(10, 3))
+        journal.finish([PAYMENTS])
+    assert replayed(tmp_path, "0" * 64) == {ORDERS, PAYMENTS}
+    assert replayed(tmp_path, "1" * 64) == frozenset()
+    with ReplayJournal(one, ABOUT) as journal:
+        journal.checkpoint(ORDERS, Checkpoint(20, 4))
+    assert replayed(tmp_path, "0" * 64) == {PAYMENTS}

@@ -188,3 +188,10 @@ def test_records_are_saved_from_a_disk_whatever_contradicts_it(believing: bool, 
     source = beside_the_cluster(on_disk(OLD, newest=0), believing=believing)
     (answer, *_) = source.replica_logs([WAITS_FOR_ONE])[WAITS_FOR_ONE.address]
     assert isinstance(answer, kind)
+
+
+@pytest.mark.parametrize(("newest", "doubted_ones"), [(0, {1}), (2, set())])
+def test_who_believes_a_reading_is_told_what_contradicts_it(newest: int, doubted_ones: set[int]) -> None:
+    source = beside_the_cluster(on_disk(OLD, newest=newest), believing=True)
+    answers = source.replica_logs([WAITS_FOR_ONE])[WAITS_FOR_ONE.address]
+    assert set(source.doubts(WAITS_FOR_ONE, answers)) == doubted_ones

@@ -32,6 +32,13 @@ def test_a_command_that_names_its_collections_gets_no_others() -> None:
     assert whole_command(arguments, connection_flags=LIVE, log_flags=LOGS) == ("kelr", *arguments, *LIVE)
 
 
+def test_the_files_that_were_given_take_the_place_of_one_that_is_left_to_be_filled_in() -> None:
+    dump = ("rescue", "dump", "orders:1", "--elect", "1")
+    arguments, out = (*dump, "--logs", "FILE", "--out", "x.kelr-rescue"), ("--out", "x.kelr-rescue")
+    assert whole_command(arguments, connection_flags=LIVE, log_flags=LOGS) == ("kelr", *dump, *out, *LOGS, *LIVE)
+    assert whole_command(arguments, connection_flags=LIVE) == ("kelr", *arguments, *LIVE)
+
+
 @pytest.mark.parametrize("arguments", [("describe", "orders"), ("recover", "verify", "plan.json")])
 def test_other_commands_are_not(arguments: tuple[str, ...]) -> None:
     assert whole_command(arguments, connection_flags=LIVE, log_flags=LOGS) == ("kelr", *arguments, *LIVE)

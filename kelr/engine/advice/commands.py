@@ -8,6 +8,8 @@ STOCK_CONNECTION = "{stock}"
 """Stands in a line where the connection flags of Kafka's own tools go."""
 DIRECTORY = "DIRECTORY"
 """Stands in a command for a path that only the host's owner knows."""
+COLLECTED = ("--logs", "FILE")
+"""Stands in a command for what was read of a disk; the files that were given take its place (`whole_command`)."""
 
 
 def designation(case: Case, replica: int) -> tuple[str, ...]:
@@ -15,14 +17,16 @@ def designation(case: Case, replica: int) -> tuple[str, ...]:
     return ("elect", "--election-type", "designation", "--designate", str(replica), case.name)
 
 
-def save_first(name: str, leader: int, *, on_disks: bool) -> tuple[str, ...]:
+def save_first(name: str, leader: int, *, on_disks: bool, led_from_disk: bool = False) -> tuple[str, ...]:
     """The command that saves what the other replicas of a partition give up to follow this leader, before it leads.
 
     Args:
-        on_disks: whether the leader's log, or one that gives something up, has to be read from a disk.
+        on_disks: whether a log that gives something up has to be read from a disk.
+        led_from_disk: whether the leader's log was read from a disk: what was read says where it ends.
     """
     disk = ("--log-dir", DIRECTORY) if on_disks else ()
-    return ("rescue", "dump", name, "--elect", str(leader), *disk, "--out", f"lost-to-{leader}.kelr-rescue")
+    read = COLLECTED if led_from_disk else ()
+    return ("rescue", "dump", name, "--elect", str(leader), *disk, *read, "--out", f"lost-to-{leader}.kelr-rescue")
 
 
 def read_the_disk(replica: int) -> tuple[str, ...]:

@@ -45,8 +45,8 @@ def rescue_before(case: Case, leader: int, loss: Loss | None) -> tuple[str, ...]
     """The command that saves what others truncate to follow this leader; empty where no log that was heard does."""
     if loss is None or not loss.truncations:
         return ()
-    away = {leader, *(cut.replica for cut in loss.truncations)} - case.electable
-    return save_first(case.name, leader, on_disks=bool(away))
+    away = {cut.replica for cut in loss.truncations} - case.electable
+    return save_first(case.name, leader, on_disks=bool(away), led_from_disk=leader not in case.electable)
 
 
 def cuts_in_words(cuts: Sequence[Truncation]) -> str:

@@ -110,6 +110,9 @@ def test_each_step_leads_to_the_next_and_none_to_a_replay_before_somebody_leads(
     ]
     assert next_of(server, capsys, "rescue", "replay", "plan.kelr-rescue", "--yes") == f"kelr explain {TOPIC}:0 {flags}"
     assert keys(server, 3) == numbered(*range(16))
+    # All of it is produced again: nothing leads there any more.
+    assert kelr(server, "recover", "verify", "plan.json") == 0
+    assert "next:" not in capsys.readouterr().err
 
 
 def next_of(server: SimulatedServer, capsys: pytest.CaptureFixture[str], *command: str) -> str:
@@ -140,6 +143,43 @@ def test_what_a_return_truncates_is_saved_from_whoever_holds_it(
     unread = str(tmp_path / "unread.kelr-rescue")
     assert kelr(server, "rescue", "dump", TOPIC, "--elect", "3", *dirs[:2], "--out", unread) == 7
     assert "the log of replica 3, which is to lead, was not heard" in capsys.readouterr().err
+
+
+def test_a_stale_reading_of_the_leader_to_come_counts_as_not_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Broker 1's disk is from before it led for the second time: nothing tells how much of it is there now."""
+    with cluster("elr-4.3", clock=MachineClock()) as server:
+        produce(server.ports[1], TOPIC, batch(0, 10))
+        server.inside(lambda world: disks.write(world, 1, tmp_path / "stale"))
+        dies(server, 1)
+        server.inside(lambda world: world.running.start(1))
+        eventually(server, lambda world: _led_by(world, 2, isr={1, 2, 3}))
+        dies(server, 2)
+        eventually(server, lambda world: _led_by(world, 1, isr={1, 3}))
+        produce(server.ports[1], TOPIC, batch(10, 6))
+        dies(server, 3)
+        server.inside(lambda world: disks.write(world, 1, tmp_path / "true"))
+        dies(server, 1)
+        server.inside(lambda world: [world.running.start(broker) for broker in (2, 3)])
+        eventually(server, lambda world: not (world.brokers[2].fenced or world.brokers[3].fenced))
+        found = []
+        for name in ("true", "stale"):
+            out = ("--log-dir", str(tmp_path / name), "--out", str(tmp_path / f"{name}.kelr-rescue"), "-o", "json")
+            code = kelr(server, "rescue", "dump", TOPIC, "--elect", "1", *out)
+            document = json.loads(capsys.readouterr().out)
+            runs = [(one["replica"], one["from_offset"], one["to_offset"]) for one in document["items"]]
+            found.append((code, runs, [one["text"] for one in document["notes"]]))
+    (true, stale) = found
+    assert true[:2] == (0, [])
+    assert stale[:2] == (7, [(3, 0, 16)])
+    assert "is not believed" in stale[2][0]
+    assert "it counts as not read, so all that the others hold is saved" in stale[2][0]
+
+
+def _led_by(world: World, leader: int, isr: set[int]) -> bool:
+    state = world.state(ORDERS)
+    return state is not None and state.leader == leader and set(state.isr) == isr
 
 
 def test_a_plan_leads_to_one_dump_with_all_directories_that_were_read_here(
