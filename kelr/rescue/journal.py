@@ -129,7 +129,10 @@ def replayed(directory: Path, dump_sha256: str) -> frozenset[TopicPartition]:
     for path in sorted((directory / "replays").glob("*.jsonl")):
         lines = [line for _, line in read_lines(path, _WHAT)]
         if lines and lines[0].get("dump") == dump_sha256 and "finished" in lines[-1]:
-            found.update(TopicPartition(*one) for line in lines for one in line.get("partitions", ()))
+            try:
+                found.update(TopicPartition(*one) for line in lines for one in line.get("partitions", ()))
+            except TypeError:
+                raise BadInputError(f"{path}: garbled {_WHAT}", next_step="move the file away") from None
     return frozenset(found)
 
 

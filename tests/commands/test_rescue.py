@@ -223,6 +223,18 @@ def test_a_collection_tells_where_the_log_that_is_to_lead_ends(kelr: Kelr, disk:
     assert row == ["orders:0", "2", "log", "directory", "6", "10"]
 
 
+def test_a_disk_that_was_read_while_its_broker_ran_says_nothing_of_the_leader_to_come(
+    kelr: Kelr, disk: Path, longer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kelr.sources.disk.reading._runs", lambda place: Path(place) == disk)
+    both = ("rescue", "dump", "orders:0", "--log-dir", str(disk), "--log-dir", str(longer))
+    ran = kelr(*both, "--elect", "1", "--out", "one.kelr-rescue")
+    assert ran.code == 7
+    (row,) = [line.split()[:6] for line in ran.out.splitlines()[1:]]
+    assert row == ["orders:0", "2", "log", "directory", "0", "10"]
+    assert "the log of replica 1, which is to lead, was read while its broker ran, and is not believed" in ran.err
+
+
 def test_log_info_shows_a_disk_where_the_cluster_does_not_answer(kelr: Kelr, disk: Path) -> None:
     for targets in (("orders",), ()):
         ran = kelr("log-info", *targets, "--log-dir", str(disk), *DEAD)

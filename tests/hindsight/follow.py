@@ -16,11 +16,13 @@ from kelr.engine.planning import plan_of
 from kelr.model import (
     Decision,
     ElectionType,
+    NotHeard,
     NotPlanned,
     Plan,
     RescueStep,
     Snapshot,
     TopicPartition,
+    Unheard,
     Unplanned,
     Wish,
 )
@@ -126,11 +128,14 @@ def _seen(world: World, sight: Sight, *, believing: bool = False) -> tuple[Snaps
 def _save(world: World, sight: Sight, found: Followed, *, returns: int | None = None) -> None:
     """``kelr rescue dump`` of everything: what the present leader lacks, or who is elected when this broker returns."""
     snapshot, decisions = _seen(world, sight, believing=True)
+    judged = observed(world, sight).logs
     for decision in decisions:
         address = TopicPartition(decision.topic, decision.partition)
+        unheard = [one for one in judged.get(address, ()) if isinstance(one, NotHeard)]
+        doubts = {one.replica: one for one in unheard if one.reason is Unheard.DOUBTFUL}
         coming = {one.elected for one in decision.forecasts if one.replica == returns}
         for leader in coming - {None} or {None}:
-            choice = choose(snapshot, decision, Limits(), elect=leader)
+            choice = choose(snapshot, decision, Limits(), elect=leader, doubts=doubts)
             found.blind |= {address} if choice.failed else set()
             for wanted in choice.wanted:
                 _keep(world, found, address, wanted)

@@ -115,3 +115,6 @@ def test_it_tells_which_partitions_of_a_dump_came_to_their_end(tmp_path: Path) -
     with ReplayJournal(one, ABOUT) as journal:
         journal.checkpoint(ORDERS, Checkpoint(20, 4))
     assert replayed(tmp_path, "0" * 64) == {PAYMENTS}
+    one.write_text('{"dump": "%s"}\n{"finished": true, "partitions": 1}\n' % ("0" * 64))
+    with pytest.raises(BadInputError, match="garbled"):
+        replayed(tmp_path, "0" * 64)
