@@ -15,6 +15,7 @@ from kelr.model import (
     LOG_DIRECTORY,
     AdviceAction,
     Decision,
+    ElectionType,
     LogAnswer,
     NotHeard,
     PartitionState,
@@ -124,6 +125,14 @@ def _verifications(world: World, sight: Sight, plans: Plans) -> Iterator[Claim]:
         yield from claims_of_verification(planned, _seen_after(fork, sight, planned), "at once")
         everyone_back(fork)
         yield from claims_of_verification(planned, _seen_after(fork, sight, planned), "with everybody back")
+        elect(fork, planned.address, Option(election=ElectionType.PREFERRED))
+        yield from claims_of_verification(planned, _seen_after(fork, sight, planned), "once leadership moved")
+        leader = fork.partitions[planned.address].leader
+        if leader is not None:
+            fork.kill(leader)
+            yield from claims_of_verification(planned, _seen_after(fork, sight, planned), "once it died")
+            fork.wait()
+            yield from claims_of_verification(planned, _seen_after(fork, sight, planned), "once it was missed")
 
 
 def _seen_after(world: World, sight: Sight, planned: PlannedElection) -> AfterElection:
