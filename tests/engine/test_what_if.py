@@ -14,6 +14,7 @@ from kelr.engine import decide
 from kelr.engine.what_if.assumptions import Assumption, AssumptionError, Happening, parse_assumptions
 from kelr.engine.what_if.imagine import Imagined, imagine
 from kelr.model import (
+    LOG_DIRECTORY,
     Broker,
     BrokerStatus,
     ConfigSource,
@@ -417,6 +418,27 @@ def test_an_unclean_return_may_have_cost_the_logs_tail() -> None:
     assert clean.loss is not None
     assert clean.loss.total is not None
     assert clean.loss.total.at_least == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "happened", "leader"),
+    [
+        ("1 returns", ["1 returns unclean"], None),
+        ("1 returns, 3 returns", ["1 returns unclean", "3 returns"], 3),
+        ("1 returns, 1 stops, 1 returns", ["1 returns unclean", "1 stops", "1 returns"], None),
+    ],
+)
+def test_a_return_is_unclean_where_the_brokers_disk_tells_so(
+    text: str, happened: list[str], leader: int | None
+) -> None:
+    killed = replace(log_of(1, (5, 20), leader_epoch=None), source=LOG_DIRECTORY, unclean_shutdown=True)
+    snapshot = cases.snapshot_of(
+        leaderless(elr=(1, 3)), cluster_of(live=(2,), fenced=(1, 3)), [killed, log_of(2, (5, 9)), silent(3)]
+    )
+    result = imagined(snapshot, text)
+    assert [one.text for one in result.happened] == happened
+    assert state_of(result).leader == leader
+    assert 1 not in (state_of(result).elr or ())
 
 
 def test_with_elr_off_an_unclean_return_to_the_isr_proves_nothing() -> None:

@@ -57,7 +57,7 @@ _AT_ONCE = (
 _ONE = {
     Happening.STOPS: "is stopped cleanly",
     Happening.FAILS: "is killed",
-    Happening.RETURNS: "returns",
+    Happening.RETURNS: "returns clean",
     Happening.RETURNS_UNCLEAN: "returns unclean",
 }
 

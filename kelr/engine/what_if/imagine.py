@@ -7,13 +7,13 @@ still holds then (`kelr.engine.what_if.logs`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from kelr.controller import ControllerState, RuleSet, controller_state, snapshot_of
 from kelr.engine.elections import elected_by
-from kelr.engine.what_if.assumptions import Assumption, AssumptionError, rack_named
+from kelr.engine.what_if.assumptions import RETURNS, Assumption, AssumptionError, Happening, rack_named
 from kelr.engine.what_if.events import effects_of, rack_unknown, unfold
 from kelr.engine.what_if.logs import as_heard
 from kelr.engine.what_if.moment import Moment, Ran, after_assumption
@@ -21,6 +21,7 @@ from kelr.engine.what_if.prevention import prevention_of
 from kelr.engine.what_if.words import NO_RECORD, NOTHING, change_in_words
 from kelr.engine.words import joined
 from kelr.model import (
+    LOG_DIRECTORY,
     Broker,
     BrokerStatus,
     Cluster,
@@ -28,6 +29,7 @@ from kelr.model import (
     Loss,
     PartitionState,
     RecoveryQuorum,
+    ReplicaLog,
     Snapshot,
     TopicPartition,
 )
@@ -103,7 +105,24 @@ def imagine(snapshot: Snapshot, assumptions: Sequence[Assumption], rules: RuleSe
         return Imagined(snapshot, ())
     snapshot = replace(snapshot, cluster=_with_every_broker(snapshot))
     known = [_checked(assumption, snapshot.cluster, snapshot.partitions) for assumption in assumptions]
-    return _imagine(snapshot, known, rules)
+    return _imagine(snapshot, _as_disks_tell(known, snapshot), rules)
+
+
+def _as_disks_tell(assumptions: Sequence[Assumption], snapshot: Snapshot) -> Iterator[Assumption]:
+    """The assumptions, where a broker returns first whose disk lacks the mark of a clean shutdown: unclean, whatever
+    was said, since Kafka counts that return so."""
+    down = {broker.id for broker in snapshot.cluster.brokers if broker.status is not BrokerStatus.LIVE}
+    unclean = {
+        log.replica
+        for answers in snapshot.logs.values()
+        for log in answers
+        if isinstance(log, ReplicaLog) and log.source == LOG_DIRECTORY and log.unclean_shutdown and log.replica in down
+    }
+    for assumption in assumptions:
+        returns = assumption.happening is Happening.RETURNS and assumption.broker in unclean
+        yield replace(assumption, happening=Happening.RETURNS_UNCLEAN) if returns else assumption
+        if assumption.happening in RETURNS:
+            unclean.discard(-1 if assumption.broker is None else assumption.broker)
 
 
 def _checked(assumption: Assumption, cluster: Cluster, partitions: Iterable[PartitionState]) -> Assumption:
@@ -145,7 +164,7 @@ def _with_every_broker(snapshot: Snapshot) -> Cluster:
 # The events, one after the other.
 
 
-def _imagine(snapshot: Snapshot, assumptions: Sequence[Assumption], rules: RuleSet) -> Imagined:
+def _imagine(snapshot: Snapshot, assumptions: Iterable[Assumption], rules: RuleSet) -> Imagined:
     start = controller_state(snapshot, rules)
     moment = Moment(start, as_heard(snapshot), snapshot.configs)
     happened = []
