@@ -123,6 +123,8 @@ def _warning(case: Case, replica: int, leader: int | None, by: ElectedBy | None,
         return f"whatever its disk still holds, and no config forbids it{held}"
     if by in {ElectedBy.ISR, ElectedBy.ELR} and case.logs.lost_directory(replica):
         return f"although its log directory has failed: its log is empty if the disk was replaced{held}"
+    if by in {ElectedBy.ISR, ElectedBy.ELR} and case.logs.doubtful(replica):
+        return f"although what was read of its disk contradicts its place in the {by.upper()}{held}"
     if by in {ElectedBy.ISR, ElectedBy.ELR}:
         return f"although it may have lost its log's tail: with ELR off it stays in the {by.upper()}{held}"
     return ""

@@ -14,10 +14,12 @@ from kelr.model import (
     Bounds,
     Decision,
     HoldReason,
+    NotHeard,
     PartitionState,
     RecoveryQuorum,
     ReplicaLog,
     Truncation,
+    Unheard,
 )
 from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent, snapshot_of
 from tests.engine.planned import decided, designated, election, known
@@ -202,3 +204,17 @@ def test_the_metadata_log_tells_of_an_unclean_election() -> None:
     by_log = under(state, quorum_with((1,))).advice
     assert by_log.text.startswith("By the metadata log an unclean election has given records up: save what the disk")
     assert under(state, quorum_with(())).advice.action is not AdviceAction.RESCUE
+
+
+def test_a_clean_return_of_a_disk_that_is_not_believed_is_told_with_what_contradicts_it() -> None:
+    found = decision(
+        leaderless((2, 3, 4), elr=(4,), last_known=(2,)),
+        ONE_DOWN,
+        (log_of(2, (0, 342), hw=225), log_of(3, (0, 150), hw=126), NotHeard(4, Unheard.DOUBTFUL, "why")),
+    )
+    clean = next(one for one in found.forecasts if one.clean)
+    assert (clean.replica, clean.elected) == (4, 4)
+    assert clean.warning == (
+        "although what was read of its disk contradicts its place in the ELR; 2 holds up to offset 342 (HW 225) and"
+        " would truncate to it"
+    )
