@@ -11,20 +11,13 @@ from kelr.metrics.access import read_access
 from kelr.metrics.exporter import serve
 from kelr.sources.memory import MemorySource
 from kelr.sources.snapshot_file import write_snapshot
+from tests.commands.test_no_controller import SILENT, Live
 from tests.errors.ground import CONNECTION, Causes, Ground
 from tests.incident import INCIDENT
 from tests.metrics.test_which_cluster import NOW_S, two_brokers_each
 
 NOBODY = "http://127.0.0.1:9/metrics"
 """Nothing listens there: the port is that of a service which no machine has any more."""
-
-
-class Live(MemorySource):
-    """A cluster that is read when it is asked."""
-
-    @property
-    def taken_at_ms(self) -> int | None:
-        return None
 
 
 def nothing_there(ground: Ground) -> None:
@@ -70,7 +63,13 @@ def some_topics(ground: Ground) -> None:
     ground.run("describe", "orders", "no-such-topic", *CONNECTION)
 
 
+def no_controller(ground: Ground) -> None:
+    ground.patch.setattr("kelr.commands.session.open_source", lambda _: Live(SILENT))
+    ground.run("elect", "-e", "preferred", "--dry-run", "orders:0", *CONNECTION)
+
+
 LOOKING_CAUSES: Causes = {
+    "no-controller": no_controller,
     "saved-does-not-change": lambda ground: ground.run("watch", "--snapshot", str(ground.snapshot())),
     "nothing-to-watch": nothing_there,
     "some-topics-unread": some_topics,

@@ -34,10 +34,11 @@ def save_what_was_given_up(case: Case, otherwise: Advice) -> Advice:
             f" {agree(len(cuts), 'its broker starts', 'their brokers start')}: {cuts_in_words(cuts)}."
         )
     if why:
-        it_starts = agree(len(unread), "it starts", "they start")
+        starts = agree(len(unread), "it starts", "they start")
+        then = agree(len(unread), "it is replaced", "they are replaced") if _are_up(case, unread) else starts
         parts.append(
-            f"{why}: save what {_the_disks(unread)} {agree(len(unread), 'holds', 'hold')} before {it_starts}, since it"
-            " may be the only copy."
+            f"{why}: save what {_the_disks(unread)} {agree(len(unread), 'holds', 'hold')} before {then}, since it may"
+            " be the only copy."
         )
     parts.append(f"When {agree(len(away), 'it returns', 'they return')}, {they} to the log of the leader, {leader}.")
     text = f"{' '.join(parts)} {otherwise.text}"
@@ -96,6 +97,11 @@ def _perhaps(case: Case, otherwise: Advice, unread: Sequence[int], leader: int) 
         f" {agree(len(unread), 'it may hold', 'they may hold')} alone counts."
     )
     return Advice(otherwise.action, text, otherwise.replica, command=read_the_disk(unread[0]))
+
+
+def _are_up(case: Case, replicas: Sequence[int]) -> bool:
+    """Whether these replicas are away for their log directories alone: their brokers run."""
+    return set(replicas) <= set(case.without_directory)
 
 
 def _the_disks(replicas: Sequence[int]) -> str:
