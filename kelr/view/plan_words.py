@@ -87,6 +87,9 @@ def method_in_short(election: PlannedElection) -> str:
 
 def totals_in_words(plan: Plan) -> str:
     """One sentence: how many elections there are, and what they lose together."""
+    if not plan.elections:
+        # Of what waiting loses a plan tells nothing.
+        return "No election is planned."
     count = elections_in_words(len(plan.elections))
     if plan.consent is Consent.YES:
         whole = all(one.loss.total is not None and one.loss.total.none for one in plan.elections)

@@ -375,3 +375,8 @@ def test_a_plan_says_nothing_of_partitions_that_nobody_could_look_at(nothing_see
     show_plan(Output(stdout, stderr), plan(), errors=(error,), nothing_seen=nothing_seen)
     assert stdout.getvalue() == out
     assert "nosuch" in stderr.getvalue()
+
+
+def test_a_plan_without_an_election_says_nothing_of_losses() -> None:
+    """Partitions that wait may lose what nobody has read."""
+    assert totals_in_words(plan(NOT_NEEDED)) == "No election is planned."
