@@ -78,13 +78,15 @@ def _loss(case: Case, replica: int, guaranteed: bool) -> Loss:
     lost = lost_data(case)
     refuted = _refuted(case, count, lost)
     grade, reason = _grade(case, replica, guaranteed, count, refuted)
-    # Nothing bounds what an unread log holds, or what those held that have lost data.
-    most = None if unheard or (refuted and not guaranteed) else count.lost + count.perhaps
-    committed = Bounds(count.known_committed, most)
+    # Nothing bounds what an unread log holds, or what those held besides that have lost data: a record that was on
+    # their disks alone is on no log any more. A committed one was on min ISR replicas.
+    counted = count.lost + count.perhaps
+    most = None if unheard or (lost and case.state.leader not in case.electable) else counted
+    committed = Bounds(count.known_committed, None if unheard or (refuted and not guaranteed) else counted)
     if grade is Grade.PROVEN_NONE:
         committed = Bounds(0, 0)
     elif grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR:
-        committed = Bounds(0, count.lost + count.perhaps)
+        committed = Bounds(0, counted)
     return Loss(
         grade=grade,
         committed=committed,

@@ -34,9 +34,9 @@ def certainty_in_words(loss: Loss) -> str:
     if loss.grade is Grade.PROVEN_NONE:
         return "proven" if loss.total is not None and loss.total.at_most is not None else "committed: proven"
     if loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR:
-        return "none committed, if fewer than min ISR replicas lost data"
+        return f"none committed, if fewer than min ISR replicas lost data{_cut(loss)}"
     if loss.grade is Grade.BOUNDED and not loss.unheard:
-        return "all logs heard"
+        return f"all logs heard{_cut(loss)}"
     if not loss.counted:
         return loss.reason
     why = [not_read(loss.unheard)] if loss.unheard else []
@@ -94,9 +94,17 @@ def amount_in_words(bounds: Bounds) -> str:
 
 
 def _aside(loss: Loss) -> str:
-    """What a count does not show: logs that were not read, and what is on no log."""
-    unread = f"; {not_read(loss.unheard)}" if loss.unheard else ""
+    """What a count does not show: logs that were not read, what is on no log, and what nobody can see any more."""
+    unread = f"; {not_read(loss.unheard)}" if loss.unheard else _cut(loss)
     return unread + (f"; {gone_in_words(loss.gone_ranges, loss.unheard)}" if loss.gone_ranges else "")
+
+
+def _cut(loss: Loss) -> str:
+    """That more may be lost than any log shows, because some have lost data; empty where all is counted."""
+    if loss.total is None or loss.total.at_most is not None or not loss.lost_data:
+        return ""
+    has = agree(len(loss.lost_data), "has", "have")
+    return f"; {brokers(loss.lost_data)} {has} lost data that no log shows"
 
 
 def _counted(loss: Loss) -> str:

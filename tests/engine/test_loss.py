@@ -10,9 +10,13 @@ from kelr.controller import ELR_4_3, KRAFT, RuleSet
 from kelr.engine import Case
 from kelr.engine.loss import loss_of_electing
 from kelr.engine.loss_words import certainty_in_words, cost_in_words, loss_in_words, lost_in_words
+from kelr.engine.planning.consent import consent_of
+from kelr.engine.planning.hold import loses_less
 from kelr.model import (
     LOG_DIRECTORY,
     Bounds,
+    Consent,
+    ElectedBy,
     Grade,
     LogAnswer,
     Loss,
@@ -295,6 +299,34 @@ def test_fewer_members_than_min_isr_that_lost_data_leave_the_promise() -> None:
     logs = (cut(), log_of(2, (0, 39), (1, 80), hw=63), log_of(3, (0, 39), (1, 101), hw=65))
     loss = loss_of_electing(case(CUT, cluster_of(live=(2, 3), fenced=(4,)), logs), 3)
     assert (loss.grade, loss.lost_data) == (Grade.NONE_IF_FEWER_THAN_MIN_ISR, (4,))
+
+
+def test_what_one_disk_alone_held_and_lost_is_counted_by_no_log() -> None:
+    """As on real Kafka 4.3.1: broker 1 took 10 records with acks=1 that nobody else had, and its machine crashed. No
+    committed record is lost, and "nothing" would be false."""
+    alone = replace(log_of(1, (0, 30), hw=30, leader_epoch=None), source=LOG_DIRECTORY, saved_high_watermark=40)
+    logs = (replace(alone, saved_epoch=0), log_of(2, (0, 40), hw=40), log_of(3, (0, 20), hw=20))
+    known = case(leaderless((1, 2, 3), elr=(), last_known=(1,)), cluster_of(live=(2, 3), fenced=(1,)), logs)
+    loss = loss_of_electing(known, 2)
+    assert (loss.grade, loss.lost_data) == (Grade.NONE_IF_FEWER_THAN_MIN_ISR, (1,))
+    assert (loss.committed, loss.uncommitted, loss.total) == (Bounds(0, 0), Bounds(0, None), Bounds(0, None))
+    assert consent_of(loss, ElectedBy.DESIGNATION) is Consent.LOSS
+    assert cost_in_words(loss) == "loses an UNKNOWN number of offsets; broker 1 has lost data that no log shows"
+    assert certainty_in_words(loss) == (
+        "none committed, if fewer than min ISR replicas lost data; broker 1 has lost data that no log shows"
+    )
+    counted = loss_of_electing(known, 3)
+    assert (counted.grade, counted.committed, counted.total) == (Grade.BOUNDED, Bounds(20, 20), Bounds(20, None))
+    assert certainty_in_words(counted) == "all logs heard; broker 1 has lost data that no log shows"
+
+
+def test_of_options_that_share_what_nobody_holds_any_more_the_one_that_loses_less_does() -> None:
+    logs = (cut(), log_of(2, (0, 39), (1, 80), hw=63), log_of(3, (0, 39), (1, 101), hw=65))
+    known = case(CUT, cluster_of(live=(2, 3), fenced=(4,)), logs)
+    best, other = loss_of_electing(known, 3), loss_of_electing(known, 2)
+    assert (best.total, other.total) == (Bounds(0, None), Bounds(21, None))
+    assert loses_less(best, other)
+    assert not loses_less(other, best)
 
 
 def test_what_a_disk_knows_to_be_committed_and_no_log_holds_is_named() -> None:

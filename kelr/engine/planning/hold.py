@@ -187,9 +187,15 @@ def loses_less(one: Loss | None, other: Loss) -> bool:
         return False
     if one.grade is Grade.PROVEN_NONE:
         return other.grade is not Grade.PROVEN_NONE and _counts_or_may(other)
-    if one.total is None or one.total.at_most is None or other.total is None:
-        return False
-    return one.total.at_most < other.total.at_least
+    most = _most_of_what_is_left(one)
+    return most is not None and other.total is not None and most < other.total.at_least
+
+
+def _most_of_what_is_left(loss: Loss) -> int | None:
+    """The most that is lost of what some log still holds: what those lost that have lost data, every option loses."""
+    if loss.total is None:
+        return None
+    return loss.total.at_least if loss.lost_data and not loss.unheard else loss.total.at_most
 
 
 def _counts_or_may(loss: Loss) -> bool:
