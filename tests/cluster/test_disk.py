@@ -24,6 +24,7 @@ from kelr.model import (
     ElectionType,
     Grade,
     LogAnswer,
+    Loss,
     NotHeard,
     PartitionState,
     ReplicaLog,
@@ -302,10 +303,14 @@ def test_a_dead_brokers_disk_settles_what_was_not_known(lab_43: Lab, tmp_path: P
         assert _heard(together, state) == {1, 2, 3}
         blind, seeing = decide(alone, state), decide(together, state)
         assert next(c for c in seeing.candidates if c.replica == BROKER).source == "log directory"
-        assert _loss_of(blind).at_most is None
+        unread = _loss_of(blind)
+        assert (unread.grade, unread.unheard, unread.total) == (Grade.UNKNOWN, (BROKER,), Bounds(0))
         # 10 records were acknowledged with acks=1 by broker 1 alone; whoever is elected among 2 and 3 lacks them.
-        assert _loss_of(seeing).exact
-        assert _loss_of(seeing).at_least >= 10
+        read = _loss_of(seeing)
+        assert (read.grade, read.unheard) == (Grade.BOUNDED, ())
+        assert read.total is not None
+        assert read.total.exact
+        assert read.total.at_least >= 10
 
     # The disks of brokers that run tell what the brokers answer.
     for broker in (2, 3):
@@ -376,10 +381,8 @@ def _heard(snapshot: Snapshot, state: PartitionState) -> set[int]:
     return {log.replica for log in snapshot.logs[state.address] if isinstance(log, ReplicaLog)}
 
 
-def _loss_of(decision: Decision) -> Bounds:
-    """Offsets that the best live log would lose."""
+def _loss_of(decision: Decision) -> Loss:
+    """What the best live log would lose."""
     (outcome,) = (one for one in decision.elections if one.election is ElectionType.LONGEST_LOG_AGGRESSIVE)
     assert outcome.loss is not None
-    assert outcome.loss.grade is Grade.BOUNDED
-    assert outcome.loss.total is not None
-    return outcome.loss.total
+    return outcome.loss

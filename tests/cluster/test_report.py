@@ -41,16 +41,17 @@ def test_an_incident_from_its_begin_to_its_review(
     kelr("report", "twice.html", topic, "--before", "then.kelr")
 
     sums = [
-        re.search(r"Committed offsets lost: ([^;]+;) bounded: 6\)", words(name)) for name in ("all", "logs", "twice")
+        re.search(r"Committed offsets lost: .+? elections?; [^)]+\)\.", words(name))
+        for name in ("all", "logs", "twice")
     ]
-    found = [one[1] if one is not None else None for one in sums]
+    found = [one[0] if one is not None else None for one in sums]
     assert len(set(found)) == 1, found
-    lost = re.fullmatch(r"at least ([0-9]+) \(6 elections;", found[0] or "")
     # Each partition that 3 leads lost 20 committed offsets of those that 2 held.
     led_by_3 = len(re.findall(rf"{topic}:[0-5] healthy 3 ", words("all")))
-    assert lost is not None
     assert led_by_3 > 0
-    assert int(lost[1]) == 20 * led_by_3
+    # The log of broker 1 was not read, and may have held more.
+    lost = f"UNKNOWN, at least {20 * led_by_3}"
+    assert found[0] == f"Committed offsets lost: {lost}. Offsets lost in all: {lost} (6 elections; unknown: 6)."
     assert "came out as planned" in words("all")
     assert ("would truncate 20 offsets (20..39) to follow 3" in drawn) == ("3 live (elected)" in drawn)
 
