@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations
 
 from kelr.controller import Change, broker_returns
 from kelr.engine.alike import Alike
@@ -12,6 +14,9 @@ from kelr.engine.loss import loss_of_electing
 from kelr.engine.recovery.prediction import run_on_return
 from kelr.engine.words import holds_up_to, ids
 from kelr.model import BrokerStatus, ElectedBy, Forecast, Grade, Loss, Outcome
+
+MOST_TOGETHER = 3
+"""So many brokers' returns are looked at together: with a replication factor of 3 there are no more."""
 
 
 def forecasts_of(case: Case) -> tuple[Forecast, ...]:
@@ -77,6 +82,40 @@ def _back(case: Case, change: Change, replica: int) -> Case:
 def after_return(case: Case, replica: int, *, clean: bool) -> Case:
     """The case once an absent replica's broker is back, and Kafka has elected whom it then elects by itself."""
     return _back(case, _run_on_return(case, replica, clean), replica)
+
+
+def after_returns(case: Case, group: tuple[int, ...]) -> Iterator[tuple[Case, ElectedBy | None]]:
+    """The case once the absent brokers of a group are back, up to the one whose return elects somebody, and the rule
+    by which it does; in whatever order they return and however they stopped."""
+    for replica in group:
+        rest = tuple(one for one in group if one != replica)
+        for clean in shutdowns(case, replica):
+            back = after_return(case, replica, clean=clean)
+            if back.state.leader is None and rest:
+                yield from after_returns(back, rest)
+            else:
+                yield back, elected_by_return(case, replica, clean=clean)
+
+
+def elected_in_company(case: Case, replica: int) -> dict[int, frozenset[int]]:
+    """Other absent brokers beside which the replica's return elects somebody, although none of their returns alone
+    does; each with whom that elects. The last of the ELR to return uncleanly empties it, and the last known leader is
+    elected then."""
+    harmless = [
+        one
+        for one in case.absent
+        if all(after_return(case, one, clean=clean).state.leader is None for clean in shutdowns(case, one))
+    ]
+    found: dict[int, frozenset[int]] = {}
+    if case.rules.kip966 or replica not in harmless:
+        return found
+    for count in range(1, MOST_TOGETHER):
+        for others in combinations([one for one in harmless if one != replica], count):
+            leaders = frozenset(back.state.leader for back, _ in after_returns(case, (replica, *others)))
+            elected = frozenset(leader for leader in leaders if leader is not None)
+            if elected and not found.keys() & set(others):
+                found |= dict.fromkeys(others, elected)
+    return found
 
 
 def elected_by_return(case: Case, replica: int, *, clean: bool) -> ElectedBy | None:

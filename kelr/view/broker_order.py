@@ -96,7 +96,11 @@ def sections(order: BrokerOrder) -> list[tuple[str, tuple[BrokerStep, ...]]]:
             f"If these elections are carried out, keep {held} down until they are done",
             order.keep_down,
         ),
-        ("Bring back, as far as the advice for each partition says that it is safe", order.bring_back),
+        (
+            "Bring back, as far as the advice for each partition says that it is safe, and after what it says to save"
+            " first",
+            order.bring_back,
+        ),
         ("Start once the elections are done, not before", order.start_after),
     ]
     return [(title, steps) for title, steps in parts if steps]

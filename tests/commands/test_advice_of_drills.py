@@ -43,11 +43,13 @@ def test_whom_its_return_does_not_elect_is_started_and_then_designated(kelr: Kel
     assert "If broker 3 returns nobody is elected; if it is designated then, 4 truncates 64 offsets" in explained
     advised = told(kelr, "recover", "plan", *BOTH_CUT)
     against = told(kelr, "recover", "plan", *AGGRESSIVE, *BOTH_CUT)
-    way = "Bring broker 3 back: its log (read from its disk) is the best of all replicas; nobody is elected by its"
+    way = "Bring broker 3 back: its log (read from its disk) is the best of all replicas; while broker 2 is down,"
     for text in (explained, advised, against):
-        assert f"{way} return, so then designate 3, which loses 64 offsets" in text
+        assert f"{way} nobody is elected by its return, so then designate 3, which loses 64 offsets" in text
+        assert "First save what the others truncate once broker 3 leads: 64 offsets of broker 4, from 129 on." in text
         assert "If broker 3 is back when the election runs, that elects it" not in text
-    assert "Start broker 3: its return elects nobody, so then designate it. Lost: 64 offsets" in against
+    start = "Start broker 3: while broker 2 is down, its return elects nobody, so then designate it"
+    assert f"{start}. Lost: 64 offsets" in against
 
 
 def test_no_return_of_theirs_alone_elects_anybody_in_a_document(kelr: Kelr) -> None:

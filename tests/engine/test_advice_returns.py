@@ -76,17 +76,22 @@ def test_a_return_whose_disk_nobody_read_leads_to_reading_it() -> None:
     assert advice.command == ("recover", "collect", "--log-dir", "DIRECTORY", "--out", "broker-4.kelr")
 
 
-def test_members_whose_return_elects_nobody_are_started_and_then_designated() -> None:
-    """drill-s1-r3, partition 3, in small."""
-    found = decision(
-        leaderless((4, 2, 3), elr=(2, 3), last_known=(3,)),
-        cluster_of(live=(4,), fenced=(2, 3)),
-        (
-            log_of(4, (0, 193), hw=12),
-            disk(2, (0, 129), (1, 354), hw=141),
-            disk(3, (0, 129), (1, 354), (2, 403), hw=282),
-        ),
-    )
+BOTH_CUT = (
+    log_of(4, (0, 193), hw=12),
+    disk(2, (0, 129), (1, 354), hw=141),
+    disk(3, (0, 129), (1, 354), (2, 403), hw=282),
+)
+"""drill-s1-r3, partition 3, in small."""
+
+
+def both_cut(last_known: int) -> Decision:
+    state = leaderless((4, 2, 3), elr=(2, 3), last_known=(last_known,))
+    return decision(state, cluster_of(live=(4,), fenced=(2, 3)), BOTH_CUT)
+
+
+def test_what_a_return_truncates_beside_another_is_saved_before_the_start() -> None:
+    """Each return alone elects nobody; with both back, in either order, the ELR is empty and Kafka elects 3."""
+    found = both_cut(3)
     two, three = found.forecasts
     assert [(one.elected, one.loss, one.leads) for one in (two, three)] == [(None, None, 2), (None, None, 3)]
     assert three.costs is not None
@@ -96,13 +101,38 @@ def test_members_whose_return_elects_nobody_are_started_and_then_designated() ->
     assert two.costs.truncations == (Truncation(4, 129, 64), Truncation(3, 354, 49))
     advice = found.advice
     assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 3)
-    assert "nobody is elected by its return, so then designate 3, which loses 64 offsets." in advice.text
-    assert "Before you designate it, save what the others then truncate: 64 offsets of broker 4, from 129 on." in (
-        advice.text
+    assert advice.text == (
+        "Brokers 2 and 3 are in the ELR and were not shut down cleanly (their disks lack the mark of it), so no return"
+        " is clean. First save what the others truncate once broker 3 leads: 64 offsets of broker 4, from 129 on. Bring"
+        " broker 3 back: its log (read from its disk) is the best of all replicas; while broker 2 is down, nobody is"
+        " elected by its return, so then designate 3, which loses 64 offsets. With broker 2 back, too, Kafka elects 3"
+        " at once."
+    )
+    # Broker 3 is still down then: what was read of its disk tells where its log ends.
+    dump = ("rescue", "dump", "orders:0", "--elect", "3", "--logs", "FILE", "--out", "lost-to-3.kelr-rescue")
+    assert advice.rescue == dump
+    assert advice.command == ("elect", "--election-type", "designation", "--designate", "3", "orders:0")
+
+
+def test_whom_kafka_would_elect_instead_is_kept_down_until_the_designation() -> None:
+    advice = both_cut(2).advice
+    assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 3)
+    assert advice.text.endswith(
+        "while broker 2 is down, nobody is elected by its return, so then designate 3, which loses 64 offsets. Keep"
+        " broker 2 down until then: with it back, too, Kafka elects 2 at once."
+    )
+
+
+def test_a_return_that_elects_nobody_in_any_company_leaves_the_saving_to_the_designation() -> None:
+    state = leaderless((4, 3), elr=(3,))
+    advice = decision(state, cluster_of(live=(4,), fenced=(3,)), (BOTH_CUT[0], BOTH_CUT[2])).advice
+    assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 3)
+    assert advice.text.endswith(
+        "; nobody is elected by its return, so then designate 3, which loses 64 offsets. Before you designate it, save"
+        " what the others then truncate: 64 offsets of broker 4, from 129 on."
     )
     # Both are live by then: nothing is read from a disk.
     assert advice.rescue == ("rescue", "dump", "orders:0", "--elect", "3", "--out", "lost-to-3.kelr-rescue")
-    assert advice.command == ("elect", "--election-type", "designation", "--designate", "3", "orders:0")
 
 
 def test_a_designation_that_truncates_is_saved_from_first() -> None:

@@ -250,7 +250,7 @@ def test_a_broker_whose_return_elects_nobody_is_started_and_then_designated() ->
     assert made.loss.total == Bounds(210, 210)
     two, three = made.alternatives[-2:]
     assert (three.election, three.start, three.elect, three.leader) == (ElectionType.DESIGNATION, 3, 3, 3)
-    assert three.note == "start broker 3: its return elects nobody, so then designate it"
+    assert three.note == "start broker 3: while broker 2 is down, its return elects nobody, so then designate it"
     assert three.loss is not None
     assert three.loss.total == Bounds(0, 0)
     assert two.start == 2

@@ -7,7 +7,7 @@ to have a worse one.
 from __future__ import annotations
 
 from kelr.engine.advice.findings import Findings
-from kelr.engine.advice.returns import with_its_return
+from kelr.engine.advice.returns import and_in_company, while_others_are_down, with_its_return
 from kelr.engine.advice.words import or_bring_back_the_best, or_designate
 from kelr.engine.case import Case
 from kelr.engine.logs import count_distinct
@@ -85,7 +85,7 @@ def bring_the_best_back(case: Case, found: Findings) -> Advice | None:
     read = " (read from its disk)" if case.read_from_disk(best) else ""
     unheard = case.logs.unranked
     first = f"Bring broker {best} back: its log{read} is {_the_best(case)}"
-    text = f"{first}; {_on_return(found, best)}."
+    text = f"{first}; {_on_return(case, found, best)}."
     if unheard:
         text += f" Read the {agree(len(unheard), 'log', 'logs')} of {joined(unheard)}, too, before you choose."
     next_best = or_bring_back_the_best(case, (best,))
@@ -96,13 +96,14 @@ def bring_the_best_back(case: Case, found: Findings) -> Advice | None:
     return with_its_return(case, found, advice, best)
 
 
-def _on_return(found: Findings, replica: int) -> str:
+def _on_return(case: Case, found: Findings, replica: int) -> str:
     """What happens when this replica is back, and what to do then."""
     returns = [forecast for forecast in found.forecasts if forecast.replica == replica]
     elected = {forecast.elected for forecast in returns}
     if elected == {None}:
         costs = f", which {cost_in_words(returns[0].costs)}" if returns[0].leads == replica else ""
-        return f"nobody is elected by its return, so then designate {replica}{costs}"
+        nobody = f"{while_others_are_down(case, replica)}nobody is elected by its return"
+        return f"{nobody}, so then designate {replica}{costs}{and_in_company(case, replica)}"
     if elected == {replica}:
         return "Kafka elects it the moment it is back"
     return "look again then"
@@ -138,7 +139,7 @@ def _lacks_less(case: Case, one: int, other: int) -> bool:
 
 def _keep_down_for(case: Case, found: Findings, replica: int, best: int) -> Advice:
     """The best log is on another broker that is down."""
-    text = f"{_keep(case, replica, best)} Bring {best} back first: {_on_return(found, best)}."
+    text = f"{_keep(case, replica, best)} Bring {best} back first: {_on_return(case, found, best)}."
     live = case.logs.best_of(case.live)
     designate: int | None = None
     alternative = (

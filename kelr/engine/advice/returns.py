@@ -12,7 +12,8 @@ from dataclasses import replace
 from kelr.engine.advice.commands import designation, read_the_disk, save_first, watch_it
 from kelr.engine.advice.findings import Findings
 from kelr.engine.case import Case
-from kelr.engine.words import joined, plural
+from kelr.engine.forecast import elected_in_company
+from kelr.engine.words import agree, brokers, joined, plural
 from kelr.model import Advice, Forecast, Loss, Truncation
 
 
@@ -24,7 +25,9 @@ def with_its_return(case: Case, found: Findings, advice: Advice, replica: int) -
     if worst is None or worst.costs is None or worst.leads is None:
         return advice
     cuts = cuts_in_words(worst.costs.truncations)
-    if worst.elected is None:
+    if worst.elected is None and elected_in_company(case, replica):
+        text = f"First save what the others truncate once broker {replica} leads: {cuts}. {advice.text}"
+    elif worst.elected is None:
         text = f"{advice.text} Before you designate it, save what the others then truncate: {cuts}."
     else:
         text = f"First save what its return truncates: {cuts}. {advice.text}"
@@ -37,8 +40,36 @@ def rescue_of_return(case: Case, returns: Sequence[Forecast]) -> tuple[str, ...]
     worst = next((one for one in returns if one.costs is not None and one.costs.truncations), None)
     if worst is None or worst.leads is None:
         return ()
-    back = replace(case, electable=case.electable | {worst.replica}) if worst.elected is None else case
-    return rescue_before(back, worst.leads, worst.costs)
+    if worst.elected is None and not elected_in_company(case, worst.replica):
+        case = replace(case, electable=case.electable | {worst.replica})
+    return rescue_before(case, worst.leads, worst.costs)
+
+
+def while_others_are_down(case: Case, replica: int) -> str:
+    """``while broker 2 is down, ``: the condition under which the replica's return elects nobody; empty for none."""
+    others = sorted(elected_in_company(case, replica))
+    return f"while {brokers(others)} {agree(len(others), 'is', 'are')} down, " if others else ""
+
+
+def and_in_company(case: Case, replica: int) -> str:
+    """The end of what is said of a return that alone elects nobody: whom it elects with others back, too."""
+    company = elected_in_company(case, replica)
+    if not company:
+        return ""
+    leaders = sorted(frozenset[int]().union(*company.values()))
+    elects = f"back, too, Kafka elects {joined(leaders, 'or')} at once"
+    others = brokers(sorted(company))
+    if all(_holds_all_of(case, leader, replica) for leader in leaders):
+        return f". With {others} {elects}"
+    return f". Keep {others} down until then: with {agree(len(company), 'it', 'them')} {elects}"
+
+
+def _holds_all_of(case: Case, leader: int, replica: int) -> bool:
+    """Whether the leader's log is known to lack nothing of the replica's."""
+    heard = {leader, replica} <= case.logs.ranked.keys()
+    return leader == replica or (
+        heard and case.logs.agreement(replica, leader) is not None and not case.logs.missing(replica, leader)
+    )
 
 
 def rescue_before(case: Case, leader: int, loss: Loss | None) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kelr.engine.advice.returns import rescue_of_return
+from kelr.engine.advice.returns import rescue_of_return, while_others_are_down
 from kelr.engine.planning.choice import Choice
 from kelr.engine.planning.hold import who_is_elected
 from kelr.engine.planning.subject import Subject
@@ -51,7 +51,7 @@ def returns_of(subject: Subject, kind: ElectionType) -> Iterator[Alternative]:
             election=ElectionType.DESIGNATION if asked else kind,
             elect=leader if asked else None,
             loss=worst.costs or _unknown(subject, replica),
-            note=_start(returns),
+            note=_start(subject, returns),
             start=replica,
             leader=leader,
             rescue=rescue_of_return(subject.case, returns),
@@ -65,18 +65,19 @@ def _unknown(subject: Subject, replica: int) -> Loss:
     return Loss(Grade.UNKNOWN, unheard=unheard, reason=reason)
 
 
-def _start(returns: Sequence[Forecast]) -> str:
+def _start(subject: Subject, returns: Sequence[Forecast]) -> str:
     """``start broker 3: its return elects nobody, so then designate it``."""
-    ways = {one.clean: _what_follows(one) for one in returns}
+    ways = {one.clean: _what_follows(subject, one) for one in returns}
     what = ways[False]
     if len(set(ways.values())) > 1:
         what = f"after a clean shutdown {ways[True]}; after an unclean one {what}"
     return f"start broker {returns[0].replica}: {what}"
 
 
-def _what_follows(forecast: Forecast) -> str:
+def _what_follows(subject: Subject, forecast: Forecast) -> str:
     if forecast.elected is None:
-        return "its return elects nobody" + (", so then designate it" if forecast.leads is not None else "")
+        nobody = f"{while_others_are_down(subject.case, forecast.replica)}its return elects nobody"
+        return nobody + (", so then designate it" if forecast.leads is not None else "")
     proven = forecast.loss is not None and forecast.loss.grade is Grade.PROVEN_NONE
     return f"Kafka elects {who_is_elected(forecast)}{', with all that was committed' if proven else ''}"
 

@@ -8,15 +8,13 @@ from itertools import combinations
 from kelr.controller import Election, elect_leaders
 from kelr.engine.case import Case
 from kelr.engine.elections import designation_of, elected_by
-from kelr.engine.forecast import after_return, elected_by_return, shutdowns
+from kelr.engine.forecast import MOST_TOGETHER, after_return, after_returns
 from kelr.engine.planning.choice import Choice
 from kelr.engine.planning.refusals import is_advised_to_start
 from kelr.engine.planning.subject import Subject
 from kelr.engine.words import agree, brokers
 from kelr.model import ElectedBy, Forecast, Grade, HoldDown, HoldReason, Loss, Method
 
-_MOST_TOGETHER = 3
-"""So many brokers' returns are looked at together: with a replication factor of 3 there are no more."""
 _KEEP_IT_DOWN = "keep it down until this is done"
 _NOBODY: tuple[bool, tuple[int | None, ElectedBy | None]] = (False, (None, None))
 
@@ -107,7 +105,7 @@ def _held_together(subject: Subject, choice: Choice, method: Method, harmless: S
     held: dict[int, HoldDown] = {}
     if subject.case.rules.kip966:
         return held
-    for count in range(2, min(len(harmless), _MOST_TOGETHER) + 1):
+    for count in range(2, min(len(harmless), MOST_TOGETHER) + 1):
         for group in combinations(harmless, count):
             if held.keys() & set(group):
                 continue
@@ -126,18 +124,12 @@ def _held_together(subject: Subject, choice: Choice, method: Method, harmless: S
 def _undone_by(case: Case, choice: Choice, method: Method, group: tuple[int, ...]) -> Iterator[tuple[int, ElectedBy]]:
     """Others than the wanted replica that lead once all of the group are back, in whatever order and however they
     stopped."""
-    for replica in group:
-        for clean in shutdowns(case, replica):
-            back = after_return(case, replica, clean=clean)
-            leader, rest = back.state.leader, tuple(one for one in group if one != replica)
-            by = elected_by_return(case, replica, clean=clean)
-            if leader is None and rest:
-                yield from _undone_by(back, choice, method, rest)
-                continue
-            if leader is None:
-                leader, by = _elected_then(back, choice, method)
-            if leader is not None and leader != choice.elect and by is not None:
-                yield leader, by
+    for back, returned_by in after_returns(case, group):
+        leader, by = back.state.leader, returned_by
+        if leader is None:
+            leader, by = _elected_then(back, choice, method)
+        if leader is not None and leader != choice.elect and by is not None:
+            yield leader, by
 
 
 def _text(subject: Subject, choice: Choice, forecasts: Sequence[Forecast]) -> str:
