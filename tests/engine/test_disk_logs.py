@@ -171,6 +171,15 @@ def test_with_every_broker_down_and_every_disk_read_the_best_one_starts_first() 
     assert "Its log was read from its disk and ends at 135" in best.text
 
 
+def test_a_place_in_the_elr_that_an_unclean_shutdown_ends_is_no_reason_to_start_with_a_worse_log() -> None:
+    """Its return takes 1 out of the ELR, and elects it as the last known leader; no high watermark tells what it lacks
+    (a seed of make hindsight: 12 acks=all records)."""
+    logs = [disk(log_of(1, hw=0)), *(disk(log_of(broker, (0, 6), hw=0)) for broker in (2, 3))]
+    advice = decision(IN_ELR, ALL_DOWN, [replace(log, unclean_shutdown=True) for log in logs]).advice
+    assert (advice.action, advice.replica) == (AdviceAction.HOLD, 1)
+    assert "its log lacks 6 offsets that 2 holds. Bring 2 back first" in advice.text
+
+
 def test_a_last_known_leader_is_held_down_for_a_better_disk_and_not_for_a_worse_live_replica() -> None:
     cluster = cluster_of(live=(3,), fenced=(1, 2))
     better = disk(log_of(2, (3, 118), (4, 150), hw=110))

@@ -141,7 +141,8 @@ def truths(world: World, seen: Mapping[TopicPartition, Seen]) -> Mapping[TopicPa
 def _returns_cleanly(world: World, state: PartitionState, broker: int) -> bool | None:
     if broker not in world.down:
         return None if broker in (state.offline_replicas or ()) else True
-    return not world.crashed(broker)
+    # A first registration counts as unclean (ClusterControlManager.registerBroker).
+    return broker in world.running.cluster.controller.brokers and not world.crashed(broker)
 
 
 def happen(world: World, options: Mapping[TopicPartition, Option]) -> Mapping[TopicPartition, Happened]:

@@ -53,6 +53,12 @@ class Case:
     happened: Happened
 
     @property
+    def deleted_unseen(self) -> frozenset[int]:
+        """Those of `lost` that were deleted on purpose, and no log that was read tells so: they were committed, and
+        count as that or not."""
+        return self.lost & self.truth.deleted_unseen
+
+    @property
     def lost(self) -> frozenset[int]:
         """Records that were on some log, and are not in the leader's in the end."""
         return self.truth.held - self.happened.kept
@@ -189,6 +195,8 @@ def _committed(case: Case) -> _Answer:
         gone -= case.truth.given_up
     text = f"{len(gone)} committed records were lost, and {len(case.gone)} before, not {loss.committed}"
     found = _bounds(loss.committed, len(gone), text, gone=len(case.gone))
+    if found[0] is Verdict.WRONG and case.deleted_unseen:
+        found = _bounds(loss.committed, len(gone | case.deleted_unseen), text, gone=len(case.gone))
     # "None, if fewer than min ISR replicas lost data": that is judged with the promise.
     conditional = loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR and bool(case.truth.torn)
     return (Verdict.UNKNOWN, text) if conditional and found[0] is Verdict.WRONG else found
@@ -199,7 +207,11 @@ def _uncommitted(case: Case) -> _Answer:
         return Verdict.OPEN, ""
     loss: Loss = case.claim.says
     gone = case.lost - case.truth.promised
-    return _bounds(loss.uncommitted, len(gone), f"{len(gone)} uncommitted records were lost, not {loss.uncommitted}")
+    text = f"{len(gone)} uncommitted records were lost, not {loss.uncommitted}"
+    found = _bounds(loss.uncommitted, len(gone), text)
+    if found[0] is Verdict.WRONG and case.deleted_unseen:
+        found = _bounds(loss.uncommitted, len(gone - case.deleted_unseen), text)
+    return found
 
 
 def _promise(case: Case) -> _Answer:
@@ -251,7 +263,7 @@ def _ranges(case: Case) -> _Answer:
         offset
         for log in case.truth.logs.values()
         for offset, record in log.items()
-        if record in gone & case.truth.promised
+        if record in (gone & case.truth.promised) | case.deleted_unseen
     }
     held |= {case.truth.offsets[record] for record in case.gone if record in case.truth.offsets}
     named = {offset for first, last in loss.committed_ranges for offset in range(first, last + 1)}

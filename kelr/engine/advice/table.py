@@ -358,7 +358,8 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
     if not whole:
         return _without_their_logs(case, found, found.waits_for)
     first = with_the_best_log(case, whole)[0]
-    by_place = (first in case.state.isr or first in case.elr) and not _proves_nothing(case, first)
+    # An unclean shutdown ends its place in the ELR, and then it is elected as the last known leader, if at all.
+    by_place = (first in case.state.isr or first in case.elr) and not case.stopped_uncleanly(first)
     held_back = None if by_place and not _lacks_committed(found, first) else keep_down(case, found, first)
     if held_back is not None:
         return held_back
