@@ -110,7 +110,9 @@ def _cut(loss: Loss) -> str:
 def _counted(loss: Loss) -> str:
     total, proven = loss.total, loss.grade is Grade.PROVEN_NONE
     if total is None or (not total.at_least and total.at_most is None):
-        return "Nothing that was committed; what else is UNKNOWN" if proven else "UNKNOWN"
+        promised = loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR and loss.committed is not None and loss.committed.none
+        unknown = "UNKNOWN, none of it committed" if promised else "UNKNOWN"
+        return "Nothing that was committed; what else is UNKNOWN" if proven else unknown
     if total.none:
         return "Nothing"
     offsets = f"{amount_in_words(total)}{_where(loss)}"
