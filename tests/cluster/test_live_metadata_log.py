@@ -206,9 +206,9 @@ def test_following_ends_with_an_interruption(quorum: Lab) -> None:
     script = (
         # Whoever runs the tests in the background may have it ignored.
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);\n"
-        "import sys; from kelr.sources.connection import ConnectionSettings;"
+        "import sys; from kelr.interrupts import interruptible; from kelr.sources.connection import ConnectionSettings;"
         " from kelr.sources.live.metadata_log import LiveMetadataLog;\n"
-        "with LiveMetadataLog(ConnectionSettings.read(sys.argv[1])) as log:\n"
+        "with interruptible(), LiveMetadataLog(ConnectionSettings.read(sys.argv[1])) as log:\n"
         "    try:\n"
         "        for batch in log.follow(): print(batch.base_offset, flush=True)\n"
         "    except KeyboardInterrupt: print('ended')\n"
