@@ -354,11 +354,11 @@ class Lab(Observed):
             UsageError: no such tool is known.
             LabError: it did not end in time.
         """
-        return jvm.run_tool(self._state, tool, arguments, timeout_s=timeout_s)
+        return jvm.run_tool(self._state, self.directory, tool, arguments, timeout_s=timeout_s)
 
     def stock_command(self, tool: str, *arguments: str) -> tuple[str, ...]:
         """What `stock_tool` runs, for whoever runs it otherwise. Raises UsageError where no such tool is known."""
-        return jvm.tool_command(self._state, tool, arguments)
+        return jvm.tool_command(self._state, self.directory, tool, arguments)
 
     def _watch(self, owner_pid: int | None) -> None:
         if owner_pid is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kelr.errors import LabError, UsageError
 from kelr.lab import processes
-from kelr.lab.nodes import NodePaths
+from kelr.lab.nodes import NodePaths, tools_log4j
 from kelr.lab.spec import is_controller
 from kelr.lab.state import LabState
 from kelr.lab.tools import STOCK_TOOLS, tool_class
@@ -43,7 +43,7 @@ def _own_options(paths: NodePaths) -> tuple[str, ...]:
 
 
 def run_tool(
-    state: LabState, tool: str, arguments: Sequence[str], *, timeout_s: float
+    state: LabState, directory: Path, tool: str, arguments: Sequence[str], *, timeout_s: float
 ) -> subprocess.CompletedProcess[str]:
     """Run one of Kafka's own command line tools to its end.
 
@@ -53,7 +53,7 @@ def run_tool(
     """
     try:
         return subprocess.run(
-            tool_command(state, tool, arguments),
+            tool_command(state, directory, tool, arguments),
             capture_output=True,
             text=True,
             timeout=timeout_s,
@@ -64,15 +64,16 @@ def run_tool(
         raise LabError(f"{tool} did not end in {timeout_s:.0f} s") from error
 
 
-def tool_command(state: LabState, tool: str, arguments: Sequence[str]) -> tuple[str, ...]:
-    """What runs one of Kafka's own command line tools.
+def tool_command(state: LabState, directory: Path, tool: str, arguments: Sequence[str]) -> tuple[str, ...]:
+    """What runs one of Kafka's own command line tools; what it logs goes to standard error, as in Apache's scripts.
 
     Raises:
         UsageError: no such tool is known.
     """
     if tool not in STOCK_TOOLS:
         raise UsageError(f"no stock tool {tool!r}", next_step=f"one of {', '.join(sorted(STOCK_TOOLS))}")
-    return (*_java(state), "-Xmx256m", *_class_path(state), tool_class(tool, state.spec.kafka), *arguments)
+    logging = f"-Dlog4j2.configurationFile={tools_log4j(directory).as_uri()}"
+    return (*_java(state), "-Xmx256m", logging, *_class_path(state), tool_class(tool, state.spec.kafka), *arguments)
 
 
 def _java(state: LabState) -> tuple[str, ...]:

@@ -31,6 +31,18 @@ _LOG4J = """\
   </Loggers>
 </Configuration>
 """
+_TOOLS_LOG4J = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<Configuration status="WARN">
+  <Appenders>
+    <Console name="err" target="SYSTEM_ERR"><PatternLayout pattern="[%d] %p %m (%c)%n"/></Console>
+  </Appenders>
+  <Loggers>
+    <Root level="WARN"><AppenderRef ref="err"/></Root>
+  </Loggers>
+</Configuration>
+"""
+"""Without a file of its own a tool logs to standard output, from another thread: in the middle of what it prints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +75,11 @@ class NodePaths:
         return self.home / "server.log"
 
 
+def tools_log4j(directory: Path) -> Path:
+    """How Kafka's own command line tools log, in the lab's directory."""
+    return directory / "tools-log4j2.xml"
+
+
 def new_kafka_uuid() -> str:
     """A random id in Kafka's form: 22 characters of URL-safe base 64, not starting with ``-``."""
     while True:
@@ -84,6 +101,7 @@ def write_nodes(
     Args:
         beside: for each node, properties that are added, or win; they may hold passwords.
     """
+    tools_log4j(directory).write_text(_TOOLS_LOG4J, encoding="utf-8")
     for node in (*spec.controller_ids, *spec.broker_ids):
         paths = NodePaths.of(directory, node)
         paths.data.mkdir(parents=True)

@@ -408,7 +408,7 @@ def tree_of(text: str) -> dict[str, str]:
     path: list[str] = []
     for line in text.splitlines():
         match = re.fullmatch(r"( *)(\S.*)", line)
-        if match is None or " ERROR " in line:
+        if match is None:
             continue
         depth, content = len(match[1]) // 2, match[2]
         del path[depth:]

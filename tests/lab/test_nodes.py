@@ -55,6 +55,7 @@ def test_every_node_knows_all_controllers(tmp_path: Path) -> None:
         "controller",
         "controller-101",
         "controller-102",
+        "tools-log4j2.xml",
     ]
 
 
