@@ -31,6 +31,11 @@ class Player:
         self._report = report
         self._story = Story(lab, topic, report)
 
+    @property
+    def needed(self) -> int:
+        """In-sync replicas without which acks=all is refused."""
+        return MIN_ISR
+
     def play(self) -> None:
         """From a healthy lab to one whose brokers are all down, and fenced."""
         create_topic(self._lab, self._topic, self._chaos.layouts, TOPIC_CONFIG)
@@ -44,7 +49,7 @@ class Player:
         elif step.deed is Deed.KILL:
             self._kill(step.brokers)
         elif step.deed is Deed.STOP:
-            self._story.stop(step.brokers[0])
+            self._stop(step.brokers[0])
         elif step.deed is Deed.START:
             self._story.start(*step.brokers)
             wait_settled(self._lab, self._topic)
@@ -63,7 +68,7 @@ class Player:
             if state.partition in step.partitions
             and state.leader is not None
             and state.leader not in but_not
-            and (step.acks is Acks.LEADER or len(state.isr) >= MIN_ISR)
+            and (step.acks is Acks.LEADER or len(state.isr) >= self.needed)
         ]
         number = self._ledger_of(states, step.batches, step.acks)
         self._report(f"produced with acks={step.acks.value} to {len(states)} partitions: {number} records acknowledged")
@@ -79,12 +84,19 @@ class Player:
         self._wait_out(fenced, brokers)
         self._report(f"killed brokers {_named(brokers)} (SIGKILL)")
 
+    def _stop(self, broker: int) -> None:
+        self._lab.stop(broker)
+        self._wait_left((broker,))
+        self._report(f"stopped broker {broker} cleanly (SIGTERM)")
+
     def _wait_out(self, fenced: _Fencings, brokers: Sequence[int]) -> None:
         """Until the controller has fenced them, and every broker that is left has learnt of it."""
         self._lab.wait_until(f"brokers {_named(brokers)} are fenced", lambda: fenced.has_seen(brokers))
+        self._wait_left(brokers)
+
+    def _wait_left(self, brokers: Sequence[int]) -> None:
         if any(map(self._lab.is_running, self._lab.brokers)):
-            out = set(brokers)
-            self._story.wait("they left the ISR", lambda state: not out & {*(state.isr or ()), state.leader})
+            self._story.wait("they left the ISR", lambda state: has_left(state, set(brokers)))
 
     def _lag(self, step: ChaosStep) -> None:
         slow, victim = step.brokers
@@ -114,6 +126,11 @@ class Player:
 
     def _states(self) -> Sequence[PartitionState]:
         return tuple(self._lab.partitions(self._topic).values())
+
+
+def has_left(state: PartitionState, brokers: set[int]) -> bool:
+    """Whether a partition has taken note that these brokers are gone: the last one stays in the ISR with ELR off."""
+    return state.leader not in brokers and (state.leader is None or not brokers & set(state.isr))
 
 
 def is_settled(state: PartitionState, up: set[int]) -> bool:

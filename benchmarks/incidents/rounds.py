@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.incidents.count import Lost, lost, read_topic, worse
-from benchmarks.incidents.disks import keys_on_disk
+from benchmarks.incidents.disks import keys_on_disks
 from benchmarks.incidents.frozen import Frozen
 from benchmarks.incidents.ledger import Acked
 from benchmarks.incidents.play import Player, Report, come_back
@@ -87,8 +87,8 @@ def _reachable(site: Site) -> Mapping[int, set[str]]:
     """The keys of each partition that some live or readable disk has, before anybody has begun to recover."""
     found: dict[int, set[str]] = {}
     disks = dict(site.readable_disks()) | {broker: site.lab.data_directory(broker) for broker in site.up}
-    for disk in disks.values():
-        for partition, keys in keys_on_disk(site.lab, disk, site.topic).items():
+    for logs in keys_on_disks(site.lab, disks, site.topic).values():
+        for partition, keys in logs.items():
             found.setdefault(partition, set()).update(keys)
     return found
 

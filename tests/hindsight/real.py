@@ -1,10 +1,10 @@
 """The same claims in the hindsight of real Kafka: an incident is played once, and goes on from its disks once for each
 option.
 
-    python -m tests.hindsight.real [--seed 966] [--rounds 5] [--partitions 12]
+    python -m tests.hindsight.real [--seed 966] [--rounds 5] [--partitions 12] [--keep DIR]
 
-Incident, disks and brokers are those of `benchmarks.incidents`; elections are carried out with Kafka's own tools, and
-what each disk holds is read by kafka-dump-log.sh. Ends with 1 where a claim is wrong.
+Incident, disks and brokers are those of `benchmarks.incidents`, with what `mishaps` adds; elections are carried out
+with Kafka's own tools, and what each disk holds is read by kafka-dump-log.sh. Ends with 1 where a claim is wrong.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from benchmarks.incidents.disks import keys_on_disk
+from benchmarks.incidents.disks import keys_on_disks
 from benchmarks.incidents.frozen import Frozen
 from benchmarks.incidents.play import Player, come_back, is_settled
 from benchmarks.incidents.rounds import TOPIC
@@ -29,7 +30,7 @@ from benchmarks.incidents.site import Site
 from kelr import read_snapshot
 from kelr.engine.decide import decide_all
 from kelr.lab import Lab, LabSpec
-from kelr.lab.chaos import Chaos, ChaosStep, Deed, random_chaos
+from kelr.lab.chaos import ChaosStep, Deed, random_chaos
 from kelr.lab.produce import Acks
 from kelr.lab.spec import NEWEST_KAFKA
 from kelr.lab.tail import CLEAN_SHUTDOWN_FILE
@@ -37,6 +38,7 @@ from kelr.model import ElectionType, PartitionState, ReplicaLog, Snapshot, Topic
 from tests.hindsight.claims import Claim, Kind
 from tests.hindsight.hindsight import Happened, Log, Option, Truth
 from tests.hindsight.judge import Judged, Verdict, judge
+from tests.hindsight.mishaps import Affected, Setting, reassign, setting
 from tests.hindsight.run import claims_of, together
 
 BROKERS = (3, 4, 5)
@@ -44,6 +46,19 @@ SETTLED_WITHIN_S = 90
 WAIT_S = 3
 NOT_OF_ONE_MOMENT = {Kind.RETURN_SETS}
 """What a leader changes again before anybody can look."""
+OF_THE_END = {Kind.ALL_CLEAR, Kind.RESTORE}
+"""What is judged by what is left once everybody is back."""
+OF_ITS_END = {
+    Kind.PROMISE,
+    Kind.TOTAL,
+    Kind.COMMITTED,
+    Kind.UNCOMMITTED,
+    Kind.RANGES,
+    Kind.TRUNCATION,
+    Kind.CONSENT,
+    Kind.HOLD_ADVICE,
+}
+"""The same, where the replica that it is about was elected."""
 
 Logs = Mapping[int, Mapping[int, Log]]
 """Partition to broker to offset to record."""
@@ -69,33 +84,40 @@ class Moment:
         return {state.address: self._truth(snapshot, state) for state in snapshot.partitions}
 
     def _truth(self, snapshot: Snapshot, state: PartitionState) -> Truth:
-        number, lab = state.partition, self.site.lab
-        acked = [one for one in self.player.ledger.acked if one.partition == number]
+        number, lab, player = state.partition, self.site.lab, self.player
+        acked = [one for one in player.ledger.acked if one.partition == number]
         up = self.site.up
+        logs = {replica: self.logs[number].get(replica, {}) for replica in state.replicas}
+        offsets = {_id(one.key): one.offset for one in acked}
+        offsets |= {record: offset for log in logs.values() for offset, record in log.items()}
+        heard = [log for log in snapshot.logs.get(state.address, ()) if isinstance(log, ReplicaLog)]
+        start = max((log.log_start or 0 for log in heard), default=0)
+        deleted = frozenset(map(_id, player.affected.deleted.get(number, ())))
+        told = frozenset(record for record in deleted if offsets.get(record, start) < start)
         return Truth(
             state=state,
-            logs={replica: self.logs[number].get(replica, {}) for replica in state.replicas},
+            logs=logs,
             committed=frozenset(_id(one.key) for one in acked if one.acks is Acks.ALL),
             acknowledged=frozenset(_id(one.key) for one in acked if one.acks is Acks.LEADER),
             visible=frozenset(),
-            deleted=frozenset(),
-            deleted_unseen=frozenset(),
-            given_up=frozenset(self.player.given_up.get(number, ())),
+            deleted=told,
+            deleted_unseen=deleted - told,
+            given_up=frozenset(player.given_up.get(number, ())),
             clean={
                 replica: replica in up or (lab.data_directory(replica) / CLEAN_SHUTDOWN_FILE).exists()
                 for replica in state.replicas
             },
-            torn=frozenset(self.player.torn.get(number, ())),
-            marks={
-                log.replica: log.high_watermark or 0
-                for log in snapshot.logs.get(state.address, ())
-                if isinstance(log, ReplicaLog)
-            },
-            offsets={_id(one.key): one.offset for one in acked},
+            torn=frozenset(player.affected.torn.get(number, ())),
+            marks={log.replica: log.high_watermark or 0 for log in heard},
+            offsets=offsets,
+            serving=state.leader if state.leader in up else None,
         )
 
-    def happen(self, chosen: Mapping[TopicPartition, Option]) -> Mapping[TopicPartition, Happened]:
-        """Let these options happen, all with the same returns, and every broker that can come back do so after that."""
+    def happen(
+        self, chosen: Mapping[TopicPartition, Option], claims: Collection[Claim]
+    ) -> Mapping[TopicPartition, Happened]:
+        """Let these options happen, all with the same returns, and every broker that can come back do so after that:
+        where what is left then decides on any of these claims."""
         self.again()
         (returns,) = {option.returns for option in chosen.values()}
         found: Mapping[int, PartitionState] = {}
@@ -110,17 +132,19 @@ class Moment:
             {number: state.leader for number, state in self.site.states().items()},
             frozenset(self.site.up),
         )
-        self.site.start(*self.site.startable())
-        self._settle()
-        logs, ended = self.logs_of(self.site.up), self.site.states()
+        logs: Logs = {}
+        ended: Mapping[int, PartitionState] = {}
+        if any(_of_the_end(claim, leaders) for claim in claims):
+            self._return_all()
+            logs, ended = self.logs_of(self.site.up), self.site.states()
         return {
             address: Happened(
                 option,
                 found.get(address.partition),
                 leaders[address.partition],
                 active,
-                logs[address.partition],
-                ended[address.partition].leader,
+                logs.get(address.partition, {}),
+                ended[address.partition].leader if ended else None,
             )
             for address, option in chosen.items()
         }
@@ -130,11 +154,11 @@ class Moment:
         replicas = {number: state.replicas for number, state in self.site.states().items()}
         designated = {n: one.desired for n, one in options.items() if one.election is ElectionType.DESIGNATION}
         first = {n: (desired, *(r for r in replicas[n] if r != desired)) for n, desired in designated.items()}
-        self._reassign(first)
+        reassign(self.player.affected, first)
         unclean = [n for n, one in options.items() if one.election is ElectionType.UNCLEAN]
         self._run_election("UNCLEAN", [*unclean, *designated])
         self._run_election("PREFERRED", [n for n, one in options.items() if one.election is ElectionType.PREFERRED])
-        self._reassign({number: replicas[number] for number in first})
+        reassign(self.player.affected, {number: replicas[number] for number in first})
 
     def _run_election(self, kind: str, partitions: Sequence[int]) -> None:
         if partitions:
@@ -142,33 +166,17 @@ class Moment:
             # It ends with 1 where a partition has its leader already, or nobody can be elected.
             self.site.stock("kafka-leader-election.sh", "--election-type", kind, "--path-to-json-file", str(file))
 
-    def _reassign(self, orders: Mapping[int, Sequence[int]]) -> None:
-        """Through kafka-python: kafka-reassign-partitions.sh takes no order that names a broker that is down."""
-        from kafka import TopicPartition as Named  # noqa: PLC0415
-        from kafka.admin import KafkaAdminClient  # noqa: PLC0415
-
-        if not orders:
-            return
-        admin = KafkaAdminClient(bootstrap_servers=self._live_servers, request_timeout_ms=20_000)
-        try:
-            wanted = {Named(TOPIC, number): list(order) for number, order in sorted(orders.items())}
-            refused = {at: error for at, error in admin.alter_partition_reassignments(wanted).items() if error}
-        finally:
-            admin.close()
-        if refused:
-            raise RuntimeError(f"not reordered: {refused}")
-
-    @property
-    def _live_servers(self) -> list[str]:
-        return [f"127.0.0.1:{self.site.lab.port(broker)}" for broker in sorted(self.site.up)]
-
     def _file(self, name: str, content: object) -> Path:
         file = self.site.work / f"{name}-{time.monotonic_ns()}.json"
         file.write_text(json.dumps(content))
         return file
 
-    def _settle(self) -> None:
-        """Until each partition stands still: nobody leads it, or everybody who is up follows."""
+    def _return_all(self) -> None:
+        """Everybody who can comes back; until each partition stands still: nobody leads it, or all live ones follow."""
+        lab, brokers = self.site.lab, self.site.startable()
+        for broker in brokers:
+            lab.start(broker, wait=False)
+        lab.wait_unfenced(*brokers)
         up = self.site.up
         self.site.lab.wait_partitions(
             TOPIC, "every partition stands still", lambda state: is_settled(state, up), timeout_s=SETTLED_WITHIN_S
@@ -181,23 +189,45 @@ class Moment:
         return _by_partition(lab, disks, len(self.site.chaos.layouts))
 
 
-class Witness(Player):
-    """Plays a script, and writes down what only somebody outside of the cluster can know."""
+def _of_the_end(claim: Claim, leaders: Mapping[int, int | None]) -> bool:
+    led = leaders[claim.address.partition]
+    return claim.kind in OF_THE_END or (claim.kind in OF_ITS_END and led is not None and led == claim.about)
 
-    def __init__(self, lab: Lab, chaos: Chaos, report: Callable[[str], None]) -> None:
-        super().__init__(lab, TOPIC, chaos, report)
-        self.torn: dict[int, set[int]] = {}
-        """By partition, replicas whose log lost something on its disk."""
+
+class Witness(Player):
+    """Plays a script and its mishaps, and writes down what only somebody outside of the cluster can know."""
+
+    def __init__(self, lab: Lab, plan: Setting, report: Callable[[str], None]) -> None:
+        super().__init__(lab, TOPIC, plan.chaos, report)
+        self.affected = Affected(lab, TOPIC, plan.chaos.layouts)
         self.given_up: dict[int, set[int]] = {}
         """By partition, records with acks=all that a leader lacked when it had been elected."""
         self._led: dict[int, tuple[int | None, int]] = {}
+        self._due = {number: list(mishaps) for number, mishaps in plan.mishaps.items()}
+        self._steps = 0
+
+    @property
+    def needed(self) -> int:
+        return self.affected.needed
 
     def _do(self, step: ChaosStep) -> None:
         super()._do(step)
+        self._steps += 1
         if step.deed is Deed.CUT:
             for partition in step.partitions:
-                self.torn.setdefault(partition, set()).update(step.brokers)
-        if any(map(self._lab.is_running, self._lab.brokers)):
+                self.affected.torn.setdefault(partition, set()).update(step.brokers)
+        self._look_if_up()
+        waiting = []
+        for mishap in self._due.pop(self._steps, []):
+            if (text := self.affected.befalls(mishap)) is None:
+                waiting.append(mishap)
+            else:
+                self._report(text)
+                self._look_if_up()
+        self._due.setdefault(self._steps + 1, []).extend(waiting)
+
+    def _look_if_up(self) -> None:
+        if self.affected.up:
             self.look()
 
     def look(self) -> None:
@@ -220,8 +250,8 @@ class Witness(Player):
 
 def _by_partition(lab: Lab, disks: Mapping[int, Path], partitions: int) -> Logs:
     found: dict[int, dict[int, Log]] = {number: {} for number in range(partitions)}
-    for broker, disk in sorted(disks.items()):
-        for number, keys in keys_on_disk(lab, disk, TOPIC).items():
+    for broker, logs in keys_on_disks(lab, disks, TOPIC).items():
+        for number, keys in logs.items():
             found[number][broker] = {offset: _id(key) for key, offset in keys.items()}
     return found
 
@@ -244,13 +274,25 @@ class Result:
 
 
 def play_round(
-    seed: str, *, brokers: int, partitions: int, kafka: str, work: Path, report: Callable[[str], None]
+    seed: str,
+    *,
+    brokers: int,
+    partitions: int,
+    kafka: str,
+    work: Path,
+    keep: Path | None,
+    report: Callable[[str], None],
 ) -> Result:
-    """Start a cluster, play the incident of this seed, ask kelr, let each option happen, and judge."""
-    chaos = random_chaos(seed, brokers=brokers, partitions=partitions)
-    spec = LabSpec(brokers=brokers, kafka=kafka, heap_mb=256)
+    """Start a cluster, play the incident of this seed, ask kelr, let each option happen, and judge.
+
+    Args:
+        keep: where the snapshots go of a round with a wrong claim.
+    """
+    plan = setting(random_chaos(seed, brokers=brokers, partitions=partitions), brokers)
+    chaos, spec = plan.chaos, LabSpec(brokers=brokers, kafka=kafka, elr=plan.elr, heap_mb=256)
+    report(f"{len(chaos.layouts[0])} replicas, ELR {'on' if plan.elr else 'off'}")
     with Lab.up(spec, work / "lab", report=report, owner_pid=os.getpid()) as lab:
-        player = Witness(lab, chaos, report)
+        player = Witness(lab, plan, report)
         player.play()
         frozen = Frozen(lab, lab.directory / "frozen")
         site = Site(lab, TOPIC, chaos, frozen, lab.directory / "work", report)
@@ -271,12 +313,12 @@ def play_round(
         for chosen in together(claim for claim, _ in claims):
             options = Counter(map(str, chosen.values()))
             report(f"-- {', '.join(f'{option} ({count})' for option, count in sorted(options.items()))}")
-            for address, happened in moment.happen(chosen).items():
-                result.judged += [
-                    judged_anyhow(claim, truth, happened)
-                    for claim, truth in claims
-                    if (claim.address, claim.option) == (address, chosen[address])
-                ]
+            tried = [(claim, truth) for claim, truth in claims if claim.option == chosen.get(claim.address)]
+            happened = moment.happen(chosen, [claim for claim, _ in tried])
+            result.judged += [judged_anyhow(claim, truth, happened[claim.address]) for claim, truth in tried]
+        if keep is not None and result.wrong:
+            for file in site.work.glob("*.kelr"):
+                shutil.copy(file, keep / f"{seed}-{file.name}")
         return result
 
 
@@ -298,8 +340,11 @@ def possible(claim: Claim, site: Site, truth: Truth) -> bool:
     option = claim.option
     if claim.kind in NOT_OF_ONE_MOMENT or (option.returns and option.election is not None):
         return False
-    if option.election is ElectionType.DESIGNATION and option.desired not in site.up & set(truth.state.replicas):
-        return False
+    if option.election is ElectionType.DESIGNATION:
+        # Another order of the replicas would end a reassignment that is under way; kelr itself refuses that.
+        moving = truth.state.adding or truth.state.removing
+        if moving or option.desired not in site.up & set(truth.state.replicas):
+            return False
     return set(option.returns) <= set(site.startable())
 
 
@@ -343,6 +388,7 @@ def main() -> int:
                 partitions=chosen.partitions,
                 kafka=chosen.kafka,
                 work=Path(directory),
+                keep=chosen.keep,
                 report=lambda line: _say(f"{time.monotonic() - started:7.1f} s  {line}"),
             )
         results.append(result)
@@ -362,6 +408,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=1, help="the number of the first round, to repeat one")
     parser.add_argument("--partitions", type=int, default=12)
     parser.add_argument("--kafka", default=NEWEST_KAFKA)
+    parser.add_argument("--keep", type=Path, help="an empty directory for what kelr read in rounds with a wrong claim")
     return parser.parse_args()
 
 

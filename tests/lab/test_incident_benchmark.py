@@ -13,7 +13,7 @@ from benchmarks.incidents.count import Lost, lost, total, worse
 from benchmarks.incidents.disks import read_dump
 from benchmarks.incidents.engineer import PlanRead
 from benchmarks.incidents.ledger import Acked
-from benchmarks.incidents.play import is_settled
+from benchmarks.incidents.play import has_left, is_settled
 from benchmarks.incidents.report import markdown
 from benchmarks.incidents.rounds import Round
 from kelr.lab.chaos import Chaos
@@ -37,7 +37,10 @@ def acked(key: str, partition: int, acks: Acks) -> Acked:
 
 
 def test_a_dump_of_several_segments() -> None:
-    assert read_dump(DUMP) == {3: {"k0000000": 0, "k0000001": 1}, 12: {"k0000042": 7}}
+    assert read_dump(DUMP) == {
+        "/data/broker-1/data/incident-3": {"k0000000": 0, "k0000001": 1},
+        "/data/broker-1/data/incident-12": {"k0000042": 7},
+    }
 
 
 def test_what_was_acknowledged_and_is_nowhere_is_lost() -> None:
@@ -141,3 +144,11 @@ def test_a_partition_that_stands_still() -> None:
     assert not is_settled(led, {1, 2, 3})
     assert not is_settled(led, {2, 3})
     assert is_settled(PartitionState("incident", 0, None, 4, (1, 2, 3), ()), {1, 2})
+
+
+def test_the_last_in_sync_replica_stays_in_the_isr_with_elr_off() -> None:
+    led = PartitionState("incident", 0, 1, 4, (1, 2, 3), (1, 2))
+    assert has_left(led, {3})
+    assert not has_left(led, {2})
+    assert not has_left(led, {1})
+    assert has_left(PartitionState("incident", 0, None, 4, (1, 2, 3), (1,)), {1})
