@@ -19,6 +19,8 @@ from kelr.engine.words import plural, time_of_day
 from kelr.model import NotHeard, PartitionState, ReplicaLog, Unheard
 from kelr.sources.snapshot_collection import CollectedLog
 
+_CUT = "its log was cut"
+
 
 def doubted(
     state: PartitionState, log: CollectedLog, others: Iterable[ReplicaLog], *, running: bool = False
@@ -33,26 +35,30 @@ def doubted(
     held = log.answer
     if isinstance(held, NotHeard) or not log.of_disk:
         return None
-    why = _contradiction(state, log, held, others, running=running)
-    if why is None:
+    found = _contradiction(state, log, held, others, running=running)
+    if found is None:
         return None
+    why, otherwise = found
     read_at_ms = log.read_at_ms if held.read_at_ms is None else held.read_at_ms
     detail = (
         f"its disk, read at {time_of_day(read_at_ms)}, is not believed: its log ends at {held.log_end} there, {why}; if"
-        " the broker has run since, read its disk again; if it has not, its log was cut"
+        f" the broker has run since, read its disk again; if it has not, {otherwise}"
     )
     return NotHeard(held.replica, Unheard.DOUBTFUL, detail, read_at_ms)
 
 
 def _contradiction(
     state: PartitionState, log: CollectedLog, held: ReplicaLog, others: Iterable[ReplicaLog], *, running: bool
-) -> str | None:
+) -> tuple[str, str] | None:
+    """What contradicts the reading, and what else can be than that it is stale; None where nothing contradicts it."""
     if running:
-        return "and its broker ran while it was read"
+        return "and its broker ran while it was read", _CUT
     led = _last_epoch_led(state, held.replica)
     if led is not None and log.newest_epoch is not None:
         if log.newest_epoch < led:
-            return f"and it knows leader epochs up to {log.newest_epoch}, though its broker led in epoch {led}"
+            # A broker that has just died is elected, too, before its session expires; by Kafka 4.0 later as well.
+            why = f"and it knows leader epochs up to {log.newest_epoch}, though its broker was elected in epoch {led}"
+            return why, f"{_CUT}, or the broker was down already when it was elected"
         # Read after its last leadership began, and with its broker down: whatever it lacks was cut off.
         return None
     role = _role(state, held.replica)
@@ -65,7 +71,7 @@ def _contradiction(
             return (
                 f"and lacks {plural(lacking, 'offset')} that {other.replica} knows to be committed (high watermark"
                 f" {known}), though {role}"
-            )
+            ), _CUT
     return None
 
 

@@ -365,7 +365,7 @@ def test_a_disk_from_before_its_broker_last_ran_is_not_believed_and_one_that_was
     for stale in found[before]:
         assert isinstance(stale, NotHeard)
         assert stale.reason is Unheard.DOUBTFUL
-        assert "though its broker led in epoch" in stale.detail
+        assert "though its broker was elected in epoch" in stale.detail
     # Of the second partition's log all that others do not hold was cut, and more: it is true all the same.
     whole, cut = found[after]
     assert isinstance(whole, ReplicaLog)

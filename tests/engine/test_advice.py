@@ -248,6 +248,58 @@ def test_a_leader_that_is_not_live_is_displaced_by_the_reordering() -> None:
     assert advice.command == ("describe", "orders:0", "--watch")
 
 
+def test_a_dead_leader_leads_whatever_its_log_still_holds() -> None:
+    """Its broker may have died before it was elected, and its machine have crashed."""
+    unread = led_by_the_dead(DEAD_LEADER).advice
+    assert "bring 1 back. If its machine crashed or lost its disk, look at its log first: it leads" in unread.text
+    cut = replace(log_of(1, (0, 40)), source=LOG_DIRECTORY, unclean_shutdown=True)
+    held = led_by_the_dead(DEAD_LEADER, logs=(log_of(3, (0, 116)), cut, log_of(2, (0, 135), hw=120))).advice
+    assert (held.action, held.replica, held.designate) == (AdviceAction.HOLD, 1, 2)
+    assert "Keep broker 1 down: it leads the moment it is back, and its log lacks 95 offsets that 2 holds." in held.text
+    assert held.command == held.elect
+    whole = replace(log_of(1, (0, 140)), source=LOG_DIRECTORY, unclean_shutdown=True)
+    best = led_by_the_dead(DEAD_LEADER, logs=(log_of(3, (0, 116)), whole, log_of(2, (0, 135), hw=120))).advice
+    assert "bring 1 back. Its log was read from its disk and ends at 140, the best of all replicas." in best.text
+
+
+LAST_OF_THE_ELR = leaderless((3, 1, 2), elr=(1,), last_known=(3,))
+
+
+@pytest.mark.parametrize("live", [(2, 3), ()])
+def test_the_last_of_the_elr_may_come_back_uncleanly_and_elect_the_last_known_leader(live: tuple[int, ...]) -> None:
+    cluster = cluster_of(live=live, fenced={1, 2, 3} - {*live})
+    logs = (log_of(3, (0, 116)), silent(1), log_of(2, (0, 135), hw=120))
+    rules = ELR_4_3 if live else ELR_4_0  # which elects it although it is dead
+    advice = decision(LAST_OF_THE_ELR, cluster, logs, rules=rules).advice
+    assert (advice.action, advice.replica) == (AdviceAction.BRING_BACK, 1)
+    said = (
+        "If 1 was not shut down cleanly, read its disk before it starts: its return ends its place in the ELR, and"
+        " Kafka elects 3, which loses at least 19 offsets, 4 of them known to be committed; the log of broker 1 was not"
+        " read."
+    )
+    assert said in advice.text
+    assert ("Designate 2 first then." in advice.text) is bool(live)
+
+
+def test_the_best_log_is_not_brought_back_where_that_elects_a_worse_one() -> None:
+    read = replace(log_of(1, (0, 150)), source=LOG_DIRECTORY, unclean_shutdown=True)
+    logs = (log_of(3, (0, 116)), read, silent(2))
+    advice = decision(LAST_OF_THE_ELR, cluster_of(live=(3,), fenced=(1, 2)), logs).advice
+    assert advice.action is AdviceAction.GET_MORE_INFORMATION
+    assert "Bring broker 2 back, or read its log, before you choose: nobody is elected by that" in advice.text
+    assert "Bring 1 back" not in advice.text
+    assert "If it returns: Kafka elects 3 the moment it is back, which loses at least 34 offsets" in advice.text
+
+
+def test_nobody_is_asked_to_bring_back_a_broker_that_is_up() -> None:
+    logs = (log_of(3, (0, 116)), silent(1), NotHeard(2, Unheard.TIMED_OUT, "no answer in time"))
+    advice = advised(leaderless((3, 1, 2)), ALIVE, logs, ("delete",))
+    assert advice.text.startswith("Bring broker 1 back, or read its log, before you choose: nobody is elected by that")
+    assert "Broker 2 is up, but its log was not read: find out why, and look again." in advice.text
+    alone = advised(leaderless((3, 2)), ALIVE, logs[::2], ("delete",))
+    assert alone.text == "Broker 2 is up, but its log was not read: find out why, and look again before you choose."
+
+
 def test_where_another_isr_member_takes_over_by_itself_nobody_is_designated() -> None:
     found = led_by_the_dead(replace(DEAD_LEADER, isr=(1, 2)), rules=ELR_4_3)
     assert found.elected == 2

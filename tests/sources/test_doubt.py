@@ -86,8 +86,8 @@ DESIGNATE_2 = Wish(ElectionType.DESIGNATION, desired_leader=2)
 def test_a_disk_from_before_its_brokers_last_leadership_is_not_believed() -> None:
     assert doubt(on_disk(OLD, newest=0)) == (
         "its disk, read at 14:03:10 UTC, is not believed: its log ends at 20 there, and it knows leader epochs up to 0,"
-        " though its broker led in epoch 2; if the broker has run since, read its disk again; if it has not, its log"
-        " was cut"
+        " though its broker was elected in epoch 2; if the broker has run since, read its disk again; if it has not,"
+        " its log was cut, or the broker was down already when it was elected"
     )
 
 

@@ -73,7 +73,8 @@ def disks_to_read_again(case: Case) -> str:
     disks = agree(len(doubtful), "disk", "disks")
     return (
         f" Read the {disks} of {brokers(doubtful)} again first: what was read contradicts what the controller records,"
-        " so that it is from before the broker last ran, or the log was cut."
+        " so that it is from before the broker last ran, or the log was cut, or the broker was down already when it was"
+        " elected."
     )
 
 
@@ -106,7 +107,63 @@ def _on_return(case: Case, found: Findings, replica: int) -> str:
         return f"{nobody}, so then designate {replica}{costs}{and_in_company(case, replica)}"
     if elected == {replica}:
         return "Kafka elects it the moment it is back"
+    if elected == {case.state.leader}:
+        return f"{case.state.leader} stays the leader on record, so then designate {replica}"
+    if len(elected) == 1 and returns[0].loss is not None:
+        (other,) = elected
+        return f"Kafka elects {other} the moment it is back, which {cost_in_words(returns[0].loss)}"
     return "look again then"
+
+
+def or_elects_another(case: Case, found: Findings, replica: int) -> str:
+    """A sentence about the return of the last member of the ELR after an unclean shutdown, where that elects another
+    replica, the last known leader; empty where it does not."""
+    unclean = found.forecast(replica, clean=False)
+    if unclean is None or unclean.elected in {None, replica, case.state.leader}:
+        return ""
+    cost = f"which {cost_in_words(unclean.loss)}"
+    text = (
+        f" If {replica} was not shut down cleanly, read its disk before it starts: its return ends its place in the"
+        f" ELR, and Kafka elects {unclean.elected}, {cost}."
+    )
+    best = found.best_designation
+    if best is not None and best.designate not in {None, unclean.elected}:
+        text += f" Designate {best.designate} first then."
+    return text
+
+
+def get_all_logs(case: Case, found: Findings) -> str:
+    """How to get at the logs that were not read before somebody is designated: by the return of brokers that elects
+    nobody, or from their disks."""
+    missing = case.logs.unranked
+    elects = {one.replica for one in found.forecasts if one.elected is not None}
+    up = [one for one in missing if one in case.electable or one in case.without_directory]
+    down = [one for one in missing if one not in up and one not in elects]
+    kept = [one for one in missing if one not in up and one in elects]
+    parts = []
+    if down:
+        parts.append(
+            f"Bring {brokers(down)} back, or read {agree(len(down), 'its log', 'their logs')}, before you choose:"
+            " nobody is elected by that, so all logs can be compared at leisure."
+        )
+    if kept:
+        disks, them = agree(len(kept), "disk", "disks"), agree(len(kept), "it", "them")
+        parts.append(
+            f"Read the {disks} of {brokers(kept)} before you choose, and do not start {them} before that: Kafka may"
+            " elect somebody then."
+        )
+    if up:
+        parts.append(
+            f"{brokers(up).capitalize()} {agree(len(up), 'is up, but its log was', 'are up, but their logs were')} not"
+            f" read: find out why, and look again{'' if parts else ' before you choose'}."
+        )
+    absent = best_absent(case)
+    if absent is not None and absent not in elects:
+        parts.append(f"Bring {absent} back, too: it has the best log of those that were heard.")
+    elif absent is not None:
+        back = _on_return(case, found, absent)
+        parts.append(f"Broker {absent} has the best log of those that were heard. If it returns: {back}.")
+    return " ".join(parts)
 
 
 def keep_down(case: Case, found: Findings, replica: int) -> Advice | None:
@@ -154,8 +211,9 @@ def _keep_down_for(case: Case, found: Findings, replica: int, best: int) -> Advi
 
 
 def _keep(case: Case, replica: int, holder: int) -> str:
+    elects = "it leads" if replica == case.state.leader else "Kafka elects it"
     return (
-        f"Keep broker {replica} down: Kafka elects it the moment it is back, and its log lacks"
+        f"Keep broker {replica} down: {elects} the moment it is back, and its log lacks"
         f" {_lacking(case, replica, holder)} that {holder} holds."
     )
 

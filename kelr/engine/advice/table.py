@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from kelr.controller.handlers import without
 from kelr.engine.advice.absent_logs import (
-    best_absent,
     bring_the_best_back,
     disks_to_read_again,
+    get_all_logs,
     its_log_was_read,
     keep_down,
+    or_elects_another,
     with_the_best_log,
 )
 from kelr.engine.advice.commands import designation, read_the_disk, watch_it
@@ -180,6 +181,7 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
         )
     elif unclean is not None and unclean.elected is None:
         text += f" If {first} returns after an unclean shutdown, it leaves the ELR and nobody is elected."
+    text += or_elects_another(case, found, first)
     if lacking and first not in lacking:
         text += f" Keep {brokers(lacking)} down until then: committed records are known that are missing there."
     text += and_not(lost)
@@ -298,13 +300,7 @@ def _unclean_recovery(case: Case, found: Findings) -> Advice:
             " records that were never committed."
         )
         return Advice(AdviceAction.DESIGNATE, text, designate, designate=designate)
-    text = (
-        f"Bring {brokers(missing)} back, or read {agree(len(missing), 'its log', 'their logs')}, before you choose:"
-        " nobody is elected by that, so all logs can be compared at leisure."
-    )
-    absent = best_absent(case)
-    if absent is not None:
-        text += f" Bring {absent} back, too: it has the best log of those that were heard."
+    text = get_all_logs(case, found)
     alternative, otherwise = or_designate(case, found, "If that cannot be done")
     away = [replica for replica in missing if replica not in case.electable]
     return Advice(
@@ -376,6 +372,7 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
     text += "."
     if case.read_from_disk(first):
         text += f" {its_log_was_read(case, first).capitalize()}."
+    text += or_elects_another(case, found, first)
     if case.unclean_election:
         text += " Mind that unclean.leader.election.enable is true: whoever returns first is elected."
     return with_its_return(case, found, Advice(AdviceAction.BRING_BACK, text, first), first)
@@ -431,7 +428,11 @@ def _leader_not_live(case: Case, found: Findings) -> Advice:
         " expired yet: look again in a few seconds."
     )
     if not case.rules.last_known_leader_must_be_live:
-        text += f" If this stays, Kafka 4.0 elected it although it is dead (KAFKA-19522): bring {leader} back."
+        text += " If this stays, Kafka 4.0 elected it although it is dead (KAFKA-19522)"
+        held_back = None if leader is None else keep_down(case, found, leader)
+        if held_back is not None:
+            return replace(held_back, text=f"{text}. {held_back.text}")
+        text += f": bring {leader} back.{_whatever_it_holds(case, leader)}"
     alternative, designate = "", None
     if found.elected is None:
         condition = f"If this stays and {leader} cannot come back"
@@ -449,6 +450,16 @@ def _leader_not_live(case: Case, found: Findings) -> Advice:
         command=watch_it(case),
         designate=designate,
         until=UNTIL_FENCED,
+    )
+
+
+def _whatever_it_holds(case: Case, leader: int | None) -> str:
+    """What to know before a broker starts that leads already, whatever its log holds."""
+    if leader is not None and case.read_from_disk(leader):
+        return f" {its_log_was_read(case, leader).capitalize()}."
+    return (
+        " If its machine crashed or lost its disk, look at its log first: it leads whatever the log still"
+        f" holds{and_the_others_truncate(case)}."
     )
 
 
