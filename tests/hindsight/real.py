@@ -34,12 +34,12 @@ from kelr.lab.chaos import ChaosStep, Deed, random_chaos
 from kelr.lab.produce import Acks
 from kelr.lab.spec import NEWEST_KAFKA
 from kelr.lab.tail import CLEAN_SHUTDOWN_FILE
-from kelr.model import ElectionType, PartitionState, ReplicaLog, Snapshot, TopicPartition
-from tests.hindsight.claims import Claim, Kind
+from kelr.model import ElectionType, PartitionState, PlannedElection, ReplicaLog, Snapshot, TopicPartition
+from tests.hindsight.claims import Claim, Kind, claims_of_verification, option_of_planned
 from tests.hindsight.hindsight import Happened, Log, Option, Truth
 from tests.hindsight.judge import Judged, Verdict, judge
 from tests.hindsight.mishaps import Affected, Setting, reassign, setting
-from tests.hindsight.run import claims_of, together
+from tests.hindsight.run import claims_of, plans_of, seen_after, together
 
 BROKERS = (3, 4, 5)
 SETTLED_WITHIN_S = 90
@@ -114,10 +114,14 @@ class Moment:
         )
 
     def happen(
-        self, chosen: Mapping[TopicPartition, Option], claims: Collection[Claim]
-    ) -> Mapping[TopicPartition, Happened]:
+        self, chosen: Mapping[TopicPartition, Option], claims: Collection[Claim], planned: Collection[PlannedElection]
+    ) -> tuple[Mapping[TopicPartition, Happened], Sequence[Claim]]:
         """Let these options happen, all with the same returns, and every broker that can come back do so after that:
-        where what is left then decides on any of these claims."""
+        where what is left then decides on any of these claims.
+
+        Returns:
+            What became of each partition, and what kelr says of these elections once they are carried out.
+        """
         self.again()
         (returns,) = {option.returns for option in chosen.values()}
         found: Mapping[int, PartitionState] = {}
@@ -134,8 +138,11 @@ class Moment:
         )
         logs: Logs = {}
         ended: Mapping[int, PartitionState] = {}
+        told: list[Claim] = []
         if any(_of_the_end(claim, leaders) for claim in claims):
+            told += self._verified(planned, "at once")
             self._return_all()
+            told += self._verified(planned, "with everybody back")
             logs, ended = self.logs_of(self.site.up), self.site.states()
         return {
             address: Happened(
@@ -147,7 +154,13 @@ class Moment:
                 ended[address.partition].leader if ended else None,
             )
             for address, option in chosen.items()
-        }
+        }, told
+
+    def _verified(self, planned: Collection[PlannedElection], when: str) -> Iterator[Claim]:
+        if planned:
+            snapshot = taken(self.site, self._name("after", "kelr"))
+            for one in planned:
+                yield from claims_of_verification(one, seen_after(snapshot, one), when)
 
     def _elect(self, options: Mapping[int, Option]) -> None:
         """As an engineer has it without kelr: with Kafka's own tools, all partitions in one call of each."""
@@ -167,9 +180,12 @@ class Moment:
             self.site.stock("kafka-leader-election.sh", "--election-type", kind, "--path-to-json-file", str(file))
 
     def _file(self, name: str, content: object) -> Path:
-        file = self.site.work / f"{name}-{time.monotonic_ns()}.json"
+        file = self._name(name, "json")
         file.write_text(json.dumps(content))
         return file
+
+    def _name(self, name: str, suffix: str) -> Path:
+        return self.site.work / f"{name}-{time.monotonic_ns()}.{suffix}"
 
     def _return_all(self) -> None:
         """Everybody who can comes back; until each partition stands still: nobody leads it, or all live ones follow."""
@@ -304,21 +320,32 @@ def play_round(
         report(f"asked with {sorted(site.up)} up: {len(site.leaderless())} of {partitions} partitions have no leader")
         result = Result(seed, len(site.leaderless()))
         asked = [(snapshot, moment.truth(snapshot)) for snapshot in snapshots(site)]
+        decided = [(snapshot, tuple(decide_all(snapshot)), truth) for snapshot, truth in asked]
+        gone = frozenset(chaos.gone) - site.up
+        planned = dict.fromkeys(
+            found
+            for snapshot, decisions, _ in decided
+            for _, _, found in plans_of(snapshot, decisions, gone)
+            if isinstance(found, PlannedElection) and found.evidence.leader is None
+        )
         claims = [
             (claim, truth[claim.address])
-            for snapshot, truth in asked
-            for claim in claims_of(snapshot, tuple(decide_all(snapshot)), frozenset(chaos.gone) - site.up)
+            for snapshot, decisions, truth in decided
+            for claim in claims_of(snapshot, decisions, gone)
             if possible(claim, site, truth[claim.address])
         ]
         for chosen in together(claim for claim, _ in claims):
             options = Counter(map(str, chosen.values()))
             report(f"-- {', '.join(f'{option} ({count})' for option, count in sorted(options.items()))}")
             tried = [(claim, truth) for claim, truth in claims if claim.option == chosen.get(claim.address)]
-            happened = moment.happen(chosen, [claim for claim, _ in tried])
+            carried_out = [one for one in planned if option_of_planned(one) == chosen.get(one.address)]
+            happened, told = moment.happen(chosen, [claim for claim, _ in tried], carried_out)
+            tried += [(claim, asked[-1][1][claim.address]) for claim in told]
             result.judged += [judged_anyhow(claim, truth, happened[claim.address]) for claim, truth in tried]
         if keep is not None and result.wrong:
-            for file in site.work.glob("*.kelr"):
-                shutil.copy(file, keep / f"{seed}-{file.name}")
+            for file in (site.work / "live.kelr", site.work / "disks.kelr"):
+                if file.exists():
+                    shutil.copy(file, keep / f"{seed}-{file.name}")
         return result
 
 
@@ -326,12 +353,16 @@ def snapshots(site: Site) -> Iterator[Snapshot]:
     """What kelr reads: the live brokers alone, and the disks that can be read as well."""
     disks = [part for disk in site.readable_disks().values() for part in ("--log-dir", str(disk))]
     for name, more in (("live", []), ("disks", disks)) if disks else (("live", []),):
-        file = site.work / f"{name}.kelr"
-        command = [sys.executable, "-m", "kelr", "snapshot", str(file), TOPIC, "-b", site.lab.bootstrap_servers, *more]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        if done.returncode != 0:
-            raise RuntimeError(f"kelr snapshot ended with {done.returncode}: {done.stderr}")
-        yield read_snapshot(file)
+        yield taken(site, site.work / f"{name}.kelr", *more)
+
+
+def taken(site: Site, file: Path, *more: str) -> Snapshot:
+    """What `kelr snapshot` with these arguments writes."""
+    command = [sys.executable, "-m", "kelr", "snapshot", str(file), TOPIC, "-b", site.lab.bootstrap_servers, *more]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"kelr snapshot ended with {done.returncode}: {done.stderr}")
+    return read_snapshot(file)
 
 
 def possible(claim: Claim, site: Site, truth: Truth) -> bool:

@@ -136,7 +136,11 @@ def _verifications(world: World, sight: Sight, plans: Plans) -> Iterator[Claim]:
 
 
 def _seen_after(world: World, sight: Sight, planned: PlannedElection) -> AfterElection:
-    snapshot = observed(world, sight)
+    return seen_after(observed(world, sight), planned)
+
+
+def seen_after(snapshot: Snapshot, planned: PlannedElection) -> AfterElection:
+    """What a snapshot shows of a planned election after it."""
     state = next(one for one in snapshot.partitions if one.address == planned.address)
     logs = snapshot.logs.get(planned.address, ())
     marks = [one.high_watermark for one in logs if isinstance(one, ReplicaLog) and one.replica == state.leader]
