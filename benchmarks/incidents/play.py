@@ -78,7 +78,7 @@ class Player:
 
     def _kill(self, brokers: Sequence[int]) -> None:
         """Several at one time: the controller learns of all of them when their sessions end."""
-        fenced = _Fencings(self._lab)
+        fenced = Fencings(self._lab)
         for broker in brokers:
             self._lab.kill(broker)
         self._wait_out(fenced, brokers)
@@ -89,7 +89,7 @@ class Player:
         self._wait_left((broker,))
         self._report(f"stopped broker {broker} cleanly (SIGTERM)")
 
-    def _wait_out(self, fenced: _Fencings, brokers: Sequence[int]) -> None:
+    def _wait_out(self, fenced: Fencings, brokers: Sequence[int]) -> None:
         """Until the controller has fenced them, and every broker that is left has learnt of it."""
         self._lab.wait_until(f"brokers {_named(brokers)} are fenced", lambda: fenced.has_seen(brokers))
         self._wait_left(brokers)
@@ -100,7 +100,7 @@ class Player:
 
     def _lag(self, step: ChaosStep) -> None:
         slow, victim = step.brokers
-        fenced = _Fencings(self._lab)
+        fenced = Fencings(self._lab)
         self._lab.pause(slow)
         try:
             self._produce(step, but_not=(slow,))
@@ -155,7 +155,7 @@ def come_back(lab: Lab, topic: str, brokers: Sequence[int], report: Report) -> M
     return {address.partition: state for address, state in lab.partitions(topic).items()}
 
 
-class _Fencings:
+class Fencings:
     """What the controller's own log says since this was made: the only witness where every broker is down."""
 
     def __init__(self, lab: Lab) -> None:

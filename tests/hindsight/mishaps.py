@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.incidents.disks import keys_on_disks
-from benchmarks.incidents.play import wait_settled
+from benchmarks.incidents.play import Fencings, come_back, has_left, wait_settled
 from kelr.lab import Lab
 from kelr.lab.chaos import MIN_ISR, REPLICAS, Chaos
 from kelr.lab.tail import CLEAN_SHUTDOWN_FILE, read_batches
@@ -220,6 +220,38 @@ def _delete_records(one: Affected, chance: random.Random) -> str | None:
     return f"records were deleted, up to {wanted}"
 
 
+# What happens to brokers, which are up again after it.
+
+
+def _stand_still(one: Affected, chance: random.Random) -> str | None:
+    """A broker stops answering for so long that it is fenced, and then goes on."""
+    if len(one.up) < 2:
+        return None
+    broker = chance.choice(one.up)
+    one.lab.pause(broker)
+    try:
+        one.lab.wait_partitions(one.topic, f"{broker} has left", lambda state: has_left(state, {broker}))
+    finally:
+        one.lab.go_on(broker)
+    one.lab.wait_unfenced(broker)
+    wait_settled(one.lab, one.topic)
+    return f"broker {broker} stood still until it was fenced"
+
+
+def _power_cut(one: Affected, chance: random.Random) -> str | None:
+    """All brokers die at once, and come back one after the other."""
+    brokers = one.up
+    if len(brokers) < 2:
+        return None
+    fenced = Fencings(one.lab)
+    for broker in brokers:
+        one.lab.kill(broker)
+    one.lab.wait_until("all are fenced", lambda: fenced.has_seen(brokers))
+    order = chance.sample(brokers, len(brokers))
+    come_back(one.lab, one.topic, order, lambda _line: None)
+    return f"brokers {brokers} were killed at once, and came back in the order {order}"
+
+
 # What happens to the disk of a machine that crashed.
 
 
@@ -279,6 +311,8 @@ MISHAPS: Mapping[str, Callable[[Affected, random.Random], str | None]] = {
     "elect uncleanly": _elect_uncleanly,
     "reassign": _reassign,
     "delete records": _delete_records,
+    "stand still": _stand_still,
+    "power cut": _power_cut,
     "tear": _tear,
     "empty": _empty,
     "lose high watermarks": _lose_high_watermarks,
