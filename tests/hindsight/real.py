@@ -1,7 +1,7 @@
 """The same claims in the hindsight of real Kafka: an incident is played once, and goes on from its disks once for each
 option.
 
-    python -m tests.hindsight.real [--seed 966] [--rounds 5] [--partitions 12] [--keep DIR]
+    python -m tests.hindsight.real [--seed 966] [--rounds 5] [--partitions 12] [--both] [--keep DIR]
 
 Incident, disks and brokers are those of `benchmarks.incidents`, with what `mishaps` adds; elections are carried out
 with Kafka's own tools, and what each disk holds is read by kafka-dump-log.sh. Ends with 1 where a claim is wrong.
@@ -296,12 +296,14 @@ def play_round(
     partitions: int,
     kafka: str,
     work: Path,
+    both: bool,
     keep: Path | None,
     report: Callable[[str], None],
 ) -> Result:
     """Start a cluster, play the incident of this seed, ask kelr, let each option happen, and judge.
 
     Args:
+        both: whether elections are tried after returns, too.
         keep: where the snapshots go of a round with a wrong claim.
     """
     plan = setting(random_chaos(seed, brokers=brokers, partitions=partitions), brokers)
@@ -332,7 +334,7 @@ def play_round(
             (claim, truth[claim.address])
             for snapshot, decisions, truth in decided
             for claim in claims_of(snapshot, decisions, gone)
-            if possible(claim, site, truth[claim.address])
+            if possible(claim, site, truth[claim.address], both=both)
         ]
         for chosen in together(claim for claim, _ in claims):
             options = Counter(map(str, chosen.values()))
@@ -365,16 +367,16 @@ def taken(site: Site, file: Path, *more: str) -> Snapshot:
     return read_snapshot(file)
 
 
-def possible(claim: Claim, site: Site, truth: Truth) -> bool:
-    """Whether the claim's option can be tried here: brokers that can start, replicas that are live, one thing at a
-    time (the simulated incidents try returns and elections together)."""
+def possible(claim: Claim, site: Site, truth: Truth, *, both: bool) -> bool:
+    """Whether the claim's option can be tried here: brokers that can start, replicas that are live; returns and
+    elections apart from each other, unless `both`."""
     option = claim.option
-    if claim.kind in NOT_OF_ONE_MOMENT or (option.returns and option.election is not None):
+    if claim.kind in NOT_OF_ONE_MOMENT or (option.returns and option.election is not None and not both):
         return False
     if option.election is ElectionType.DESIGNATION:
         # Another order of the replicas would end a reassignment that is under way; kelr itself refuses that.
         moving = truth.state.adding or truth.state.removing
-        if moving or option.desired not in site.up & set(truth.state.replicas):
+        if moving or option.desired not in (site.up | set(option.returns)) & set(truth.state.replicas):
             return False
     return set(option.returns) <= set(site.startable())
 
@@ -419,6 +421,7 @@ def main() -> int:
                 partitions=chosen.partitions,
                 kafka=chosen.kafka,
                 work=Path(directory),
+                both=chosen.both,
                 keep=chosen.keep,
                 report=lambda line: _say(f"{time.monotonic() - started:7.1f} s  {line}"),
             )
@@ -439,6 +442,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=1, help="the number of the first round, to repeat one")
     parser.add_argument("--partitions", type=int, default=12)
     parser.add_argument("--kafka", default=NEWEST_KAFKA)
+    parser.add_argument("--both", action="store_true", help="try elections after a broker's return, too")
     parser.add_argument("--keep", type=Path, help="an empty directory for what kelr read in rounds with a wrong claim")
     return parser.parse_args()
 
