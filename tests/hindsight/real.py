@@ -389,11 +389,13 @@ def judged_anyhow(claim: Claim, truth: Truth, happened: Happened) -> Judged:
     """
     offsets = {record: offset for log in truth.logs.values() for offset, record in log.items()}
     one_acked = sorted(truth.acknowledged, key=lambda record: offsets.get(record, truth.offsets.get(record, 0)))
-    found = [
-        judge(claim, replace(truth, visible=frozenset(one_acked[:number])), happened)
-        for number in range(len(one_acked) + 1)
-    ]
-    return next((one for one in found if one.verdict is not Verdict.WRONG), found[0])
+    wrong = []
+    for number in range(len(one_acked) + 1):
+        found = judge(claim, replace(truth, visible=frozenset(one_acked[:number])), happened)
+        if found.verdict is not Verdict.WRONG:
+            return found
+        wrong.append(found)
+    return wrong[0]
 
 
 def table(results: Sequence[Result]) -> str:
