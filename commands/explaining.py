@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kelr.commands.recovering import source_with
@@ -14,7 +14,6 @@ from kelr.commands.stock_tools import stock_connection
 from kelr.controller import RULE_SETS, RuleSet, choose_rules, rule_set
 from kelr.engine.rule_docs import RULES, rule_named
 from kelr.engine.what_if.assumptions import Assumption, AssumptionError, parse_assumptions
-from kelr.engine.what_if.imagine import Happened
 from kelr.errors import UsageError
 from kelr.model import (
     Decision,
@@ -29,7 +28,7 @@ from kelr.model import (
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.side_by_side import Decided, SideBySide, decide_side_by_side
 from kelr.view.explain import Explanation
-from kelr.view.explain_columns import Explained
+from kelr.view.explain_columns import Explained, same_outcome
 from kelr.view.explain_compare import Compared, Comparison, show_comparisons
 from kelr.view.explain_if import assumed_of
 from kelr.view.explain_report import DecisionReport, show_decisions
@@ -109,10 +108,22 @@ def explain_partitions(
     if not wanted.assumptions:
         return _explain_as_they_are(session, selection, wanted, only_unsafe=only_unsafe)
     found = _side_by_side(session, selection, wanted, only_unsafe=only_unsafe)
-    rows = _rows(found.decided[0])
+    (decided,), unclean = found.decided, next(iter(found.if_unclean), None)
+    rows = _rows(decided) if unclean is None else _either_way(_rows(decided), _rows(unclean))
     seen = bool(rows or found.topic_errors) or sees_any(session.source(), selection)
-    _show(session, wanted, rows, found.decided[0].happened, found.topic_errors, seen=seen)
-    return len(rows), found.topic_errors
+    show_decisions(
+        session.output,
+        _explanation(session, wanted, either_way=unclean is not None),
+        rows,
+        cluster=session.source().cluster(),
+        source=session.source().name,
+        errors=found.topic_errors,
+        full=_in_full(wanted, len(decided.decisions)),
+        happened=decided.happened,
+        otherwise=() if unclean is None else unclean.happened,
+        seen=seen,
+    )
+    return len(decided.decisions), found.topic_errors
 
 
 def compare_rule_sets(
@@ -121,8 +132,11 @@ def compare_rule_sets(
     """Show the partitions under several rule sets; how many there were, and what failed."""
     found = _side_by_side(session, selection, wanted, only_unsafe=only_unsafe)
     own = choose_rules(session.source().cluster().features)
-    by_rules = [[Compared(decided.rules, row) for row in _rows(decided)] for decided in found.decided]
-    comparisons = [Comparison(compared, own.rules.name) for compared in zip(*by_rules, strict=True)]
+    comparisons = [
+        Comparison(compared, own.rules.name)
+        for ways in zip(*(_compared(way) for way in (found.decided, found.if_unclean) if way), strict=True)
+        for compared in dict.fromkeys(ways)
+    ]
     source = session.source()
     show_comparisons(
         session.output,
@@ -245,33 +259,30 @@ def _logs(snapshot: Snapshot, decision: Decision) -> tuple[LogAnswer, ...]:
     return tuple(snapshot.logs.get(TopicPartition(decision.topic, decision.partition), ()))
 
 
+def _compared(decided: Sequence[Decided]) -> Iterator[tuple[Compared, ...]]:
+    return zip(*([Compared(one.rules, row) for row in _rows(one)] for one in decided), strict=True)
+
+
+def _either_way(clean: Sequence[Explained], unclean: Sequence[Explained]) -> list[Explained]:
+    """The rows of each partition beside each other; one where both ways to stop come to the same."""
+    return [
+        row
+        for one, other in zip(clean, unclean, strict=True)
+        for row in (
+            [replace(one, way="either")]
+            if same_outcome(one, other)
+            else [
+                replace(one, way="clean", otherwise=other.assumed),
+                replace(other, way="unclean", otherwise=one.assumed),
+            ]
+        )
+    ]
+
+
 # Showing.
 
 
-def _show(
-    session: Session,
-    wanted: Wanted,
-    rows: Sequence[Explained],
-    happened: Sequence[Happened],
-    errors: Sequence[TopicError],
-    *,
-    seen: bool,
-) -> None:
-    source = session.source()
-    show_decisions(
-        session.output,
-        _explanation(session, wanted),
-        rows,
-        cluster=source.cluster(),
-        source=source.name,
-        errors=errors,
-        full=_in_full(wanted, len(rows)),
-        happened=happened,
-        seen=seen,
-    )
-
-
-def _explanation(session: Session, wanted: Wanted) -> Explanation:
+def _explanation(session: Session, wanted: Wanted, *, either_way: bool = False) -> Explanation:
     return Explanation(
         next_command=session.output.next_command,
         stock_connection=stock_connection(session),
@@ -279,6 +290,7 @@ def _explanation(session: Session, wanted: Wanted) -> Explanation:
         election=wanted.election,
         sources=session.output.format is OutputFormat.WIDE,
         imagined=bool(wanted.assumptions),
+        either_way=either_way,
         keep=wanted.keep,
         ink=ink_for(session.output.stdout) if wanted.picture else None,
     )

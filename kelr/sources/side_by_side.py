@@ -25,6 +25,8 @@ class Decided:
     decisions: tuple[Decision, ...]
     happened: tuple[Happened, ...]
     """The assumptions in order, with what they changed of all partitions that were read."""
+    either_way: tuple[int, ...] = ()
+    """Brokers that return among the assumptions, and of which nothing tells how they stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,9 @@ class SideBySide:
 
     decided: tuple[Decided, ...]
     """One for each rule set, in the order asked for; their decisions are in the same order."""
+    if_unclean: tuple[Decided, ...]
+    """The same, had those stopped uncleanly that return and of which nothing tells how they stopped; empty where there
+    are none. `decided` then takes them to have stopped cleanly."""
     topic_errors: tuple[TopicError, ...]
 
 
@@ -63,7 +68,10 @@ def decide_side_by_side(
     wanted = _unsafe(before, rule_sets, assumptions) if only_unsafe else _addresses(before.partitions)
     snapshot = with_logs(source, before, lambda _, state: state.address in wanted, progress)
     decided = tuple(_decided(snapshot, wanted, rules, assumptions) for rules in rule_sets)
-    return SideBySide(decided, snapshot.topic_errors)
+    if_unclean: tuple[Decided, ...] = ()
+    if any(one.either_way for one in decided):
+        if_unclean = tuple(_decided(snapshot, wanted, rules, assumptions, clean=False) for rules in rule_sets)
+    return SideBySide(decided, if_unclean, snapshot.topic_errors)
 
 
 def _read_all(source: Source, selection: Selection, clock_ms: Callable[[], int]) -> Snapshot:
@@ -89,7 +97,11 @@ def _unsafe(
 
     The logs are not read yet; those of the KIP's rule sets that elect by logs elect nobody then, which only adds some.
     """
-    afterwards = [imagine(before, assumptions, rules or _own_rules(before)).snapshot for rules in rule_sets]
+    afterwards = [
+        imagine(before, assumptions, rules or _own_rules(before), clean=clean).snapshot
+        for rules in rule_sets
+        for clean in (True, False)
+    ]
     return frozenset(
         state.address
         for snapshot in (before, *afterwards)
@@ -103,10 +115,15 @@ def _own_rules(snapshot: Snapshot) -> RuleSet:
 
 
 def _decided(
-    snapshot: Snapshot, wanted: frozenset[TopicPartition], rules: RuleSet | None, assumptions: Sequence[Assumption]
+    snapshot: Snapshot,
+    wanted: frozenset[TopicPartition],
+    rules: RuleSet | None,
+    assumptions: Sequence[Assumption],
+    *,
+    clean: bool = True,
 ) -> Decided:
     own = rules or _own_rules(snapshot)
-    imagined = imagine(snapshot, assumptions, own)
+    imagined = imagine(snapshot, assumptions, own, clean=clean)
     concerned = [state for state in imagined.snapshot.partitions if state.address in wanted]
     decisions = tuple(decide_all(imagined.snapshot, rules, partitions=concerned))
-    return Decided(own.name, imagined.snapshot, decisions, imagined.happened)
+    return Decided(own.name, imagined.snapshot, decisions, imagined.happened, imagined.either_way)

@@ -28,6 +28,7 @@ from kelr.view.explain_columns import (
     SHORT_COLUMNS,
     SHORT_STEP_COLUMNS,
     STEP_COLUMNS,
+    WAY_COLUMN,
     Explained,
     election_name,
     merged_returns,
@@ -59,6 +60,12 @@ _HEAD = (
         "object[]",
         "What is imagined to have happened, in order: {text, notes, changes, changes_not_listed}; empty for what is.",
     ),
+    Fact(
+        "otherwise",
+        "object[]",
+        "The same, had brokers stopped uncleanly of which nothing tells how; empty where there are none. A partition"
+        " has two items then, unless both come to the same for it.",
+    ),
 )
 
 NextCommand = Callable[[Iterable[str]], str]
@@ -76,6 +83,7 @@ class Explanation:
         election: show the steps of this election type too.
         sources: name each rule, and the KIP section or Kafka class behind it.
         imagined: whether the decisions are about an imagined state.
+        either_way: whether they are about two, for want of knowing how brokers stopped.
         keep: the flags that a next ``kelr explain`` repeats.
         ink: what to draw the replicas' logs with; None: they are not drawn.
     """
@@ -86,6 +94,7 @@ class Explanation:
     election: ElectionType | None = None
     sources: bool = False
     imagined: bool = False
+    either_way: bool = False
     keep: tuple[str, ...] = ()
     ink: Ink | None = None
 
@@ -103,7 +112,7 @@ class Explanation:
 
     def short(self) -> View[Explained]:
         """One line for each partition."""
-        return explain_view(item=self.document, imagined=self.imagined)
+        return explain_view(item=self.document, imagined=self.imagined, either_way=self.either_way)
 
     def document(self, row: Explained) -> Mapping[str, Json]:
         """The decision as JSON: the fields of `Decision`, elections by type, and the advice's command as one line."""
@@ -158,7 +167,7 @@ class Explanation:
         about = f"{RULE_SETS[row.decision.rules].title} · rules {row.decision.rules} · read {_time(row.taken_at_ms)}"
         yield from self.other_rules(row)
         if row.assumed:
-            yield from assumed_lines(self._layout, row.assumed)
+            yield from assumed_lines(self._layout, row.assumed, row.otherwise)
             yield plain("")
             about += " · imagined"
         yield from self._layout.lines(styled(row.decision.summary, Style.HEADING))
@@ -248,9 +257,11 @@ def explain_view(
     block: Callable[[Explained], Iterable[Text]] | None = None,
     item: Callable[[Explained], Mapping[str, Json]] | None = None,
     imagined: bool = False,
+    either_way: bool = False,
 ) -> View[Explained]:
     """The output of `kelr explain`; with `block` people get a text for each partition instead of a line."""
-    columns = (SHORT_COLUMNS[0], LEADER_COLUMN, LOSES_COLUMN, *SHORT_COLUMNS[1:]) if imagined else SHORT_COLUMNS
+    ways = (WAY_COLUMN,) if either_way else ()
+    columns = (SHORT_COLUMNS[0], *ways, LEADER_COLUMN, LOSES_COLUMN, *SHORT_COLUMNS[1:]) if imagined else SHORT_COLUMNS
     return View("kelr/explain", columns, block=block, item=item, head=_HEAD, tail=ERRORS_TAIL)
 
 

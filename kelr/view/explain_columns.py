@@ -40,11 +40,21 @@ class Explained:
     """What is imagined to have happened before; empty for what is."""
     logs: tuple[LogAnswer, ...] = ()
     """What the replicas answered; needed for pictures alone."""
+    otherwise: tuple[Assumed, ...] = ()
+    """The same, had those stopped the other way that return and of which nothing tells how they stopped."""
+    way: str = ""
+    """How those have stopped here: ``clean``, ``unclean``, or ``either`` where it makes no difference."""
 
     @property
     def supposed(self) -> bool:
         """Whether the decision is about a state, or by rules, that are not the cluster's."""
         return bool(self.assumed) or self.decision.cluster_rules is not None
+
+
+def same_outcome(one: Explained, other: Explained) -> bool:
+    """Whether two ways of stopping come to the same for the partition."""
+    outcomes = ([(step.consequence, step.refused) for step in row.assumed] for row in (one, other))
+    return one.decision == other.decision and next(outcomes) == next(outcomes)
 
 
 # The replicas' table.
@@ -398,5 +408,7 @@ SHORT_COLUMNS: tuple[Column[Explained], ...] = (
 )
 LEADER_COLUMN: Column[Explained] = Column("led_by", "LEADER", text=_led_by, shown=Shown.PEOPLE)
 """For an imagined state: who leads, and who did before."""
+WAY_COLUMN: Column[Explained] = Column("way", "RETURN", text=lambda row: plain(row.way), shown=Shown.PEOPLE)
+"""For an imagined return of which nothing tells how the broker stopped."""
 LOSES_COLUMN: Column[Explained] = Column("loses", "LOSES", text=_assumed_losses, shown=Shown.PEOPLE)
 """For an imagined state: the offsets that the imagined elections lose."""

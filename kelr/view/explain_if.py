@@ -15,6 +15,8 @@ from kelr.view.layout import Layout
 from kelr.view.styled import Span, Style, Text, plain
 
 _HEAD = "Imagined, not what is now:"
+_OR_ELSE = "Or else:"
+_OR_MIXED = "Or else; and for some of each write, for example, --if '{}':"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +113,25 @@ _COLUMNS: tuple[Column[Assumed], ...] = (
 )
 
 
-def assumed_lines(layout: Layout, assumed: Sequence[Assumed]) -> Iterator[Text]:
-    """The head of one partition's explanation: a line for each assumption with what it changed."""
-    if assumed:
-        yield [Span(_HEAD, Style.NOTICE)]
-        yield from layout.table(_COLUMNS, assumed, header=False)
+def assumed_lines(layout: Layout, assumed: Sequence[Assumed], otherwise: Sequence[Assumed] = ()) -> Iterator[Text]:
+    """The head of one partition's explanation: a line for each assumption with what it changed.
+
+    Args:
+        otherwise: the assumptions, had brokers stopped the other way of which nothing tells how.
+    """
+    for head, ways in ((_HEAD, assumed), (_or_else(assumed, otherwise), otherwise)):
+        if ways:
+            yield [Span(head, Style.NOTICE)]
+            yield from layout.table(_COLUMNS, ways, header=False)
+
+
+def _or_else(ways: Sequence[Assumed | Happened], others: Sequence[Assumed | Happened]) -> str:
+    """The head of the other way to stop; of several brokers some may have stopped so and some otherwise."""
+    differing = [(one, other) for one, other in zip(ways, others, strict=False) if one.text != other.text]
+    if len(differing) < 2:
+        return _OR_ELSE
+    (first, _), (_, second) = differing[:2]
+    return _OR_MIXED.format(f"{first.text}, then {second.text}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +193,18 @@ _SUMMED_COLUMNS: tuple[Column[_Summed], ...] = (
 )
 
 
-def happened_lines(layout: Layout, happened: Sequence[Happened], shown: Collection[TopicPartition]) -> Iterator[Text]:
-    """The head of a table of many partitions: a line for each assumption with how much it changed."""
-    if happened:
-        yield [Span(_HEAD, Style.NOTICE)]
-        yield from layout.table(_SUMMED_COLUMNS, [_Summed(one, shown) for one in happened], header=False)
+def happened_lines(
+    layout: Layout, happened: Sequence[Happened], otherwise: Sequence[Happened], shown: Collection[TopicPartition]
+) -> Iterator[Text]:
+    """The head of a table of many partitions: a line for each assumption with how much it changed.
+
+    Args:
+        otherwise: as for `assumed_lines`.
+    """
+    for head, ways in ((_HEAD, happened), (_or_else(happened, otherwise), otherwise)):
+        if ways:
+            yield [Span(head, Style.NOTICE)]
+            yield from layout.table(_SUMMED_COLUMNS, [_Summed(one, shown) for one in ways], header=False)
 
 
 def leader_in_words(assumed: Sequence[Assumed], leader: int | None) -> str:

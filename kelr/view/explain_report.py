@@ -26,6 +26,7 @@ class DecisionReport:
     Args:
         beginning: the first decisions, or all of them; `add` begins with these.
         happened: what is imagined to have happened; then `beginning` has all decisions.
+        otherwise: the same, had brokers stopped uncleanly of which nothing tells how.
     """
 
     def __init__(
@@ -38,16 +39,21 @@ class DecisionReport:
         source: str,
         full: bool,
         happened: Sequence[Happened] = (),
+        otherwise: Sequence[Happened] = (),
     ) -> None:
         self._output, self._explanation, self._cluster = output, explanation, cluster
         self._full, self._happened = full, happened
         self._telling = _more_telling(None, beginning)
         shown = frozenset(TopicPartition(row.decision.topic, row.decision.partition) for row in beginning)
-        head = {**cluster_head(cluster, source), "assumptions": happened_document(happened, shown)}
+        head = {
+            **cluster_head(cluster, source),
+            "assumptions": happened_document(happened, shown),
+            "otherwise": happened_document(otherwise, shown),
+        }
         if output.format.for_people and not full:
             for line in explanation.other_rules(self._telling):
                 output.line(line)
-            for line in happened_lines(Layout(output.width), happened, shown):
+            for line in happened_lines(Layout(output.width), happened, otherwise, shown):
                 output.line(line)
         whole = full and output.format is not OutputFormat.CSV
         self._listing: Listing[Explained] = output.listing(explanation.full() if whole else explanation.short(), head)
@@ -116,10 +122,13 @@ def show_decisions(
     errors: Sequence[TopicError],
     full: bool,
     happened: Sequence[Happened] = (),
+    otherwise: Sequence[Happened] = (),
     seen: bool = True,
 ) -> None:
     """Print decisions that are all there, in the output's format; `seen` as for `DecisionReport.finish`."""
-    report = DecisionReport(output, explanation, rows, cluster=cluster, source=source, full=full, happened=happened)
+    report = DecisionReport(
+        output, explanation, rows, cluster=cluster, source=source, full=full, happened=happened, otherwise=otherwise
+    )
     with report:
         report.add(rows)
         report.finish(errors, seen=seen)

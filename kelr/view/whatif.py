@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kelr.controller import ChosenRules
 from kelr.engine.outages.fate import Comeback
-from kelr.engine.outages.standing import Standing
+from kelr.engine.outages.standing import OR_WORSE, Standing
 from kelr.engine.outages.tally import Tally
 from kelr.engine.outages.told import PartitionFate, PossibleEnd
 from kelr.engine.words import agree
@@ -20,6 +20,7 @@ from kelr.view.output import Output
 from kelr.view.styled import Style, Text, plain, styled
 from kelr.view.whatif_words import (
     HEAD,
+    NO_LOGS_READ,
     NOTES,
     SHAPES,
     Shape,
@@ -53,7 +54,11 @@ def whatif_view() -> View[PartitionFate]:
             ),
             Fact("then", "object", "How many are in each standing after."),
             Fact("new", "object", "How many come into each standing."),
-            Fact("order_matters", "integer", "For how many the order makes a difference in which the brokers go."),
+            Fact(
+                "order_matters",
+                "integer",
+                "For how many it makes a difference in which order the brokers go, or how those stopped that return.",
+            ),
             NOTES,
             *ERRORS_TAIL,
         ),
@@ -70,7 +75,12 @@ def _machine_columns() -> tuple[Column[PartitionFate], ...]:
         datum(
             "then", "string[]", "The same: what holds after, in some order of events.", lambda row: names_of(row.then)
         ),
-        datum("order_matters", "boolean", "Whether the order of events makes a difference.", lambda row: row.depends),
+        datum(
+            "order_matters",
+            "boolean",
+            "Whether the order of events makes a difference, or how brokers stopped that return.",
+            lambda row: row.depends,
+        ),
         datum("before", "object", "The partition before.", lambda row: _state(row.before)),
         datum("ends", "object[]", "How it may end, the worst first.", lambda row: [_end(end) for end in row.ends]),
     )
@@ -93,6 +103,7 @@ def _end(end: PossibleEnd) -> Mapping[str, Json]:
         "then": names_of(end.then),
         "elected_by": end.elected_by,
         "order": end.order,
+        "unclean": end.unclean,
         "doubts": end.doubts,
         "returns": [_comeback(back) for back in end.comebacks],
         "by_logs": end.by_logs,
@@ -188,7 +199,9 @@ def _new(row: _Total) -> Text:
 
 
 def _then(row: _Total) -> Text:
-    return styled(f"{row.then:,}", row.shape.style if row.then else Style.PLAIN)
+    # Logs are not read: more may be lost.
+    more = "+" if row.shape.flag is Standing.MAY_LOSE else ""
+    return styled(f"{row.then:,}{more}", row.shape.style if row.then else Style.PLAIN)
 
 
 _TOTALS: tuple[Column[_Total], ...] = (
@@ -260,9 +273,8 @@ class OutageReport:
     def finish(self, errors: Sequence[TopicError], next_command: Sequence[str]) -> None:
         """Show what people see, and end a document."""
         tally, output = self._tally, self._output
-        notes = notes_of(self._rules, self._cluster, tally.doubts, tally.depends)
-        if not tally.partitions:
-            notes.append(NOTHING_READ)
+        notes = notes_of(self._rules, self._cluster, tally.doubts, tally.depends, in_order=not tally.outage.at_once)
+        notes.append(NO_LOGS_READ if tally.partitions else NOTHING_READ)
         affected = tally.new[Standing.CHANGED] or max(tally.new.values(), default=0)
         if self._listing is None:
             self._show(affected)
@@ -309,19 +321,35 @@ class OutageReport:
 def _headline(tally: Tally, rules: ChosenRules, cluster: Cluster) -> Text:
     what = f"If {tally.outage}: "
     bad = Standing.MAY_LOSE, Standing.LEADERLESS, Standing.UNDER_MIN_ISR, Standing.MIN_ISR_UNKNOWN, Standing.DOUBTFUL
-    found = [shape for shape in SHAPES if shape.flag in bad and tally.new[shape.flag]]
+    # Who comes to be under min ISR from having no leader stands better than before.
+    new = {flag: (tally.new_or_worse if flag in OR_WORSE else tally.new)[flag] for flag in bad}
+    found = [shape for shape in SHAPES if shape.flag in bad and new[shape.flag]]
     if found:
         worst = found[0]
-        count = tally.new[worst.flag]
+        count = new[worst.flag]
         verb = agree(count, *_VERBS[worst.flag])
         verdict = styled(f"{count:,} of {tally.partitions:,} partitions {verb}", worst.style)
+    elif better := _better(tally):
+        verdict = [*not_known(cluster), *plain(better)]
     elif tally.new[Standing.CHANGED]:
-        kept = f"every one of {tally.partitions:,} partitions keeps what it has"
+        kept = f"every one of {tally.partitions:,} partitions keeps leader and min ISR"
         old = not_known(cluster)
         verdict = [*old, *plain(kept)] if old else styled(kept, Style.GOOD)
     else:
         verdict = [*not_known(cluster), *plain(f"none of {tally.partitions:,} partitions changes")]
     return [*styled(what, Style.HEADING), *verdict, *plain(f" (rules {rules.rules.name})")]
+
+
+def _better(tally: Tally) -> str:
+    """What becomes of partitions that nobody led before, where no partition comes off worse; empty where there are
+    none, or they stay as they are."""
+    before, left = tally.now[Standing.LEADERLESS], tally.then[Standing.LEADERLESS]
+    if not (before and tally.new[Standing.CHANGED]):
+        return ""
+    count, verb = (before - left, "get a leader") if left < before else (left, "stay without leader")
+    may = "may " if tally.depends else ""
+    one = verb.replace("get", "gets").replace("stay", "stays")
+    return f"{count:,} of {tally.partitions:,} partitions {may}{verb if may else agree(count, one, verb)}"
 
 
 _VERBS = {

@@ -16,7 +16,7 @@ from kelr.view.describe import ERRORS_TAIL, NOTHING_READ, error_items, note_erro
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.styled import Style, Text, plain, styled
-from kelr.view.whatif_words import HEAD, NOTES, SHAPES, Shape, counts_of, head_of, not_known, notes_of
+from kelr.view.whatif_words import HEAD, NO_LOGS_READ, NOTES, SHAPES, Shape, counts_of, head_of, not_known, notes_of
 
 KIND = "kelr/whatif-any"
 _SHOWN = (
@@ -92,6 +92,9 @@ def _people_columns(cluster: Cluster) -> tuple[Column[SetCounts], ...]:
 
         def text(row: SetCounts) -> Text:
             count = row.new[flag]
+            if flag is Standing.MAY_LOSE:
+                # Logs are not read: more may be lost.
+                return styled(f"{count:,}+", style) if count else plain("0+")
             return styled(f"{count:,}", style) if count else plain("-")
 
         return Column(title.lower(), title, text=text, right=True, shown=Shown.PEOPLE, yields=yields)
@@ -153,8 +156,7 @@ def show_any(
         notes.append(
             f"up to {plural(unread, 'partition')} may fall under min ISR: min.insync.replicas could not be read"
         )
-    if not report.partitions:
-        notes.append(NOTHING_READ)
+    notes.append(NO_LOGS_READ if report.partitions else NOTHING_READ)
     left = report.sets - len(report.worst)
     if left > 0:
         notes.append(f"{left:,} more sets, none worse than the last one here; --all lists them")

@@ -73,8 +73,9 @@ def counts_of(counts: Mapping[Standing, int], or_worse: Mapping[Standing, int] |
 
 
 def short_of(fate: PartitionFate) -> Shape:
-    """The worst that is new of a partition."""
-    return next((shape for shape in SHAPES if fate.new & shape.flag), SHAPES[-2])
+    """The worst that is new of a partition, as it ends worst."""
+    new = fate.worst.then & ~fate.now
+    return next((shape for shape in SHAPES if new & shape.flag), SHAPES[-2])
 
 
 def remarks(fate: PartitionFate) -> Iterator[str]:
@@ -85,7 +86,7 @@ def remarks(fate: PartitionFate) -> Iterator[str]:
     if worst.then & Standing.LEADERLESS:
         yield _back(worst)
     if fate.depends:
-        yield f"in the order {', '.join(map(str, worst.order))}; else {_else(fate)}"
+        yield f"{_condition(fate)}; else {_else(fate)}"
     if fate.then & Standing.MIN_ISR_UNKNOWN:
         yield "min ISR not known"
     yield from worst.doubts
@@ -96,6 +97,15 @@ _BY: Mapping[ElectedBy | None, str] = {
     ElectedBy.LAST_KNOWN_LEADER: "as last known leader",
     ElectedBy.LONGEST_LOG: "by its log",
 }
+
+
+def _condition(fate: PartitionFate) -> str:
+    """What the worst end rests on."""
+    untold = sorted({broker for end in fate.ends for broker in end.unclean})
+    if not untold:
+        return f"in the order {', '.join(map(str, fate.worst.order))}"
+    unclean = fate.worst.unclean
+    return f"so if {joined(unclean or untold)} stopped {'uncleanly' if unclean else 'cleanly'}"
 
 
 def _else(fate: PartitionFate) -> str:
@@ -133,15 +143,29 @@ def not_known(cluster: Cluster) -> Text:
     return [] if cluster.controller_silence is None else styled("not known; by what brokers knew last ", Style.NOTICE)
 
 
-def notes_of(rules: ChosenRules, cluster: Cluster, doubts: Mapping[str, int], depends: int) -> list[str]:
-    """The notes below the totals."""
+NO_LOGS_READ = (
+    "the logs are not read: members of ISR and ELR are taken to hold all that was committed, so that more partitions"
+    " may lose records than are counted; kelr explain --if reads the logs"
+)
+
+
+def notes_of(
+    rules: ChosenRules, cluster: Cluster, doubts: Mapping[str, int], depends: int, *, in_order: bool = False
+) -> list[str]:
+    """The notes below the totals.
+
+    Args:
+        depends: for how many partitions the order of events makes a difference, or, where they happen `in_order`, how
+            brokers stopped that return.
+    """
     found = []
     if not rules.certain:
         found.append(f"rules {rules.rules.name}: {rules.reason}")
     if depends:
         found.append(
-            f"{depends:,} partition{'s' * (depends != 1)}: the outcome depends on the order in which the brokers go;"
-            " the worst is counted"
+            f"{depends:,} partition{'s' * (depends != 1)}: the outcome depends on"
+            f" {'how brokers stopped that return' if in_order else 'the order in which the brokers go'}; the worst is"
+            " counted"
         )
     found += [f"{count:,} partition{'s' * (count != 1)}: {doubt}" for doubt, count in sorted(doubts.items())]
     if cluster.controller_silence is not None:

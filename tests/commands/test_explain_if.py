@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kelr.model import Snapshot
+from kelr.model import Broker, BrokerStatus, Snapshot
 from tests.commands.conftest import Kelr
 from tests.incident import INCIDENT
 
@@ -68,10 +68,12 @@ def test_partitions_that_the_assumption_cures_are_explained(kelr: Kelr) -> None:
 
 
 def test_json_has_each_assumption_with_its_changes(kelr: Kelr) -> None:
-    document = json.loads(kelr("explain", "orders", "--if", "1 fails, 1 returns", "-o", "json", "-b", "kafka:9092").out)
+    document = json.loads(
+        kelr("explain", "orders", "--if", "1 fails, 1 returns clean", "-o", "json", "-b", "kafka:9092").out
+    )
     down, back = document["assumptions"]
     assert (down["text"], down["notes"], down["changes"]) == ("1 fails", ["1 is down already"], [])
-    assert (back["text"], back["changes_not_listed"]) == ("1 returns", 0)
+    assert (back["text"], back["changes_not_listed"], document["otherwise"]) == ("1 returns clean", 0, [])
     (change,) = back["changes"]
     assert (change["topic"], change["partition"], change["elected_by"]) == ("orders", 1, "elr")
     assert change["text"].startswith("broker 1 is elected from the ELR, leader epoch 2 -> 3")
@@ -82,6 +84,40 @@ def test_json_has_each_assumption_with_its_changes(kelr: Kelr) -> None:
     assert [len(one["changes"]) for one in by_partition[0]] == [0, 0]
 
 
+def test_a_return_is_shown_both_ways_where_nothing_tells_how_the_broker_stopped(kelr: Kelr) -> None:
+    out = kelr("explain", "orders:1", "--if", "1 returns").out
+    clean, unclean = out.split(IMAGINED)[1:]
+    assert (
+        " if 1 returns clean  broker 1 is elected from the ELR" in clean.partition("Or else:\n if 1 returns unclean")[0]
+    )
+    assert "orders:1 is led by broker 1" in clean
+    assert " if 1 returns clean  broker 1 is elected from the ELR" in unclean.partition("Or else:")[2]
+    assert "orders:1 is led by broker 1" not in unclean.partition("nothing committed is lost")[0]
+    items = [
+        json.loads(line) for line in kelr("explain", "orders:1", "--if", "1 returns", "-o", "ndjson").out.splitlines()
+    ]
+    assert [item["assumptions"][0]["text"] for item in items] == ["1 returns clean", "1 returns unclean"]
+    assert [item["isr"] for item in items] == [[1], [1]]
+    assert [item["advice"]["elect"] for item in items] == [None, None]
+    document = json.loads(kelr("explain", "orders:1", "--if", "1 returns", "-o", "json").out)
+    assert [one["text"] for one in document["otherwise"]] == ["1 returns unclean"]
+
+
+def test_a_table_shows_a_return_both_ways_and_once_where_they_come_to_the_same(
+    kelr: Kelr, cluster: Callable[[Snapshot], None]
+) -> None:
+    brokers = (*(one for one in INCIDENT.cluster.brokers if one.id != 4), Broker(4, BrokerStatus.FENCED))
+    cluster(replace(INCIDENT, cluster=replace(INCIDENT.cluster, brokers=brokers)))
+    out = kelr("explain", "--if", "1 returns", "--short").out
+    lines = [line.split()[:2] for line in out.splitlines() if line.startswith("orders:")]
+    assert lines[:2] == [["orders:1", "clean"], ["orders:1", "unclean"]]
+    same = kelr("explain", "--if", "4 returns", "--short").out
+    ways = [line.split()[:2] for line in same.splitlines() if line.startswith("orders:")]
+    assert ways == [["orders:1", "either"], ["orders:2", "clean"], ["orders:2", "unclean"]]
+    both = kelr("explain", "--if", "1 returns, 4 returns", "--short").out
+    assert "Or else; and for some of each write, for example, --if '1 returns clean, then 4 returns unclean':" in both
+
+
 def test_an_explanation_of_what_is_assumes_nothing(kelr: Kelr) -> None:
     document = json.loads(kelr("explain", "orders:1", "-o", "json").out)
     assert (document["assumptions"], document["items"][0]["assumptions"]) == ([], [])
@@ -89,13 +125,13 @@ def test_an_explanation_of_what_is_assumes_nothing(kelr: Kelr) -> None:
 
 
 def test_every_format_is_marked(kelr: Kelr) -> None:
-    asked = ("explain", "orders:1", "--if", "1 returns", "-o")
+    asked = ("explain", "orders:1", "--if", "1 returns clean", "-o")
     for format in ("table", "wide"):
         assert kelr(*asked, format).out.startswith(IMAGINED)
-    assert [one["text"] for one in json.loads(kelr(*asked, "ndjson").out)["assumptions"]] == ["1 returns"]
-    assert "text: 1 returns" in kelr(*asked, "yaml").out
+    assert [one["text"] for one in json.loads(kelr(*asked, "ndjson").out)["assumptions"]] == ["1 returns clean"]
+    assert "text: 1 returns clean" in kelr(*asked, "yaml").out
     (line,) = csv.DictReader(io.StringIO(kelr(*asked, "csv").out))
-    assert line["assumptions"] == "1 returns"
+    assert line["assumptions"] == "1 returns clean"
 
 
 def test_no_command_that_elects_is_given_for_a_state_that_is_not(kelr: Kelr) -> None:

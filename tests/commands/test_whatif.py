@@ -113,6 +113,47 @@ def test_a_document_has_every_end_and_what_each_return_does(kelr: Kelr) -> None:
         assert end["all_return"]["elected_by"] == "last-known-leader"
 
 
+@pytest.mark.parametrize(
+    ("assume", "headline", "remark"),
+    [
+        ("1 returns clean", "If broker 1 returns clean: 1 of 1 partitions gets a leader", "-"),
+        (
+            "1 returns unclean",
+            "If broker 1 returns unclean: 1 of 1 partitions stays without leader",
+            "back with 2 if stopped cleanly",
+        ),
+        (
+            "1 returns",
+            "If broker 1 returns: 1 of 1 partitions may stay without leader",
+            "back with 2 if stopped cleanly; so if 1 stopped uncleanly; else 1 leads",
+        ),
+        (
+            "1 returns, 2 returns",
+            "If broker 1 returns, then broker 2 returns: 1 of 1 partitions may lose committed records",
+            "1 elected as last known leader; so if 1 and 2 stopped uncleanly; else 2 leads",
+        ),
+        ("3 fails", "If broker 3 is killed: none of 1 partitions changes", ""),
+        (
+            "3 fails, 3 returns",
+            "If broker 3 is killed, then broker 3 returns: none of 1 partitions changes",
+            "",
+        ),
+    ],
+)
+def test_a_return_is_counted_as_it_may_be_at_worst(
+    assume: str, headline: str, remark: str, kelr: Kelr, cluster: Callable[[Snapshot], None]
+) -> None:
+    state = PartitionState("orders", 0, None, 5, (1, 2, 3), (), (1, 2), (1,))
+    brokers = tuple(Broker(one, BrokerStatus.LIVE if one == 3 else BrokerStatus.FENCED) for one in (1, 2, 3))
+    cluster(replace(HEALTHY, partitions=(state,), cluster=replace(HEALTHY.cluster, brokers=brokers)))
+    ran = kelr("whatif", "--if", assume)
+    assert ran.out.startswith(headline)
+    assert not remark or f" {remark}\n" in ran.out
+    assert "the logs are not read: members of ISR and ELR are taken to hold all that was committed" in ran.err
+    lost = next(line for line in ran.out.splitlines() if "committed records may be lost" in line)
+    assert lost.split()[-2] == ("1+" if "1 elected" in remark else "0+")
+
+
 @pytest.mark.usefixtures("healthy")
 def test_csv_and_ndjson_have_a_line_for_each_partition_that_changes(kelr: Kelr) -> None:
     rows = list(csv.DictReader(io.StringIO(kelr("whatif", "--stop", "4", "-o", "csv").out)))

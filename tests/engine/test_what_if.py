@@ -59,7 +59,7 @@ def state_of(result: Imagined, address: TopicPartition = AT) -> PartitionState:
     ("text", "read"),
     [
         ("3 returns", ["3 returns"]),
-        ("broker 3 comes back cleanly", ["3 returns"]),
+        ("broker 3 comes back cleanly", ["3 returns clean"]),
         ("3 RETURNS Unclean", ["3 returns unclean"]),
         ("3 restarts uncleanly", ["3 returns unclean"]),
         ("3 fails", ["3 fails"]),
@@ -191,7 +191,7 @@ def test_one_after_the_other_and_in_that_order() -> None:
     healthy = cases.snapshot_of(
         PartitionState("orders", 0, 1, 5, (1, 2, 3), (1, 2, 3), (), ()), cluster_of(live=(1, 2, 3))
     )
-    result = imagined(healthy, "2 fails, 3 fails, 1 fails, then 3 returns")
+    result = imagined(healthy, "2 fails, 3 stops, 1 fails, then 3 returns")
     assert told(result) == [
         "ISR [1, 2, 3] -> [1, 3]",
         "ISR [1, 3] -> [1], ELR [] -> [3]",
@@ -200,7 +200,7 @@ def test_one_after_the_other_and_in_that_order() -> None:
         "broker 3 is elected from the ELR, leader epoch 6 -> 7, ISR [] -> [3], ELR [1, 3] -> [1],"
         " LastKnownELR [1] -> []; nothing committed is lost",
     ]
-    other = imagined(healthy, "1 fails, 3 fails, 2 fails, then 3 returns")
+    other = imagined(healthy, "1 fails, 3 stops, 2 fails, then 3 returns")
     assert state_of(other).elr == (2,)
 
 
@@ -256,8 +256,8 @@ def test_a_broker_that_is_not_registered_returns_uncleanly_whatever_is_said() ->
     result = imagined(snapshot, "1 returns")
     assert result.happened[0].notes == ("1 is not registered, so Kafka counts its return as unclean",)
     assert result.happened[0].changes[AT].elected_by is ElectedBy.LAST_KNOWN_LEADER
-    # It may not be registered, but it was shut down cleanly: with ELR off nobody asks.
-    assert imagined(snapshot, "1 returns", KRAFT).happened[0].notes == ()
+    # With ELR off the registration does not matter.
+    assert imagined(snapshot, "1 returns", KRAFT).happened[0].notes == ("how 1 stopped is not known",)
 
 
 @pytest.mark.parametrize("text", ["1 fails", "1 stops", "1 loses its directory"])
@@ -305,7 +305,9 @@ def test_a_lost_directory_takes_the_replica_away_and_not_the_broker() -> None:
     assert lost.reason is Unheard.STORAGE_ERROR
 
 
-@pytest.mark.parametrize(("rules", "back"), [(ELR_4_3, "1 returns"), (KRAFT, "1 returns unclean, 1 fails, 1 returns")])
+@pytest.mark.parametrize(
+    ("rules", "back"), [(ELR_4_3, "1 returns clean"), (KRAFT, "1 returns unclean, 1 fails, 1 returns")]
+)
 def test_a_broker_that_comes_back_without_its_log_directory_may_lead_with_an_empty_log(
     rules: RuleSet, back: str
 ) -> None:
@@ -424,8 +426,8 @@ def test_an_unclean_return_may_have_cost_the_logs_tail() -> None:
     ("text", "happened", "leader"),
     [
         ("1 returns", ["1 returns unclean"], None),
-        ("1 returns, 3 returns", ["1 returns unclean", "3 returns"], 3),
-        ("1 returns, 1 stops, 1 returns", ["1 returns unclean", "1 stops", "1 returns"], None),
+        ("1 returns, 3 returns", ["1 returns unclean", "3 returns clean"], 3),
+        ("1 returns, 1 stops, 1 returns", ["1 returns unclean", "1 stops", "1 returns clean"], None),
     ],
 )
 def test_a_return_is_unclean_where_the_brokers_disk_tells_so(
@@ -439,6 +441,60 @@ def test_a_return_is_unclean_where_the_brokers_disk_tells_so(
     assert [one.text for one in result.happened] == happened
     assert state_of(result).leader == leader
     assert 1 not in (state_of(result).elr or ())
+
+
+@pytest.mark.parametrize(
+    ("text", "clean", "unclean"),
+    [
+        ("1 returns", ["1 returns clean"], ["1 returns unclean"]),
+        ("rack az1 returns", ["rack az1 returns clean"], ["rack az1 returns unclean"]),
+        ("1 stops, 1 returns", ["1 stops", "1 returns clean"], ["1 stops", "1 returns unclean"]),
+    ],
+)
+def test_a_return_of_which_nothing_tells_the_shutdown_is_imagined_in_both_manners(
+    text: str, clean: list[str], unclean: list[str]
+) -> None:
+    snapshot = cases.snapshot_of(
+        leaderless(elr=(1, 3), last_known=(1,)), cluster_of(live=(2,), fenced=(1, 3)), [silent(1), silent(3)]
+    )
+    results = [imagine(snapshot, parse_assumptions(text), ELR_4_3, clean=manner) for manner in (True, False)]
+    assert [[one.text for one in result.happened] for result in results] == [clean, unclean]
+    assert [state_of(result).leader for result in results] == [1, None]
+    assert [result.either_way for result in results] == [(1,), (1,)]
+    assert results[0].happened[-1].notes == ("how 1 stopped is not known",)
+
+
+@pytest.mark.parametrize(
+    ("text", "happened"),
+    [
+        ("1 returns clean", "1 returns clean"),
+        ("1 returns unclean", "1 returns unclean"),
+        ("2 fails, 2 returns", "2 returns unclean"),
+        ("2 stops, 2 returns", "2 returns clean"),
+        ("1 is unregistered, 1 returns", "1 returns unclean"),
+    ],
+)
+def test_a_return_whose_shutdown_is_told_is_imagined_in_that_manner_alone(text: str, happened: str) -> None:
+    snapshot = cases.snapshot_of(leaderless(elr=(1, 3)), cluster_of(live=(2,), fenced=(1, 3)))
+    for clean in (True, False):
+        result = imagine(snapshot, parse_assumptions(text), ELR_4_3, clean=clean)
+        assert result.happened[-1].text == happened
+        assert result.either_way == ()
+
+
+def test_of_a_rack_each_broker_returns_as_its_own_disk_tells() -> None:
+    killed = replace(log_of(1, (5, 20), leader_epoch=None), source=LOG_DIRECTORY, unclean_shutdown=True)
+    brokers = tuple(Broker(one, BrokerStatus.LIVE if one == 2 else BrokerStatus.FENCED, rack="a") for one in (1, 2, 3))
+    cluster = replace(cluster_of(live=()), brokers=brokers)
+    snapshot = cases.snapshot_of(leaderless(elr=(1, 3)), cluster, [killed, log_of(2, (5, 9)), silent(3)])
+    result = imagined(snapshot, "rack a returns")
+    assert [(one.text, one.notes) for one in result.happened] == [
+        ("1 returns unclean", ("no mark of a clean shutdown on the disk of 1",)),
+        ("3 returns clean", ("how 3 stopped is not known",)),
+    ]
+    assert result.either_way == (3,)
+    alone = imagined(replace(snapshot, logs={AT: (killed,)}), "3 stops, rack a returns")
+    assert [one.text for one in alone.happened[1:]] == ["1 returns unclean", "3 returns clean"]
 
 
 def test_with_elr_off_an_unclean_return_to_the_isr_proves_nothing() -> None:
@@ -476,7 +532,7 @@ def test_who_returns_to_a_leader_is_cut_to_its_log() -> None:
 def test_heard_logs_are_not_stale_by_the_epochs_of_imagined_elections() -> None:
     logs = [log_of(1, (5, 9), leader_epoch=5), log_of(2, (5, 9), leader_epoch=4), log_of(3, (5, 9), leader_epoch=6)]
     snapshot = cases.snapshot_of(leaderless(elr=(1,)), cluster_of(live=(2, 3), fenced=(1,)), logs)
-    result = imagined(snapshot, "1 returns, 1 fails, 1 returns")
+    result = imagined(snapshot, "1 returns, 1 stops, 1 returns")
     assert state_of(result).leader_epoch == 8
     assert logs_of(result) == {1: 9, 2: "answered with leader epoch 4; the partition's is 5", 3: 9}
     decided = decide(result.snapshot, state_of(result), ELR_4_3)

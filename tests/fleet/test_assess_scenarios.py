@@ -142,7 +142,7 @@ def test_two_things_at_once_to_one_broker_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_blow_is_one_number_and_counts_are_words() -> None:
-    for happening in (Happening.FAILS, Happening.STOPS, Happening.RETURNS, Happening.RETURNS_UNCLEAN):
+    for happening in (Happening.FAILS, Happening.STOPS, Happening.RETURNS_CLEAN, Happening.RETURNS_UNCLEAN):
         blow = Assumption(happening, broker=2**31 - 1)
         assert blow_of(blow_code(blow)) == blow
     assert counts_written("grade.proven-none=2 then.leaderless=-1") == {"grade.proven-none": 2, "then.leaderless": -1}

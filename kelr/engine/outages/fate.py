@@ -11,9 +11,8 @@ from kelr.controller import Change, ControllerState, RecoveryStrategy, handle
 from kelr.controller.reach import FAILED
 from kelr.engine.elections import elected_by
 from kelr.engine.outages.case import OutageCase, Placed, renamed
-from kelr.engine.outages.scenario import COMING_BACK
 from kelr.engine.outages.standing import Standing, standing_of
-from kelr.engine.what_if.assumptions import Assumption, Happening
+from kelr.engine.what_if.assumptions import RETURNS, Assumption, Happening
 from kelr.engine.what_if.events import events_of
 from kelr.model import ElectedBy, PartitionState
 
@@ -25,6 +24,7 @@ UNCLEAN_UNKNOWN = "unclean.leader.election.enable of the controller is not known
 ELR_UNKNOWN = "the ELR is not known"
 BY_LOGS = "the Unclean Recovery Manager may elect a replica by its log: that is not counted"
 NOT_EVERY_ORDER = "not every order of so many brokers was looked at"
+NOT_EVERY_WAY = "not every way in which so many brokers may have stopped was looked at"
 
 _UNPROVEN_ELECTIONS = frozenset({ElectedBy.LAST_KNOWN_LEADER, ElectedBy.UNCLEAN, ElectedBy.LONGEST_LOG})
 
@@ -44,6 +44,8 @@ class Fate:
     """An order of brokers in which it comes to this."""
     stopped: frozenset[int]
     """The brokers that are down after a clean shutdown."""
+    unclean: frozenset[int] = field(compare=False)
+    """The brokers that have come back unclean."""
     state: ControllerState = field(compare=False, repr=False)
     """The controller's records then."""
 
@@ -72,7 +74,7 @@ class Fates:
 
     @property
     def depends(self) -> bool:
-        """Whether another order of events leaves another leader, or stands otherwise."""
+        """Whether another order of events, or another way to stop, leaves another leader, or stands otherwise."""
         return len({(fate.then, fate.after.leader) for fate in self.each}) > 1
 
     @property
@@ -129,7 +131,7 @@ def place_of(placed: Placed, blows: Iterable[Assumption]) -> tuple[Assumption, .
     for blow in blows:
         if blow.broker in brokers:
             found.append(Assumption(blow.happening, broker=brokers.index(blow.broker)))
-        elif blow.happening in COMING_BACK:
+        elif blow.happening in RETURNS:
             found.append(Assumption(blow.happening, broker=len(brokers)))
     return tuple(found)
 
@@ -183,7 +185,7 @@ def comeback_of_all(case: OutageCase, fate: Fate, killed: Sequence[int] = ()) ->
     course = _Course(fate.state)
     for broker in gone:
         unclean = broker in killed and broker not in fate.stopped
-        blow = Assumption(Happening.RETURNS_UNCLEAN if unclean else Happening.RETURNS, broker=broker)
+        blow = Assumption(Happening.RETURNS_UNCLEAN if unclean else Happening.RETURNS_CLEAN, broker=broker)
         course = _after(course, blow, case)
     leader = course.state.partitions[case.address].leader
     unproven = course.may_lose and course.elected_by is ElectedBy.ISR
@@ -191,7 +193,7 @@ def comeback_of_all(case: OutageCase, fate: Fate, killed: Sequence[int] = ()) ->
 
 
 def _comeback(case: OutageCase, state: ControllerState, broker: int, clean: bool) -> Comeback:
-    blow = Assumption(Happening.RETURNS if clean else Happening.RETURNS_UNCLEAN, broker=broker)
+    blow = Assumption(Happening.RETURNS_CLEAN if clean else Happening.RETURNS_UNCLEAN, broker=broker)
     course = _after(_Course(state), blow, case)
     leader = course.state.partitions[case.address].leader
     unproven = not clean and not case.rules.elr and course.elected_by is ElectedBy.ISR
@@ -207,6 +209,8 @@ class _Course:
 
     state: ControllerState
     stopped: frozenset[int] = frozenset()
+    killed: frozenset[int] = frozenset()
+    """Brokers that are down, and were killed in this course."""
     unclean: frozenset[int] = frozenset()
     """Brokers that have come back unclean."""
     may_lose: bool = False
@@ -225,13 +229,36 @@ _Level = dict[frozenset[int], dict[tuple[object, ...], _Course]]
 
 
 def _fates(case: OutageCase, now: Standing, blows: tuple[Assumption, ...], at_once: bool) -> Fates:
-    courses = _in_every_order(case, blows) if at_once else [_in_order(case, blows)]
+    courses = _in_every_order(case, blows) if at_once else _either_way(case, blows)
     fates = dict.fromkeys(_fate(case, course) for course in courses)
     return Fates(now, tuple(sorted(fates, key=_severity, reverse=True)))
 
 
 def _severity(fate: Fate) -> tuple[int, int, tuple[int, ...]]:
     return (int(fate.then), -len(fate.after.isr), tuple(-name for name in fate.order))
+
+
+def _either_way(case: OutageCase, blows: tuple[Assumption, ...]) -> Iterable[_Course]:
+    """One course for each way in which the brokers may have stopped that return, where nothing tells how they did."""
+    if sum(blow.happening is Happening.RETURNS for blow in blows) > MOST_IN_ANY_ORDER:
+        each = (
+            tuple(replace(blow, happening=way) if blow.happening is Happening.RETURNS else blow for blow in blows)
+            for way in (Happening.RETURNS_CLEAN, Happening.RETURNS_UNCLEAN)
+        )
+        return [_doubting(_in_order(case, way), NOT_EVERY_WAY) for way in each]
+    courses = [_Course(case.start())]
+    for blow in blows:
+        courses = [_after(course, way, case) for course in courses for way in _ways(course, blow)]
+    return courses
+
+
+def _ways(course: _Course, blow: Assumption) -> tuple[Assumption, ...]:
+    clean, unclean = (replace(blow, happening=way) for way in (Happening.RETURNS_CLEAN, Happening.RETURNS_UNCLEAN))
+    if blow.happening is not Happening.RETURNS:
+        return (blow,)
+    return (
+        (clean,) if blow.broker in course.stopped else (unclean,) if blow.broker in course.killed else (clean, unclean)
+    )
 
 
 def _in_order(case: OutageCase, blows: Iterable[Assumption]) -> _Course:
@@ -270,10 +297,14 @@ def _after(course: _Course, blow: Assumption, case: OutageCase) -> _Course:
         for change in handled.changes:
             if change.after.address == case.address:
                 course = _changed(course, change, case)
-    stopped = course.stopped | {broker} if happening is Happening.STOPS and was_up else course.stopped
-    if happening not in {Happening.STOPS, Happening.FAILS}:
-        stopped = stopped - {broker}
-    return replace(course, stopped=stopped)
+    stopped, killed = course.stopped, course.killed
+    if was_up and happening is Happening.STOPS:
+        stopped = stopped | {broker}
+    elif was_up and happening is Happening.FAILS:
+        killed = killed | {broker}
+    elif happening in RETURNS:
+        stopped, killed = stopped - {broker}, killed - {broker}
+    return replace(course, stopped=stopped, killed=killed)
 
 
 def _changed(course: _Course, change: Change, case: OutageCase) -> _Course:
@@ -307,7 +338,9 @@ def _fate(case: OutageCase, course: _Course) -> Fate:
     if moved and not then & Standing.LEADERLESS:
         then |= Standing.LEADER_MOVES
     by = course.elected_by if after.leader is not None else None
-    return Fate(after, then, by, tuple(dict.fromkeys(doubts)), course.order, course.stopped, course.state)
+    return Fate(
+        after, then, by, tuple(dict.fromkeys(doubts)), course.order, course.stopped, course.unclean, course.state
+    )
 
 
 def _doubts(state: ControllerState, after: PartitionState, then: Standing) -> Iterator[str]:

@@ -130,7 +130,7 @@ class Restarts:
             return _Passed(down, bool(fate.then & Standing.LEADER_MOVES), self._after(case, fate.state, name))
         stop = Assumption(Happening.STOPS, broker=name)
         gone = known.fates((stop,), at_once=False).worst
-        back = known.fates((stop, Assumption(Happening.RETURNS, broker=name)), at_once=False).worst
+        back = known.fates((stop, Assumption(Happening.RETURNS_CLEAN, broker=name)), at_once=False).worst
         then = gone.then | back.then & Standing.MAY_LOSE
         return _Passed(then, bool(gone.then & Standing.LEADER_MOVES), self._after(case, back.state, name))
 

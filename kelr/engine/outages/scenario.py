@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kelr.engine.what_if.assumptions import Assumption, Happening
+from kelr.engine.what_if.assumptions import RETURNS, Assumption, Happening
 from kelr.engine.words import brokers as named
 from kelr.engine.words import joined
 
-COMING_BACK = frozenset({Happening.RETURNS, Happening.RETURNS_UNCLEAN})
-BLOWS = frozenset({Happening.FAILS, Happening.STOPS, *COMING_BACK})
+BLOWS = frozenset({Happening.FAILS, Happening.STOPS, *RETURNS})
 """What can happen to a broker in an outage."""
 
 
@@ -36,7 +35,7 @@ class Outage:
     def gone(self) -> tuple[int, ...]:
         """The brokers that are down in the end."""
         last = {blow.broker: blow.happening for blow in self.blows if blow.broker is not None}
-        return tuple(broker for broker, happening in last.items() if happening not in COMING_BACK)
+        return tuple(broker for broker, happening in last.items() if happening not in RETURNS)
 
     def __str__(self) -> str:
         """In words: ``brokers 1 and 2 are killed at once``."""
@@ -57,7 +56,8 @@ _AT_ONCE = (
 _ONE = {
     Happening.STOPS: "is stopped cleanly",
     Happening.FAILS: "is killed",
-    Happening.RETURNS: "returns clean",
+    Happening.RETURNS: "returns",
+    Happening.RETURNS_CLEAN: "returns clean",
     Happening.RETURNS_UNCLEAN: "returns unclean",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from kelr.engine.outages.fate import (
@@ -31,6 +32,8 @@ class PossibleEnd:
     """The rule that made the leader, where another one leads than before."""
     order: tuple[int, ...]
     """An order of the brokers in which it ends so."""
+    unclean: tuple[int, ...]
+    """The brokers that came back unclean in it, of those of which nothing tells how they stopped."""
     doubts: tuple[str, ...]
     comebacks: tuple[Comeback, ...]
     """What the return of each replica that is down would do; only where nobody leads, and the ELR is known."""
@@ -52,7 +55,8 @@ class PartitionFate:
     ends: tuple[PossibleEnd, ...]
     """The worst first; several where the order of events makes a difference."""
     depends: bool
-    """Whether the order of events makes a difference to who leads, or to how the partition stands."""
+    """Whether the order of events, or how brokers stopped that return, makes a difference to who leads, or to how the
+    partition stands."""
 
     @property
     def new(self) -> Standing:
@@ -72,11 +76,14 @@ def partition_fate(state: PartitionState, seen: Seen, outage: Outage) -> Partiti
     blows = place_of(seen.placed, outage.blows)
     fates = seen.known.fates(blows, at_once=outage.at_once)
     killed = tuple(blow.broker for blow in blows if blow.happening is Happening.FAILS and blow.broker is not None)
-    ends = tuple(_end(state, seen, fate, killed) for fate in fates.each)
+    untold = {blow.broker for blow in outage.blows if blow.happening is Happening.RETURNS}
+    ends = tuple(_end(state, seen, fate, killed, untold) for fate in fates.each)
     return PartitionFate(state, fates.now, fates.then, ends, fates.depends)
 
 
-def _end(state: PartitionState, seen: Seen, fate: Fate, killed: tuple[int, ...]) -> PossibleEnd:
+def _end(
+    state: PartitionState, seen: Seen, fate: Fate, killed: tuple[int, ...], untold: Collection[int | None]
+) -> PossibleEnd:
     brokers = seen.placed.brokers
 
     def named(back: Comeback) -> Comeback:
@@ -93,6 +100,7 @@ def _end(state: PartitionState, seen: Seen, fate: Fate, killed: tuple[int, ...])
         fate.then,
         fate.elected_by,
         tuple(brokers[name] for name in fate.order if name < len(brokers)),
+        tuple(sorted({brokers[name] for name in fate.unclean if name < len(brokers)} & {*untold})),
         fate.doubts,
         tuple(map(named, back)),
         None if together is None else named(together),

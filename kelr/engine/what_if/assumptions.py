@@ -23,6 +23,8 @@ class Happening(StrEnum):
     STOPS = "stops"
     """A controlled shutdown."""
     RETURNS = "returns"
+    """It starts; whether after a clean shutdown is for what is known of it to tell (`kelr.engine.what_if.imagine`)."""
+    RETURNS_CLEAN = "returns clean"
     """It starts after a clean shutdown: its registration carries its last broker epoch."""
     RETURNS_UNCLEAN = "returns unclean"
     """It starts after an unclean shutdown, so its log may have lost its tail."""
@@ -56,12 +58,13 @@ _OF_BROKERS = frozenset(
         Happening.FAILS,
         Happening.STOPS,
         Happening.RETURNS,
+        Happening.RETURNS_CLEAN,
         Happening.RETURNS_UNCLEAN,
         Happening.UNREGISTERED,
         Happening.LOSES_DIRECTORY,
     }
 )
-RETURNS = frozenset({Happening.RETURNS, Happening.RETURNS_UNCLEAN})
+RETURNS = frozenset({Happening.RETURNS, Happening.RETURNS_CLEAN, Happening.RETURNS_UNCLEAN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +89,8 @@ class Assumption:
 
 
 FORMS = (
-    "N fails, N stops, N returns, N returns unclean, N is unregistered, N loses its directory, rack R fails (stops,"
-    " returns, returns unclean), designate N, unclean election, preferred election, min.insync.replicas=N,"
+    "N fails, N stops, N returns (returns clean, returns unclean), N is unregistered, N loses its directory, rack R"
+    " fails (stops, returns, ...), designate N, unclean election, preferred election, min.insync.replicas=N,"
     " unclean.leader.election.enable=true; several with a comma or 'then' between them"
 )
 """What can be written, for a person who wrote something else."""
@@ -96,7 +99,8 @@ _SUBJECT = r"""(?:brokers?\s+)?(?P<broker>[0-9]{1,10})|racks?\s+(?P<rack>"[^"]+"
 _VERBS = (
     (Happening.FAILS, r"fails?|dies?|crash(?:es)?"),
     (Happening.STOPS, r"stops?|shuts?\s+down"),
-    (Happening.RETURNS, r"(?:returns?|restarts?|comes?\s+back)(?:\s+clean(?:ly)?)?"),
+    (Happening.RETURNS, r"returns?|restarts?|comes?\s+back"),
+    (Happening.RETURNS_CLEAN, r"(?:returns?|restarts?|comes?\s+back)\s+clean(?:ly)?"),
     (Happening.RETURNS_UNCLEAN, r"(?:returns?|restarts?|comes?\s+back)\s+unclean(?:ly)?"),
     (Happening.UNREGISTERED, r"(?:(?:is|are)\s+)?unregistered"),
     (Happening.LOSES_DIRECTORY, r"loses?\s+(?:(?:its|their|a|the)\s+)?(?:log\s+)?(?:director(?:y|ies)|disks?)"),

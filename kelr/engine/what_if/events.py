@@ -66,8 +66,6 @@ def _notes(assumption: Assumption, state: ControllerState) -> tuple[str, ...]:
         return ()
     registration = state.brokers.get(broker)
     if registration is None:
-        if happening is Happening.RETURNS and state.rules.elr:
-            return (f"{broker} is not registered, so Kafka counts its return as unclean",)
         return () if happening in RETURNS else (f"{broker} is not registered",)
     if happening in RETURNS:
         return () if registration.fenced else (f"{broker} is up, so it is taken to be restarted",)
@@ -100,7 +98,7 @@ def _of_a_broker(assumption: Assumption, broker: int, state: ControllerState, ra
     if happening in RETURNS:
         if registration is not None and not registration.fenced:
             yield ev.BrokerFenced(broker)
-        yield ev.BrokerRegistered(broker, clean=happening is Happening.RETURNS, rack=rack)
+        yield ev.BrokerRegistered(broker, clean=happening is not Happening.RETURNS_UNCLEAN, rack=rack)
         yield ev.BrokerUnfenced(broker)
     elif registration is None:
         return

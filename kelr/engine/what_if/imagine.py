@@ -91,12 +91,19 @@ class Imagined:
 
     snapshot: Snapshot
     happened: tuple[Happened, ...]
+    either_way: tuple[int, ...] = ()
+    """Brokers that return, and of which nothing tells how they stopped: another way of stopping is imagined by itself
+    (`imagine`, ``clean``)."""
 
 
-def imagine(snapshot: Snapshot, assumptions: Sequence[Assumption], rules: RuleSet) -> Imagined:
+def imagine(snapshot: Snapshot, assumptions: Sequence[Assumption], rules: RuleSet, *, clean: bool = True) -> Imagined:
     """Let assumptions happen to a snapshot, one after the other.
 
     Partitions are as the controller has them right after the last event; nothing is produced or replicated in between.
+
+    Args:
+        clean: how brokers are taken to have stopped that return, where neither the assumption nor anything that is
+            known tells it (`Imagined.either_way`).
 
     Raises:
         AssumptionError: an assumption is about a broker or a rack that there is not; the message names those there are.
@@ -105,24 +112,104 @@ def imagine(snapshot: Snapshot, assumptions: Sequence[Assumption], rules: RuleSe
         return Imagined(snapshot, ())
     snapshot = replace(snapshot, cluster=_with_every_broker(snapshot))
     known = [_checked(assumption, snapshot.cluster, snapshot.partitions) for assumption in assumptions]
-    return _imagine(snapshot, _as_disks_tell(known, snapshot), rules)
+    resolved = list(_in_their_manner(known, snapshot, rules, clean=clean))
+    either_way = tuple(dict.fromkeys(broker for one in resolved for broker in one.unknown))
+    return replace(_imagine(snapshot, resolved, rules), either_way=either_way)
 
 
-def _as_disks_tell(assumptions: Sequence[Assumption], snapshot: Snapshot) -> Iterator[Assumption]:
-    """The assumptions, where a broker returns first whose disk lacks the mark of a clean shutdown: unclean, whatever
-    was said, since Kafka counts that return so."""
-    down = {broker.id for broker in snapshot.cluster.brokers if broker.status is not BrokerStatus.LIVE}
-    unclean = {
+# How brokers that return have stopped.
+
+
+_NO_MARK = "no mark of a clean shutdown on the disk of {}"
+_NOT_REGISTERED = "{} is not registered, so Kafka counts its return as unclean"
+_NOT_KNOWN = "how {} stopped is not known"
+
+
+@dataclass(frozen=True, slots=True)
+class _Resolved:
+    """An assumption; a return with the manner in which the controller will take it."""
+
+    assumption: Assumption
+    note: str = ""
+    unknown: tuple[int, ...] = ()
+    """The brokers of which nothing tells how they stopped."""
+
+
+def _in_their_manner(
+    assumptions: Iterable[Assumption], snapshot: Snapshot, rules: RuleSet, *, clean: bool
+) -> Iterator[_Resolved]:
+    """The assumptions, each return as clean or unclean as the broker's last stop was.
+
+    Its disk tells it, or the assumption by which it went down. A disk without the mark of a clean shutdown makes its
+    return unclean whatever is said, since Kafka counts it so (LogManager.readBrokerEpochFromCleanShutdownFiles); with
+    ELR on so does a registration that is gone (ClusterControlManager.registerBroker).
+    """
+    named = (replica for state in snapshot.partitions for replica in state.replicas)
+    listed = (broker.id for broker in snapshot.cluster.brokers)
+    status = {broker: snapshot.cluster.status(broker) for broker in (*listed, *named)}
+    down = {broker for broker, known in status.items() if known is not BrokerStatus.LIVE}
+    unmarked = {
         log.replica
         for answers in snapshot.logs.values()
         for log in answers
         if isinstance(log, ReplicaLog) and log.source == LOG_DIRECTORY and log.unclean_shutdown and log.replica in down
     }
+    unregistered = {one for one in down if rules.elr and status[one] is BrokerStatus.UNREGISTERED}
+    stopped = {broker: False if broker in unmarked | unregistered else None for broker in down}
+    """Those that are down, and whether they stopped cleanly; None where nothing tells it."""
+    notes = {**dict.fromkeys(unmarked, _NO_MARK), **dict.fromkeys(unregistered, _NOT_REGISTERED)}
     for assumption in assumptions:
-        returns = assumption.happening is Happening.RETURNS and assumption.broker in unclean
-        yield replace(assumption, happening=Happening.RETURNS_UNCLEAN) if returns else assumption
-        if assumption.happening in RETURNS:
-            unclean.discard(-1 if assumption.broker is None else assumption.broker)
+        happening = assumption.happening
+        brokers = _concerned(assumption, snapshot.cluster, stopped)
+        if happening in RETURNS:
+            yield from _returning(assumption, brokers, stopped, notes, clean=clean)
+            for broker in brokers:
+                stopped.pop(broker, None)
+                notes.pop(broker, None)
+            continue
+        yield _Resolved(assumption)
+        for broker in brokers:
+            if happening is Happening.UNREGISTERED and rules.elr:
+                stopped[broker], notes[broker] = False, _NOT_REGISTERED
+            elif broker not in stopped and happening in {Happening.FAILS, Happening.STOPS}:
+                stopped[broker] = happening is Happening.STOPS
+
+
+def _concerned(assumption: Assumption, cluster: Cluster, down: Collection[int]) -> tuple[int, ...]:
+    """The brokers of an assumption; of a rack those that are down, or up, as `unfold` takes them."""
+    if not assumption.happening.of_brokers or assumption.rack is None:
+        return () if assumption.broker is None else (assumption.broker,)
+    coming = assumption.happening in RETURNS
+    members = (one.id for one in cluster.brokers if one.rack == assumption.rack)
+    return tuple(sorted(one for one in members if (one in down) is coming))
+
+
+def _returning(
+    assumption: Assumption,
+    brokers: Sequence[int],
+    stopped: Mapping[int, bool | None],
+    notes: Mapping[int, str],
+    *,
+    clean: bool,
+) -> Iterator[_Resolved]:
+    """One assumption for all that return in the same manner, or one for each of them."""
+    said = {Happening.RETURNS_CLEAN: True, Happening.RETURNS_UNCLEAN: False}.get(assumption.happening)
+    alike: dict[tuple[Happening, str], list[int]] = {}
+    unknown = []
+    for broker in brokers:
+        known = False if broker in notes else stopped.get(broker) if said is None else said
+        happening = Happening.RETURNS_CLEAN if (clean if known is None else known) else Happening.RETURNS_UNCLEAN
+        note = _NOT_KNOWN if known is None and broker in stopped else notes.get(broker, "") if said is not False else ""
+        alike.setdefault((happening, note), []).append(broker)
+        unknown += [broker] if known is None else []
+    for (happening, note), same in alike.items() or (((assumption.happening, ""), []),):
+        told = note.format(joined(same))
+        if assumption.rack is not None and len(alike) <= 1:
+            yield _Resolved(replace(assumption, happening=happening), told, tuple(unknown))
+            continue
+        for broker in same:
+            one = Assumption(happening, broker=broker)
+            yield _Resolved(one, note.format(broker), (broker,) if broker in unknown else ())
 
 
 def _checked(assumption: Assumption, cluster: Cluster, partitions: Iterable[PartitionState]) -> Assumption:
@@ -164,12 +251,13 @@ def _with_every_broker(snapshot: Snapshot) -> Cluster:
 # The events, one after the other.
 
 
-def _imagine(snapshot: Snapshot, assumptions: Iterable[Assumption], rules: RuleSet) -> Imagined:
+def _imagine(snapshot: Snapshot, resolved: Iterable[_Resolved], rules: RuleSet) -> Imagined:
     start = controller_state(snapshot, rules)
     moment = Moment(start, as_heard(snapshot), snapshot.configs)
     happened = []
-    for assumption in assumptions:
-        notes = unfold(assumption, moment.state).notes
+    for one in resolved:
+        assumption = one.assumption
+        notes = ((one.note,) if one.note else ()) + unfold(assumption, moment.state).notes
         before, passed = moment, after_assumption(moment, assumption, snapshot)
         moment = passed.moment
         if passed.failed:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from fnmatch import fnmatchcase
 
-from kelr.engine.outages.scenario import COMING_BACK, Outage, outage
-from kelr.engine.what_if.assumptions import Assumption, Happening, rack_named
+from kelr.engine.outages.scenario import Outage, outage
+from kelr.engine.what_if.assumptions import RETURNS, Assumption, Happening, rack_named
 from kelr.errors import BadInputError
 from kelr.fleet.assess.tables import NOW
 from kelr.model import Cluster
@@ -66,7 +66,7 @@ class Scenario:
     @property
     def comes_back(self) -> bool:
         """Whether a broker comes back: then the controller looks at every partition that nobody leads."""
-        return any(blow.happening in COMING_BACK for blow in self.outage.blows)
+        return any(blow.happening in RETURNS for blow in self.outage.blows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ OUTCOME = _struct(
 DECIDED = _struct(key=KEY, outcomes=ArrayType(OUTCOME, True))
 """A key, and what comes of each of its hits, in their order."""
 
-HAPPENINGS = (Happening.FAILS, Happening.STOPS, Happening.RETURNS, Happening.RETURNS_UNCLEAN)
+HAPPENINGS = (Happening.FAILS, Happening.STOPS, Happening.RETURNS_CLEAN, Happening.RETURNS_UNCLEAN)
 """A blow is its broker times four, and the place of its happening here."""
 
 
