@@ -176,6 +176,7 @@ def _show(session: Session, wanted: Wanted, made: Made, source: Source) -> None:
         stock_connection=stock_connection(session),
         rescue_command=rescues[0] if rescues else None,
         controller_silence=silence_of(session.source()),
+        gone=wanted.wish.gone,
     )
     if not output.format.for_people:
         show_plan(output, plan, context=context, errors=made.errors, following=following)

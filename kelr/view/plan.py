@@ -98,7 +98,7 @@ def plan_lines(output: Output, plan: Plan, context: PlanContext, *, full: bool |
         yield from text.elections(plan.elections)
         if totals_first and plan.not_planned:
             yield plain("")
-    yield from left_lines(output, text.layout, plan.not_planned)
+    yield from left_lines(output, text.layout, plan.not_planned, context.gone)
     if not plan.elections and context.controller_silence is not None:
         yield styled(NOTHING_CAN_BE, Style.BAD)
     elif not plan.elections:

@@ -59,6 +59,8 @@ class PlanContext:
     rescue_command: tuple[str, ...] | None = None
     controller_silence: str | None = None
     """Why no controller answered (`Cluster.controller_silence`): then that nothing is planned is no all-clear."""
+    gone: frozenset[int] = frozenset()
+    """Brokers that were said not to come back (`Wish.gone`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ def _item(output: Output, context: PlanContext) -> Callable[[PlanRow], Mapping[s
             "partition": row.address.partition,
             "status": row.status,
             "planned": None if row.election is None else _election(row.election, output, context),
-            "not_planned": None if row.left is None else _not_planned(row.left, output),
+            "not_planned": None if row.left is None else _not_planned(row.left, output, context),
             "result": None if row.result is None else _without_address(asdict(row.result)),
         }
 
@@ -170,13 +172,13 @@ def _election(one: PlannedElection, output: Output, context: PlanContext) -> Map
     return fields
 
 
-def _not_planned(one: NotPlanned, output: Output) -> Mapping[str, Json]:
+def _not_planned(one: NotPlanned, output: Output, context: PlanContext) -> Mapping[str, Json]:
     fields = _without_address(asdict(one))
     del fields["why"]
     fields["command"] = output.next_command(one.command) if one.command else None
     fields["rescue"] = output.next_command(one.rescue) if one.rescue else None
     fields["alternatives"] = _alternatives(one.address, one.alternatives, output)
-    without = without_them([one])
+    without = without_them([one], context.gone)
     fields["command_if_gone"] = output.next_command(without) if without else None
     return fields
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kelr.model import AdviceAction, Situation
@@ -40,9 +40,15 @@ class _Alike:
         return self.why, _NUMBER.sub("0", f"{self.reason} {self.until}")
 
 
-def left_lines(output: Output, layout: Layout, left: Sequence[NotPlanned]) -> Iterator[Text]:
+def left_lines(
+    output: Output, layout: Layout, left: Sequence[NotPlanned], gone: Collection[int] = ()
+) -> Iterator[Text]:
     """Those with the same reason together. Of reasons that differ in numbers alone the first is told in full, and of
-    the others the sentences that differ."""
+    the others the sentences that differ.
+
+    Args:
+        gone: brokers that were said not to come back; the next plan leaves them out, too.
+    """
     forms: dict[tuple[Unplanned, str], list[_Alike]] = {}
     for group in _alike(left):
         forms.setdefault(group.form, []).append(group)
@@ -53,25 +59,29 @@ def left_lines(output: Output, layout: Layout, left: Sequence[NotPlanned]) -> It
             yield from layout.paragraph("  ", first.until, Style.PLAIN)
         for other in others:
             yield from _headed(layout, plain("  and "), other.members, _what_differs(first, other))
-        for command, condition in _commands([one for group in (first, *others) for one in group.members]):
+        for command, condition in _commands([one for group in (first, *others) for one in group.members], gone):
             yield plain(f"  {condition}{output.next_command(command)}")
     if left:
         yield plain("")
 
 
-def without_them(members: Iterable[NotPlanned]) -> tuple[str, ...]:
+def without_them(members: Iterable[NotPlanned], gone: Collection[int]) -> tuple[str, ...]:
     """The command that plans as if the brokers that these partitions wait for never came back, as arguments after
-    ``kelr``; empty where nobody is waited for."""
+    ``kelr``; empty where nobody is waited for.
+
+    Args:
+        gone: those that were said not to come back already.
+    """
     waiting = [
         one
         for one in members
         if one.action in _WAITS and one.brokers and one.situation is not Situation.NO_LIVE_REPLICA
     ]
-    gone = sorted({broker for one in waiting for broker in one.brokers})
-    if not gone:
+    awaited = {broker for one in waiting for broker in one.brokers}
+    if not awaited:
         return ()
     targets = short_targets(waiting)
-    return ("recover", "plan", *targets, "--gone", ",".join(map(str, gone)))
+    return ("recover", "plan", *targets, "--gone", ",".join(map(str, sorted(awaited.union(gone)))))
 
 
 def short_targets(members: Iterable[NotPlanned]) -> tuple[str, ...]:
@@ -111,15 +121,16 @@ def _what_differs(first: _Alike, other: _Alike) -> str:
     return f"the same, but: {' '.join(new for old, new in zip(told, now, strict=True) if old != new)}"
 
 
-def _commands(members: Sequence[NotPlanned]) -> Iterator[tuple[tuple[str, ...], str]]:
+def _commands(members: Sequence[NotPlanned], gone: Collection[int]) -> Iterator[tuple[tuple[str, ...], str]]:
     """The next commands of partitions with one reason, each with the condition for it; those that differ in the
     partition alone become one."""
     commands = [command for read in (_rescue, _command) for command in _of_many(members, read)]
     yield from ((command, "") for command in commands)
     advised = [one for one in members if one.why is Unplanned.ADVISED]
-    without = without_them(advised)
+    without = without_them(advised, gone)
     if without and without not in commands:
-        yield without, "if they cannot come back: " if "," in without[-1] else "if it cannot come back: "
+        awaited = set(without[-1].split(",")).difference(map(str, gone))
+        yield without, "if they cannot come back: " if len(awaited) > 1 else "if it cannot come back: "
 
 
 def next_of(members: Sequence[NotPlanned]) -> tuple[str, ...] | None:

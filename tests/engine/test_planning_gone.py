@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -40,6 +41,9 @@ from tests.engine.planned import (
 )
 from tests.properties import examples
 
+_OF_THE_GONE: dict[str, Any] = {"reason": "", "hold": (), "alternatives": (), "warnings": ()}
+"""What is said otherwise where some will not come back."""
+
 
 def without(*brokers: int, minimal_replicas: int | None = None) -> Wish:
     return Wish(gone=frozenset(brokers), minimal_replicas=minimal_replicas)
@@ -70,7 +74,7 @@ def test_what_it_tells_is_what_the_same_designation_would() -> None:
     assert found.loss.grade is Grade.UNKNOWN
     assert found.loss.unheard == (1,)
     assert found.consent is Consent.LOSS
-    assert replace(found, reason="", recommended=False, hold=()) == replace(same, reason="", hold=(), against=None)
+    assert replace(found, recommended=False, **_OF_THE_GONE) == replace(same, against=None, **_OF_THE_GONE)
     assert [one.broker for one in found.hold] == [one.broker for one in same.hold]
 
 
@@ -119,6 +123,17 @@ FOUR = leaderless((3, 1, 2, 4), elr=(1, 4), last_known=(1,))
 def four(log_4: LogAnswer, state: PartitionState = FOUR) -> Snapshot:
     logs = (log_of(3, (4, 116)), silent(1), log_of(2, (4, 135), hw=120), log_4)
     return incident(state, fenced=(1, 4), logs=logs)
+
+
+def test_nobody_who_is_gone_is_started_or_waited_for_instead() -> None:
+    state = leaderless(elr=(1, 2), last_known=(1,))
+    snapshot = incident(state, live=(3,), fenced=(1, 2), logs=(silent(1), silent(2), log_of(3, (0, 20))))
+    found = election(snapshot, without(1, 2))
+    assert found.elect == 3
+    assert found.alternatives == ()
+    assert "If brokers 1 and 2 return after all, they truncate to 3's log where they differ" in " ".join(found.warnings)
+    (left,) = plan(snapshot, without(1)).not_planned
+    assert [one.start for one in left.alternatives] == [2]
 
 
 def test_others_that_can_come_back_are_waited_for() -> None:
@@ -240,10 +255,13 @@ def test_who_is_planned_is_there_and_loses_the_fewest_known_committed_offsets(
         assert found.elect in case.electable - gone
         # Told is what the same designation would be told, of the partition as it is.
         if not found.reason.startswith("Broker"):
-            assert made == plan(snapshot)
+            assert replace(found, **_OF_THE_GONE) == replace(election(snapshot), **_OF_THE_GONE)
             continue
         same = election(snapshot, designated(found.elect))
-        assert replace(found, reason="", recommended=False, hold=()) == replace(same, reason="", hold=(), against=None)
+        assert replace(found, recommended=False, **_OF_THE_GONE) == replace(same, against=None, **_OF_THE_GONE)
+        assert [one for one in found.alternatives if one.elect or one.start] == [
+            one for one in same.alternatives if (one.elect or one.start) and one.start not in gone
+        ]
         assert [one.broker for one in found.hold] == [one.broker for one in same.hold]
         assert carried_out(found, snapshot, decision.rules).leader == found.elect
         losses = {
@@ -266,7 +284,13 @@ def test_who_is_planned_is_there_and_loses_the_fewest_known_committed_offsets(
 def test_who_is_gone_is_never_asked_for(stop: tuple[Snapshot, Wish], among: frozenset[int]) -> None:
     snapshot, _ = stop
     gone = among - snapshot.cluster.live
-    for found in plan(snapshot, Wish(gone=gone)).not_planned:
+    made = plan(snapshot, Wish(gone=gone))
+    for planned in made.elections:
+        assert not {one.start for one in planned.alternatives} & gone
+        truncating = [text for text in planned.warnings if "truncate" in text and "where they differ" in text]
+        assert not any(text.startswith(f"When broker {one} ") for one in gone for text in truncating)
+    for found in made.not_planned:
+        assert not {one.start for one in found.alternatives} & gone
         if found.why is Unplanned.ADVISED and "said to be gone" in found.reason:
             assert not set(found.brokers) & gone
             assert not any(f"ring broker {one} back" in found.reason for one in gone)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from kelr.engine.advice.returns import rescue_of_return, while_others_are_down
 from kelr.engine.planning.choice import Choice
@@ -13,10 +13,11 @@ from kelr.model import Alternative, ElectedBy, ElectionType, Forecast, Grade, Lo
 
 def alternatives_of(subject: Subject, choice: Choice) -> tuple[Alternative, ...]:
     """Other elections with another result, one for each replica that they elect; then the brokers that could be started
-    instead: their return elects a leader, or elects nobody, and they are designated then."""
+    instead: their return elects a leader, or elects nobody, and they are designated then. Brokers that will not come
+    back are neither started nor waited for."""
     if subject.live_leader is not None:
         return ()
-    return (*_elections(subject, choice), *returns_of(subject, choice.kind))
+    return (*_elections(subject, choice), *returns_of(subject, choice.kind, choice.gone))
 
 
 def _elections(subject: Subject, choice: Choice) -> Iterator[Alternative]:
@@ -28,17 +29,21 @@ def _elections(subject: Subject, choice: Choice) -> Iterator[Alternative]:
         seen.add(elected)
         yield Alternative(outcome.election, elected, outcome.loss, outcome.note, leader=elected)
     balanced = subject.outcome(ElectionType.LONGEST_LOG_BALANCED)
-    if balanced is not None and balanced.elected is None and choice.kind is not ElectionType.LONGEST_LOG_BALANCED:
+    waits_in_vain = choice.gone & {one for one in subject.case.recovery_quorum if one not in subject.case.logs.ranked}
+    if balanced is None or balanced.elected is not None or waits_in_vain:
+        return
+    if choice.kind is not ElectionType.LONGEST_LOG_BALANCED:
         yield Alternative(ElectionType.LONGEST_LOG_BALANCED, None, None, balanced.note)
 
 
-def returns_of(subject: Subject, kind: ElectionType) -> Iterator[Alternative]:
+def returns_of(subject: Subject, kind: ElectionType, gone: Collection[int]) -> Iterator[Alternative]:
     """Each absent broker that could be started, with what is lost however it stopped, since that is known of few.
 
     Args:
         kind: the election that is planned.
+        gone: brokers that will not come back.
     """
-    for replica in subject.case.absent:
+    for replica in (one for one in subject.case.absent if one not in gone):
         returns = [one for one in subject.decision.forecasts if one.replica == replica]
         led = [one for one in returns if one.leads is not None]
         if not led or any(_directory_failed(subject, one.leads) for one in led):

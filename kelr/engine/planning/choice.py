@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kelr.engine.advice.purpose import METADATA_TOPIC
 from kelr.engine.planning.gone import not_gone, without_the_gone
@@ -34,6 +34,8 @@ class Choice:
     note: str = ""
     advice: str = ""
     """The words of the recommendation; empty where somebody asked for the election."""
+    gone: frozenset[int] = frozenset()
+    """Brokers that will not come back, as somebody says (`Wish.gone`)."""
 
 
 def choose(subject: Subject, wish: Wish) -> Choice | NotPlanned | None:
@@ -54,7 +56,7 @@ def choose(subject: Subject, wish: Wish) -> Choice | NotPlanned | None:
         found = _asked_for(subject, wish, wish.election)
         if subject.contradiction is not None and isinstance(found, NotPlanned):
             found = refused(subject, subject.contradiction)
-    return _with_enough_heard(subject, found, wish) if isinstance(found, Choice) else found
+    return _with_enough_heard(subject, replace(found, gone=wish.gone), wish) if isinstance(found, Choice) else found
 
 
 def _no_ground(subject: Subject) -> str | None:

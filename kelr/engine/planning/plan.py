@@ -85,7 +85,7 @@ def plan_partition(subject: Subject, wish: Wish) -> PlannedElection | NotPlanned
     """One partition's election, or why it gets none; None for a healthy partition of a recommended plan."""
     choice = choose(subject, wish)
     if not isinstance(choice, Choice):
-        return _with_the_returns(subject, choice)
+        return _with_the_returns(subject, choice, wish.gone)
     method = method_of(subject, choice)
     why_not, in_doubt = obstacle(subject, method), doubts(subject, choice, method)
     if why_not is None and in_doubt and wish.election is None:
@@ -117,11 +117,11 @@ def plan_partition(subject: Subject, wish: Wish) -> PlannedElection | NotPlanned
     )
 
 
-def _with_the_returns(subject: Subject, left: NotPlanned | None) -> NotPlanned | None:
+def _with_the_returns(subject: Subject, left: NotPlanned | None, gone: frozenset[int]) -> NotPlanned | None:
     """Where kelr advises something else than an election, the brokers that could be started are told with it."""
     if left is None or left.why is not Unplanned.ADVISED:
         return left
-    return replace(left, alternatives=tuple(returns_of(subject, ElectionType.DESIGNATION)))
+    return replace(left, alternatives=tuple(returns_of(subject, ElectionType.DESIGNATION, gone)))
 
 
 def _damage_of_electing(subject: Subject, elect: int) -> tuple[Damage, ...]:

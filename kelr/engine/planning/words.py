@@ -157,12 +157,15 @@ def _coming_back(subject: Subject, choice: Choice, _method: Method) -> Iterator[
     """Absent replicas whose logs nobody knows: the last moment to save what they hold is before they start."""
     if subject.live_leader is not None:
         return
-    away = [replica for replica in subject.case.absent if replica not in subject.case.logs.ranked]
-    if away:
+    unread = [replica for replica in subject.case.absent if replica not in subject.case.logs.ranked]
+    gone = [replica for replica in unread if replica in choice.gone]
+    for away, when, after in (([one for one in unread if one not in gone], "When", ""), (gone, "If", " after all")):
         count = len(away)
+        if not away:
+            continue
         yield (
-            f"When {brokers(away)} {agree(count, 'returns', 'return')}, {agree(count, 'it truncates', 'they truncate')}"
-            f" to {choice.elect}'s log where they differ: save what"
+            f"{when} {brokers(away)} {agree(count, 'returns', 'return')}{after},"
+            f" {agree(count, 'it truncates', 'they truncate')} to {choice.elect}'s log where they differ: save what"
             f" {agree(count, 'its disk holds', 'their disks hold')} first."
         )
 
