@@ -11,7 +11,7 @@ from kelr.commands.session import Session
 from kelr.commands.stock_tools import stock_connection
 from kelr.commands.topic_errors import topics_failed
 from kelr.engine.checkup.abilities import abilities
-from kelr.engine.checkup.catalogue import LEADERLESS, UNDER_MIN_ISR, chosen
+from kelr.engine.checkup.catalogue import LEADERLESS, UNDER_MIN_ISR, UNSAVED, chosen
 from kelr.engine.checkup.rights import Allowed, CommandRights, all_rights, rights_of
 from kelr.engine.checkup.tally import Tallies
 from kelr.errors import PartlyDoneError, UsageError
@@ -97,7 +97,7 @@ def _rights(source: Source, topics: Sequence[str]) -> tuple[CommandRights, ...] 
 def _following(tallies: Tallies, selection: Selection) -> tuple[str, ...] | None:
     """Partitions in trouble come before everything else."""
     found = {tally.id for tally in tallies.found}
-    return ("explain", *map(str, selection.targets)) if found & {LEADERLESS.id, UNDER_MIN_ISR.id} else None
+    return ("explain", *map(str, selection.targets)) if found & {LEADERLESS.id, UNDER_MIN_ISR.id, UNSAVED.id} else None
 
 
 def show_acls(session: Session, words: Sequence[str], principal: str | None) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from kelr.commands.elections_on_record import Unsaved, unsaved_on_record
 from kelr.commands.metadata_logs import counted, opened_log
 from kelr.commands.session import Session, now_ms
 from kelr.engine.checkup import cluster_checks
 from kelr.engine.checkup.abilities import LogInfo
-from kelr.engine.checkup.catalogue import CHECKS, REORDERED, THROTTLE_LEFT, UNCLEAN_RESTARTS, Looks
+from kelr.engine.checkup.catalogue import CHECKS, REORDERED, THROTTLE_LEFT, UNCLEAN_RESTARTS, UNSAVED, Looks
 from kelr.engine.checkup.incidents import Calm, for_cluster, waits
 from kelr.engine.checkup.nodes import throttle_checks
 from kelr.engine.checkup.rights import Allowed, named_topics
@@ -57,7 +58,8 @@ def admit(session: Session, wanted: frozenset[str]) -> Patient:
         unknown = NotRead(_saved(session))
         restarts = _restarts(session) if UNCLEAN_RESTARTS.id in wanted else unknown
         left = _left_behind(source) if REORDERED.id in wanted and session.settings.saved is None else unknown
-        facts = CheckupFacts(cluster, unknown, unknown, unknown, restarts, left)
+        unsaved = _unsaved(source, wanted)
+        facts = CheckupFacts(cluster, unknown, unknown, unknown, restarts, left, unsaved=unsaved)
         return Patient(source, facts, LogInfo(None if configured is None else str(configured)))
     from kelr.sources.live.checkup import read_live_facts  # noqa: PLC0415 - only a live cluster is asked
 
@@ -70,6 +72,7 @@ def admit(session: Session, wanted: frozenset[str]) -> Patient:
         _restarts(session) if UNCLEAN_RESTARTS.id in wanted else NotRead("not asked for"),
         _left_behind(source) if REORDERED.id in wanted else NotRead("not asked for"),
         told.moving,
+        _unsaved(source, wanted),
     )
     return Patient(source, facts, LogInfo(None if configured is None else str(configured), told.log_info))
 
@@ -221,6 +224,15 @@ def _restarts(session: Session) -> RestartHistory | NotRead:
         for broker, of_broker in sorted(counts.items())
     )
     return RestartHistory(first_ms, as_of.timestamp_ms, brokers)
+
+
+def _unsaved(source: Source, wanted: frozenset[str]) -> Unsaved | NotRead:
+    """What disks of brokers that are down may hold alone, by the elections in this machine's audit log."""
+    if UNSAVED.id not in wanted:
+        return NotRead("not asked for")
+    notes: list[str] = []
+    found = unsaved_on_record(source, Selection(), notes.append)
+    return NotRead("; ".join(notes)) if notes else found
 
 
 def _left_behind(source: Source) -> tuple[LeftBehind, ...] | NotRead:

@@ -127,7 +127,7 @@ def describe(
     if interval is not None:
         raise UsageError("--interval says how often --watch looks", next_step="add --watch, or leave it out")
     result = shown(session)
-    found = result.shown > 0 or result.undecided > 0 if wanted.any_set else result.unhealthy
+    found = result.shown > 0 or result.undecided > 0 if wanted.any_set else result.unhealthy or bool(result.unsaved)
     found = found or not (result.read or result.errors)  # where nothing was seen, nothing is known to be well
     if check and (found or silence_of(session.source()) is not None):
         raise typer.Exit(ExitCode.FOUND)
@@ -141,6 +141,8 @@ class _Result:
 
     read: int = 0
     shown: int = 0
+    unsaved: str = ""
+    """Of records that disks of brokers that are down may hold alone; empty: nothing is on record."""
     undecided: int = 0
     unhealthy: bool = False
     seen: set[object] = field(default_factory=set)
@@ -167,7 +169,8 @@ def _list(session: Session, source: Source, selection: Selection, pages: Iterabl
         for page in pages:
             report.add(page.partitions, page.topic_errors)
             result.add(page)
-        report.finish(read=result.read, undecided=result.undecided, cut_at=result.cut_at)
+        result.unsaved = _unsaved(session, source, selection)
+        report.finish(read=result.read, undecided=result.undecided, cut_at=result.cut_at, unsaved=result.unsaved)
     return result
 
 
@@ -181,4 +184,21 @@ def _summarize(session: Session, source: Source, selection: Selection, pages: It
         result.add(page)
     targets = [str(target) for target in selection.targets]
     show_summary(session.output, counted, source=source.name, errors=result.errors, targets=targets)
+    result.unsaved = _unsaved(session, source, selection)
+    if result.unsaved and not session.output.format.is_document:
+        session.output.note(result.unsaved)
     return result
+
+
+def _unsaved(session: Session, source: Source, selection: Selection) -> str:
+    from kelr.recovery.places import audit_file, state_directory  # noqa: PLC0415 - not for --help
+
+    if not audit_file(state_directory()).exists():
+        return ""
+    from kelr.commands.elections_on_record import (  # noqa: PLC0415 - the engine, where there is an audit log
+        unsaved_in_words,
+        unsaved_on_record,
+    )
+
+    found = unsaved_on_record(source, selection, session.output.note)
+    return unsaved_in_words(found) if found else ""

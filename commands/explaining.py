@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kelr.commands.elections_on_record import elections_on_record
 from kelr.commands.recovering import source_with
 from kelr.commands.seen import sees_any
 from kelr.commands.session import Session, now_ms
@@ -183,6 +184,7 @@ def _explain_as_they_are(
     """Decide and show; where there are many, the first are shown while the others are not yet read."""
     held: list[Explained] = []
     errors: list[TopicError] = []
+    not_known: list[Decision] = []
     with ExitStack() as showing, session.progress("partitions whose logs were asked for") as progress:
         shown, report = 0, None
         for page in decide_partitions(
@@ -191,8 +193,10 @@ def _explain_as_they_are(
             clock_ms=now_ms,
             rules=wanted.rule_sets[0],
             only_unsafe=only_unsafe,
+            elections=elections_on_record(session.source(), session.output.note),
             progress=progress,
         ):
+            not_known.extend(page.not_known)
             held.extend(
                 Explained(decision, page.snapshot.taken_at_ms, logs=_logs(page.snapshot, decision))
                 for decision in page.decisions
@@ -206,7 +210,8 @@ def _explain_as_they_are(
         report = report or showing.enter_context(_report(session, wanted, held))
         report.add(held)
         shown += len(held)
-        report.finish(errors, seen=bool(shown or errors) or sees_any(session.source(), selection))
+        seen = bool(shown or not_known or errors) or sees_any(session.source(), selection)
+        report.finish(errors, seen=seen, not_known=not_known)
     return shown, errors
 
 

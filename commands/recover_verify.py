@@ -9,10 +9,11 @@ from pathlib import Path
 from kelr.commands.recovering import plan_again, plan_for_this_cluster, rescue_first, rescued_in
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
+from kelr.engine.advice.commands import save_first
 from kelr.engine.planning import only_topics
 from kelr.engine.planning.verification import is_unapplied
 from kelr.errors import BadInputError, UsageError
-from kelr.model.plan import Passed, Plan
+from kelr.model.plan import Check, Passed, Plan
 from kelr.recovery import audit
 from kelr.recovery.audit import AuditRecord
 from kelr.recovery.places import cluster_directory, state_directory
@@ -20,6 +21,7 @@ from kelr.recovery.verify import Afterwards, Verification, Waiting, verify, veri
 from kelr.rescue.archive import read_head
 from kelr.rescue.journal import replayed
 from kelr.view.output import Output
+from kelr.view.plan_words import targets_of
 from kelr.view.verification import Verified, show_verification, waited_for_in_short, waited_for_in_words
 
 WAIT_S = 120.0
@@ -95,14 +97,15 @@ def _following(
     path: Path, topics: Sequence[str], plan: Plan, found: Verification, *, saved: Path | None, waited: bool
 ) -> tuple[str, ...] | None:
     """The next command: what carries the plan out, or plans again where it has expired; what waits for what may come;
-    what shows more of what is not well; or, where all is, what produces again what was saved before the elections.
+    what shows more of what is not well; or, where all is, what saves what disks that are away may hold alone, and
+    then what produces again what was saved.
 
     Args:
         saved: the file that this was saved in; None where there is none, or none of it is left to be produced.
     """
     replay = None if saved is None else ("rescue", "replay", str(saved), "--dry-run")
     if found.good:
-        return replay
+        return replay or _save_what_is_away(found)
     named = tuple(part for topic in topics for part in ("--topic", topic))
     unapplied = {one.address for one in found.findings if is_unapplied(one)}
     if unapplied and unapplied == {one.address for one in found.findings}:
@@ -114,6 +117,19 @@ def _following(
         return ("recover", "verify", str(path), *named, "--wait")
     told = [one.command for one in bad or found.findings if one.command.startswith(_KELR)]
     return tuple(told[0].removeprefix(_KELR).split()) if told else replay
+
+
+def _save_what_is_away(found: Verification) -> tuple[str, ...] | None:
+    """The command that saves what disks of brokers that are down may hold alone, of the partitions that follow the
+    first of the leaders; None where no such disk is known of."""
+    away = {one.address for one in found.findings if one.check is Check.TRUNCATED and one.remark}
+    lost = [one for one in found.lost if one.address in away and one.leader is not None]
+    first = next((one.leader for one in lost), None)
+    if first is None:
+        return None
+    name, *more = targets_of([one.address for one in lost if one.leader == first])
+    command = save_first(name, first, on_disks=True)
+    return (*command[:3], *more, *command[3:])
 
 
 def _to_replay(plan: Plan, path: Path) -> Path | None:

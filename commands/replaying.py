@@ -351,7 +351,11 @@ def _audit(
                 result="begun" if begun else "failed" if one.error else "done",
                 plan_id=dump.manifest.plan_id,
                 journal=journal.path.name,
-                before={"log_end": one.partition.target.log.log_end, "leader": one.partition.target.leader},
+                before={
+                    "log_end": one.partition.target.log.log_end,
+                    "leader": one.partition.target.leader,
+                    "isr": list(one.partition.target.state.isr),
+                },
                 after={} if begun else {"records": one.confirmed, "lost": one.confirmed if had_lost else 0},
                 evidence=[{"file": dump.path.name, "sha256": dump.sha256, "source": str(one.partition.source)}],
                 error=one.error or None,

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from kelr.commands.elections_on_record import unsaved_in_words, unsaved_on_record
 from kelr.commands.session import Resolved, Session, now_ms
 from kelr.engine.watching import Change, Story
 from kelr.errors import KelrError
-from kelr.model import LogAnswer, TopicPartition
+from kelr.model import LogAnswer, Selection, TopicPartition
 from kelr.recovery.places import state_directory
 from kelr.sources.base import Source
 from kelr.sources.decisions import decide_partitions
@@ -117,26 +118,40 @@ class Looked:
     """That it saw since the look before."""
     recovery: RecoveryProgress | None
     notes: tuple[str, ...]
+    unsaved: str = ""
+    """Of records that disks of brokers that are down may hold alone, one of the notes; empty: nothing is on record."""
 
 
 class LookJob:
     """One look after another; as the job of a `Worker`."""
 
-    def __init__(self, reader: Reader, looker: Looker, recoveries: Callable[[str | None], RecoveryProgress | None]):
+    def __init__(
+        self,
+        reader: Reader,
+        looker: Looker,
+        recoveries: Callable[[str | None], RecoveryProgress | None],
+        selection: Selection,
+    ):
         self._reader, self._looker, self._recoveries = reader, looker, recoveries
+        self._selection = selection
 
     def __call__(self, story: Story | None) -> Looked:
         """The story up to now, with one more look.
 
         Raises KelrError where the cluster cannot be read; the next look begins with new connections.
         """
+        notes: list[str] = []
         try:
-            sight = self._looker.look(without_log(self._reader.source()), None if story is None else story.sight)
+            source = self._reader.source()
+            sight = self._looker.look(without_log(source), None if story is None else story.sight)
+            unsaved = unsaved_on_record(source, self._selection, notes.append)
         except KelrError:
             self._reader.close()
             raise
         after, changes = (Story.beginning(sight), ()) if story is None else story.after(sight)
-        return Looked(after, changes, self._recoveries(sight.cluster.cluster_id), self._reader.notes)
+        words = unsaved_in_words(unsaved) if unsaved else ""
+        recovery = self._recoveries(sight.cluster.cluster_id)
+        return Looked(after, changes, recovery, tuple(filter(None, (*self._reader.notes, *notes, words))), words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ class Teller:
         self._on_screen = on_screen
         self._gaps = Gaps(steps=not on_screen)
         self._healthy = False
+        self._unsaved = ""
         self._recovery: RecoveryProgress | None = None
 
     def gaps(self, watching: Watching) -> Iterator[WatchLine]:
@@ -44,6 +45,10 @@ class Teller:
         if recovery is not None and self._progress(recovery) != self._progress(self._recovery):
             yield _line("recovery", recovery_words(recovery), Style.HEADING, sight)
         self._recovery = recovery
+        unsaved = watching.looked.unsaved
+        if unsaved and unsaved != self._unsaved:
+            yield _line("unsaved", unsaved, Style.BAD, sight)
+        self._unsaved = unsaved
         if watching.healthy and not self._healthy:
             yield _line("healthy", NOTHING_LEFT, Style.GOOD, sight)
         self._healthy = watching.healthy

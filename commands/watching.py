@@ -110,7 +110,9 @@ class Watching:
         self.looking_since_ms: int | None = None
         self._patient = patient
         looker = Looker(options.selection, now_ms, options.exclude_internal)
-        self._worker = Worker("look", LookJob(Reader(session.settings), looker, Recoveries(self.begun_ms)), wake)
+        self._worker = Worker(
+            "look", LookJob(Reader(session.settings), looker, Recoveries(self.begun_ms), options.selection), wake
+        )
         self._due_ms = self.begun_ms
 
     @property
@@ -189,8 +191,8 @@ class Watching:
     @property
     def healthy(self) -> bool:
         """Whether the newest look came through, a controller answering where that can be told, and saw partitions, none
-        of them leaderless or unsafe."""
-        if self.story is None or self.trouble is not None:
+        of them leaderless or unsafe, and no disk that is down with the only copy of records, as far as is on record."""
+        if self.story is None or self.trouble is not None or (self.looked is not None and self.looked.unsaved):
             return False
         return self.story.sight.healthy and self.story.sight.counts.read > 0
 

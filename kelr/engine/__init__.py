@@ -2,7 +2,7 @@
 
 from kelr.engine.batch import PatternCache, PatternReader, count_patterns, verdicts
 from kelr.engine.case import Case, case_of
-from kelr.engine.decide import decide, decide_all, is_leaderless_or_unsafe
+from kelr.engine.decide import decide, decide_all, is_leaderless_or_unsafe, needs_a_look
 from kelr.engine.elections import designation_of
 from kelr.engine.logs import KnownLogs, Segment, agreement, diverges_at, rank_logs, segments
 from kelr.engine.loss import loss_of_electing
@@ -31,6 +31,7 @@ __all__ = [
     "effective_min_isr",
     "is_leaderless_or_unsafe",
     "loss_of_electing",
+    "needs_a_look",
     "pattern_of",
     "rank_logs",
     "segments",

@@ -14,6 +14,7 @@ from kelr.model import (
     Cluster,
     Loss,
     PartitionState,
+    RecordedElection,
     RecoveryQuorum,
     Snapshot,
     TopicConfig,
@@ -35,6 +36,8 @@ class Case:
     logs: KnownLogs
     quorum: RecoveryQuorum | None = None
     """What a metadata log says of who holds everything committed, doubtful or not; None where none was at hand."""
+    election: RecordedElection | None = None
+    """What kelr's audit log tells of its newest election here; None: nothing."""
     alike: Alike = field(default_factory=Alike, repr=False, compare=False)
     """What was found out before, for this partition or one that stands alike."""
     losses: dict[tuple[int, bool], Loss] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -168,6 +171,7 @@ def case_of(snapshot: Snapshot, state: PartitionState, rules: RuleSet, ways: Way
         min_isr=min_isr,
         electable=electable_replicas(state, cluster),
         quorum=snapshot.quorums.get(address),
+        election=snapshot.elections.get(address),
         logs=logs,
         alike=Alike() if ways is None else ways.of(state, config, by_topic, min_isr, logs),
     )

@@ -10,6 +10,7 @@ from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.purpose import METADATA_TOPIC
 from kelr.engine.advice.recovery import advise_under_kip966
 from kelr.engine.advice.table import advise
+from kelr.engine.advice.unclean_past import unclean_past
 from kelr.engine.advice.words import silent_leader
 from kelr.engine.alike import WaysToStand
 from kelr.engine.candidates import candidates_of
@@ -26,7 +27,7 @@ from kelr.engine.recovery.words import awaited_in_words, notes_on_the_rules, und
 from kelr.engine.situation import situation_of
 from kelr.engine.steps import steps_of
 from kelr.engine.words import agree, brokers, former_in_words, ids, joined, plural
-from kelr.model import Advice, BrokerStatus, Decision, Forecast, PartitionState, Situation, Snapshot
+from kelr.model import Advice, BrokerStatus, Decision, Forecast, PartitionState, Situation, Snapshot, Unsaved
 
 _ON_PAPER = "scenario"
 """The source of partitions of a cluster that runs whatever rules its scenario names."""
@@ -58,6 +59,7 @@ def _decide(snapshot: Snapshot, case: Case, own: ChosenRules, chosen: ChosenRule
     situation = _situation(case, by_itself)
     forecasts = forecasts_of(case)
     waits_for = _waits_for(case, by_itself, forecasts)
+    past = unclean_past(case)
     found = Findings(
         situation=situation,
         elected=by_itself,
@@ -91,6 +93,7 @@ def _decide(snapshot: Snapshot, case: Case, own: ChosenRules, chosen: ChosenRule
         damage=damage_of(case, situation),
         summary=_summary(case, found),
         notes=tuple(_notes(snapshot, case, chosen)),
+        unsaved=None if past is None else past.unsaved,
         recovery_quorum=case.quorum,
     )
 
@@ -114,6 +117,12 @@ def decide_all(
 def is_leaderless_or_unsafe(situation: Situation) -> bool:
     """Whether a partition is one that an engineer on call has to look at: no live leader, or under min ISR."""
     return situation is not Situation.HEALTHY
+
+
+def needs_a_look(decision: Decision) -> bool:
+    """Whether a partition is such a one, or is led well while disks of brokers that are down hold the only copies of
+    records, or most likely do."""
+    return is_leaderless_or_unsafe(decision.situation) or decision.unsaved in {Unsaved.KNOWN, Unsaved.LIKELY}
 
 
 def _cluster_rules(case: Case, own: ChosenRules, rules: RuleSet) -> str | None:
@@ -204,8 +213,16 @@ def _led(case: Case, found: Findings) -> str:
     missing = [replica for replica in case.state.replicas if replica not in case.state.isr]
     if not missing:
         return "healthy"
+    past = unclean_past(case)
     known = "whether min ISR is met is not known" if found.situation is Situation.UNKNOWN else "min ISR is met"
-    return f"{known}; {joined(missing)} {agree(len(missing), 'is', 'are')} not in sync"
+    said = f"{known}; {joined(missing)} {agree(len(missing), 'is', 'are')} not in sync"
+    if past is None:
+        return said
+    if past.unsaved is Unsaved.NOT_KNOWN:
+        return f"{said}, and whether it was elected cleanly is not known"
+    disks = agree(len(past.away), "the disk", "the disks")
+    hold = agree(len(past.away), "holds", "hold") if past.unsaved is Unsaved.KNOWN else "may hold"
+    return f"{said}, and {disks} of {brokers(past.away)} {hold} records that its log lacks"
 
 
 def _reassignment(snapshot: Snapshot, case: Case) -> Iterator[str]:

@@ -123,7 +123,12 @@ def _proven(
     epoch = state.leader_epoch if keeps_epoch else 0
     if state.leader in snapshot.cluster.live:
         behind = tuple(name_of[broker] for broker in known.left_behind)
-        return _named((), 0, epoch, doubt="left behind", left_behind=behind) if behind else None
+        if behind:
+            return _named((), 0, epoch, doubt="left behind", left_behind=behind)
+        # Read beside the epochs of logs alone.
+        counts = keeps_epoch and known.doubt is None and known.leader_epoch >= state.leader_epoch
+        followed = known.followed_since if counts else None
+        return None if followed is None else _named((), 0, epoch, followed_since=followed)
     quorum = case_of(snapshot, state, rules).proven_quorum
     if quorum is None:
         return None
@@ -137,6 +142,7 @@ def _named(
     *,
     doubt: str | None = None,
     left_behind: tuple[int, ...] = (),
+    followed_since: int | None = None,
 ) -> RecoveryQuorum:
     """A quorum without the moments and offsets of its log."""
     return RecoveryQuorum(
@@ -152,6 +158,7 @@ def _named(
         as_of_ms=0,
         doubt=doubt,
         left_behind=left_behind,
+        followed_since=followed_since,
     )
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Outcome,
         Step,
         Truncation,
+        Unsaved,
         parse_election_type,
     )
     from kelr.model.logs import LOG_DIRECTORY, EpochEnd, LogAnswer, NotHeard, ReplicaLog, Unheard
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
     )
     from kelr.model.quorum import RecoveryQuorum
     from kelr.model.situation import WORST_FIRST, Situation
-    from kelr.model.snapshot import Snapshot
+    from kelr.model.snapshot import RecordedElection, Snapshot
     from kelr.model.target import Selection, Target, parse_target, select
     from kelr.model.topic_error import TopicError
 
@@ -110,6 +111,7 @@ __all__ = [
     "Passed",
     "Plan",
     "PlannedElection",
+    "RecordedElection",
     "RecoveryQuorum",
     "ReplicaLog",
     "RescueStep",
@@ -124,6 +126,7 @@ __all__ = [
     "Truncation",
     "Unheard",
     "Unplanned",
+    "Unsaved",
     "Wish",
     "parse_election_type",
     "parse_target",
@@ -157,6 +160,7 @@ _HOMES = {
         "Outcome",
         "Step",
         "Truncation",
+        "Unsaved",
         "parse_election_type",
     ),
     "logs": ("LOG_DIRECTORY", "EpochEnd", "LogAnswer", "NotHeard", "ReplicaLog", "Unheard"),
@@ -184,7 +188,7 @@ _HOMES = {
     ),
     "quorum": ("RecoveryQuorum",),
     "situation": ("WORST_FIRST", "Situation"),
-    "snapshot": ("Snapshot",),
+    "snapshot": ("RecordedElection", "Snapshot"),
     "target": ("Selection", "Target", "parse_target", "select"),
     "topic_error": ("TopicError",),
 }

@@ -153,6 +153,9 @@ class CheckupFacts:
     left_behind: tuple[LeftBehind, ...] | NotRead
     moving: bool | None = None
     """Whether a reassignment is under way anywhere; None: not known."""
+    unsaved: Mapping[TopicPartition, tuple[int, ...]] | NotRead = field(default_factory=dict)
+    """Partitions of which an election on record may have given something up, with the brokers that are down and whose
+    disks may hold it."""
 
 
 Command: TypeAlias = str | tuple[str, ...]

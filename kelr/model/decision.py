@@ -267,6 +267,18 @@ class AdviceAction(StrEnum):
     broker starts: it truncates then."""
 
 
+class Unsaved(StrEnum):
+    """Whether disks of brokers that are down hold what the log of the live leader lacks: the only copies, until those
+    brokers start and truncate."""
+
+    KNOWN = "known"
+    """Such a disk was read."""
+    LIKELY = "likely"
+    """An unclean election came before, or left its sign, and no such disk was read."""
+    NOT_KNOWN = "not-known"
+    """Nobody led for a while before this leader was elected, and nothing tells whether that election was clean."""
+
+
 @dataclass(frozen=True, slots=True)
 class Advice:
     """What an engineer should do next, why, and the command that does it or takes the first step."""
@@ -372,6 +384,8 @@ class Decision:
     """What weakens this decision: unknown configs, a stale answer, an older source."""
     cluster_rules: str | None = None
     """The rule set that the cluster was found to run, where somebody named another; None: `rules` may be its own."""
+    unsaved: Unsaved | None = None
+    """Whether disks of brokers that are down may hold what the leader's log lacks; None: there is no sign of it."""
     recovery_quorum: RecoveryQuorum | None = None
     """Who held everything committed when the high watermark could last advance, by a metadata log; None where none was
     at hand."""

@@ -48,3 +48,6 @@ class RecoveryQuorum:
     left_behind: tuple[int, ...] = ()
     """Replicas that have not been in sync since an unclean election gave up what the new leader's log lacked: they may
     hold it alone."""
+    followed_since: int | None = None
+    """The leader epoch from which on every election was followed; None: not known. Of an unclean election before that,
+    in a log that begins with a checkpoint, `left_behind` tells nothing."""

@@ -13,6 +13,25 @@ from kelr.model.topic_error import TopicError
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedElection:
+    """The newest election of a partition that kelr's audit log tells of.
+
+    An unclean election gives up what the new leader's log lacks, and no request of released Kafka tells of it
+    afterwards.
+    """
+
+    leader: int
+    leader_epoch: int
+    """The one that it began."""
+    at_ms: int
+    """When, in milliseconds since 1970 UTC."""
+    clean: bool
+    """Whether it is known to have given nothing up."""
+    unread: tuple[int, ...] = ()
+    """Replicas whose brokers did not answer then: their disks may hold what was given up until they return."""
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """A cluster, some of its partitions, their configs and what is known of their logs, at one moment.
 
@@ -31,5 +50,7 @@ class Snapshot:
     """Replica count of partition 0 of each topic: Kafka derives the effective min ISR from it (rule 17)."""
     quorums: Mapping[TopicPartition, RecoveryQuorum] = field(default_factory=dict)
     """What a metadata log tells of who holds everything committed; a partition that is missing there has none known."""
+    elections: Mapping[TopicPartition, RecordedElection] = field(default_factory=dict)
+    """What kelr's own audit log tells of elections; a partition that is missing there has none on record."""
     source: str = "live"
     """Where it comes from, such as ``live`` or the name of a snapshot file."""

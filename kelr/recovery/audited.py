@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
-from kelr.engine.planning.lost import ELECTED, Lost, accepted_in_words, lost_by, lost_of_replayed, raised
+from kelr.engine.planning.lost import (
+    ELECTED,
+    Lost,
+    accepted_in_words,
+    lost_by,
+    lost_of_replayed,
+    raised,
+    recorded_loss,
+)
 from kelr.engine.planning.seen import Seen
-from kelr.model import Bounds, Loss, PlannedElection
+from kelr.model import LOG_DIRECTORY, Bounds, Grade, Loss, PlannedElection, RecordedElection, TopicPartition
 from kelr.model.plan import Applied
 from kelr.recovery import audit
 from kelr.recovery.audit import AuditRecord, AuditWhat
@@ -127,6 +135,42 @@ def config_line(
         error=error,
         text=text,
     )
+
+
+def recorded_elections(rows: Iterable[AuditRecord]) -> dict[TopicPartition, RecordedElection]:
+    """What the audit log tells of elections that came about: of each partition the newest that may have given something
+    up, else the newest. A replica that a later line shows in the ISR has truncated since, and is none of the unread."""
+    found: dict[TopicPartition, RecordedElection] = {}
+    for row in rows:
+        if row.partition is None:
+            continue
+        at, in_sync = TopicPartition(row.topic, row.partition), row.before.get("isr")
+        before = found.get(at)
+        if before is not None and isinstance(in_sync, list):
+            left = tuple(one for one in before.unread if one not in in_sync)
+            before = found[at] = replace(before, unread=left)
+        epoch, leader = row.after.get("leader_epoch"), row.after.get("leader")
+        if row.what is not AuditWhat.ELECTION or row.result not in ELECTED:
+            continue
+        known = recorded_loss(row.loss)
+        clean = known is not None and known[0] is Grade.PROVEN_NONE
+        if (
+            not isinstance(epoch, int)
+            or not isinstance(leader, int)
+            or (clean and before is not None and before.unread)
+        ):
+            continue
+        unread = {*_unread(row.evidence), *(() if before is None or before.clean else before.unread)}
+        found[at] = RecordedElection(leader, epoch, row.at_ms, clean, () if clean else tuple(sorted(unread)))
+    return found
+
+
+def _unread(evidence: Iterable[Mapping[str, Any]]) -> Iterator[int]:
+    """Replicas whose brokers did not answer: nothing was heard of them, or their disks alone were read."""
+    for one in evidence:
+        replica = one.get("replica")
+        if isinstance(replica, int) and (one.get("unheard") is not None or one.get("source") == LOG_DIRECTORY):
+            yield replica
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,8 @@ class Holders:
     """Replicas that have not been in sync since the last unclean election: they may hold what it gave up."""
     unclean_at: int | None = None
     """The offset of the record of that election."""
+    followed_since: int = 0
+    """The leader epoch with which it was met first."""
 
     @property
     def stalled(self) -> bool:
@@ -93,7 +95,7 @@ class Rule:
 
 def made(state: PartitionState, at: At, rule: Rule) -> Holders:
     """A new partition: every replica holds all of nothing."""
-    held = Holders(state, at, state.replicas, known=state.isr)
+    held = Holders(state, at, state.replicas, known=state.isr, followed_since=state.leader_epoch)
     if not rule.elr:
         _without_elr(held, at)
     elif rule.advances(state):
@@ -107,7 +109,8 @@ def met_in_checkpoint(state: PartitionState, at: At, rule: Rule) -> Holders:
     """A partition as a checkpoint has it: of what was before, ISR and ELR are left."""
     places = _union(state.isr, state.elr or ())
     lost = frozenset(state.last_known_elr or ()) - {*places}
-    held = Holders(state, at, places, rule.of_leader(state), known=_union(places, sorted(lost)), lost=lost)
+    known = _union(places, sorted(lost))
+    held = Holders(state, at, places, rule.of_leader(state), known=known, lost=lost, followed_since=state.leader_epoch)
     if not rule.elr:
         _without_elr(held, at)
         return held

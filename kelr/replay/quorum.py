@@ -251,6 +251,7 @@ class QuorumTracker:
             isr=state.isr,
             elr=state.elr or (),
             left_behind=tuple(broker for broker in state.replicas if broker in held.left_behind),
+            followed_since=held.followed_since,
         )
 
     def _doubt(self, held: Holders, members: tuple[int, ...], least: int) -> str | None:

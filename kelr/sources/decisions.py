@@ -6,11 +6,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kelr.controller import RuleSet
-from kelr.engine import decide_all, effective_min_isr, is_leaderless_or_unsafe, rank_logs, situation_of
+from kelr.engine import (
+    decide_all,
+    effective_min_isr,
+    is_leaderless_or_unsafe,
+    needs_a_look,
+    rank_logs,
+    situation_of,
+)
+from kelr.engine.advice.unclean_past import may_have_left
 from kelr.errors import KelrError
 from kelr.model import (
     Decision,
     PartitionState,
+    RecordedElection,
     Selection,
     Situation,
     Snapshot,
@@ -18,6 +27,7 @@ from kelr.model import (
     TopicConfig,
     TopicError,
     TopicPartition,
+    Unsaved,
 )
 from kelr.model.rows import topics_of
 from kelr.sources.base import LeavesOut, Page, Progress, Source, quorums_of, replicas_still_needed
@@ -39,6 +49,13 @@ class DecidedPage:
 
     snapshot: Snapshot
     decisions: tuple[Decision, ...]
+    not_known: tuple[Decision, ...] = ()
+    """Where healthy partitions are not decided: those that are healthy, while it is not known whether disks of brokers
+    that are down hold what an unclean election gave up (`Unsaved.NOT_KNOWN`)."""
+
+
+Elections = Mapping[TopicPartition, RecordedElection]
+"""What kelr's audit log tells of elections, by partition."""
 
 
 def decide_partitions(
@@ -48,6 +65,7 @@ def decide_partitions(
     clock_ms: Callable[[], int],
     rules: RuleSet | None = None,
     only_unsafe: bool = False,
+    elections: Elections | None = None,
     progress: Progress | None = None,
 ) -> Iterator[DecidedPage]:
     """Decide the selected partitions in address order, one page at a time.
@@ -60,22 +78,33 @@ def decide_partitions(
             reads as it goes.
         rules: the rule set; None takes the one that the cluster runs.
         only_unsafe: leave healthy partitions out; their logs are not asked for.
+        elections: what kelr's audit log tells of elections. With it, even empty, those healthy partitions are looked at
+            that lack a replica whose broker is down: its disk may hold the only copy of what an unclean election gave
+            up, and then they are not left out.
         progress: told of the replicas' logs as they arrive.
 
     Raises:
         KelrError: the cluster cannot be reached at all; everything less is a value in the snapshot.
     """
-    wanted = is_unsafe if only_unsafe else _every
+    looked_at = is_unsafe if elections is None else is_unsafe_or_may_be_unsaved
+    wanted = looked_at if only_unsafe else _every
     pages = _together(_maybe_unsafe(source, selection)) if only_unsafe else source.pages(selection)
     for page in _with_first_replicas(pages):
         snapshot = page_snapshot(source, page, clock_ms)
+        if elections:
+            snapshot = replace(snapshot, elections=elections)
         if only_unsafe:
-            kept = tuple(state for state in snapshot.partitions if is_unsafe(snapshot, state))
+            kept = tuple(state for state in snapshot.partitions if wanted(snapshot, state))
             snapshot = replace(snapshot, partitions=kept)
         snapshot = with_logs(source, snapshot, wanted, progress)
         concerned = [state for state in snapshot.partitions if wanted(snapshot, state)]
         decisions = tuple(decide_all(snapshot, rules, partitions=concerned))
-        yield DecidedPage(snapshot, decisions)
+        if not only_unsafe or elections is None:
+            yield DecidedPage(snapshot, decisions)
+            continue
+        shown = tuple(filter(needs_a_look, decisions))
+        not_known = (one for one in decisions if one.unsaved is Unsaved.NOT_KNOWN and not needs_a_look(one))
+        yield DecidedPage(snapshot, shown, tuple(not_known))
 
 
 def _maybe_unsafe(source: Source, selection: Selection) -> Iterator[Page]:
@@ -161,6 +190,11 @@ def page_snapshot(source: Source, page: Page, clock_ms: Callable[[], int]) -> Sn
 def is_unsafe(snapshot: Snapshot, state: PartitionState) -> bool:
     """Whether a partition of a snapshot has no live leader, or is under min ISR."""
     return is_leaderless_or_unsafe(_situation(snapshot, state))
+
+
+def is_unsafe_or_may_be_unsaved(snapshot: Snapshot, state: PartitionState) -> bool:
+    """The same, and partitions that lack a replica that is down and was not in sync: its disk may have to be saved."""
+    return is_unsafe(snapshot, state) or may_have_left(state, {*state.replicas} - snapshot.cluster.live)
 
 
 def _situation(snapshot: Snapshot, state: PartitionState) -> Situation:

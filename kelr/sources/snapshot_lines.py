@@ -287,6 +287,7 @@ class QuorumLine(_Line):
     isr: BrokerIds = ()
     elr: BrokerIds = ()
     left_behind: BrokerIds = ()
+    followed_since: Int32 | None = None
 
     @classmethod
     def of(cls, quorum: RecoveryQuorum) -> Self:

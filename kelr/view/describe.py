@@ -232,16 +232,17 @@ class DescribeReport:
         self._errors.extend(errors)
         self._listing.add(partitions)
 
-    def finish(self, *, read: int, undecided: int = 0, cut_at: TopicPartition | None = None) -> None:
+    def finish(self, *, read: int, undecided: int = 0, cut_at: TopicPartition | None = None, unsaved: str = "") -> None:
         """End the report.
 
         Args:
             read: how many partitions were looked at.
             undecided: how many of them the filters could not judge.
             cut_at: where ``--limit`` ended it.
+            unsaved: of records that disks of brokers that are down may hold alone; empty: nothing is on record.
         """
-        command = explain_command(self._targets, self._errors) if self._leaderless else None
-        notes = self._notes(read, undecided, cut_at)
+        command = explain_command(self._targets, self._errors) if self._leaderless or unsaved else None
+        notes = self._notes(read, undecided, cut_at) + ([unsaved] if unsaved else [])
         self._listing.finish(
             {
                 "errors": error_items(self._errors),

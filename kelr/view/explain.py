@@ -44,6 +44,7 @@ from kelr.view.log_picture import picture_texts
 from kelr.view.styled import Span, Style, Text, plain, styled
 
 NOTHING_TO_EXPLAIN = "By the cluster's own account every partition is led and has min ISR: nothing to explain."
+LED_WITH_MIN_ISR = "By the cluster's own account every partition is led and has min ISR."
 NOT_KNOWN_TO_BE_WELL = (
     "Whether every partition is led and has min ISR is not known, since no controller answered ({silence}). Brokers"
     " knew last of none without."
@@ -66,6 +67,16 @@ _HEAD = (
         "The same, had brokers stopped uncleanly of which nothing tells how; empty where there are none. A partition"
         " has two items then, unless both come to the same for it.",
     ),
+)
+
+_TAIL = (
+    Fact(
+        "not_known",
+        "string[]",
+        "Partitions that are left out as healthy, while it is not known whether disks of brokers that are down hold"
+        " what an unclean election gave up.",
+    ),
+    *ERRORS_TAIL,
 )
 
 NextCommand = Callable[[Iterable[str]], str]
@@ -262,7 +273,7 @@ def explain_view(
     """The output of `kelr explain`; with `block` people get a text for each partition instead of a line."""
     ways = (WAY_COLUMN,) if either_way else ()
     columns = (SHORT_COLUMNS[0], *ways, LEADER_COLUMN, LOSES_COLUMN, *SHORT_COLUMNS[1:]) if imagined else SHORT_COLUMNS
-    return View("kelr/explain", columns, block=block, item=item, head=_HEAD, tail=ERRORS_TAIL)
+    return View("kelr/explain", columns, block=block, item=item, head=_HEAD, tail=_TAIL)
 
 
 def _time(milliseconds: int) -> str:

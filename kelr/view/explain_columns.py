@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kelr.controller import RULE_SETS
+from kelr.engine import needs_a_look
 from kelr.engine.loss_words import certainty_in_words
 from kelr.engine.words import joined, plural
 from kelr.model import (
@@ -316,7 +317,13 @@ def _where(row: Explained) -> Text:
     return plain(f"{row.decision.topic}:{row.decision.partition}")
 
 
+UNSAVED = "unsaved-records"
+"""In place of the situation of a partition that is well but for the only copies of records on disks that are down."""
+
+
 def _situation(row: Explained) -> Text:
+    if row.decision.situation is Situation.HEALTHY and needs_a_look(row.decision):
+        return styled(UNSAVED, Style.BAD)
     return styled(row.decision.situation.value, STYLES.get(row.decision.situation, Style.BAD))
 
 
@@ -405,6 +412,7 @@ SHORT_COLUMNS: tuple[Column[Explained], ...] = (
     _fact("advice_replica", lambda decision: decision.advice.replica),
     Column("assumptions", "assumptions", value=_assumptions, shown=Shown.MACHINE),
     Column("assumed_lose", "assumed_lose", value=_assumed_cost, shown=Shown.MACHINE),
+    _fact("unsaved", lambda decision: None if decision.unsaved is None else decision.unsaved.value),
 )
 LEADER_COLUMN: Column[Explained] = Column("led_by", "LEADER", text=_led_by, shown=Shown.PEOPLE)
 """For an imagined state: who leads, and who did before."""

@@ -7,9 +7,16 @@ from types import TracebackType
 from typing import Self
 
 from kelr.engine.what_if.imagine import Happened
-from kelr.model import Cluster, TopicError, TopicPartition
+from kelr.engine.words import agree, brokers, plural
+from kelr.model import Cluster, Decision, TopicError, TopicPartition
 from kelr.view.describe import NOTHING_READ, cluster_head, error_items, note_errors
-from kelr.view.explain import NOT_KNOWN_TO_BE_WELL, NOTHING_IMAGINED, NOTHING_TO_EXPLAIN, Explanation
+from kelr.view.explain import (
+    LED_WITH_MIN_ISR,
+    NOT_KNOWN_TO_BE_WELL,
+    NOTHING_IMAGINED,
+    NOTHING_TO_EXPLAIN,
+    Explanation,
+)
 from kelr.view.explain_columns import Explained
 from kelr.view.explain_if import happened_document, happened_lines
 from kelr.view.formats import OutputFormat
@@ -72,36 +79,65 @@ class DecisionReport:
         self._telling = _more_telling(self._telling, rows)
         self._listing.add(rows)
 
-    def finish(self, errors: Sequence[TopicError], *, seen: bool = True) -> None:
+    def finish(self, errors: Sequence[TopicError], *, seen: bool = True, not_known: Sequence[Decision] = ()) -> None:
         """End the report with the topics that could not be described.
 
         Args:
+            not_known: partitions that are not shown since they are well, while it is not known whether disks of brokers
+                that are down hold what an unclean election gave up.
             seen: whether there was any partition at all: where brokers show none, nothing is known to be well.
         """
         following, output = self._following(), self._output
+        if following is None and not self._listing.rows and not_known:
+            following = self._explanation.following(["explain", _name(not_known[0])])
         command = None if following is None else output.next_command(following)
-        self._listing.finish({"errors": error_items(errors), "next": command})
+        names = [_name(one) for one in not_known]
+        self._listing.finish({"not_known": names, "errors": error_items(errors), "next": command})
         if not seen:
             output.note(NOTHING_READ)
         if not output.format.for_people:
             return
         if seen and not self._listing.rows and not errors:
-            output.note(self._nothing())
+            output.note(self._nothing(well=not not_known))
+        if not_known:
+            output.note(_not_known(not_known))
         if following is not None:
             output.next(following)
         note_errors(output, errors)
 
-    def _nothing(self) -> str:
+    def _nothing(self, *, well: bool) -> str:
         silence = self._cluster.controller_silence
         if silence is not None:
             return NOT_KNOWN_TO_BE_WELL.format(silence=silence)
-        return NOTHING_IMAGINED if self._happened else NOTHING_TO_EXPLAIN
+        if self._happened:
+            return NOTHING_IMAGINED
+        return NOTHING_TO_EXPLAIN if well else LED_WITH_MIN_ISR
 
     def _following(self) -> tuple[str, ...] | None:
         if self._full or self._telling is None:
             return None
         decision = self._telling.decision
         return self._explanation.following(["explain", f"{decision.topic}:{decision.partition}"])
+
+
+_MOST_NAMES = 5
+
+
+def _name(decision: Decision) -> str:
+    return f"{decision.topic}:{decision.partition}"
+
+
+def _not_known(found: Sequence[Decision]) -> str:
+    """One sentence about all of them: they may be many where little is written, and each has its own explanation."""
+    names = ", ".join(_name(one) for one in found[:_MOST_NAMES])
+    more = f" and {len(found) - _MOST_NAMES:,} more" if len(found) > _MOST_NAMES else ""
+    away = sorted({c.replica for one in found for c in one.candidates if not c.live and c.replica not in one.isr})
+    were, disks = agree(len(found), "was", "were"), agree(len(away), "the disk", "the disks")
+    return (
+        f"Not known: whether {plural(len(found), 'partition')} ({names}{more}) {were} elected cleanly; if not, {disks}"
+        f" of {brokers(away)} may hold the only copy of records: kelr explain on one says how to save them first. A"
+        " metadata log tells (--bootstrap-controller HOST:PORT)."
+    )
 
 
 def _more_telling(so_far: Explained | None, rows: Sequence[Explained]) -> Explained | None:

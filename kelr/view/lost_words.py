@@ -93,8 +93,8 @@ def lost_lines(found: Sequence[Lost], lost: LostInAll) -> Iterator[str]:
         disk = agree(len(left), "Its disk", "Their disks")
         yield (
             f"What only {brokers(left)} {agree(len(left), 'holds', 'hold')} is lost when"
-            f" {agree(len(left), 'it returns', 'they return')}. {disk} may still tell: before that, run on the host"
-            " kelr recover collect --log-dir DIRECTORY, then kelr rescue dump."
+            f" {agree(len(left), 'it returns', 'they return')}. {disk} may still tell: before that, save"
+            f" {agree(len(left), 'it', 'them')} with kelr rescue dump --log-dir DIRECTORY."
         )
     again = sum(one.replayed for one in found)
     if again:

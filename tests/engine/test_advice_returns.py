@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kelr.controller import ELR_4_3, KRAFT, RuleSet
+from kelr.engine import needs_a_look, verdicts
 from kelr.model import (
     LOG_DIRECTORY,
     Advice,
@@ -14,12 +15,16 @@ from kelr.model import (
     Bounds,
     Decision,
     HoldReason,
+    LogAnswer,
     NotHeard,
     PartitionState,
+    RecordedElection,
     RecoveryQuorum,
     ReplicaLog,
+    Situation,
     Truncation,
     Unheard,
+    Unsaved,
 )
 from tests.engine.cases import cluster_of, decision, leaderless, log_of, silent, snapshot_of
 from tests.engine.planned import decided, designated, election, known
@@ -201,17 +206,80 @@ def test_a_broker_that_is_down_is_no_sign_of_an_unclean_election(state: Partitio
     assert "elected" not in advice.text
 
 
-def test_an_epoch_in_which_nobody_led_is_said_and_no_more() -> None:
-    state = replace(LED, isr=(3, 2))
-    led = cluster_of(live=(2, 3), fenced=(1,))
-    advice = decision(state, led, (silent(1), log_of(2, (3, 100), (5, 180)), log_of(3, (3, 100), (5, 180)))).advice
-    assert (advice.action, advice.rescue) == (AdviceAction.NOTHING, ())
+AGAIN = replace(LED, isr=(3, 2))
+"""Min ISR is met again, behind a leader of epoch 5."""
+WITHOUT_1 = cluster_of(live=(2, 3), fenced=(1,))
+GAP = (silent(1), log_of(2, (3, 100), (5, 180)), log_of(3, (3, 100), (5, 180)))
+"""Epoch 4 has no record: nobody led then, or nobody wrote."""
+NO_GAP = (silent(1), log_of(2, (4, 100), (5, 180)), log_of(3, (4, 100), (5, 180)))
+
+
+def test_after_an_epoch_in_which_nobody_led_saving_comes_first_and_what_is_not_known_is_said() -> None:
+    found = decision(AGAIN, WITHOUT_1, GAP)
+    advice = found.advice
+    assert (found.situation, found.unsaved, needs_a_look(found)) == (Situation.HEALTHY, Unsaved.NOT_KNOWN, False)
+    assert (advice.action, advice.rescue) == (AdviceAction.RESCUE, LATER)
     assert advice.text == (
-        "Nothing urgent: it has a leader and min ISR is met. Broker 1 is not in sync. Before leader epoch 5 nobody led"
-        " for a while, and whether 3 was elected cleanly is not known: read the disk of broker 1 before it starts, if"
-        " what it may hold alone counts."
+        "Before leader epoch 5 nobody led for a while, and whether 3 was elected cleanly is not known (a metadata log"
+        " tells: --bootstrap-controller HOST:PORT). If it was not: save what the disk of broker 1 holds before it"
+        " starts, since it may be the only copy. When it returns, it truncates to the log of the leader, 3. Bring"
+        " broker 1 back only then, and produce again what was saved (kelr rescue replay)."
     )
-    assert advice.command == ("recover", "collect", "--log-dir", "DIRECTORY", "--out", "broker-1.kelr")
+    assert found.summary.endswith("1 is not in sync, and whether it was elected cleanly is not known.")
+
+
+UNCLEAN = RecordedElection(3, 5, 1_795_382_721_221, clean=False, unread=(1, 2))
+
+
+def with_record(election: RecordedElection, logs: tuple[LogAnswer, ...] = NO_GAP) -> Decision:
+    snapshot = snapshot_of(AGAIN, WITHOUT_1, logs)
+    return decided(replace(snapshot, elections={AGAIN.address: election}), ELR_4_3)
+
+
+@pytest.mark.parametrize("logs", [NO_GAP, GAP])
+def test_kelrs_own_audit_log_tells_of_an_unclean_election(logs: tuple[LogAnswer, ...]) -> None:
+    found = with_record(UNCLEAN, logs)
+    assert (found.situation, found.unsaved, needs_a_look(found)) == (Situation.HEALTHY, Unsaved.LIKELY, True)
+    assert (found.advice.action, found.advice.rescue) == (AdviceAction.RESCUE, LATER)
+    assert found.advice.text.startswith(
+        "By kelr's audit log the election of 3 at 2026-11-22 21:25 UTC (leader epoch 5) may have given records up:"
+        " broker 1 did not answer then, and whether it was in sync since is not on record: save what the disk of"
+        " broker 1 holds before it starts, since it may be the only copy."
+    )
+    assert "Nothing urgent" not in found.advice.text
+    assert found.summary.endswith("and the disk of broker 1 may hold records that its log lacks.")
+
+
+@pytest.mark.parametrize(
+    "election",
+    [
+        replace(UNCLEAN, clean=True, unread=()),
+        replace(UNCLEAN, unread=(2,)),  # broker 1 answered then, or was in sync since
+        replace(UNCLEAN, leader_epoch=6),  # of a topic that is gone
+    ],
+)
+def test_an_election_on_record_that_left_nobody_behind_is_no_alarm(election: RecordedElection) -> None:
+    found = with_record(election)
+    assert (found.advice.action, found.unsaved) == (AdviceAction.NOTHING, None)
+    if election.leader_epoch == AGAIN.leader_epoch:
+        assert with_record(election, GAP).unsaved is None
+
+
+def test_a_metadata_log_that_followed_the_election_ends_the_doubt() -> None:
+    snapshot = replace(snapshot_of(AGAIN, WITHOUT_1, GAP), elections={AGAIN.address: UNCLEAN})
+    followed = replace(quorum_with(()), doubt=None, followed_since=0)
+    for quorum, unsaved in (
+        (followed, None),
+        (replace(followed, followed_since=5), Unsaved.LIKELY),  # it begins with a checkpoint of after it
+        (replace(followed, leader_epoch=4), Unsaved.LIKELY),  # it ends before
+        (replace(followed, doubt="a gap"), Unsaved.LIKELY),
+    ):
+        assert decided(replace(snapshot, quorums={AGAIN.address: quorum}), ELR_4_3).unsaved is unsaved
+        without = replace(snapshot, quorums={AGAIN.address: quorum}, elections={})
+        assert decided(without, ELR_4_3).unsaved is (None if unsaved is None else Unsaved.NOT_KNOWN)
+        # What is decided once for many partitions is the same.
+        (verdict,) = verdicts(without, ELR_4_3)
+        assert verdict.advice is decided(without, ELR_4_3).advice.action
 
 
 def quorum_with(left_behind: tuple[int, ...]) -> RecoveryQuorum:
@@ -233,7 +301,8 @@ def test_the_metadata_log_tells_of_an_unclean_election() -> None:
     )
     by_log = under(state, quorum_with((1,))).advice
     assert by_log.text.startswith("By the metadata log an unclean election has given records up: save what the disk")
-    assert under(state, quorum_with(())).advice.action is not AdviceAction.RESCUE
+    nobody = replace(quorum_with(()), doubt=None, followed_since=0)
+    assert under(state, nobody).advice.action is not AdviceAction.RESCUE
 
 
 def test_a_clean_return_of_a_disk_that_is_not_believed_is_told_with_what_contradicts_it() -> None:

@@ -11,8 +11,10 @@ import pytest
 
 from kelr.durable import AppendOnlyFile
 from kelr.errors import BadInputError
+from kelr.model import LOG_DIRECTORY, RecordedElection, TopicPartition
 from kelr.recovery import audit
 from kelr.recovery.audit import AuditRecord, AuditWhat
+from kelr.recovery.audited import recorded_elections
 from kelr.recovery.places import audit_file
 
 
@@ -149,3 +151,33 @@ def test_a_lock_that_is_held_is_waited_for(tmp_path: Path) -> None:
     audit.append(tmp_path, _record(1), sleep=sleep)
     assert len(waited) == 1
     assert [one.at_ms for one in audit.read(tmp_path)] == [1]
+
+
+ORDERS_0 = TopicPartition("orders", 0)
+EVIDENCE = (
+    {"replica": 1, "unheard": "unreachable", "source": None},
+    {"replica": 2, "unheard": None, "source": LOG_DIRECTORY},
+    {"replica": 3, "unheard": None, "source": "ListOffsets+Fetch"},
+)
+
+
+def _election(at_ms: int, epoch: int, grade: str = "unknown", **more: object) -> AuditRecord:
+    after = {"leader": 3, "leader_epoch": epoch}
+    return _record(at_ms, after=after, evidence=EVIDENCE, loss={"grade": grade}, **more)
+
+
+def test_elections_that_gave_something_up_stay_on_record_until_who_was_down_is_seen_in_sync() -> None:
+    unclean = _election(1, 5)
+    assert recorded_elections([unclean]) == {ORDERS_0: RecordedElection(3, 5, 1, clean=False, unread=(1, 2))}
+    # One that came to nothing, and a later one that gave nothing up, change nothing.
+    for later in (_election(2, 6, result="refused"), _election(2, 6, "proven-none")):
+        assert recorded_elections([unclean, later])[ORDERS_0].unread == (1, 2)
+    clean = recorded_elections([_election(1, 5, "proven-none")])[ORDERS_0]
+    assert (clean.clean, clean.unread) == (True, ())
+    # A replay after the return of 1, and then another unclean election with 2 down for as long.
+    replay = _record(2, what=AuditWhat.RESCUE, before={"leader": 3, "isr": [3, 1]}, after={"records": 4})
+    assert recorded_elections([unclean, replay])[ORDERS_0].unread == (2,)
+    again = _election(3, 7, before={"isr": []})
+    assert recorded_elections([unclean, replay, again])[ORDERS_0] == RecordedElection(
+        3, 7, 3, clean=False, unread=(1, 2)
+    )

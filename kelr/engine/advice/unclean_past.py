@@ -6,46 +6,106 @@ the only copy, until its broker starts: then it truncates to the leader's log.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from kelr.engine.advice.commands import read_the_disk, save_first
+from kelr.engine.advice.commands import save_first
 from kelr.engine.advice.returns import cuts_in_words
 from kelr.engine.case import Case
 from kelr.engine.words import agree, brokers, ids
-from kelr.model import Advice, AdviceAction, Truncation
+from kelr.model import Advice, AdviceAction, PartitionState, RecordedElection, RecoveryQuorum, Truncation, Unsaved
+
+
+@dataclass(frozen=True, slots=True)
+class UncleanPast:
+    """What is known, or feared, to lie on disks alone."""
+
+    leader: int
+    cuts: tuple[Truncation, ...]
+    """What each replica whose disk was read truncates on its return."""
+    unread: tuple[int, ...]
+    """Replicas whose disks nobody read, and that may hold the only copy."""
+    why: str
+    """What tells of an unclean election, or that nothing tells of a clean one; empty where `unread` is."""
+    unsaved: Unsaved
+
+    @property
+    def away(self) -> tuple[int, ...]:
+        return (*(cut.replica for cut in self.cuts), *self.unread)
+
+
+def unclean_past(case: Case) -> UncleanPast | None:
+    """Whether disks of brokers that are down hold, or may hold, what the live leader's log lacks; None: no sign."""
+    leader = case.state.leader
+    if leader is None or leader not in case.electable:
+        return None
+    cuts, unread = _cuts(case, leader), _unread(case)
+    why, left = _unclean_election(case, unread)
+    if why or cuts:
+        return UncleanPast(leader, cuts, left, why, Unsaved.KNOWN if cuts else Unsaved.LIKELY)
+    why = _perhaps_unclean(case, leader) if unread else ""
+    return UncleanPast(leader, (), unread, why, Unsaved.NOT_KNOWN) if why else None
 
 
 def save_what_was_given_up(case: Case, otherwise: Advice) -> Advice:
-    """The advice to save first what such disks hold, where they are known to hold it, or where an unclean election is
-    known or likely to have come before; else `otherwise`, with a sentence where nobody can tell."""
-    leader = case.state.leader
-    if leader is None:
+    """The advice to save first what such disks hold, where they hold it or may; else `otherwise`."""
+    past = unclean_past(case)
+    if past is None:
         return otherwise
-    cuts, unread = _cuts(case, leader), _unread(case)
-    why = _unclean_election(case, unread) if unread else ""
-    if not cuts and not why:
-        return _perhaps(case, otherwise, unread, leader)
-    away = (*(cut.replica for cut in cuts), *(unread if why else ()))
-    they = agree(len(away), "it truncates", "they truncate")
+    cuts, unread, away = past.cuts, past.unread, past.away
     parts = []
     if cuts:
         parts.append(
             f"Save what is on {_the_disks([cut.replica for cut in cuts])} and not in the leader's log before"
             f" {agree(len(cuts), 'its broker starts', 'their brokers start')}: {cuts_in_words(cuts)}."
         )
-    if why:
+    if unread:
         starts = agree(len(unread), "it starts", "they start")
         then = agree(len(unread), "it is replaced", "they are replaced") if _are_up(case, unread) else starts
         parts.append(
-            f"{why}: save what {_the_disks(unread)} {agree(len(unread), 'holds', 'hold')} before {then}, since it may"
-            " be the only copy."
+            f"{past.why}: save what {_the_disks(unread)} {agree(len(unread), 'holds', 'hold')} before {then}, since it"
+            " may be the only copy."
         )
-    parts.append(f"When {agree(len(away), 'it returns', 'they return')}, {they} to the log of the leader, {leader}.")
-    text = f"{' '.join(parts)} {otherwise.text}"
-    rescue = save_first(case.name, leader, on_disks=True)
-    return Advice(
-        AdviceAction.RESCUE, text, away[0], command=otherwise.command or ("describe", case.name), rescue=rescue
+    they = agree(len(away), "it truncates", "they truncate")
+    parts.append(
+        f"When {agree(len(away), 'it returns', 'they return')}, {they} to the log of the leader, {past.leader}."
     )
+    rescue = save_first(case.name, past.leader, on_disks=True)
+    if otherwise.action is AdviceAction.NOTHING:
+        # It has min ISR: nothing else presses, and that is not to be read as that nothing does.
+        parts.append(f"Bring {brokers(away)} back only then, and produce again what was saved (kelr rescue replay).")
+    else:
+        parts.append(otherwise.text)
+    return Advice(
+        AdviceAction.RESCUE,
+        " ".join(parts),
+        away[0],
+        command=otherwise.command or ("describe", case.name, "--watch"),
+        rescue=rescue,
+    )
+
+
+def left_by(
+    election: RecordedElection, state: PartitionState, down: Collection[int], quorum: RecoveryQuorum | None = None
+) -> tuple[int, ...]:
+    """Replicas that are down and out of sync, and whose disks may hold what this recorded election gave up.
+
+    Whether such a replica was in sync in between is on record nowhere but in a metadata log (`quorum`).
+    """
+    if election.clean or state.leader is None or state.leader_epoch < election.leader_epoch:
+        return ()
+    if _followed(quorum, state, election.leader_epoch):
+        return ()
+    placed = {*state.isr, *(state.elr or ())}
+    return tuple(one for one in state.replicas if one in down and one in election.unread and one not in placed)
+
+
+def may_have_left(state: PartitionState, down: Collection[int]) -> bool:
+    """Whether a led partition lacks a replica that is down and that neither ISR nor ELR vouches for: of others there is
+    nothing to be asked."""
+    placed = {*state.isr, *(state.elr or ())}
+    return state.leader is not None and any(one in down and one not in placed for one in state.replicas)
 
 
 def _cuts(case: Case, leader: int) -> tuple[Truncation, ...]:
@@ -65,38 +125,68 @@ def _unread(case: Case) -> tuple[int, ...]:
     return tuple(one for one in case.absent if one not in case.logs.ranked and one not in placed)
 
 
-def _unclean_election(case: Case, unread: Sequence[int]) -> str:
-    """How it is known, or likely, that an unclean election has given something up; empty where it is not."""
+def _unclean_election(case: Case, unread: Sequence[int]) -> tuple[str, tuple[int, ...]]:
+    """How it is known, or likely, that an unclean election has given something up, and whose unread disks may hold it;
+    an empty sentence and none where it is not."""
+    if not unread:
+        return "", ()
     if case.state.recovering:
-        return "The leader was elected uncleanly (the controller records it as RECOVERING)"
-    behind = () if case.quorum is None else case.quorum.left_behind
-    if set(behind) & set(unread):
-        return "By the metadata log an unclean election has given records up"
+        return "The leader was elected uncleanly (the controller records it as RECOVERING)", tuple(unread)
+    behind = () if case.quorum is None else tuple(one for one in unread if one in case.quorum.left_behind)
+    if behind:
+        return "By the metadata log an unclean election has given records up", behind
     in_place = {*case.state.isr, *case.elr}
     if case.rules.elr and case.state.elr is not None and case.min_isr is not None and len(in_place) < case.min_isr:
         # Whoever leaves an ISR below min ISR goes to the ELR (PartitionChangeBuilder.maybePopulateTargetElr). Besides
         # an unclean election only an unclean restart of a member, and a write of min.insync.replicas, take it out.
-        return (
+        why = (
             f"ISR {ids(case.state.isr)} and ELR {ids(case.elr)} have together fewer members than min ISR"
             f" ({case.min_isr}), as after an unclean election"
         )
-    return ""
+        return why, tuple(unread)
+    election = case.election
+    left = () if election is None else left_by(election, case.state, unread, case.quorum)
+    if election is None or not left:
+        return "", ()
+    at = datetime.fromtimestamp(election.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    was = agree(len(left), "it was", "they were")
+    why = (
+        f"By kelr's audit log the election of {election.leader} at {at} (leader epoch {election.leader_epoch}) may have"
+        f" given records up: {brokers(left)} did not answer then, and whether {was} in sync since is not on record"
+    )
+    return why, left
 
 
-def _perhaps(case: Case, otherwise: Advice, unread: Sequence[int], leader: int) -> Advice:
-    """With a sentence where an epoch before the leader's has no record although records were written before and since:
-    nobody led then, and whether the election after it was clean cannot be told."""
+def _perhaps_unclean(case: Case, leader: int) -> str:
+    """That an epoch before the leader's has no record although records were written before and since: nobody led then,
+    or nobody wrote, and whether the election after it was clean cannot be told; empty where it can.
+
+    No request of released Kafka tells clean from unclean once min ISR is met again: that empties the ELR either way.
+    """
     log = case.logs.ranked.get(leader)
     epochs = [] if log is None or log.lineage is None else [entry.epoch for entry in log.lineage]
     now = case.state.leader_epoch
-    if not unread or len(epochs) < 2 or epochs[-1] != now or epochs[-2] >= now - 1:
-        return otherwise
-    text = (
-        f"{otherwise.text} Before leader epoch {now} nobody led for a while, and whether {leader} was elected cleanly"
-        f" is not known: read {_the_disks(unread)} before {agree(len(unread), 'it starts', 'they start')}, if what"
-        f" {agree(len(unread), 'it may hold', 'they may hold')} alone counts."
+    if len(epochs) < 2 or epochs[-1] != now or epochs[-2] >= now - 1:
+        return ""
+    # Of an election on record it is known who was left behind, and that was said.
+    on_record = case.election is not None and case.election.leader_epoch == now
+    if on_record or _followed(case.quorum, case.state, now):
+        return ""
+    return (
+        f"Before leader epoch {now} nobody led for a while, and whether {leader} was elected cleanly is not known (a"
+        " metadata log tells: --bootstrap-controller HOST:PORT). If it was not"
     )
-    return Advice(otherwise.action, text, otherwise.replica, command=read_the_disk(unread[0]))
+
+
+def _followed(quorum: RecoveryQuorum | None, state: PartitionState, epoch: int) -> bool:
+    """Whether a metadata log tells how the leader of this epoch was elected, and that nobody is left behind since."""
+    return (
+        quorum is not None
+        and quorum.doubt is None
+        and quorum.followed_since is not None
+        and quorum.followed_since < epoch
+        and quorum.leader_epoch >= state.leader_epoch
+    )
 
 
 def _are_up(case: Case, replicas: Sequence[int]) -> bool:

@@ -118,6 +118,14 @@ REORDERED = Check(
     "a partition that still has the order of an election prefers a replica that somebody chose in an emergency",
     Looks.JOURNALS,
 )
+UNSAVED = Check(
+    "unsaved-records",
+    _CRITICAL,
+    "records that only disks of brokers that are down may hold",
+    "an election that kelr made gave records up, or may have: their disks are the only copy until those brokers start"
+    " and truncate",
+    Looks.JOURNALS,
+)
 ELR_BUG = Check(
     "elr-bug-19522",
     _WARNING,
@@ -271,6 +279,7 @@ CHECKS: tuple[Check, ...] = (
     LOG_DIR_OFFLINE,
     BROKER_FENCED,
     REORDERED,
+    UNSAVED,
     ELR_BUG,
     ELR_OFF,
     ELR_UNKNOWN,

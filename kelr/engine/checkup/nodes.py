@@ -43,6 +43,7 @@ def node_checks(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
     yield from _rebalance(facts)
     yield from _restarts(facts)
     yield from _journals(facts)
+    yield from _unsaved(facts)
 
 
 def _controller(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
@@ -288,6 +289,26 @@ def _restarts(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
                 commands=[("history", "--broker", str(one.broker))],
                 caution="look for the out-of-memory killer, a stop timeout too short for a clean shutdown, and disks",
             )
+
+
+def _unsaved(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:
+    if isinstance(facts.unsaved, NotRead):
+        yield of.UNSAVED.not_checked(facts.unsaved.why)
+        return
+    topics: dict[str, dict[int, tuple[int, ...]]] = {}
+    for at, left in sorted(facts.unsaved.items()):
+        topics.setdefault(at.topic, {})[at.partition] = left
+    for topic, partitions in topics.items():
+        away = sorted({one for left in partitions.values() for one in left})
+        yield of.UNSAVED.finding(
+            f"{agree(len(away), 'the disk', 'the disks')} of {broker_words(away)} may hold records of"
+            f" {plural(len(partitions), 'partition')} of {topic} that no live log has",
+            topic=topic,
+            partitions=partitions,
+            brokers=away,
+            commands=[("explain", f"{topic}:{','.join(map(str, partitions))}")],
+            caution="save them before any of these brokers starts: it truncates to the leader's log then",
+        )
 
 
 def _journals(facts: CheckupFacts) -> Iterator[Finding | NotChecked]:

@@ -73,7 +73,8 @@ def watch_view() -> View[WatchLine]:
                 "what",
                 "string",
                 "begin, partition, broker, recovery, not-read, read-again, no-controller (what follows may be out of"
-                " date until controller-again), controller-again, healthy (nothing is leaderless or unsafe) or end.",
+                " date until controller-again), controller-again, healthy (nothing is leaderless or unsafe), unsaved"
+                " (by kelr's audit log, disks of brokers that are down may hold the only copy of records) or end.",
             ),
             datum("topic", "string?", "Topic name; null: it is not about a partition."),
             datum("partition", "integer?", "Partition number; null: it is not about one."),

@@ -1,0 +1,74 @@
+"""What kelr's own audit log tells of elections: an unclean one leaves no trace that brokers would tell of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kelr.engine.advice.unclean_past import left_by
+from kelr.engine.words import agree, brokers, plural
+from kelr.errors import BadInputError
+from kelr.model import RecordedElection, Selection, TopicPartition
+from kelr.recovery import audit
+from kelr.recovery.audited import recorded_elections
+from kelr.recovery.places import audit_file, state_directory
+from kelr.recovery.verify import plan_selection
+from kelr.sources.base import Source, quorums_of
+
+_MOST_NAMES = 5
+Note = Callable[[str], object]
+"""Takes a line beside the data."""
+Unsaved = Mapping[TopicPartition, tuple[int, ...]]
+"""Partitions with the brokers that are down, and whose disks may hold what an election gave up."""
+
+
+def elections_on_record(source: Source, note: Note) -> Mapping[TopicPartition, RecordedElection]:
+    """Elections of the source's cluster in this machine's audit log; none, with a note, where it cannot be read.
+
+    Raises KelrError where the cluster cannot be reached.
+    """
+    state = state_directory()
+    if not audit_file(state).exists():
+        return {}
+    cluster_id = source.cluster().cluster_id
+    if cluster_id is None:
+        return {}
+    try:
+        return recorded_elections(audit.read(state, cluster_id=cluster_id))
+    except (BadInputError, OSError) as error:
+        note(f"which elections kelr made here is not known: {error}")
+        return {}
+
+
+def unsaved_on_record(source: Source, selection: Selection, note: Note) -> Unsaved:
+    """Of the selected partitions those that an election on record may have given something up of, while the broker
+    whose disk may hold it is down; only the partitions of such elections are read.
+
+    Raises KelrError where the cluster cannot be reached.
+    """
+    elections = {
+        at: one
+        for at, one in elections_on_record(source, note).items()
+        if one.unread and selection.matches(at.topic, at.partition)
+    }
+    found: dict[TopicPartition, tuple[int, ...]] = {}
+    for page in source.pages(plan_selection(elections)) if elections else ():
+        quorums = quorums_of(source, page.partitions)
+        for state in page.partitions:
+            down = {*state.replicas} - source.cluster().live
+            left = left_by(elections[state.address], state, down, quorums.get(state.address))
+            if left:
+                found[state.address] = left
+    return found
+
+
+def unsaved_in_words(found: Unsaved) -> str:
+    """One sentence about all of them."""
+    names = ", ".join(map(str, sorted(found)[:_MOST_NAMES]))
+    more = f" and {len(found) - _MOST_NAMES:,} more" if len(found) > _MOST_NAMES else ""
+    away = sorted({one for left in found.values() for one in left})
+    return (
+        f"By kelr's audit log elections of {plural(len(found), 'partition')} ({names}{more}) may have given records up:"
+        f" save what {agree(len(away), 'the disk', 'the disks')} of {brokers(away)}"
+        f" {agree(len(away), 'holds', 'hold')} before {agree(len(away), 'it starts', 'they start')}; kelr explain says"
+        " how"
+    )

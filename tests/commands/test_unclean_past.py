@@ -1,0 +1,124 @@
+"""Min ISR is met again behind a leader that was elected uncleanly, and the better logs are on disks of brokers that are
+down: no command says that all is well."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kelr.model import Snapshot, TopicConfig
+from kelr.recovery import audit
+from kelr.recovery.audit import AuditRecord, AuditWhat
+from tests.commands.conftest import Kelr
+from tests.engine.test_advice_returns import AGAIN, GAP, NO_GAP, WITHOUT_1
+from tests.incident import INCIDENT
+
+CONNECTION = ("-b", "kafka-1:9092")
+DUMP = "kelr rescue dump orders:0 --elect 3 --log-dir DIRECTORY --out lost-to-3.kelr-rescue -b kafka-1:9092"
+ON_RECORD = "By kelr's audit log elections of 1 partition (orders:0) may have given records up"
+Serve = Callable[[Snapshot], None]
+
+
+@pytest.fixture
+def led(cluster: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Snapshot:
+    """Orders:0, led and with min ISR; broker 1 is down."""
+    monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
+    state = replace(AGAIN, adding=(), removing=())
+    configs = {"orders": TopicConfig(min_insync_replicas=2, unclean_leader_election=False)}
+    brokers = replace(WITHOUT_1, cluster_id="c", features=INCIDENT.cluster.features)
+    snapshot = replace(INCIDENT, cluster=brokers, partitions=(state,), configs=configs, logs={state.address: NO_GAP})
+    cluster(snapshot)
+    return snapshot
+
+
+@pytest.fixture
+def on_record(led: Snapshot, tmp_path: Path) -> Snapshot:
+    """And kelr elected broker 3 while 1 did not answer."""
+    audit.append(
+        tmp_path / "state",
+        AuditRecord(
+            at_ms=1,
+            what=AuditWhat.ELECTION,
+            command="elect",
+            topic="orders",
+            partition=0,
+            cluster_id="c",
+            user="ada",
+            host="laptop",
+            principal=None,
+            result="done",
+            after={"leader": 3, "leader_epoch": 5},
+            evidence=[{"replica": 1, "unheard": "unreachable"}],
+            loss={"grade": "unknown"},
+        ),
+    )
+    return led
+
+
+@pytest.mark.usefixtures("led")
+def test_of_a_clean_election_nothing_is_said(kelr: Kelr) -> None:
+    assert "nothing to explain" in kelr("explain", *CONNECTION).err
+    assert "Nothing urgent" in kelr("explain", "orders", *CONNECTION).out
+    assert "record" not in kelr("describe", *CONNECTION).err
+    assert kelr("describe", "--check", *CONNECTION).code == 0
+    assert json.loads(kelr("doctor", "--only", "unsaved-records", "-o", "json", *CONNECTION).out)["items"] == []
+
+
+@pytest.mark.usefixtures("on_record")
+def test_explain_shows_it_without_being_asked_for_it(kelr: Kelr) -> None:
+    ran = kelr("explain", *CONNECTION)
+    assert f"  next: {DUMP}\n" in ran.out
+    assert "Nothing urgent" not in ran.out
+    assert "nothing to explain" not in ran.err
+    _, line = kelr("explain", "--short", *CONNECTION).out.splitlines()
+    assert line.split() == ["orders:0", "unsaved-records", "-", "2", "(180)", "-", "rescue", "1"]
+    (item,) = json.loads(kelr("explain", "-o", "json", *CONNECTION).out)["items"]
+    assert (item["situation"], item["unsaved"], item["advice"]["rescue"]) == ("healthy", "likely", DUMP)
+
+
+@pytest.mark.usefixtures("on_record")
+def test_describe_doctor_and_watch_say_it(kelr: Kelr) -> None:
+    ran = kelr("describe", "--check", *CONNECTION)
+    assert ran.code == 1
+    assert f"{ON_RECORD}: save what the disk of broker 1 holds before it starts; kelr explain says how\n" in ran.err
+    assert ran.err.endswith("  next: kelr explain -b kafka-1:9092\n")
+    assert ON_RECORD in kelr("describe", "--summary", *CONNECTION).err
+    assert ON_RECORD not in kelr("describe", "payments", *CONNECTION).err
+    assert kelr("describe", "--check", "--leaderless", *CONNECTION).code == 0
+    found = json.loads(kelr("doctor", "--only", "unsaved-records", "-o", "json", *CONNECTION).out)
+    (item,) = found["items"]
+    assert (item["severity"], item["topic"], item["partitions"], item["brokers"]) == ("critical", "orders", [0], [1])
+    assert item["commands"] == ["kelr explain orders:0 -b kafka-1:9092"]
+    watched = kelr("watch", "--until-healthy", "--for", "1s", "--interval", "100ms", *CONNECTION)
+    assert watched.code == 1
+    assert watched.out.count(ON_RECORD) == 1
+    assert "nothing is leaderless or unsafe" not in watched.out
+
+
+def test_what_nothing_tells_is_not_called_well(kelr: Kelr, led: Snapshot, cluster: Serve) -> None:
+    """A stock tool elected, perhaps uncleanly: what is left is an epoch without a record."""
+    cluster(replace(led, logs={AGAIN.address: GAP}))
+    ran = kelr("explain", *CONNECTION)
+    assert ran.out == ""
+    assert "nothing to explain" not in ran.err
+    assert "Not known: whether 1 partition (orders:0) was elected cleanly; if not, the disk of broker 1" in ran.err
+    assert ran.err.endswith("  next: kelr explain orders:0 -b kafka-1:9092\n")
+    assert json.loads(kelr("explain", "-o", "json", *CONNECTION).out)["not_known"] == ["orders:0"]
+    assert f"  next: {DUMP}\n" in kelr("explain", "orders", *CONNECTION).out
+
+
+def test_an_audit_log_that_cannot_be_read_is_told(kelr: Kelr, led: Snapshot, tmp_path: Path) -> None:
+    del led
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "audit.jsonl").write_text("{}\n")
+    assert "which elections kelr made here is not known" in kelr("explain", *CONNECTION).err
+    (check,) = [
+        one
+        for one in json.loads(kelr("doctor", "--only", "unsaved-records", "-o", "json", *CONNECTION).out)["checks"]
+        if one["id"] == "unsaved-records"
+    ]
+    assert check["result"] == "not-checked"
