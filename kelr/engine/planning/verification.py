@@ -107,7 +107,7 @@ def _other_leader(planned: PlannedElection, state: PartitionState, seen: Seen, l
     words = f"{leader} leads (leader epoch {state.leader_epoch}), and {planned.elect} was to lead"
     if kept is None or held is None:
         silence = silence_of(logs, leader)
-        passed = Passed.NO if silence is None else silence[0]
+        passed = Passed.UNKNOWN if silence is None else silence[0]
         text = f"{words}; whether it holds what {planned.elect} held cannot be told from its log"
         return finding_of(planned, Check.LEADER, passed, text, f"kelr log-info --lineage {planned.address}")
     if kept < held:

@@ -75,12 +75,16 @@ def truncated(planned: PlannedElection, state: PartitionState, seen: Seen, logs:
         texts.append(text)
     for replica in unknown:
         if replica not in away:
-            passed, text = _came_back(replica, state.leader, logs)
+            passed, text = _came_back(planned, replica, state.leader, logs)
             worst = max(worst, passed, key=_WORSE.index)
             texts.append(text)
     remarks = [f"{one.replica} is not live: {_gives_up(one)} when it returns" for one in later]
-    if away:
-        remarks.append(_of_unknown_tails(away))
+    unread = planned.loss.unheard
+    for replicas, why in (
+        ([one for one in away if one in unread], "not heard"),
+        ([one for one in away if one not in unread], f"not compared with that of {planned.elect}"),
+    ):
+        remarks += [_of_unknown_tails(replicas, why)] if replicas else []
     if not texts:
         texts.insert(0, "no live replica had anything to give up")
     command = "" if worst is Passed.YES else f"kelr log-info --lineage {planned.address}"
@@ -89,13 +93,15 @@ def truncated(planned: PlannedElection, state: PartitionState, seen: Seen, logs:
 
 
 def _unknown_tails(planned: PlannedElection, state: PartitionState) -> list[int]:
-    """Replicas of whose logs nobody knew in the plan whether they hold more."""
+    """Replicas of whose logs nobody knew in the plan whether they hold more: those that were not read, and all where
+    nothing was counted, since the log of the replica that is to lead was not known or could not be compared."""
+    unknown = planned.loss.unheard if planned.loss.total is not None else planned.evidence.replicas
     others = {planned.elect, state.leader}
-    return sorted(one for one in planned.loss.unheard if one in state.replicas and one not in others)
+    return sorted(one for one in unknown if one in state.replicas and one not in others)
 
 
-def _came_back(replica: int, leader: int, logs: KnownLogs) -> tuple[Passed, str]:
-    """Of a live replica whose log nobody had read before the election: its log of now tells nothing of that one."""
+def _came_back(planned: PlannedElection, replica: int, leader: int, logs: KnownLogs) -> tuple[Passed, str]:
+    """Of a live replica whose log nobody had read or compared before the election: that of now tells nothing of it."""
     silence = silence_of(logs, leader) or silence_of(logs, replica)
     if silence is not None:
         return silence
@@ -105,15 +111,16 @@ def _came_back(replica: int, leader: int, logs: KnownLogs) -> tuple[Passed, str]
     if agreed < end:
         parts = f"its log parts from the leader's at {agreed}, and ends at {end}"
         return Passed.NOT_YET, f"{replica} still holds what the leader lacks, and gives it up: {parts}"
-    told = "is not known: nobody had read its log before the election"
-    return Passed.YES, f"{replica} holds nothing that the leader lacks; what it gave up {told}"
+    why = "read its log" if replica in planned.loss.unheard else f"compared its log with that of {planned.elect}"
+    told = f"what it gave up is not known: nobody had {why} before the election"
+    return Passed.YES, f"{replica} holds nothing that the leader lacks; {told}"
 
 
-def _of_unknown_tails(replicas: list[int]) -> str:
+def _of_unknown_tails(replicas: list[int], why: str) -> str:
     logs, disks = (agree(len(replicas), *words) for words in (("log", "logs"), ("its disk", "their disks")))
     returns = agree(len(replicas), "it returns", "they return")
     return (
-        f"the {logs} of {brokers(replicas)} {agree(len(replicas), 'was', 'were')} not heard: what only {disks}"
+        f"the {logs} of {brokers(replicas)} {agree(len(replicas), 'was', 'were')} {why}: what only {disks}"
         f" {agree(len(replicas), 'holds', 'hold')} goes when {returns}, unless it is saved first"
     )
 
