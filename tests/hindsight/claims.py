@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from kelr.engine.loss import lost_data
 from kelr.engine.loss_words import cost_in_words
 from kelr.engine.planning.lost import lost_by
 from kelr.engine.planning.plan import plan_partition
@@ -36,7 +37,7 @@ from kelr.model import (
     Unplanned,
     Wish,
 )
-from tests.hindsight.hindsight import WAIT, Option
+from tests.hindsight.hindsight import WAIT, Moment, Option
 
 
 class Kind(StrEnum):
@@ -64,11 +65,16 @@ class Kind(StrEnum):
     HOLD = "who must stay down until the election is done"
     NO_HOLD = "who may come back before it"
     RESCUE = "what a rescue saves"
+    CHECKED = "what a verification finds, check by check"
     VERIFIED = "the verdict of a verification"
     LOST_AFTERWARDS = "what an election lost, told after it"
     ADVICE = "the advice, followed to the letter"
     RESCUED = "what rescues on the way leave lost"
     WHAT_IF = "a broker's failure or shutdown that is imagined"
+    OUTAGE = "how many partitions the loss of one or two brokers stops"
+    CHECKUP = "what doctor finds of a partition, and foretells"
+    REPORT = "who was affected by a report's looks, and for how long"
+    REPORT_LOST = "what a report of two looks says was lost"
     REFUSED = "an election that is refused"
     NOT_NEEDED = "an election that is not needed"
 
@@ -93,6 +99,15 @@ class Claim:
     """What else the judge has to know of it."""
 
 
+def _all_known(subject: Subject) -> bool:
+    """Whether everything that logs can tell was known: nobody leads, so that none goes on; all were read, and can be
+    compared; and none is known to have been cut, since nothing tells what it held besides."""
+    case = subject.case
+    ranked = case.logs.ranked
+    whole = subject.live_leader is None and ranked.keys() >= set(case.state.replicas) and not lost_data(case)
+    return whole and all(case.logs.agreement(one, other) is not None for one in ranked for other in ranked)
+
+
 def option_of(outcome: Outcome) -> Option | None:
     """How this election is carried out; None where it elects nobody by kelr's own rules alone."""
     if outcome.election in {ElectionType.PREFERRED, ElectionType.UNCLEAN}:
@@ -107,7 +122,7 @@ def claims_of_decision(snapshot: Snapshot, decision: Decision) -> Iterator[Claim
     address = TopicPartition(decision.topic, decision.partition)
     subject = subject_of(snapshot, decision)
     assert subject is not None
-    known = set(subject.case.logs.ranked) >= set(decision.replicas)
+    known = _all_known(subject)
     for outcome in decision.elections:
         yield from _of_outcome(address, outcome, known=known)
     for forecast in decision.forecasts:
@@ -246,14 +261,15 @@ def option_of_planned(planned: PlannedElection) -> Option:
 
 def _of_planned(subject: Subject, planned: PlannedElection) -> Iterator[Claim]:
     address, option, elect = planned.address, option_of_planned(planned), planned.elect
-    known = set(subject.case.logs.ranked) >= set(planned.evidence.replicas)
+    known = _all_known(subject)
     sentence = f"plan ({planned.election}): {planned.reason}"
     yield Claim(Kind.PLANNED, address, option, planned, elect, sentence)
     if planned.evidence.leader is None:
         yield from claims_of_loss(address, option, planned.loss, elect, sentence, known=known)
         yield Claim(Kind.CONSENT, address, option, planned, elect, f"{sentence} Consent: {planned.consent}", known)
     heard = tuple(sorted(subject.case.logs.ranked))
-    yield Claim(Kind.RESCUE, address, option, planned, elect, f"{sentence} Rescue: {planned.rescue}", expects=heard)
+    rescue = f"{sentence} Rescue: {planned.rescue}"
+    yield Claim(Kind.RESCUE, address, option, planned, elect, rescue, known, expects=heard)
     if subject.live_leader is not None:
         return
     held = {one.broker: one for one in planned.hold}
@@ -295,15 +311,27 @@ def _of_not_planned(subject: Subject, found: NotPlanned, wish: Wish) -> Iterator
         yield Claim(Kind.NOT_NEEDED, found.address, option, found, found.leader, sentence)
 
 
-def claims_of_verification(planned: PlannedElection, seen: Seen, when: str) -> Iterator[Claim]:
-    """What a verification says once a planned election has been carried out."""
+def claims_of_verification(
+    planned: PlannedElection, seen: Seen, when: str, moment: Moment | None = None
+) -> Iterator[Claim]:
+    """What a verification says once a planned election has been carried out, or while it is.
+
+    Args:
+        moment: how the partition really stands then; None where that cannot be told.
+    """
     option, sentence = option_of_planned(planned), f"verified {when}, plan ({planned.election}) elects {planned.elect}"
     found = tuple(one for one in findings(planned, seen) if one.check not in _NOT_SIMULATED)
     lost = lost_by(planned, seen)
     said = "; ".join(f"{one.check} {one.passed}: {one.text}" for one in found)
+    address, elect, known = planned.address, planned.elect, not planned.loss.unheard and not planned.loss.lost_data
+    for one in found if moment is not None else ():
+        text = f"{sentence}: {one.check} {one.passed}: {one.text}"
+        yield Claim(Kind.CHECKED, address, option, one, elect, text, known, (planned, moment))
     if lost is not None:
-        yield Claim(Kind.LOST_AFTERWARDS, planned.address, option, lost, planned.elect, f"{sentence}: lost {lost}")
-    yield Claim(Kind.VERIFIED, planned.address, option, found, planned.elect, f"{sentence}: {said}", expects=lost)
+        yield Claim(Kind.LOST_AFTERWARDS, address, option, lost, elect, f"{sentence}: lost {lost}", known)
+    yield Claim(
+        Kind.VERIFIED, address, option, found, elect, f"{sentence}: {said}", known, expects=(planned, moment, lost)
+    )
 
 
 _NOT_SIMULATED = frozenset({Check.LAST_STABLE_OFFSET, Check.GROUPS})

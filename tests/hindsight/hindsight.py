@@ -110,6 +110,27 @@ class Happened:
         return frozenset() if self.led_in_the_end is None else frozenset(self.logs[self.led_in_the_end].values())
 
 
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One partition as it really is at a moment after kelr was asked."""
+
+    state: PartitionState
+    live: frozenset[int]
+    """Replicas whose brokers the controller counts in."""
+    logs: Mapping[int, Log]
+    """Those of failed directories left out."""
+    min_isr: int
+
+
+def moment_of(world: World, address: TopicPartition) -> Moment:
+    """How the partition really stands now."""
+    state, controller = world.partitions[address], world.running.cluster.controller
+    failed = state.offline_replicas or ()
+    logs = {replica: log for replica, log in _logs(world, address).items() if replica not in failed}
+    live = frozenset(filter(controller.active, state.replicas))
+    return Moment(state, live, logs, controller.min_isr(address.topic))
+
+
 def truths(world: World, seen: Mapping[TopicPartition, Seen]) -> Mapping[TopicPartition, Truth]:
     """What really is.
 

@@ -13,9 +13,11 @@ from enum import StrEnum
 from kelr.engine.planning.lost import Lost, lost_in_all
 from kelr.model import (
     Bounds,
+    Check,
     Consent,
     Decision,
     ElectedBy,
+    Finding,
     Forecast,
     Grade,
     HoldDown,
@@ -25,7 +27,7 @@ from kelr.model import (
     PlannedElection,
 )
 from tests.hindsight.claims import Claim, Kind
-from tests.hindsight.hindsight import Happened, Truth
+from tests.hindsight.hindsight import Happened, Moment, Truth
 
 
 class Verdict(StrEnum):
@@ -170,6 +172,11 @@ def _bounds(bounds: Bounds | None, count: int, text: str, *, gone: int = 0) -> _
     return (Verdict.UNKNOWN if bounds.at_most is None else Verdict.RIGHT), text
 
 
+def bounded(bounds: Bounds, count: int, *, gone: int = 0) -> Verdict:
+    """Whether so many are within the bounds; `gone`: so many more may be counted."""
+    return _bounds(bounds, count, "", gone=gone)[0]
+
+
 def _ended(case: Case) -> bool:
     """Whether the replica that the loss is of was elected, and led on."""
     return case.happened.led_in_the_end is not None and case.happened.leader == case.claim.about
@@ -219,8 +226,10 @@ def _promise(case: Case) -> _Answer:
     loss: Loss = case.claim.says
     if not _ended(case):
         return Verdict.OPEN, ""
-    if loss.grade in {Grade.BOUNDED, Grade.UNKNOWN}:
+    if loss.grade is Grade.UNKNOWN:
         return Verdict.UNKNOWN, ""
+    if loss.grade is Grade.BOUNDED:
+        return _committed(case)
     missing = case.truth.promised - case.truth.given_up - case.happened.kept
     text = f"{len(missing)} committed records are gone: offsets {_offsets(case, missing)}"
     if not missing:
@@ -420,15 +429,56 @@ def _lost_afterwards(case: Case) -> _Answer:
     return next(one for one in (Verdict.WRONG, Verdict.UNKNOWN, Verdict.RIGHT) if one in found), text
 
 
+def _troubles(case: Case, planned: PlannedElection, moment: Moment) -> Mapping[Check, str]:
+    """What is really not well at a moment after a planned election, by the check that is to find it."""
+    leader, replicas, found = moment.state.leader, moment.state.replicas, {}
+    if replicas != planned.restores:
+        found[Check.ORDER] = f"the replicas are {replicas}"
+    if leader is None or leader not in moment.live or leader not in moment.logs:
+        return {**found, Check.LEADER: _who(leader)}
+    own = set(moment.logs[leader].values())
+    kept = set(case.truth.logs.get(planned.elect, {}).values()) - case.truth.deleted - case.truth.deleted_unseen
+    if leader != planned.elect and (kept - own or planned.elect not in moment.state.isr):
+        found[Check.LEADER] = f"{_who(leader)} without {len(kept - own)} records of {planned.elect}"
+    out = sorted(moment.live - {*moment.state.isr})
+    if out or len(moment.state.isr) < moment.min_isr:
+        found[Check.ISR] = f"{out} are live and not in sync; min ISR is {moment.min_isr}"
+    others = [replica for replica in sorted(moment.live) if replica != leader and replica in moment.logs]
+    more = {replica: set(moment.logs[replica].values()) - own - case.truth.deleted for replica in others}
+    if any(more.values()):
+        found[Check.TRUNCATED] = f"what the leader lacks: {more}"
+    if (leader == planned.elect and kept - own) or any(more[one] for one in others if one in moment.state.isr):
+        found[Check.LOGS] = f"{len(kept - own)} records are gone of the elected log; beside the leader's: {more}"
+    return found
+
+
+def _checked(case: Case) -> _Answer:
+    """What is well, is, and what is not, is not. Where a log was silent it waits without knowing."""
+    finding: Finding = case.claim.says
+    planned, moment = case.claim.expects
+    trouble = _troubles(case, planned, moment).get(finding.check)
+    if finding.passed is Passed.YES:
+        return _is(trouble is None, trouble or "")
+    if finding.passed is Passed.NO:
+        return _is(trouble is not None, "nothing is wrong with it")
+    return (Verdict.UNKNOWN if trouble is None or finding.passed is Passed.UNKNOWN else Verdict.RIGHT), ""
+
+
 def _verified(case: Case) -> _Answer:
-    """Where all is well, nothing was lost, and nothing will be."""
-    if not _ended(case):
-        return Verdict.OPEN, ""
-    told: Lost | None = case.claim.expects
+    """Where all is well, nothing was lost, and nothing will be; where it is not, something is the matter, was lost, or
+    is still away."""
+    planned, moment, told = case.claim.expects
+    lost: Lost | None = told
     well = all(one.passed is Passed.YES and not one.remark for one in case.claim.says)
-    if not well or told is None or not lost_in_all([told]).nothing:
-        return Verdict.UNKNOWN, ""
-    return _is(not case.lost, f"all is well, and {len(case.lost)} records are lost")
+    troubles = {} if moment is None else _troubles(case, planned, moment)
+    if well and lost is not None and lost_in_all([lost]).nothing:
+        if not _ended(case):
+            return Verdict.OPEN, ""
+        return _is(not case.lost and not troubles, f"all is well, and {len(case.lost)} records are lost; {troubles}")
+    away = moment is not None and set(moment.state.replicas) - moment.live
+    if troubles or away or (_ended(case) and case.lost):
+        return Verdict.RIGHT, ""
+    return (Verdict.UNKNOWN if _ended(case) else Verdict.OPEN), ""
 
 
 def _refused(case: Case) -> _Answer:
@@ -467,6 +517,7 @@ _JUDGES: Mapping[Kind, Callable[[Case], _Answer]] = {
     Kind.NO_HOLD: _no_hold,
     Kind.RESCUE: _rescue,
     Kind.LOST_AFTERWARDS: _lost_afterwards,
+    Kind.CHECKED: _checked,
     Kind.VERIFIED: _verified,
     Kind.REFUSED: _refused,
     Kind.NOT_NEEDED: _not_needed,

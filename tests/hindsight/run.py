@@ -38,7 +38,19 @@ from tests.hindsight.claims import (
     wishes_of,
 )
 from tests.hindsight.follow import Followed, Way, follow, regret, ways
-from tests.hindsight.hindsight import WAIT, Happened, Option, Seen, Truth, after_leaving, elect, happen, truths
+from tests.hindsight.foretold import foretold
+from tests.hindsight.hindsight import (
+    WAIT,
+    Happened,
+    Option,
+    Seen,
+    Truth,
+    after_leaving,
+    elect,
+    happen,
+    moment_of,
+    truths,
+)
 from tests.hindsight.incident import Incident, Sight, play
 from tests.hindsight.judge import Judged, Verdict, judge
 from tests.hindsight.observe import observed, rules_asked_for
@@ -70,6 +82,7 @@ def judged(incident: Incident, reach: Reach | None = None) -> Iterator[Judged]:
             yield judge(claim, truth[claim.address], happened[claim.address, claim.option])
     yield from advice_judged(world, incident.sight, snapshot, truth)
     yield from what_if_judged(world, incident.sight, snapshot)
+    yield from foretold(world, incident.sight, snapshot, decisions, truth)
 
 
 def taken_for_false(world: World, sight: Sight) -> frozenset[str]:
@@ -118,21 +131,26 @@ def _verifications(world: World, sight: Sight, plans: Plans) -> Iterator[Claim]:
             continue
         done.add((planned.address, option))
         fork = world.fork()
-        yield from claims_of_verification(planned, _seen_after(fork, sight, planned), "before it")
+        yield from _verified(fork, sight, planned, "before it")
         elect(fork, planned.address, option)
-        yield from claims_of_verification(planned, _seen_after(fork, sight, planned), "in the middle")
+        yield from _verified(fork, sight, planned, "in the middle")
         fork.wait()
-        yield from claims_of_verification(planned, _seen_after(fork, sight, planned), "at once")
+        yield from _verified(fork, sight, planned, "at once")
         everyone_back(fork)
-        yield from claims_of_verification(planned, _seen_after(fork, sight, planned), "with everybody back")
+        yield from _verified(fork, sight, planned, "with everybody back")
         elect(fork, planned.address, Option(election=ElectionType.PREFERRED))
-        yield from claims_of_verification(planned, _seen_after(fork, sight, planned), "once leadership moved")
+        yield from _verified(fork, sight, planned, "once leadership moved")
         leader = fork.partitions[planned.address].leader
         if leader is not None:
             fork.kill(leader)
-            yield from claims_of_verification(planned, _seen_after(fork, sight, planned), "once it died")
+            yield from _verified(fork, sight, planned, "once it died")
             fork.wait()
-            yield from claims_of_verification(planned, _seen_after(fork, sight, planned), "once it was missed")
+            yield from _verified(fork, sight, planned, "once it was missed")
+
+
+def _verified(world: World, sight: Sight, planned: PlannedElection, when: str) -> Iterator[Claim]:
+    moment = moment_of(world, planned.address)
+    return claims_of_verification(planned, _seen_after(world, sight, planned), when, moment)
 
 
 def _seen_after(world: World, sight: Sight, planned: PlannedElection) -> AfterElection:
@@ -214,12 +232,12 @@ def _advice(address: TopicPartition, followed: Followed, truth: Truth, could: Se
     if not known:
         return Judged(claim, Verdict.UNKNOWN, "not all logs were known")
     left = followed.left.get(address)
+    led = any(way.happened.led_in_the_end is not None for way in could)
     if left is not None and left.why is Unplanned.REFUSED:
-        return Judged(claim, Verdict.UNKNOWN, f"refused: {left.reason}")
+        return Judged(claim, Verdict.UNKNOWN if led else Verdict.RIGHT, f"refused: {left.reason}")
     if kept is None and left is not None and left.action is AdviceAction.GET_MORE_INFORMATION:
         return Judged(claim, Verdict.UNKNOWN, "it asks for what the engineer cannot tell")
     if kept is None:
-        led = any(way.happened.led_in_the_end is not None for way in could)
         return Judged(claim, Verdict.WRONG if led else Verdict.OPEN, "nobody leads in the end")
     missed, best = regret(truth, kept, could, truth.committed)
     if missed:

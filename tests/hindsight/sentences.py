@@ -30,7 +30,7 @@ JUDGED: Mapping[str, tuple[Kind, ...]] = {
     "engine/words.py": _ADVICE,
     "engine/planning/hold.py": (Kind.HOLD, Kind.NO_HOLD),
     "engine/planning/lost.py": (Kind.LOST_AFTERWARDS,),
-    "engine/planning/verif": (Kind.VERIFIED, Kind.LOST_AFTERWARDS),
+    "engine/planning/verif": (Kind.CHECKED, Kind.VERIFIED, Kind.LOST_AFTERWARDS),
     "engine/planning/alternatives.py": (*_RETURN, *_LOSS),
     "engine/planning/choice.py": _PLAN,
     "engine/planning/consent.py": (Kind.CONSENT,),
@@ -41,11 +41,19 @@ JUDGED: Mapping[str, tuple[Kind, ...]] = {
     "engine/planning/subject.py": _PLAN,
     "engine/planning/words.py": (*_PLAN, Kind.RESCUE),
     "engine/what_if/": (Kind.WHAT_IF,),
+    **dict.fromkeys(("engine/outages/tally.py", "engine/outages/fate.py", "engine/outages/reading.py"), (Kind.OUTAGE,)),
+    **dict.fromkeys(
+        ("engine/checkup/catalogue.py", "engine/checkup/topics.py", "engine/checkup/topic_findings.py"), (Kind.CHECKUP,)
+    ),
+    **dict.fromkeys(
+        ("view/incident/figures.py", "view/incident/losses.py", "view/incident/summary.py"),
+        (Kind.REPORT, Kind.REPORT_LOST),
+    ),
     "rescue/choose.py": (Kind.RESCUE, Kind.RESCUED),
     **dict.fromkeys(("view/explain", "view/lost_words.py", "view/log_", "view/describe.py"), _ADVICE),
     "view/broker_order.py": _ADVICE,
     **dict.fromkeys(("view/plan", "view/document_schema.py", "view/summary.py"), _PLAN),
-    "view/verification.py": (Kind.VERIFIED, Kind.LOST_AFTERWARDS),
+    "view/verification.py": (Kind.CHECKED, Kind.VERIFIED, Kind.LOST_AFTERWARDS),
     "view/whatif": (Kind.WHAT_IF,),
 }
 """Beginning of a module's path to the kinds of claims whose values its sentences tell."""
@@ -55,8 +63,8 @@ UNJUDGED: Mapping[str, str] = {
     "engine/recovery/": "the same",
     "engine/quorum_words.py": "stands on a metadata log, which incidents do not write; tests/replay judges holders",
     "engine/metadata_log.py": "__cluster_metadata elects by Raft: nothing of it is in the simulated cluster",
-    "engine/checkup/": "doctor's findings are of configs and nodes; tests/cluster has them on real Kafka",
-    "engine/outages/": "totals over what_if, which is judged; tests/engine/test_outages.py sums them again",
+    "engine/checkup/": "of versions, nodes, rights and disks, which simulated brokers lack; tests/cluster has them",
+    "engine/outages/": "worst sets and restart orders: sums over `tally`, which tests/engine sums again",
     "engine/patterns.py": "names of patterns of many partitions, each decided once as any partition is",
     "engine/planning/consumers.py": "no consumer groups in incidents",
     "engine/planning/hanging.py": "no transactions in incidents",

@@ -9,7 +9,10 @@ import pytest
 
 from kelr.controller import broker_returns, rule_set
 from kelr.engine.decide import decide_all
-from kelr.model import Bounds, Consent, ElectionType, Loss, Outcome
+from kelr.engine.outages.standing import Standing
+from kelr.engine.planning.lost import Lost
+from kelr.engine.planning.seen import finding_of
+from kelr.model import Bounds, Check, Consent, ElectionType, Grade, Loss, Outcome, Passed, TopicPartition
 from kelr.simulation import Acks
 from tests.hindsight.__main__ import RULES, incident_of
 from tests.hindsight.claims import Claim, Kind
@@ -24,6 +27,7 @@ from tests.hindsight.shrink import shrunk
 from tests.hindsight.world import Setup, Topic, created, everyone_back
 
 SAMPLE = 300
+NONE = Bounds(0, 0)
 
 
 @pytest.mark.parametrize("part", range(3))
@@ -142,6 +146,26 @@ _BROKEN: Mapping[str, tuple[str, Callable[..., object], Kind]] = {
     "nobody is kept down": ("kelr.engine.planning.plan.hold_of", lambda *_: (), Kind.NO_HOLD),
     "nothing is rescued": ("kelr.engine.planning.plan.rescue_of", lambda *_: (), Kind.RESCUE),
     "a plain yes is enough": ("kelr.engine.planning.plan.consent_of", lambda *_, **__: Consent.YES, Kind.CONSENT),
+    "everybody is in sync after it": (
+        "kelr.engine.planning.verification._isr",
+        lambda planned, *_: finding_of(planned, Check.ISR, Passed.YES, ""),
+        Kind.CHECKED,
+    ),
+    "no loss is reported": (
+        "kelr.view.incident.losses._between",
+        lambda _, now: Lost(TopicPartition(now.topic, now.partition), now.leader, Grade.BOUNDED, NONE, NONE, ""),
+        Kind.REPORT_LOST,
+    ),
+    "an outage stops nobody": (
+        "kelr.engine.outages.fate.standing_of",
+        lambda *_: Standing(0),
+        Kind.OUTAGE,
+    ),
+    "nobody is under min ISR": (
+        "kelr.engine.checkup.topics._under_min_isr",
+        lambda _: False,
+        Kind.CHECKUP,
+    ),
     "nobody truncates": ("kelr.engine.loss._truncations", lambda *_: (), Kind.TRUNCATION),
     "every return is clean": (
         "kelr.engine.forecast.broker_returns",

@@ -1,0 +1,344 @@
+"""What `whatif` counts, `doctor` finds and foretells, and a report tells of an incident, against what then happens.
+
+These are about the whole cluster, so that they are judged here and not by the option of one partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from kelr.controller import Election, RecoveryEvent, RuleSet, Stepped, choose_rules, events
+from kelr.engine.checkup import catalogue
+from kelr.engine.checkup.topics import TopicChecks
+from kelr.engine.decide import decide_all
+from kelr.engine.outages.reading import CaseReader
+from kelr.engine.outages.scenario import outage
+from kelr.engine.outages.standing import Standing
+from kelr.engine.outages.tally import Tally
+from kelr.engine.planning.lost import Lost
+from kelr.engine.situation import effective_min_isr, situation_of
+from kelr.model import Decision, PartitionState, Snapshot, TopicPartition
+from kelr.model.checkup import Finding
+from kelr.model.described import Described
+from kelr.view.explain_columns import Explained
+from kelr.view.incident.figures import Figures, figures
+from kelr.view.incident.material import Look, Material
+from tests.hindsight.claims import Claim, Kind
+from tests.hindsight.hindsight import TEN_MINUTES_MS, WAIT, Truth
+from tests.hindsight.incident import Sight
+from tests.hindsight.judge import Judged, Verdict, bounded
+from tests.hindsight.observe import observed, rules_asked_for
+from tests.hindsight.world import World, everyone_back
+
+States = Mapping[TopicPartition, PartitionState]
+MOST_AT_ONCE = 2
+
+
+def foretold(
+    world: World, sight: Sight, snapshot: Snapshot, decisions: Sequence[Decision], truth: Mapping[TopicPartition, Truth]
+) -> Iterator[Judged]:
+    """Everything that is said of the cluster as a whole, with its verdict."""
+    yield from _reports(world, sight, snapshot, decisions, truth)
+    if not _calm(world):
+        return
+    going = _going(world)
+    after = {gone: _without(world, gone) for size in (1, MOST_AT_ONCE) for gone in combinations(going, size)}
+    knows = sight.knows_elr and sight.knows_configs and sight.lists_fenced and sight.knows_reassignments
+    if knows:
+        rules = rules_asked_for(world) or choose_rules(snapshot.cluster.features).rules
+        for gone, states in after.items():
+            yield from _outages(world, snapshot, rules, gone, states)
+    if sight.lists_fenced:
+        yield from _findings(world, snapshot, {gone: states for (gone, *more), states in after.items() if not more})
+
+
+def _going(world: World) -> Sequence[int]:
+    """Brokers that can be killed."""
+    running = world.running
+    up = set(world.setup.brokers) - world.absent - running.paused
+    return sorted(broker for broker in up if running.linked(broker, running.controller))
+
+
+def _calm(world: World) -> bool:
+    """Whether nothing happens by itself."""
+    fork = world.fork()
+    fork.wait()
+    return dict(fork.partitions) == dict(world.partitions)
+
+
+def _without(world: World, gone: Sequence[int]) -> States | None:
+    """The partitions once the controller has fenced these brokers, which were killed at one time; None where something
+    else happened before that."""
+    fork, left, disturbed = world.fork(), set(gone), False
+    found: States | None = None
+
+    def watch(event: events.Event | RecoveryEvent | None, done: Stepped) -> None:
+        nonlocal found, disturbed
+        if not left:
+            return
+        own = isinstance(event, events.BrokerFenced) and event.broker in left
+        disturbed |= not own and bool(done.changes)
+        if own and isinstance(event, events.BrokerFenced):
+            left.discard(event.broker)
+            found = None if left or disturbed else dict(fork.partitions)
+
+    fork.running.watchers.append(watch)
+    for broker in gone:
+        fork.kill(broker)
+    fork.wait()
+    return found
+
+
+def _leaderless(world: World, state: PartitionState, gone: Sequence[int] = ()) -> bool:
+    active = world.running.cluster.controller.active
+    return state.leader is None or state.leader in gone or not active(state.leader)
+
+
+def _under(world: World, state: PartitionState, gone: Sequence[int] = ()) -> bool:
+    enough = world.running.cluster.controller.min_isr(state.topic)
+    return not _leaderless(world, state, gone) and len(state.isr) < enough
+
+
+# whatif.
+
+
+def _outages(
+    world: World, snapshot: Snapshot, rules: RuleSet, gone: Sequence[int], states: States | None
+) -> Iterator[Judged]:
+    """How many partitions are without leader, and how many under min ISR, once these brokers are gone."""
+    tally = Tally(outage(killed=gone))
+    reader = CaseReader(snapshot.cluster, rules)
+    page = reader.page(snapshot.partitions, snapshot.configs, snapshot.first_partition_replicas)
+    for seen, count in page.counted():
+        tally.add(seen, count)
+    for flag, holds in ((Standing.LEADERLESS, _leaderless), (Standing.UNDER_MIN_ISR, _under)):
+        told = tally.then[flag]
+        claim = _claim(Kind.OUTAGE, snapshot, told, f"{tally.outage}: {told} {flag.name} ({tally.depends} depend)")
+        if states is None or tally.doubts:
+            yield Judged(claim, Verdict.OPEN, "something else happened first, or it names what it does not know")
+            continue
+        found = sum(holds(world, state, gone) for state in states.values())
+        fits = found <= told <= found + tally.depends
+        yield Judged(claim, Verdict.RIGHT if fits else Verdict.WRONG, f"{found} are")
+
+
+# doctor.
+
+
+def _findings(world: World, snapshot: Snapshot, after: Mapping[int, States | None]) -> Iterator[Judged]:
+    """What is found of each partition, and what it foretells; and that what is not found is not there."""
+    judged = frozenset({*_NOW, *_FORETELL})
+    checks, found = TopicChecks(snapshot.cluster, wanted=frozenset(one.id for one in judged)), []
+    for state in snapshot.partitions:
+        found += checks.add([_described(snapshot, state)])
+    found += checks.finish()
+    unchecked = {
+        (one.id, topic) for one in found if not isinstance(one, Finding) for topic in one.topics or snapshot.configs
+    }
+    named = {
+        (one.id, TopicPartition(one.topic, number))
+        for one in found
+        if isinstance(one, Finding) and one.topic is not None
+        for number in one.partitions
+    }
+    for state in world.partitions.values():
+        for check in sorted(judged, key=lambda one: one.id):
+            if (check.id, state.topic) in unchecked:
+                continue
+            told = (check.id, state.address) in named
+            claim = _claim(Kind.CHECKUP, snapshot, told, f"{check.id}: {told}: {check.why}", state.address)
+            yield _judged_finding(world, claim, check, state, after)
+
+
+def _judged_finding(
+    world: World, claim: Claim, check: catalogue.Check, state: PartitionState, after: Mapping[int, States | None]
+) -> Judged:
+    if check in _NOW:
+        holds = _NOW[check](world, state)
+        return Judged(claim, Verdict.RIGHT if holds is claim.says else Verdict.WRONG, f"it is {holds}")
+    known = {gone: states[state.address] for gone, states in after.items() if states is not None}
+    if not claim.says or _leaderless(world, state):
+        return Judged(claim, Verdict.OPEN, "it foretells nothing")
+    answer = _FORETELL[check](world, state, known)
+    return Judged(claim, Verdict.OPEN if answer is None else Verdict.RIGHT if answer else Verdict.WRONG, "it does not")
+
+
+_After = Mapping[int, PartitionState]
+
+
+def _goes_with_its_broker(world: World, state: PartitionState, after: _After) -> bool | None:
+    broker = state.leader or 0
+    return _leaderless(world, after[broker], (broker,)) if broker in after else None
+
+
+def _any_stops_producers(world: World, state: PartitionState, after: _After) -> bool | None:
+    """Whichever broker goes of those in sync."""
+    found = [
+        _leaderless(world, after[broker], (broker,)) or _under(world, after[broker], (broker,))
+        for broker in state.isr
+        if broker in after
+    ]
+    return all(found) if found else None
+
+
+def _any_live_one_is_elected(world: World, state: PartitionState, after: _After) -> bool | None:
+    """When the last replica in sync goes."""
+    last, active = state.leader, world.running.cluster.controller.active
+    failed = state.offline_replicas or ()
+    others = [one for one in state.replicas if one != last and active(one) and one not in failed]
+    if last not in after or state.isr != (last,) or not others:
+        return None
+    return after[last].leader in others
+
+
+_NOW = {
+    catalogue.LEADERLESS: _leaderless,
+    # Of those without a leader, too: doctor tells both.
+    catalogue.UNDER_MIN_ISR: lambda world, state: (
+        len(state.isr) < world.running.cluster.controller.min_isr(state.topic)
+    ),
+    catalogue.REASSIGNMENT: lambda _, state: bool(state.adding or state.removing),
+}
+_FORETELL = {
+    catalogue.RF_ONE: _goes_with_its_broker,
+    catalogue.MIN_ISR_IS_RF: _any_stops_producers,
+    catalogue.UNCLEAN_ELECTION: _any_live_one_is_elected,
+}
+
+
+def _described(snapshot: Snapshot, state: PartitionState) -> Described:
+    config, most = snapshot.configs[state.topic], snapshot.first_partition_replicas[state.topic]
+    min_isr = effective_min_isr(config.min_insync_replicas, most)
+    enough = most if min_isr is None and len(state.isr) >= most else min_isr
+    return Described(state, situation_of(state, snapshot.cluster, enough), min_isr, config, enough)
+
+
+# report.
+
+
+@dataclass
+class _Leaders:
+    """How long partitions were without a leader from now on."""
+
+    world: World
+    since: dict[TopicPartition, int] = field(default_factory=dict)
+    longest: dict[TopicPartition, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.world.running.watchers.append(self._watch)
+        self._look()
+
+    def _watch(self, _event: events.Event | RecoveryEvent | None, _done: Stepped) -> None:
+        self._look()
+
+    def _look(self) -> None:
+        now_ms = self.world.running.now_ms
+        for at, state in self.world.partitions.items():
+            if state.leader is None:
+                self.since.setdefault(at, now_ms)
+                self.longest[at] = max(self.longest.get(at, 0), now_ms - self.since[at])
+            else:
+                self.since.pop(at, None)
+
+    def end(self) -> None:
+        self._look()
+        self.world.running.watchers.remove(self._watch)
+
+
+def _reports(
+    world: World, sight: Sight, snapshot: Snapshot, decisions: Sequence[Decision], truth: Mapping[TopicPartition, Truth]
+) -> Iterator[Judged]:
+    """A report of two looks: nothing is done for ten minutes, or somebody elects uncleanly with the stock tool and all
+    brokers are brought back."""
+    before = _look("before", snapshot, decisions)
+    for elects in (False, True):
+        fork = world.fork()
+        leaders = _Leaders(fork)
+        if elects:
+            fork.running.ask(events.LeadersElected(Election.UNCLEAN))
+            everyone_back(fork)
+        else:
+            fork.wait(TEN_MINUTES_MS)
+        leaders.end()
+        later = observed(fork, sight)
+        now = _look("now", later, decide_all(later, rules_asked_for(fork)))
+        told = figures(_material(before, now))
+        yield from _standings(world, fork, sight, snapshot, told)
+        yield from _times(snapshot, told, leaders)
+        yield from _losses(snapshot, told, fork, truth)
+
+
+def _look(name: str, snapshot: Snapshot, decisions: Sequence[Decision] | Iterator[Decision]) -> Look:
+    rows = {TopicPartition(one.topic, one.partition): Explained(one, snapshot.taken_at_ms) for one in decisions}
+    return Look(name, snapshot.taken_at_ms, snapshot.cluster, rows)
+
+
+def _material(before: Look, now: Look) -> Material:
+    return Material("", now.taken_at_ms, "", "", tuple(sorted(before.rows)), now, before=before)
+
+
+def _standings(world: World, fork: World, sight: Sight, snapshot: Snapshot, told: Figures) -> Iterator[Judged]:
+    """Whoever was without a leader or under min ISR in a look was affected, and nobody else."""
+    without = {at for moment in (world, fork) for at, one in moment.partitions.items() if one.leader is None}
+    wrong = without ^ told.without
+    claim = _claim(Kind.REPORT, snapshot, told.without, f"without a leader in a look: {sorted(told.without)}")
+    yield Judged(claim, Verdict.WRONG if wrong else Verdict.RIGHT, f"they were {sorted(without)}")
+    if not (sight.knows_configs and sight.knows_elr and sight.lists_fenced and sight.controller_answers):
+        return
+    truly = {
+        at
+        for moment in (world, fork)
+        for at, one in moment.partitions.items()
+        if _leaderless(moment, one) or _under(moment, one)
+    }
+    claim = _claim(Kind.REPORT, snapshot, told.affected, f"affected: {told.affected}")
+    yield Judged(claim, Verdict.RIGHT if truly == {*told.affected} else Verdict.WRONG, f"they were {sorted(truly)}")
+
+
+def _times(snapshot: Snapshot, told: Figures, leaders: _Leaders) -> Iterator[Judged]:
+    outage = told.outage
+    claim = _claim(Kind.REPORT, snapshot, outage, f"longest without a leader: {outage}")
+    if outage is None:
+        yield Judged(claim, Verdict.UNKNOWN, str(leaders.longest))
+        return
+    # Looks do not tell of the time before the first of them.
+    fits = leaders.longest.get(outage.where, 0) >= outage.longest_ms
+    right = fits and outage.at_least
+    yield Judged(claim, Verdict.RIGHT if right else Verdict.WRONG, str(leaders.longest))
+
+
+def _losses(snapshot: Snapshot, told: Figures, fork: World, truth: Mapping[TopicPartition, Truth]) -> Iterator[Judged]:
+    """What the elections between the two looks lost; of a partition that is not named, nothing committed."""
+    for at, state in sorted(fork.partitions.items()):
+        lost = [one for one in told.lost if one.address == at]
+        words = "; ".join(f"{one.grade} {one.committed} {one.total} {one.basis}" for one in lost) or "nothing is said"
+        claim = _claim(Kind.REPORT_LOST, snapshot, tuple(lost), f"{at}: {words}", at)
+        was = truth[at]
+        if state.leader is None or fork.running.cluster.serving(at) is None:
+            yield Judged(claim, Verdict.OPEN, "nobody leads")
+            continue
+        gone = was.held - fork.logs(at).logs[state.leader].ids
+        yield _judged_loss(claim, lost, gone, gone & was.promised, was)
+
+
+def _judged_loss(
+    claim: Claim, lost: Sequence[Lost], gone: frozenset[int], committed: frozenset[int], was: Truth
+) -> Judged:
+    before = was.promised - was.held
+    text = f"{len(gone)} records were lost, {len(committed)} of them committed, and {len(before)} before"
+    if not lost:
+        # A leader that led on took no election: what its followers held besides is no loss of one.
+        return Judged(claim, Verdict.WRONG if committed - was.given_up else Verdict.RIGHT, text)
+    (one,) = lost if len(lost) == 1 else (None,)
+    if one is None:
+        return Judged(claim, Verdict.OPEN, "several elections")
+    verdicts = [bounded(one.of_all, len(gone), gone=len(before))]
+    if not one.promised:
+        verdicts.append(bounded(one.of_committed, len(committed), gone=len(before)))
+    return Judged(claim, next(v for v in (Verdict.WRONG, Verdict.UNKNOWN, Verdict.RIGHT) if v in verdicts), text)
+
+
+def _claim(kind: Kind, snapshot: Snapshot, says: object, text: str, address: TopicPartition | None = None) -> Claim:
+    return Claim(kind, address or snapshot.partitions[0].address, WAIT, says, None, text, known=False)
