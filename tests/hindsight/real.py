@@ -139,7 +139,7 @@ class Moment:
         logs: Logs = {}
         ended: Mapping[int, PartitionState] = {}
         told: list[Claim] = []
-        if any(_of_the_end(claim, leaders) for claim in claims):
+        if any(hangs_on_the_end(claim, leaders) for claim in claims):
             told += self._verified(planned, "at once")
             self._return_all()
             told += self._verified(planned, "with everybody back")
@@ -205,7 +205,8 @@ class Moment:
         return _by_partition(lab, disks, len(self.site.chaos.layouts))
 
 
-def _of_the_end(claim: Claim, leaders: Mapping[int, int | None]) -> bool:
+def hangs_on_the_end(claim: Claim, leaders: Mapping[int, int | None]) -> bool:
+    """Whether it takes the return of everybody to judge the claim, once these lead."""
     led = leaders[claim.address.partition]
     return claim.kind in OF_THE_END or (claim.kind in OF_ITS_END and led is not None and led == claim.about)
 
