@@ -27,6 +27,7 @@ from kelr.commands.recovering import (
     reporter,
     rescue_commands,
     rescue_first,
+    rescued_in,
     say_disks,
     say_other_rescues,
     source_with,
@@ -122,7 +123,8 @@ def carry_out(session: Session, wanted: Wanted) -> None:
         # What gets no election, and why, was read where the plan was made.
         part = replace(plan, not_planned=()) if plan.elections and not saved.edited else plan
         show_plan(session.output, part, context=context)
-        say_other_rescues(session.output, rescues)
+        unsaid = not any(one.rescue for one in plan.elections)
+        say_other_rescues(session.output, rescues, rescued_in(plan, wanted.path), first=unsaid)
     say_disks(session.output, plan, now_ms())
     checked = Checked(plan, _checked(session, source, plan, wanted))
     if session.output.format.for_people and plan.elections:

@@ -21,7 +21,7 @@ from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.commands.topic_errors import topics_failed
 from kelr.durable import make_directory, whole_file
-from kelr.engine.advice.commands import STOCK_CONNECTION, read_the_disk
+from kelr.engine.advice.commands import DIRECTORY, STOCK_CONNECTION, read_the_disk
 from kelr.engine.planning import DEFAULT_LIFETIME_MS, stock_files
 from kelr.engine.planning.stock import KAFKA_PYTHON_CONNECTION, StockFiles
 from kelr.errors import UsageError
@@ -171,7 +171,7 @@ def _show(session: Session, wanted: Wanted, made: Made, source: Source) -> None:
         output.stdout.write(plan_markdown(plan, commands=commands))
         return
     # What the elections give up is saved first; what saves it leads to the plan's application.
-    following = rescues[0] if rescues else following
+    apply, following = following, rescues[0] if rescues else following
     context = PlanContext(
         stock_connection=stock_connection(session),
         rescue_command=rescues[0] if rescues else None,
@@ -193,6 +193,8 @@ def _show(session: Session, wanted: Wanted, made: Made, source: Source) -> None:
         output.note(f"to count the log of a broker that is down, on its host: {shlex.join(['kelr', *command])}")
     if wanted.out is not None:
         output.note(f"saved in {wanted.out}; nothing was changed")
+    if apply is not None and rescues and DIRECTORY in rescues[0]:
+        output.note(f"then, or where that disk cannot be read: {output.next_command(apply)}")
     if following is not None:
         output.next(following)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from kelr.commands.recovering import plan_again, plan_for_this_cluster, rescue_first, rescued_in
+from kelr.commands.recovering import all_rescued, plan_again, plan_for_this_cluster, rescue_first, rescued_in
 from kelr.commands.session import Session, now_ms
 from kelr.commands.stock_tools import stock_connection
 from kelr.engine.advice.commands import save_first
@@ -21,6 +21,7 @@ from kelr.recovery.verify import Afterwards, Verification, Waiting, verify, veri
 from kelr.rescue.archive import read_head
 from kelr.rescue.journal import replayed
 from kelr.view.output import Output
+from kelr.view.plan_left import short_targets
 from kelr.view.plan_words import targets_of
 from kelr.view.verification import Verified, show_verification, waited_for_in_short, waited_for_in_words
 
@@ -54,11 +55,13 @@ def verify_and_show(session: Session, path: Path, topics: Sequence[str], wait_s:
     else:
         found = verify_until_good(look, Waiting(wait_s), report=_Live(session.output, plan).show)
         session.output.end_progress()
+    saved = _to_replay(plan, path)
+    following = _following(path, topics, plan, found, saved=next(iter(saved), None), waited=wait_s is not None)
+    if following is not None and following[:2] == ("rescue", "replay"):
+        for other in saved[1:]:
+            session.output.note(f"replay, too: {session.output.next_command(_replay(other))}")
     show_verification(
-        session.output,
-        _verified(plan, found),
-        stock_connection=stock_connection(session),
-        following=_following(path, topics, plan, found, saved=_to_replay(plan, path), waited=wait_s is not None),
+        session.output, _verified(plan, found), stock_connection=stock_connection(session), following=following
     )
     return found.good
 
@@ -103,20 +106,24 @@ def _following(
     Args:
         saved: the file that this was saved in; None where there is none, or none of it is left to be produced.
     """
-    replay = None if saved is None else ("rescue", "replay", str(saved), "--dry-run")
+    replay = None if saved is None else _replay(saved)
     if found.good:
-        return replay or _save_what_is_away(found)
+        return replay or (None if all_rescued(plan, path) else _save_what_is_away(found))
     named = tuple(part for topic in topics for part in ("--topic", topic))
     unapplied = {one.address for one in found.findings if is_unapplied(one)}
     if unapplied and unapplied == {one.address for one in found.findings}:
         if plan.expires_at_ms <= found.looked_at_ms:
             return plan_again(plan, unapplied, path)
         return rescue_first(plan, path) or ("recover", "apply", str(path), *named)
-    bad = [one for one in found.findings if one.passed is Passed.NO]
-    if found.may_come and not (waited and bad):
+    if found.may_come and not waited:
         return ("recover", "verify", str(path), *named, "--wait")
+    bad = [one for one in found.findings if one.passed is Passed.NO]
     told = [one.command for one in bad or found.findings if one.command.startswith(_KELR)]
-    return tuple(told[0].removeprefix(_KELR).split()) if told else replay
+    if found.may_come and not bad:
+        # What did not come while it was waited for needs something else first, such as a broker that is down; a replay
+        # would be refused below min ISR.
+        return ("explain", *short_targets(one for one in found.findings if one.passed is Passed.NOT_YET))
+    return tuple(told[0].removeprefix(_KELR).split()) if told else None if bad else replay
 
 
 def _save_what_is_away(found: Verification) -> tuple[str, ...] | None:
@@ -127,22 +134,25 @@ def _save_what_is_away(found: Verification) -> tuple[str, ...] | None:
     first = next((one.leader for one in lost), None)
     if first is None:
         return None
-    name, *more = targets_of([one.address for one in lost if one.leader == first])
-    command = save_first(name, first, on_disks=True)
-    return (*command[:3], *more, *command[3:])
+    return save_first(targets_of(one.address for one in lost if one.leader == first), first, on_disks=True)
 
 
-def _to_replay(plan: Plan, path: Path) -> Path | None:
-    """The rescue file of this plan, unless a replay here has come to its end with all of it."""
-    saved = rescued_in(plan, path)
-    if saved is None:
-        return None
+def _replay(saved: Path) -> tuple[str, ...]:
+    return ("rescue", "replay", str(saved), "--dry-run")
+
+
+def _to_replay(plan: Plan, path: Path) -> list[Path]:
+    """The rescue files of this plan that no replay here has come to an end with."""
+    return [saved for saved in rescued_in(plan, path) if not _is_replayed(plan, saved)]
+
+
+def _is_replayed(plan: Plan, saved: Path) -> bool:
     # What is garbled is told of by the replay.
     with suppress(BadInputError):
         manifest, sha256 = read_head(saved)
         ended = replayed(cluster_directory(state_directory(), plan.cluster_id), sha256)
-        return None if {tail.address for tail in manifest.tails} <= ended else saved
-    return saved
+        return {tail.address for tail in manifest.tails} <= ended
+    return False
 
 
 def _verified(plan: Plan, found: Verification) -> Verified:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 
@@ -13,7 +14,7 @@ from kelr.engine.advice.commands import DIRECTORY
 from kelr.engine.words import length_of_time, time_of_day
 from kelr.errors import RefusedError, UsageError
 from kelr.model import LOG_DIRECTORY, ElectionType, TopicPartition
-from kelr.model.plan import Plan, PlannedElection
+from kelr.model.plan import Consent, Plan, PlannedElection
 from kelr.recovery.plan_file import SavedPlan, read_plan
 from kelr.recovery.progress import ApplyEvent, Report, Stage
 from kelr.sources.base import Source
@@ -86,8 +87,8 @@ def rescue_commands(
     plan: Plan, path: Path, directories: Mapping[int, Sequence[str]] = MappingProxyType({})
 ) -> list[tuple[str, ...]]:
     """The commands that save what the plan gives up, as arguments after ``kelr``: one where all of it can be read from
-    here; else one for what brokers answer for, and one for each broker whose disk alone has it, to be run on that
-    broker's host.
+    here; else one for what brokers answer for, and one for each broker whose disk alone has it, or may have it since
+    nobody has read it, to be run on that broker's host.
 
     Args:
         directories: by broker, its log directories that can be read here.
@@ -95,7 +96,7 @@ def rescue_commands(
     steps = [step for one in plan.elections for step in one.rescue]
     base = ("rescue", "dump", "--plan", str(path))
     commands: list[tuple[str, ...]] = []
-    down = sorted({step.replica for step in steps if not step.reachable})
+    down = sorted({step.replica for step in steps if not step.reachable} | _unread(plan))
     if down and all(broker in directories for broker in down):
         here = tuple(
             word for broker in sorted(directories) for one in directories[broker] for word in ("--log-dir", one)
@@ -107,6 +108,23 @@ def rescue_commands(
         out = f"{path.stem}-from-{broker}.kelr-rescue"
         commands.append((*base, "--from-replica", str(broker), "--log-dir", DIRECTORY, "--out", out))
     return commands
+
+
+def _unread(plan: Plan) -> set[int]:
+    """Replicas that are down and whose disks nobody has read, where what an election gives up is UNKNOWN for that."""
+    lossy = [one for one in plan.elections if one.consent is not Consent.YES]
+    unknown = [one for one in lossy if one.loss.total is None or one.loss.total.at_most is None]
+    return {
+        replica
+        for one in unknown
+        for replica in one.loss.unheard
+        if replica in one.evidence.replicas and replica not in one.evidence.live
+    }
+
+
+def on_whose_host(command: Sequence[str]) -> int | None:
+    """The broker on whose host one of `rescue_commands` is run; None: it is run anywhere."""
+    return next((int(word) for flag, word in pairwise(command) if flag == "--from-replica"), None)
 
 
 def directories_here(session: Session, source: Source) -> Mapping[int, Sequence[str]]:
@@ -122,26 +140,43 @@ def directories_here(session: Session, source: Source) -> Mapping[int, Sequence[
     }
 
 
-def rescued_in(plan: Plan, path: Path) -> Path | None:
-    """The rescue file that `rescue_commands` made the reader write for this plan; None where none is here."""
-    names = [command[-1] for command in rescue_commands(plan, path)] + [f"{path.stem}.kelr-rescue"]
-    return next((found for name in names for found in (Path(name), path.with_name(name)) if found.is_file()), None)
+def rescued_in(plan: Plan, path: Path) -> list[Path]:
+    """The rescue files that `rescue_commands` made the reader write for this plan, as far as they are here."""
+    names = dict.fromkeys([*(command[-1] for command in rescue_commands(plan, path)), f"{path.stem}.kelr-rescue"])
+    places = ((Path(name), path.with_name(name)) for name in names)
+    return [found for both in places if (found := next(filter(Path.is_file, both), None)) is not None]
+
+
+def all_rescued(plan: Plan, path: Path) -> bool:
+    """Whether there was something to save before this plan, and the files of all of it are here."""
+    names = {command[-1] for command in rescue_commands(plan, path)}
+    return bool(names) and names <= {found.name for found in rescued_in(plan, path)}
 
 
 def rescue_first(plan: Plan, path: Path) -> tuple[str, ...] | None:
     """The command that saves what the plan gives up, where that was not done and can be done from here; None else."""
-    if rescued_in(plan, path) is not None:
+    if rescued_in(plan, path):
         return None
     return next((command for command in rescue_commands(plan, path) if DIRECTORY not in command), None)
 
 
-def say_other_rescues(output: Output, commands: Sequence[tuple[str, ...]]) -> None:
-    """Name the commands beside the first one, which the plan's own text has, and where they are run."""
-    on_hosts = [command for command in commands if DIRECTORY in command]
-    for command in commands[1:]:
+def say_other_rescues(
+    output: Output, commands: Sequence[tuple[str, ...]], saved: Collection[Path] = (), *, first: bool = False
+) -> None:
+    """Name the commands beside the first one, which stands in the plan's text or comes next, and where they are run.
+
+    Args:
+        saved: files that such commands have written: those are not named again.
+        first: name the first one, too.
+    """
+    done = {path.name for path in saved}
+    on_hosts = [command for command in commands if DIRECTORY in command and command[-1] not in done]
+    for command in commands if first else commands[1:]:
+        if command[-1] in done:
+            continue
         output.note(f"rescue, too: {output.next_command(command)}")
     if on_hosts:
-        brokers = ", ".join(command[command.index("--from-replica") + 1] for command in on_hosts)
+        brokers = ", ".join(str(on_whose_host(command)) for command in on_hosts)
         output.note(
             f"--log-dir {DIRECTORY} stands for the log directories of broker {brokers}: run that on the broker's host,"
             " once for each broker, before the elections"

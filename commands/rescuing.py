@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from kelr.commands.disk_logs import only_disks_read, silence_of_cluster
+from kelr.commands.recovering import on_whose_host, rescue_commands, rescued_in
 from kelr.commands.rescue_find import (
     DISK,
     DumpOptions,
@@ -19,9 +21,11 @@ from kelr.commands.rescue_find import (
 from kelr.commands.rescue_show import local_command, some_names, tail_row
 from kelr.commands.session import Session, now_ms
 from kelr.commands.topic_errors import topics_failed
+from kelr.engine.advice.commands import DIRECTORY
 from kelr.engine.words import plural
 from kelr.errors import NotAuthorizedError, PartlyDoneError, UsageError
 from kelr.model import TopicPartition
+from kelr.recovery.plan_file import read_plan
 from kelr.rescue.archive import open_dump
 from kelr.rescue.choose import Wanted
 from kelr.rescue.dump import FETCH, TailSource, disk_source, dump
@@ -133,13 +137,27 @@ def _following(options: DumpOptions, found: Found, *, saved: bool) -> tuple[str,
     if found.source is None or any(choice.leader is None for choice in chosen):
         return ("rescue", "show", str(options.out)) if saved else None
     if options.plan is not None:
-        return ("recover", "apply", str(options.plan))
+        left = _rescues_left(options, options.plan)
+        return left[0] if left else ("recover", "apply", str(options.plan))
     if all(choice.leads for choice in chosen):
         return ("rescue", "replay", str(options.out), "--dry-run") if saved else ("explain", *targets)
     leaders = {choice.leader for choice in chosen}
     if len(leaders) == 1 and leaders <= set(found.source.cluster().live):
         return ("elect", "--election-type", "designation", "--designate", str(*leaders), *targets)
     return ("explain", *targets)
+
+
+def _rescues_left(options: DumpOptions, path: Path) -> list[tuple[str, ...]]:
+    """What else saves what the plan gives up: commands whose file is not here, and whose part this run did not have."""
+    plan = read_plan(path).plan
+    done = {found.name for found in rescued_in(plan, path)}
+
+    def had(broker: int | None) -> bool:
+        named = options.replicas is None or broker in options.replicas
+        return named and bool(options.log_directories) if broker is not None else options.replicas is None
+
+    commands = rescue_commands(plan, path)
+    return [one for one in commands if one[-1] not in done and not had(on_whose_host(one))]
 
 
 def _source_of(
@@ -213,6 +231,9 @@ def _show_dump(
             " keys stand behind them; they are not lost"
         )
     output.note(_in_all(rows, uncompared) if manifest is not None else "nothing was saved: there is no file")
+    if following is not None and options.plan is not None and DIRECTORY in following:
+        apply = output.next_command(("recover", "apply", str(options.plan)))
+        output.note(f"then, or where that disk cannot be read: {apply}")
     if following is not None:
         output.note([*styled("  next:", Style.HEADING), *plain(" " + _command(output, following))])
 

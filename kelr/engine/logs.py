@@ -275,6 +275,15 @@ class KnownLogs:
         ]
         return max(starts, default=own)
 
+    def perhaps_truncated(self, replica: int) -> frozenset[tuple[int, int, int]]:
+        """What this replica may truncate to follow a leader whose log nobody read, as long as that one holds everything
+        committed: what is above its own high watermark, and what another log that was heard holds otherwise, since no
+        leader holds both. As (epoch, first offset, end offset); empty where neither is known."""
+        log = self.ranked[replica]
+        parting = (diverges_at(log, other) for other in self.ranked.values() if other is not log)
+        starts = [at for at in (log.high_watermark, *parting) if at is not None]
+        return _records(log, min(starts), None) if starts else frozenset()
+
     @property
     def gone(self) -> Ranges:
         """Offsets that were committed by what a disk has saved, and that no ranked log holds: the high watermark in its

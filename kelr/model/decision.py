@@ -300,6 +300,8 @@ class Advice:
     rescue: tuple[str, ...] = ()
     """The command that saves what following the advice truncates, before `command`; empty where no log that was heard
     is truncated. In documents a line, as for `elect`."""
+    keep_down: tuple[int, ...] = ()
+    """Brokers that stay down until the one to bring back leads: with them Kafka would elect a worse log."""
 
 
 class DamageKind(StrEnum):

@@ -259,6 +259,8 @@ class NotPlanned:
     """The next command as arguments after ``kelr``, without connection flags."""
     rescue: tuple[str, ...] = ()
     """The command that saves what following the advice truncates, before `command` (`Advice.rescue`)."""
+    keep_down: tuple[int, ...] = ()
+    """Brokers that stay down until those of the advice are back (`Advice.keep_down`)."""
     alternatives: tuple[Alternative, ...] = ()
     """The brokers that could be started, the advised one with them, and what that loses."""
 

@@ -226,6 +226,7 @@ class AdviceLine(_Line):
     designate: Int32 | None
     elect: tuple[Text, ...]
     rescue: tuple[Text, ...]
+    keep_down: Ids = ()
 
 
 class ElectionLine(_Line):
@@ -271,6 +272,7 @@ class NotPlannedLine(_Line):
     until: Text
     command: tuple[Text, ...]
     rescue: tuple[Text, ...] = ()
+    keep_down: Ids = ()
     alternatives: tuple[AlternativeLine, ...] = ()
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from kelr.engine.logs import KnownLogs, count_distinct, missing
-from kelr.engine.planning.rescue import rescue_of
+from kelr.engine.planning.rescue import rescue_from_unread, rescue_of
 from kelr.engine.planning.subject import Subject, subject_of
 from kelr.errors import UsageError
 from kelr.model import AdviceAction, Decision, NotHeard, PartitionState, ReplicaLog, Snapshot, TopicConfig
@@ -98,19 +98,17 @@ def choose(
         return _named(subject, limits, compacted)
     if elect is not None and elect not in subject.state.replicas:
         return _unknown(subject, f"broker {elect}, which is to lead, is none of its replicas")
-    back = None if elect is not None else returning(subject)
-    if back is not None and back in subject.case.logs.ranked:
-        elect = back
+    if elect is None:
+        elect = returning(subject)
     leader = elect if elect is not None else coming_leader(subject)
     if leader is None:
         return _unknown(subject, "nobody leads it and nobody can be elected, so that no log is there to compare with")
     if leader not in subject.case.logs.ranked:
-        return _unheard(subject, leader)
+        return _unread(subject, leader, limits, compacted)
     doubt = doubts.get(leader)
     if doubt is not None:
         return _doubtful(subject, doubt, limits, compacted)
-    choice = _compared(subject, leader, limits, compacted, planned=elect is not None)
-    return choice if back in {None, leader} else replace(choice, note=_return_unknown(back, choice), failed=True)
+    return _compared(subject, leader, limits, compacted, planned=elect is not None)
 
 
 def _doubtful(subject: Subject, doubt: NotHeard, limits: Limits, compacted: bool | None) -> Choice:
@@ -119,21 +117,13 @@ def _doubtful(subject: Subject, doubt: NotHeard, limits: Limits, compacted: bool
     nothing = KnownLogs({**logs.heard, leader: ReplicaLog(leader, 0, log_start=0)}, logs.unheard)
     alone = replace(subject, case=replace(subject.case, logs=nothing))
     choice = _compared(alone, leader, limits, compacted, planned=True)
-    why = f"what replica {leader}, which is to lead, lacks of these is not known"
+    why = _lacks_unknown(leader)
     said = f"broker {leader}: {doubt.detail}; it counts as not read, so all that the others hold is saved"
     return replace(
         choice,
         wanted=tuple(replace(one, why=why) for one in choice.wanted),
         note=f"{said}; {choice.note}" if choice.note else said,
         failed=True,
-    )
-
-
-def _return_unknown(back: int | None, choice: Choice) -> str:
-    saved = f"what replica {choice.leader} lacks is saved" if choice.wanted else "nothing is saved"
-    return (
-        f"what the return of broker {back}, which kelr advises, truncates is not known, as its log was not heard:"
-        f" {saved}; --elect {back} --log-dir DIR reads its disk first, --elect {choice.leader} is content with this"
     )
 
 
@@ -238,12 +228,41 @@ def _left_open(subject: Subject, leader: int, wanted: tuple[Wanted, ...]) -> str
     return "; ".join(said)
 
 
-def _unheard(subject: Subject, leader: int) -> Choice:
-    note = (
-        f"the log of replica {leader}, which is to lead, was not heard or tells no epochs, so what it lacks is not"
-        " known: --log-dir reads it from its broker's disk, --logs takes what `kelr recover collect` read there"
+def _unread(subject: Subject, leader: int, limits: Limits, compacted: bool | None) -> Choice:
+    """What the others may truncate, where nobody has read the log of the leader to come."""
+    logs = subject.case.logs
+    why = _lacks_unknown(leader)
+    wanted = tuple(
+        Wanted(subject.state, step.replica, step.from_offset, end, why, logs.heard[step.replica], compacted)
+        for step in rescue_from_unread(logs, subject.state.replicas, leader)
+        if limits.replicas is None or step.replica in limits.replicas
+        if (end := limits.until(step.to_offset)) > step.from_offset
     )
-    return Choice(subject.state, (), note, failed=True, leader=leader)
+    held = "above their high watermarks, or differently from each other"
+    note = (
+        f"the log of replica {leader}, which is to lead, was not heard or tells no epochs, so how much the others"
+        " truncate is not known; "
+    )
+    if wanted:
+        note += f"what they hold {held}, is saved: if {leader} holds everything committed, they truncate no more"
+    else:
+        note += f"nothing is saved, as no log that was heard holds anything {held}"
+    note += (
+        f"; if its machine crashed, {leader} may lack committed records, too: --log-dir reads its broker's disk, --logs"
+        " takes what `kelr recover collect` read there"
+    )
+    others = [
+        replica
+        for replica in subject.state.replicas
+        if replica != leader and (replica not in logs.ranked or logs.ranked[replica].high_watermark is None)
+    ]
+    if others:
+        note += f"; what replica {', '.join(map(str, others))} holds there is not known either"
+    return Choice(subject.state, wanted, note, failed=True, leader=leader)
+
+
+def _lacks_unknown(leader: int) -> str:
+    return f"what replica {leader}, which is to lead, lacks of these is not known"
 
 
 def _unknown(subject: Subject, why: str) -> Choice:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kelr.engine.words import brokers
@@ -14,6 +14,7 @@ from kelr.view.styled import Style, Text, plain, styled
 
 _WANTED_BACK = frozenset({AdviceAction.BRING_BACK, AdviceAction.WAIT})
 _WAITED_FOR = "these partitions wait for it"
+_UNTIL_OTHERS = "with it back too early, a worse log is elected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +25,14 @@ class BrokerStep:
     text: str
     """The reason, a sentence without its end."""
     partitions: tuple[TopicPartition, ...]
+    for_advice: bool = False
+    """Whether it is kept down for what kelr advises instead of an election, not for an election of the plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerOrder:
-    """The order of things: `keep_down` until the elections are done, `bring_back` at once, `start_after` the elections.
+    """The order of things: `keep_down` until the partitions that it would spoil have a leader, `bring_back` at once,
+    `start_after` those that are kept down.
 
     To bring a broker back is right only as far as the advice for each partition goes: one whose machine crashed may
     come back with less than the others hold, and is elected all the same.
@@ -46,12 +50,12 @@ class BrokerOrder:
 def broker_order(plan: Plan) -> BrokerOrder:
     """What a plan says of brokers, each broker once in each of the three lists.
 
-    A broker that some partitions want back and whose return would spoil an election of others is started after these.
+    A broker that some partitions want back and whose return would spoil others is started after these.
     """
-    held: dict[int, dict[str, list[TopicPartition]]] = {}
+    held: dict[int, dict[tuple[str, bool], list[TopicPartition]]] = {}
     for election in plan.elections:
         for hold in election.hold:
-            held.setdefault(hold.broker, {}).setdefault(hold.text, []).append(election.address)
+            held.setdefault(hold.broker, {}).setdefault((hold.text, False), []).append(election.address)
     wanted: dict[int, list[TopicPartition]] = {}
     for left in plan.not_planned:
         if left.action in _WANTED_BACK:
@@ -59,13 +63,15 @@ def broker_order(plan: Plan) -> BrokerOrder:
                 wanted.setdefault(broker, []).append(left.address)
         elif left.action is AdviceAction.HOLD:
             for broker in left.brokers:
-                held.setdefault(broker, {}).setdefault(left.reason, []).append(left.address)
+                held.setdefault(broker, {}).setdefault((left.reason, True), []).append(left.address)
+        for broker in left.keep_down:
+            held.setdefault(broker, {}).setdefault((_UNTIL_OTHERS, True), []).append(left.address)
     back = [BrokerStep(broker, _WAITED_FOR, tuple(addresses)) for broker, addresses in sorted(wanted.items())]
     return BrokerOrder(
         keep_down=tuple(
-            BrokerStep(broker, text.rstrip("."), tuple(addresses))
+            BrokerStep(broker, text.rstrip("."), tuple(addresses), for_advice)
             for broker, by_text in sorted(held.items())
-            for text, addresses in by_text.items()
+            for (text, for_advice), addresses in by_text.items()
         ),
         bring_back=tuple(step for step in back if step.broker not in held),
         start_after=tuple(step for step in back if step.broker in held),
@@ -89,18 +95,29 @@ def broker_order_lines(layout: Layout, order: BrokerOrder) -> Iterator[Text]:
 
 
 def sections(order: BrokerOrder) -> list[tuple[str, tuple[BrokerStep, ...]]]:
-    """The three lists that are not empty, each with its title."""
-    held = brokers(list(dict.fromkeys(step.broker for step in order.keep_down))) if order.keep_down else ""
+    """The lists that are not empty, each with its title."""
+    for_elections = tuple(step for step in order.keep_down if not step.for_advice)
+    for_advice = tuple(step for step in order.keep_down if step.for_advice)
     parts = [
-        (
-            f"If these elections are carried out, keep {held} down until they are done",
-            order.keep_down,
-        ),
+        (f"If these elections are carried out, keep {_named(for_elections)} down until they are done", for_elections),
+        (f"Keep {_named(for_advice)} down until these partitions have a leader", for_advice),
         (
             "Bring back, as far as the advice for each partition says that it is safe, and after what it says to save"
             " first",
             order.bring_back,
         ),
-        ("Start once the elections are done, not before", order.start_after),
+        (_after(order, bool(for_elections), bool(for_advice)), order.start_after),
     ]
     return [(title, steps) for title, steps in parts if steps]
+
+
+def _after(order: BrokerOrder, for_elections: bool, for_advice: bool) -> str:
+    if not for_advice:
+        return "Start once the elections are done, not before"
+    if for_elections or order.bring_back:
+        return "Start once all that is done, not before"
+    return "No order suits all: these are wanted back by some, and spoil others. Choose whose records count more"
+
+
+def _named(steps: Sequence[BrokerStep]) -> str:
+    return brokers(list(dict.fromkeys(step.broker for step in steps))) if steps else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kelr.engine.advice.returns import cuts_in_words
+from kelr.engine.advice.returns import cuts_in_words, save_what_it_may_truncate
 from kelr.engine.loss_words import loss_in_short
 from kelr.model import ElectionType, TopicPartition
 from kelr.model.plan import Alternative
@@ -31,6 +31,8 @@ def alternative_in_words(one: Alternative) -> str:
         return f"{one.election.value}: elects nobody now.{note}"
     if one.start is not None:
         cuts = f" It truncates {cuts_in_words(one.loss.truncations)}: save them first." if one.loss.truncations else ""
+        if one.rescue and not cuts:
+            cuts = f" {save_what_it_may_truncate(one.start)}"
         return f"{note.strip()} Lost: {loss_in_short(one.loss)}.{cuts}"
     return f"Broker {one.elect} ({one.election.value}). Lost: {loss_in_short(one.loss)}.{note}"
 

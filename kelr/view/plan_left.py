@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from kelr.engine.advice.commands import led_by, save_first_of_all
 from kelr.model import AdviceAction, Situation
-from kelr.model.plan import NotPlanned, Unplanned
+from kelr.model.plan import Finding, NotPlanned, Unplanned
 from kelr.view.layout import Layout
 from kelr.view.output import Output
 from kelr.view.plan_words import in_one_line, named, partitions_in_words, targets_of
@@ -52,6 +53,7 @@ def left_lines(
     forms: dict[tuple[Unplanned, str], list[_Alike]] = {}
     for group in _alike(left):
         forms.setdefault(group.form, []).append(group)
+    rescues = _Rescues(left)
     for first, *others in forms.values():
         head, style = _WHY[first.why]
         yield from _headed(layout, styled(f"{head}: ", style), first.members, first.reason)
@@ -59,7 +61,10 @@ def left_lines(
             yield from layout.paragraph("  ", first.until, Style.PLAIN)
         for other in others:
             yield from _headed(layout, plain("  and "), other.members, _what_differs(first, other))
-        for command, condition in _commands([one for group in (first, *others) for one in group.members], gone):
+        members = [one for group in (first, *others) for one in group.members]
+        for file in rescues.said_before(members):
+            yield plain(f"  save first: with the command above that writes {file}")
+        for command, condition in (*rescues.of(members), *_commands(members, gone)):
             yield plain(f"  {condition}{output.next_command(command)}")
     if left:
         yield plain("")
@@ -84,7 +89,7 @@ def without_them(members: Iterable[NotPlanned], gone: Collection[int]) -> tuple[
     return ("recover", "plan", *targets, "--gone", ",".join(map(str, sorted(awaited.union(gone)))))
 
 
-def short_targets(members: Iterable[NotPlanned]) -> tuple[str, ...]:
+def short_targets(members: Iterable[NotPlanned | Finding]) -> tuple[str, ...]:
     """These partitions as targets of a command that only looks: of a topic with very many of them the whole topic, of
     very many topics all that there is."""
     targets = tuple(
@@ -122,9 +127,9 @@ def _what_differs(first: _Alike, other: _Alike) -> str:
 
 
 def _commands(members: Sequence[NotPlanned], gone: Collection[int]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """The next commands of partitions with one reason, each with the condition for it; those that differ in the
-    partition alone become one."""
-    commands = [command for read in (_rescue, _command) for command in _of_many(members, read)]
+    """The next commands of partitions with one reason, after what saves records, each with the condition for it; those
+    that differ in the partition alone become one."""
+    commands = _of_many(members)
     yield from ((command, "") for command in commands)
     advised = [one for one in members if one.why is Unplanned.ADVISED]
     without = without_them(advised, gone)
@@ -134,27 +139,53 @@ def _commands(members: Sequence[NotPlanned], gone: Collection[int]) -> Iterator[
 
 
 def next_of(members: Sequence[NotPlanned]) -> tuple[str, ...] | None:
-    """The one command to type next for partitions without an election: what saves records, or what is advised, where
-    that is the same for all; else what explains them."""
-    commands = _of_many(members, _rescue) or _of_many(members, _command)
+    """The one command to type next for partitions without an election: what saves records; else what is advised, where
+    that is the same for all, or what explains them."""
+    rescues = rescues_of(members)
+    if rescues:
+        return next(iter(rescues.values()))
+    commands = _of_many(members)
     if len(commands) == 1:
         return commands[0]
     return ("explain", *short_targets(members)) if commands else None
 
 
-def _rescue(one: NotPlanned) -> tuple[str, ...]:
-    return one.rescue
+class _Rescues:
+    """What saves records of a plan's partitions: a command for each leader, shown once, whatever the reasons are."""
+
+    def __init__(self, left: Sequence[NotPlanned]) -> None:
+        self._by_leader = rescues_of(left)
+        self._said: set[int] = set()
+
+    def said_before(self, members: Sequence[NotPlanned]) -> list[str]:
+        """The files that commands write which are shown already, and which these partitions need, too."""
+        return [self._by_leader[leader][-1] for leader in rescues_of(members) if leader in self._said]
+
+    def of(self, members: Sequence[NotPlanned]) -> list[tuple[tuple[str, ...], str]]:
+        """The commands that these partitions need and that are not shown yet, each without a condition."""
+        new = [leader for leader in rescues_of(members) if leader not in self._said]
+        self._said.update(new)
+        return [(self._by_leader[leader], "") for leader in new]
 
 
-def _command(one: NotPlanned) -> tuple[str, ...]:
-    return one.command
+def rescues_of(members: Sequence[NotPlanned]) -> dict[int, tuple[str, ...]]:
+    """The commands that save what following these partitions' advice truncates, one for each leader."""
+    by_leader: dict[int, list[NotPlanned]] = {}
+    for one in members:
+        leader = led_by(one.rescue)
+        if leader is not None:
+            by_leader.setdefault(leader, []).append(one)
+    return {
+        leader: save_first_of_all(targets_of(one.address for one in those), leader, [one.rescue for one in those])
+        for leader, those in by_leader.items()
+    }
 
 
-def _of_many(members: Sequence[NotPlanned], read: Callable[[NotPlanned], tuple[str, ...]]) -> list[tuple[str, ...]]:
+def _of_many(members: Sequence[NotPlanned]) -> list[tuple[str, ...]]:
     """The commands of several partitions; one that changes anything names every one of them."""
     found: dict[tuple[str | None, ...], list[NotPlanned]] = {}
     for one in members:
-        words = read(one)
+        words = one.command
         if words:
             found.setdefault(tuple(None if word == str(one.address) else word for word in words), []).append(one)
     return [
@@ -164,6 +195,6 @@ def _of_many(members: Sequence[NotPlanned], read: Callable[[NotPlanned], tuple[s
 
 
 def _targets(form: Sequence[str | None], members: Sequence[NotPlanned]) -> tuple[str, ...]:
-    if form[0] in {"elect", "rescue"}:
+    if form[0] == "elect":
         return targets_of(one.address for one in members)
     return short_targets(members)

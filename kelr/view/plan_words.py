@@ -164,7 +164,7 @@ def rescue_arguments(at: TopicPartition, step: RescueStep) -> tuple[str, ...]:
     target = str(Target(topic=at.topic, partitions=(at.partition,)))
     offsets = ("--from-offset", str(step.from_offset), "--to-offset", str(step.to_offset))
     disk = () if step.reachable else ("--log-dir", "DIRECTORY")
-    out = f"{at.topic}-{at.partition}-from-{step.replica}.kelr-rescue"
+    out = f"{at.topic}-{at.partition}-from-{step.replica}-at-{step.from_offset}.kelr-rescue"
     return ("rescue", "dump", target, "--from-replica", str(step.replica), *offsets, *disk, "--out", out)
 
 
@@ -198,8 +198,8 @@ def rescues_of_many(elections: Iterable[PlannedElection]) -> Iterator[Rescue]:
     for (elect, disk), addresses in sorted(groups.items()):
         base = ("rescue", "dump", *targets_of(addresses), "--elect", str(elect))
         if disk < 0:
-            yield Rescue(tuple(addresses), None, (*base, "--out", f"lost-to-{elect}.kelr-rescue"))
+            yield Rescue(tuple(addresses), None, (*base, "--out", f"lost-by-electing-{elect}.kelr-rescue"))
         else:
-            out = f"lost-to-{elect}-from-{disk}.kelr-rescue"
+            out = f"lost-by-electing-{elect}-from-{disk}.kelr-rescue"
             command = (*base, "--from-replica", str(disk), "--log-dir", "DIRECTORY", "--out", out)
             yield Rescue(tuple(addresses), disk, command)

@@ -17,7 +17,7 @@ from kelr.commands.recovering import rescue_commands
 from kelr.durable import AppendOnlyFile
 from kelr.errors import UsageError
 from kelr.model import RescueStep, TopicError, TopicPartition
-from kelr.model.plan import AcceptedLoss
+from kelr.model.plan import AcceptedLoss, Check, Finding, Passed, PlannedElection
 from kelr.recovery import audit
 from kelr.recovery.plan_file import read_plan
 from kelr.recovery.verify import Waiting
@@ -459,6 +459,26 @@ def test_verify_takes_a_part_and_a_time_to_wait(kelr: Kelr, world: World, monkey
     assert (ran.code, ran.err.count("waiting for leader of orders:0-3\n")) == (1, 1)
 
 
+@pytest.mark.usefixtures("planned")
+def test_what_was_waited_for_in_vain_leads_on(kelr: Kelr, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below min ISR a replay is refused, and looking again brings no broker back."""
+
+    def waiting(seconds: float) -> Waiting:
+        return Waiting(seconds, sleep=world.sleep, now_s=lambda: world.now_s)
+
+    monkeypatch.setattr("kelr.commands.recover_verify.Waiting", waiting)
+    apply(kelr, "--yes", "--accept-loss", "0+")
+    monkeypatch.setattr("kelr.recovery.verify.findings", not_in_sync_yet)
+    again = f"  next: kelr recover verify plan.json --wait {' '.join(CONNECTION)}\n"
+    assert kelr("recover", "verify", "plan.json", *CONNECTION).err.endswith(again)
+    ran = kelr("recover", "verify", "plan.json", "--wait-for", "5", *CONNECTION)
+    assert (ran.code, ran.err.splitlines()[-1]) == (1, f"  next: kelr explain orders:0-3 {' '.join(CONNECTION)}")
+
+
+def not_in_sync_yet(planned: PlannedElection, _seen: object) -> list[Finding]:
+    return [Finding(planned.topic, planned.partition, Check.ISR, Passed.NOT_YET, "the ISR is [1], under min ISR 2")]
+
+
 # Status, resume, undo, log.
 
 
@@ -748,12 +768,34 @@ def test_options_of_collect_that_contradict_each_other(kelr: Kelr) -> None:
 
 
 @pytest.mark.usefixtures("world")
+def test_a_plan_without_a_broker_whose_disk_nobody_read_leads_to_that_disk(kelr: Kelr) -> None:
+    ran = kelr("recover", "plan", "orders:0", "--gone", "1", "--out", "p.json", *CONNECTION)
+    flags = " ".join(CONNECTION)
+    assert ran.err.splitlines()[-2:] == [
+        f"then, or where that disk cannot be read: kelr recover apply p.json {flags}",
+        "  next: kelr rescue dump --plan p.json --from-replica 1 --log-dir DIRECTORY --out p-from-1.kelr-rescue"
+        f" {flags}",
+    ]
+    # It is named once more where it would be passed by, until it is done.
+    told = "rescue, too: kelr rescue dump --plan p.json --from-replica 1"
+    dry_run = ("recover", "apply", "p.json", "--dry-run", *CONNECTION)
+    assert told in kelr(*dry_run).err
+    Path("p-from-1.kelr-rescue").touch()
+    ran = kelr(*dry_run)
+    assert "rescue, too" not in ran.err
+    assert "DIRECTORY" not in ran.err
+
+
+@pytest.mark.usefixtures("world")
 def test_records_on_a_dead_brokers_disk_come_with_the_command_for_its_host(kelr: Kelr) -> None:
     """2 is given up for 3: what 2 has is fetched; what a disk of 1 has is read there."""
     designate_3 = ("--election-type", "designation", "--designate", "3")
     ran = kelr("recover", "plan", "orders:0", *designate_3, "--out", "p.json", *CONNECTION)
     assert "kelr rescue dump --plan p.json --out p.kelr-rescue -b kafka-1:9092" in ran.out
-    assert ("--from-replica" in ran.out, "rescue, too" in ran.err) == (False, False)
+    # Nobody has read what the disk of broker 1 holds.
+    on_its_host = "kelr rescue dump --plan p.json --from-replica 1 --log-dir DIRECTORY --out p-from-1.kelr-rescue"
+    assert f"rescue, too: {on_its_host}" in ran.err
+    assert "--from-replica" not in ran.out
     steps = (RescueStep(2, 5, 9, reachable=True), RescueStep(1, 9, 12, reachable=False))
     plan = read_plan(Path("p.json")).plan
     plan = replace(plan, elections=(replace(plan.elections[0], rescue=steps),))

@@ -77,7 +77,16 @@ def test_a_return_that_truncates_a_live_replica_is_saved_from_first() -> None:
 
 def test_a_return_whose_disk_nobody_read_leads_to_reading_it() -> None:
     advice = decision(leaderless((3, 2, 4), elr=(4,), last_known=(4,)), ONE_DOWN, (*DIVERGED, silent(4))).advice
-    assert (advice.action, advice.replica, advice.rescue) == (AdviceAction.BRING_BACK, 4, ())
+    assert (advice.action, advice.replica, advice.rescue) == (
+        AdviceAction.BRING_BACK,
+        4,
+        # What the others may truncate is saved from them; where broker 4's log ends, nobody knows.
+        ("rescue", "dump", "orders:0", "--elect", "4", "--out", "lost-to-4.kelr-rescue"),
+    )
+    assert advice.text.startswith(
+        "First save what the others hold above their high watermarks, or differently from each other: the log of broker"
+        " 4 was not read, so its return may truncate that. Bring broker 4 back first"
+    )
     assert advice.command == ("recover", "collect", "--log-dir", "DIRECTORY", "--out", "broker-4.kelr")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -97,14 +98,41 @@ def test_where_kelr_advises_a_return_it_is_whom_that_elects() -> None:
     assert found.wanted[0].why == "replica 1, which is to lead, lacks these"
 
 
-def test_a_return_whose_truncation_nobody_knows_is_not_left_out_of_the_account() -> None:
-    found = chosen(advice=BRING_BACK_1)
-    assert ranges(found) == [(3, 30, 35)]
-    assert found.failed
-    assert found.note == (
-        "what the return of broker 1, which kelr advises, truncates is not known, as its log was not heard: what"
-        " replica 2 lacks is saved; --elect 1 --log-dir DIR reads its disk first, --elect 2 is content with this"
-    )
+UNREAD = (
+    "the log of replica 1, which is to lead, was not heard or tells no epochs, so how much the others truncate is not"
+    " known; "
+)
+CRASHED = (
+    "; if its machine crashed, 1 may lack committed records, too: --log-dir reads its broker's disk, --logs takes what"
+    " `kelr recover collect` read there"
+)
+HELD = "above their high watermarks, or differently from each other"
+
+
+@pytest.mark.parametrize("whom", [{"elect": 1}, {"advice": BRING_BACK_1}])
+def test_before_the_return_of_a_log_that_nobody_read_all_that_it_may_truncate_is_saved(whom: dict[str, Any]) -> None:
+    """An acks=1 record that only followers hold beside the dead leader lies above their high watermarks."""
+    logs = (UNHEARD, replace(log(2, (4, 40)), high_watermark=20), replace(log(3, (4, 35)), high_watermark=32))
+    found = chosen(logs=logs, **whom)
+    assert ranges(found) == [(2, 20, 40)]
+    assert (found.failed, found.leader) == (True, 1)
+    assert found.wanted[0].why == "what replica 1, which is to lead, lacks of these is not known"
+    saved = f"what they hold {HELD}, is saved: if 1 holds everything committed, they truncate no more"
+    assert found.note == f"{UNREAD}{saved}{CRASHED}"
+    assert ranges(chosen(Limits(replicas=(3,)), logs=logs, **whom)) == []
+    assert ranges(chosen(Limits(to_offset=30), logs=logs, **whom)) == [(2, 20, 30)]
+
+
+def test_logs_that_part_cannot_both_survive_the_return_of_one_that_nobody_read() -> None:
+    assert ranges(chosen(elect=1)) == [(2, 30, 40), (3, 30, 35)]
+
+
+def test_where_nothing_is_above_a_high_watermark_nothing_is_saved_and_what_is_unknown_is_said() -> None:
+    silent = replace(log(3, (4, 35)), high_watermark=None)
+    found = chosen(logs=(UNHEARD, log(2, (4, 40)), silent), elect=1)
+    assert (ranges(found), found.failed) == ([], True)
+    nothing = f"nothing is saved, as no log that was heard holds anything {HELD}"
+    assert found.note == f"{UNREAD}{nothing}{CRASHED}; what replica 3 holds there is not known either"
 
 
 def test_a_reading_of_the_leader_to_come_that_is_doubted_counts_as_not_read() -> None:

@@ -35,6 +35,7 @@ from kelr.view.formats import OutputFormat
 from kelr.view.output import Output
 from kelr.view.plan import show_plan
 from kelr.view.plan_document import PlanContext
+from kelr.view.plan_left import next_of
 from kelr.view.plan_words import named, targets_of, totals_in_words
 from tests.view.plans import LOSSY, MIXED, NINETEEN_LOST, NOT_NEEDED, NOTHING_LOST, PREFERRED, REFUSED, UNCOUNTED, plan
 from tests.view.test_schema import violations
@@ -75,7 +76,7 @@ def test_one_election_is_told_in_sentences() -> None:
         " --partition 1",
         "  rescue    Save offsets 116..134 of broker 2's log before the election:",
         "            kelr rescue dump orders:1 --from-replica 2 --from-offset 116 --to-offset 135"
-        " --out orders-1-from-2.kelr-rescue -b kafka-1:9092",
+        " --out orders-1-from-2-at-116.kelr-rescue -b kafka-1:9092",
         "  instead   Broker 2 (longest_log_aggressive). Lost: nothing. Keeps offsets 116..134.",
         "            kelr elect --election-type longest_log_aggressive orders:1 -b kafka-1:9092",
         "  instead   longest_log_balanced: elects nobody now. Waits for the log of 1.",
@@ -227,9 +228,43 @@ def test_where_many_partitions_lose_records_one_command_for_each_leader_rescues_
     answered = RescueStep(1, 116, 135, reachable=True)
     many = [replace(LOSSY, partition=number, elect=2 + number % 2, rescue=(answered,)) for number in range(10, 15)]
     assert rescues_in(shown(plan(*many))) == [
-        "kelr rescue dump orders:10,12,14 --elect 2 --out lost-to-2.kelr-rescue -b kafka-1:9092",
-        "kelr rescue dump orders:11,13 --elect 3 --out lost-to-3.kelr-rescue -b kafka-1:9092",
+        "kelr rescue dump orders:10,12,14 --elect 2 --out lost-by-electing-2.kelr-rescue -b kafka-1:9092",
+        "kelr rescue dump orders:11,13 --elect 3 --out lost-by-electing-3.kelr-rescue -b kafka-1:9092",
     ]
+
+
+def waiting(partition: int, leader: int, reason: str, *more: str) -> NotPlanned:
+    out = f"lost-to-{leader}.kelr-rescue"
+    return NotPlanned(
+        "orders",
+        partition,
+        Unplanned.ADVISED,
+        Situation.WAITING_FOR_ELR,
+        reason,
+        action=AdviceAction.BRING_BACK,
+        brokers=(leader,),
+        rescue=("rescue", "dump", f"orders:{partition}", "--elect", str(leader), *more, "--out", out),
+    )
+
+
+def test_however_many_partitions_and_reasons_there_are_one_command_saves_before_the_return_of_one_broker() -> None:
+    first = [waiting(number, 1, "Save first. Bring broker 1 back.") for number in range(3000)]
+    others = [
+        waiting(3000, 1, "Broker 1 was not shut down cleanly.", "--logs", "FILE"),
+        waiting(3001, 1, "Broker 3 is on a disk.", "--log-dir", "DIRECTORY"),
+        waiting(3002, 4, "Bring broker 4 back."),
+    ]
+    text = shown(plan(*first, *others))
+    assert rescues_in(text) == [
+        "kelr rescue dump orders:0-3001 --elect 1 --log-dir DIRECTORY --logs FILE --out lost-to-1.kelr-rescue"
+        " -b kafka-1:9092",
+        "kelr rescue dump orders:3002 --elect 4 --out lost-to-4.kelr-rescue -b kafka-1:9092",
+    ]
+    assert text.count("Save first. Bring broker 1 back.") == 1
+    assert text.count("  save first: with the command above that writes lost-to-1.kelr-rescue\n") == 2
+    following = next_of([*first, *others])
+    assert following is not None
+    assert following[:5] == ("rescue", "dump", "orders:0-3001", "--elect", "1")
 
 
 def test_what_only_a_dead_brokers_disk_holds_is_rescued_on_its_host() -> None:
@@ -238,7 +273,7 @@ def test_what_only_a_dead_brokers_disk_holds_is_rescued_on_its_host() -> None:
     text = shown(plan(*many))
     assert rescues_in(text) == [
         "kelr rescue dump orders:10-14 --elect 2 --from-replica 1 --log-dir DIRECTORY"
-        " --out lost-to-2-from-1.kelr-rescue -b kafka-1:9092"
+        " --out lost-by-electing-2-from-1.kelr-rescue -b kafka-1:9092"
     ]
     assert "on the host of broker 1, which does not answer" in " ".join(text.split())
 

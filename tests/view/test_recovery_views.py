@@ -241,10 +241,43 @@ def test_a_broker_that_has_to_stay_down_is_started_after_the_elections() -> None
     assert [(step.broker, [at.partition for at in step.partitions]) for step in order.bring_back] == [(4, [5, 7])]
     assert [(step.broker, [at.partition for at in step.partitions]) for step in order.start_after] == [(1, [6])]
     titles = [title for title, _ in sections(order)]
-    assert titles[0] == "If these elections are carried out, keep brokers 1 and 5 down until they are done"
+    assert titles == [
+        "If these elections are carried out, keep broker 1 down until they are done",
+        "Keep broker 5 down until these partitions have a leader",
+        "Bring back, as far as the advice for each partition says that it is safe, and after what it says to save"
+        " first",
+        "Start once all that is done, not before",
+    ]
     lines = [written(line, color=False) for line in broker_order_lines(Layout(80), order)]
     assert lines[:2] == ["", "Brokers, in this order:"]
     assert "     broker 4: orders:5,7" in lines
+
+
+def test_a_broker_that_one_partition_wants_back_and_another_keeps_down_is_not_among_those_to_bring_back() -> None:
+    """Partition 6 waits for broker 1 or 2; in partition 5 broker 2 would be elected without what 1 holds."""
+    beside = replace(advised(5, AdviceAction.BRING_BACK, 1), keep_down=(2,))
+    order = broker_order(replace(PLAN, elections=(), not_planned=(beside, advised(6, AdviceAction.BRING_BACK, 1, 2))))
+    assert [(title, [step.broker for step in steps]) for title, steps in sections(order)] == [
+        ("Keep broker 2 down until these partitions have a leader", [2]),
+        (
+            "Bring back, as far as the advice for each partition says that it is safe, and after what it says to save"
+            " first",
+            [1],
+        ),
+        ("Start once all that is done, not before", [2]),
+    ]
+
+
+def test_where_each_of_two_brokers_spoils_the_others_partition_no_order_suits_both() -> None:
+    one = replace(advised(5, AdviceAction.BRING_BACK, 1), keep_down=(2,))
+    other = replace(advised(6, AdviceAction.BRING_BACK, 2), keep_down=(1,))
+    order = broker_order(replace(PLAN, elections=(), not_planned=(one, other)))
+    assert order.bring_back == ()
+    titles = [title for title, _ in sections(order)]
+    assert titles == [
+        "Keep brokers 1 and 2 down until these partitions have a leader",
+        "No order suits all: these are wanted back by some, and spoil others. Choose whose records count more",
+    ]
 
 
 def test_a_plan_that_says_nothing_of_brokers_has_no_such_section() -> None:

@@ -7,7 +7,7 @@ to have a worse one.
 from __future__ import annotations
 
 from kelr.engine.advice.findings import Findings
-from kelr.engine.advice.returns import and_in_company, while_others_are_down, with_its_return
+from kelr.engine.advice.returns import and_in_company, kept_down_beside, while_others_are_down, with_its_return
 from kelr.engine.advice.words import or_bring_back_the_best, or_designate
 from kelr.engine.case import Case
 from kelr.engine.logs import count_distinct
@@ -93,7 +93,14 @@ def bring_the_best_back(case: Case, found: Findings) -> Advice | None:
     condition = "If neither can be done" if next_best else f"If {best} cannot come back"
     otherwise, designate = or_designate(case, found, condition)
     alternative = " ".join(filter(None, (next_best, otherwise)))
-    advice = Advice(AdviceAction.BRING_BACK, text, best, alternative, designate=designate)
+    advice = Advice(
+        AdviceAction.BRING_BACK,
+        text,
+        best,
+        alternative,
+        designate=designate,
+        keep_down=kept_down_beside(case, best),
+    )
     return with_its_return(case, found, advice, best)
 
 
@@ -206,7 +213,8 @@ def _keep_down_for(case: Case, found: Findings, replica: int, best: int) -> Advi
         alternative, designate = or_designate(case, found, f"If {best} cannot come back")
     elif not case.live:
         alternative = f"If {best} cannot come back: look again with the others, and compare what their logs hold."
-    advice = Advice(AdviceAction.HOLD, text, replica, alternative, designate=designate)
+    kept_down = kept_down_beside(case, best)
+    advice = Advice(AdviceAction.HOLD, text, replica, alternative, designate=designate, keep_down=kept_down)
     return with_its_return(case, found, advice, best)
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 from kelr.engine.case import Case
 
 STOCK_CONNECTION = "{stock}"
 """Stands in a line where the connection flags of Kafka's own tools go."""
 DIRECTORY = "DIRECTORY"
 """Stands in a command for a path that only the host's owner knows."""
+_ON_DISKS = ("--log-dir", DIRECTORY)
 COLLECTED = ("--logs", "FILE")
 """Stands in a command for what was read of a disk; the files that were given take its place (`whole_command`)."""
 
@@ -17,16 +21,34 @@ def designation(case: Case, replica: int) -> tuple[str, ...]:
     return ("elect", "--election-type", "designation", "--designate", str(replica), case.name)
 
 
-def save_first(name: str, leader: int, *, on_disks: bool, led_from_disk: bool = False) -> tuple[str, ...]:
-    """The command that saves what the other replicas of a partition give up to follow this leader, before it leads.
+def save_first(targets: Sequence[str], leader: int, *, on_disks: bool, led_from_disk: bool = False) -> tuple[str, ...]:
+    """The command that saves what the other replicas of these partitions give up to follow this leader, before it
+    leads.
 
     Args:
         on_disks: whether a log that gives something up has to be read from a disk.
         led_from_disk: whether the leader's log was read from a disk: what was read says where it ends.
     """
-    disk = ("--log-dir", DIRECTORY) if on_disks else ()
+    disk = _ON_DISKS if on_disks else ()
     read = COLLECTED if led_from_disk else ()
-    return ("rescue", "dump", name, "--elect", str(leader), *disk, *read, "--out", f"lost-to-{leader}.kelr-rescue")
+    return ("rescue", "dump", *targets, "--elect", str(leader), *disk, *read, "--out", f"lost-to-{leader}.kelr-rescue")
+
+
+def led_by(rescue: Sequence[str]) -> int | None:
+    """The leader before whom a command of `save_first` saves; None for words that are none of its."""
+    after = next((word for flag, word in pairwise(rescue) if flag == "--elect"), "")
+    return int(after) if after.isdecimal() else None
+
+
+def save_first_of_all(targets: Sequence[str], leader: int, commands: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Commands of `save_first` with this leader as a single one, with the disks and collections that any of them
+    needs."""
+    return save_first(
+        targets,
+        leader,
+        on_disks=any(_ON_DISKS[0] in words for words in commands),
+        led_from_disk=any(COLLECTED[0] in words for words in commands),
+    )
 
 
 def read_the_disk(replica: int) -> tuple[str, ...]:

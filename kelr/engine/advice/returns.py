@@ -21,6 +21,10 @@ def with_its_return(case: Case, found: Findings, advice: Advice, replica: int) -
     """The advice to start this replica's broker, with what that truncates, what saves it first, and what comes next."""
     returns = [one for one in found.forecasts if one.replica == replica]
     advice = replace(advice, command=_next(case, returns, replica))
+    rescue = rescue_of_return(case, returns)
+    if replica not in case.logs.ranked:
+        text = f"{save_what_it_may_truncate(replica)} {advice.text}" if rescue else advice.text
+        return replace(advice, text=text, rescue=rescue)
     worst = next((one for one in returns if one.costs is not None and one.costs.truncations), None)
     if worst is None or worst.costs is None or worst.leads is None:
         return advice
@@ -31,12 +35,16 @@ def with_its_return(case: Case, found: Findings, advice: Advice, replica: int) -
         text = f"{advice.text} Before you designate it, save what the others then truncate: {cuts}."
     else:
         text = f"First save what its return truncates: {cuts}. {advice.text}"
-    return replace(advice, text=text, rescue=rescue_of_return(case, returns))
+    return replace(advice, text=text, rescue=rescue)
 
 
 def rescue_of_return(case: Case, returns: Sequence[Forecast]) -> tuple[str, ...]:
-    """The command that saves what a broker's return truncates, before it starts, or before it is designated; empty
-    where no log that was heard is truncated."""
+    """The command that saves what a broker's return truncates, or where its log was not read may truncate, before it
+    starts, or before it is designated; empty where no log that was heard is truncated."""
+    unread = next((one.replica for one in returns if one.elected == one.replica not in case.logs.ranked), None)
+    if unread is not None:
+        holders = {one for one in case.logs.ranked if case.logs.perhaps_truncated(one)}
+        return save_first((case.name,), unread, on_disks=bool(holders - case.electable)) if holders else ()
     worst = next((one for one in returns if one.costs is not None and one.costs.truncations), None)
     if worst is None or worst.leads is None:
         return ()
@@ -45,10 +53,27 @@ def rescue_of_return(case: Case, returns: Sequence[Forecast]) -> tuple[str, ...]
     return rescue_before(case, worst.leads, worst.costs)
 
 
+def save_what_it_may_truncate(replica: int) -> str:
+    """What to do before a broker starts whose log nobody has read. It counts nothing, so that a plan says it once of
+    all partitions; the rescue counts."""
+    return (
+        "First save what the others hold above their high watermarks, or differently from each other: the log of broker"
+        f" {replica} was not read, so its return may truncate that."
+    )
+
+
 def while_others_are_down(case: Case, replica: int) -> str:
     """``while broker 2 is down, ``: the condition under which the replica's return elects nobody; empty for none."""
     others = sorted(elected_in_company(case, replica))
     return f"while {brokers(others)} {agree(len(others), 'is', 'are')} down, " if others else ""
+
+
+def kept_down_beside(case: Case, replica: int) -> tuple[int, ...]:
+    """Absent brokers that stay down until this one, whose return alone elects nobody, is designated: beside it they get
+    somebody elected whose log lacks what this one's holds."""
+    company = elected_in_company(case, replica)
+    leaders = frozenset[int]().union(*company.values())
+    return () if all(_holds_all_of(case, leader, replica) for leader in leaders) else tuple(sorted(company))
 
 
 def and_in_company(case: Case, replica: int) -> str:
@@ -59,7 +84,7 @@ def and_in_company(case: Case, replica: int) -> str:
     leaders = sorted(frozenset[int]().union(*company.values()))
     elects = f"back, too, Kafka elects {joined(leaders, 'or')} at once"
     others = brokers(sorted(company))
-    if all(_holds_all_of(case, leader, replica) for leader in leaders):
+    if not kept_down_beside(case, replica):
         return f". With {others} {elects}"
     return f". Keep {others} down until then: with {agree(len(company), 'it', 'them')} {elects}"
 
@@ -77,7 +102,7 @@ def rescue_before(case: Case, leader: int, loss: Loss | None) -> tuple[str, ...]
     if loss is None or not loss.truncations:
         return ()
     away = {cut.replica for cut in loss.truncations} - case.electable
-    return save_first(case.name, leader, on_disks=bool(away), led_from_disk=leader not in case.electable)
+    return save_first((case.name,), leader, on_disks=bool(away), led_from_disk=leader not in case.electable)
 
 
 def cuts_in_words(cuts: Sequence[Truncation]) -> str:

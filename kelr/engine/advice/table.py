@@ -182,11 +182,12 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
     elif unclean is not None and unclean.elected is None:
         text += f" If {first} returns after an unclean shutdown, it leaves the ELR and nobody is elected."
     text += or_elects_another(case, found, first)
-    if lacking and first not in lacking:
-        text += f" Keep {brokers(lacking)} down until then: committed records are known that are missing there."
+    kept_down = () if first in lacking else tuple(lacking)
+    if kept_down:
+        text += f" Keep {brokers(kept_down)} down until then: committed records are known that are missing there."
     text += and_not(lost)
     alternative, designate = _otherwise(case, found, awaited, f"If {joined(awaited, 'and')} cannot come back")
-    advice = Advice(AdviceAction.BRING_BACK, text, first, alternative, designate=designate)
+    advice = Advice(AdviceAction.BRING_BACK, text, first, alternative, designate=designate, keep_down=kept_down)
     return with_its_return(case, found, advice, first)
 
 

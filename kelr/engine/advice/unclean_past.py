@@ -71,7 +71,7 @@ def save_what_was_given_up(case: Case, otherwise: Advice) -> Advice:
     parts.append(
         f"When {agree(len(away), 'it returns', 'they return')}, {they} to the log of the leader, {past.leader}."
     )
-    rescue = save_first(case.name, past.leader, on_disks=True)
+    rescue = save_first((case.name,), past.leader, on_disks=True)
     if otherwise.action is AdviceAction.NOTHING:
         # It has min ISR: nothing else presses, and that is not to be read as that nothing does.
         parts.append(f"Bring {brokers(away)} back only then, and produce again what was saved (kelr rescue replay).")

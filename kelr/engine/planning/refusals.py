@@ -30,6 +30,7 @@ def advised(subject: Subject) -> NotPlanned:
         until=advice.until,
         command=advice.command,
         rescue=advice.rescue,
+        keep_down=advice.keep_down,
     )
 
 
@@ -52,7 +53,7 @@ def _brokers(subject: Subject) -> tuple[int, ...]:
         others = subject.case.logs.unranked
     else:
         others = ()
-    return tuple(dict.fromkeys((*named, *others)))
+    return tuple(replica for replica in dict.fromkeys((*named, *others)) if replica not in advice.keep_down)
 
 
 def _not_planned(subject: Subject, why: Unplanned, reason: str) -> NotPlanned:

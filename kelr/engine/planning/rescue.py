@@ -28,7 +28,18 @@ def rescue_of(subject: Subject, elect: int) -> tuple[RescueStep, ...]:
 
 def rescue_from(logs: KnownLogs, replicas: Sequence[int], elect: int) -> tuple[RescueStep, ...]:
     """`rescue_of`, of logs that were heard of these replicas."""
-    lost = _lost(logs, replicas, elect)
+    return _steps(logs, replicas, _lost(logs, replicas, elect))
+
+
+def rescue_from_unread(logs: KnownLogs, replicas: Sequence[int], elect: int) -> tuple[RescueStep, ...]:
+    """The steps that save what the others may truncate to follow a leader whose log nobody read
+    (`KnownLogs.perhaps_truncated`)."""
+    parts = {other: logs.perhaps_truncated(other) for other in replicas if other != elect and other in logs.ranked}
+    return _steps(logs, replicas, {other: found for other, found in parts.items() if found})
+
+
+def _steps(logs: KnownLogs, replicas: Sequence[int], lost: Mapping[int, frozenset[_Part]]) -> tuple[RescueStep, ...]:
+    """The steps that save these parts."""
     steps: list[RescueStep] = []
     saved: list[_Part] = []
     for replica in _sources(logs, lost):
