@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kelr.errors import UnsupportedError, UsageError
 from kelr.fleet.connect import connected
@@ -140,13 +141,50 @@ def _started(master: str | None, settings: Mapping[str, str]) -> SparkSession:
     for name, value in {**_OF_OURS, **(_ON_THIS_MACHINE if local else {}), **settings, **_ALWAYS}.items():
         builder = builder.config(name, value)
     interrupted = signal.getsignal(signal.SIGINT)
-    with _quiet_launch():
+    with _quiet_launch(), _ended_with_the_launch():
         session = builder.getOrCreate()
     if interrupted is not None and threading.current_thread() is threading.main_thread():
         # PySpark's own handler asks the JVM first, which has to answer for that.
         signal.signal(signal.SIGINT, interrupted)
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+@contextmanager
+def _ended_with_the_launch() -> Iterator[None]:
+    """An interrupt while the JVM starts ends it too.
+
+    Otherwise it would stay for ever: PySpark takes the folder away in which the JVM is to write how it is reached, and
+    failing there it never gets to where it waits for the end of its stdin.
+    """
+    from pyspark import SparkContext, java_gateway  # noqa: PLC0415 - as above
+
+    launched: list[subprocess.Popen[bytes]] = []
+
+    class Remembered(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **more: Any) -> None:
+            launched.append(self)
+            super().__init__(*arguments, **more)
+
+    with _replaced(java_gateway, "Popen", Remembered):
+        try:
+            yield
+        except KeyboardInterrupt:
+            # Once it is reached, it ends by itself, and puts its files away.
+            if SparkContext._gateway is None:
+                for process in launched:
+                    process.kill()
+            raise
+
+
+@contextmanager
+def _replaced(module: Any, name: str, value: object) -> Iterator[None]:
+    before = getattr(module, name)
+    setattr(module, name, value)
+    try:
+        yield
+    finally:
+        setattr(module, name, before)
 
 
 @contextmanager

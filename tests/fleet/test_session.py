@@ -5,11 +5,13 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import time
 import types
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pyarrow
 import pytest
 
@@ -62,6 +64,36 @@ def test_what_spark_said_is_shown_where_it_does_not_start(tmp_path: Path) -> Non
     assert done.returncode == 1
     assert "UnsupportedError: Spark does not start" in done.stderr
     assert "Too small maximum heap" in done.stderr
+
+
+INTERRUPTED = """
+import os, signal, subprocess
+from pathlib import Path
+from kelr.fleet.session import fleet_session
+signal.signal(signal.SIGINT, signal.default_int_handler)
+poll = subprocess.Popen.poll
+def interrupted(self):
+    # By Ctrl-C while PySpark waits for the JVM to say how it is reached.
+    if "pyspark-shell" in self.args and not Path("pid").exists():
+        Path("pid").write_text(str(self.pid))
+        os.kill(os.getpid(), signal.SIGINT)
+    return poll(self)
+subprocess.Popen.poll = interrupted
+try:
+    fleet_session("local[1]")
+except KeyboardInterrupt:
+    os._exit(130)
+"""
+
+
+def test_a_java_that_is_interrupted_while_it_starts_ends(tmp_path: Path) -> None:
+    done = _run(INTERRUPTED, tmp_path)
+    assert done.returncode == 130, done.stderr
+    java = int((tmp_path / "pid").read_text())
+    deadline = time.monotonic() + 60
+    while psutil.pid_exists(java) and psutil.Process(java).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < deadline, "the JVM goes on"
+        time.sleep(0.05)
 
 
 def test_spark_submit_chooses_the_master(monkeypatch: pytest.MonkeyPatch) -> None:
