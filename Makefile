@@ -31,7 +31,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python;
 # Tests are not to depend on the settings of whoever runs them.
 UNSET := env -u PYTHONPATH -u PYTHONHOME -u KELR_BOOTSTRAP_SERVER -u KELR_BOOTSTRAP_CONTROLLER -u KELR_COMMAND_CONFIG -u KELR_CONTEXT -u KELR_OUTPUT -u KELR_TIMEOUT -u KELR_STATE_DIR
 
-.PHONY: help test lint typecheck imports spark-java pytest hindsight hindsight-real differential properties predictions kerberos longer mutation format demo bench scale fleet-demo fleet-bench incidents faults fuzz completions docs site man wheel zipapp lock clean
+.PHONY: help test lint typecheck imports spark-java pytest hindsight hindsight-real differential properties predictions kerberos longer mutation format demo bench scale fleet-demo fleet-bench incidents faults interrupts fuzz completions docs site man wheel zipapp lock clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -56,8 +56,8 @@ imports: $(READY) build/tree  ## Check that the layers import only what they may
 # Tests with clusters wait most of their time: two runs of them, with clusters of their own, beside one that computes.
 # What starts a Java is behind them.
 PREDICTIONS := $(addprefix tests/cluster/test_,predictions.py predictions_in_corners.py describe_against_kafka_topics.py \
-	live_reassignments.py disk.py simulated_data.py simulated_stock_tools.py metadata_log.py recovery_quorum.py history.py \
-	whatif.py doctor.py command_acls.py)
+	live_reassignments.py live_source.py disk.py simulated_data.py simulated_stock_tools.py metadata_log.py recovery_quorum.py history.py \
+	whatif.py doctor.py)
 
 # Spark needs a Java of the system's own, which the tests cannot bring.
 spark-java: $(READY)
@@ -100,8 +100,15 @@ kerberos: $(READY)  ## Log in with Kerberos, on a KDC and brokers of its own; sa
 	$(UNSET) $(BIN)/pytest -m longer tests/cluster/test_kerberos.py
 
 # What make test tries at some moments only, at all of them.
-longer: spark-java  ## Kill processes at every moment, and what else takes many minutes without a cluster
+longer: spark-java interrupts  ## Kill processes at every moment, and what else takes many minutes without a cluster
 	$(UNSET) $(BIN)/pytest -m longer --ignore=tests/cluster
+
+# Beside two busy processes; EACH=500 takes about a day and a half, ONLY="recover undo" one command of them.
+interrupts: SEED := 966
+interrupts: EACH := 12
+interrupts: spark-java  ## Ctrl-C at random moments of each command: 12 of each, an hour (EACH=, SEED=, ONLY=)
+	$(UNSET) $(BIN)/python -m tests.interrupts --seed $(SEED) --each $(EACH) $(if $(ONLY),--only "$(ONLY)")
+	$(UNSET) $(BIN)/python -m tests.interrupts --seed $(SEED) --each $(EACH) $(if $(ONLY),--only "$(ONLY)") --real
 
 # Other examples each time, fifty times as many of each property: half an hour of one core; SEED=... repeats a run.
 properties: SEED := $(shell echo $$RANDOM)

@@ -1,0 +1,470 @@
+"""Ctrl-C at any moment of any command: it ends in time, says so in a line, and leaves nothing behind.
+
+The moments are random, from kelr's first line to a little after the time that the command takes; brokers that say
+nothing, and busy processes beside it, make waits and slow steps likely.
+
+python -m tests.interrupts [--each N] [--seed N] [--busy N] [--jobs N] [--only COMMAND] [--real]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import psutil
+
+from kelr.__main__ import INTERRUPTED
+from kelr.interrupts import GRACE_S
+from kelr.lab import Lab, LabSpec
+from kelr.lab.simulated.faults import Fault, FaultKind
+from kelr.lab.simulated.in_thread import SimulatedServer
+from tests.faults.cluster import ASSIGNED, TOPIC, Struck, states, strike
+from tests.faults.matrix import CASES, DUMP, WORSE, Case, kelr, prepared
+from tests.ports import keep_to_own_ports
+
+PROGRAM = """
+import os, signal, sys
+# A run of the tests in the background of a shell hands an ignored SIGINT on.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+import kelr.__main__ as program
+taken = signal.signal
+def told(number, handler):
+    before = taken(number, handler)
+    signal.signal = taken
+    {more}
+    os.write({descriptor}, b".")
+    return before
+signal.signal = told
+sys.exit(program.start())
+"""
+"""kelr, telling by a byte that its first line has run: what comes before is Python's own start."""
+PATIENT = """
+    from kelr.recovery.site import Patience
+    Patience.__init__.__defaults__ = (3.0, 5.0, 0.5, 0.05, __import__("time").sleep, __import__("time").monotonic)
+"""
+"""As `tests.faults.matrix.prepared` has it, for the same reason."""
+CHANGES = frozenset(
+    {
+        "recover apply",
+        "recover hold",
+        "recover resume",
+        "recover undo",
+        "elect preferred",
+        "elect designation",
+        "elect unclean",
+        "elect longest_log_aggressive",
+    }
+)
+WITHIN_S = GRACE_S + 1.0
+"""How long a command may take to end: its time, and what a busy machine takes."""
+CHANGES_WITHIN_S = 15.0
+"""The same for one that restores orders first: `PATIENT`."""
+_GONE_WITHIN_S = 60.0
+"""A Spark that is still starting ends by itself once it reads that nobody asks it any more."""
+MARK = "KELR_TEST_INTERRUPTS"
+LONGEST_S = 4.0
+"""No interrupt comes later, but for those of `SLOW_S`."""
+SLOW_S = {
+    "fleet ingest": 15.0,
+    "lab up": 10.0,
+    "lab incident": 30.0,
+    "lab start": 8.0,
+    "lab restore": 8.0,
+    "demo": 90.0,
+}
+"""Until when commands are interrupted that start a Java, by their names."""
+LAB = "lab up --simulated --dir lab"
+FLEET = "fleet generate fleet --clusters 1 --partitions 50 --weeks 1 --seed 1 --workers 1"
+
+
+def _named(words: str, *before: str) -> Case:
+    """Named as it is typed, without what differs from case to case."""
+    return Case(_name(words), words, before=before)
+
+
+def _name(words: str) -> str:
+    parts = words.split()
+    return " ".join(parts[: 2 if parts[0] in _GROUPS else 1])
+
+
+_GROUPS = {"recover", "rescue", "fleet", "lab", "metrics", "context", "config"}
+OTHERS = (
+    _named("doctor"),
+    _named("whatif --kill 3"),
+    _named(f"watch {TOPIC} --interval 0.1"),
+    _named(f"watch {TOPIC} --interval 0.1 -o ndjson"),
+    _named("metrics read --endpoint SILENT --timeout 60"),
+    _named("metrics export --listen 127.0.0.1:0 --interval 1"),
+    _named("history --follow --bootstrap-controller CONTROLLER"),
+    _named("report report.html --bootstrap-controller CONTROLLER"),
+    _named("describe --bootstrap-server SILENT"),
+    _named("explain --bootstrap-server SILENT,SILENT"),
+    _named(f"recover hold {TOPIC} --yes-clear-elr-of {TOPIC} --force tried"),
+    _named("recover status"),
+    _named("recover log"),
+    _named("rescue show saved.kelr-rescue", WORSE, DUMP),
+    _named("fleet generate fleet --clusters 2 --seed 1"),
+    _named("fleet ingest fleet --out lake", FLEET),
+    _named(LAB),
+    *(
+        _named(f"lab {words} --dir lab", LAB)
+        for words in ("status", "env", "kill 1", "stop 1", "pause 1", "restore", "incident under-min-isr", "down")
+    ),
+    _named("lab start 1 --dir lab", LAB, "lab kill 1 --dir lab"),
+    _named("demo --simulated --dir lab"),
+    _named("context add here -b SILENT"),
+    _named("context list"),
+    _named("context test here --timeout 60", "context add here -b 127.0.0.1:1"),
+    _named("config show"),
+    _named("errors"),
+    _named("schema explain"),
+    _named("completion bash"),
+    _named("__complete bash 1 kelr"),
+    _named("simulate --help"),
+)
+EVERY = tuple(case for case in CASES if case.rules == "elr-4.3") + OTHERS
+REAL = (
+    _named("lab up --dir lab"),
+    *(
+        _named(f"lab {words} --dir REAL")
+        for words in ("incident under-min-isr", "kill 2", "start 2", "restore", "status")
+    ),
+    _named("demo --dir lab"),
+)
+"""On real Kafka: what starts, ends and waits for Java. REAL is one lab for all of them."""
+LIKE_OTHERS = {
+    "context import", "context remove", "context show", "context use",
+    "fleet assess", "fleet exposure", "fleet report",
+    "lab advance", "lab allow", "lab deny", "lab expire", "lab fault", "lab flush", "lab heal", "lab lose-cache",
+    "lab partition", "lab resume",
+}  # fmt: skip
+"""Not pressed: a file is read or written as for `context add`; Spark runs as for `fleet ingest`; one request to a
+simulated lab as for `lab pause`."""
+
+
+@dataclass
+class Round:
+    """One interrupt, and what came of it.
+
+    Args:
+        number: which of its command's; with the seed it gives the moment.
+        over: whether the command had ended before.
+        took_s: from the interrupt to the end.
+    """
+
+    case: Case
+    number: int
+    silent: bool
+    after_s: float
+    over: bool = False
+    code: int | None = None
+    took_s: float = 0.0
+    err: str = ""
+    findings: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        silent = ", a broker silent" if self.silent else ""
+        said = f"{self.case.command}, {self.number}: interrupted after {self.after_s:.3f} s{silent}"
+        return "\n".join([f"{said}: {self.code}, {self.took_s:.2f} s", *self.findings, self.err])
+
+
+class _SilentBroker(Struck):
+    """Broker 2 takes every request and answers none."""
+
+    def strike(self, node: int, api: str) -> Fault | None:  # noqa: ARG002
+        return Fault(FaultKind.LOSE) if node == 2 else None
+
+
+def interrupted(case: Case, number: int, seed: int, span_s: float, lab: Path | None = None) -> Round:
+    """Run the command, and interrupt it once.
+
+    Args:
+        span_s: how long the command takes.
+        lab: where the lab on real Kafka is.
+    """
+    random = Random(f"{seed}/{case.command}/{number}")
+    changes = case.name in CHANGES
+    silent = not changes and lab is None and random.random() < 0.5
+    after_s = _longest_s(case) * random.random() ** 2 if silent else 1.1 * span_s * random.random()
+    one = Round(case, number, silent, after_s)
+    with _ground(case, lab) as (server, words):
+        if silent:
+            strike(server, _SilentBroker())
+        before = {path for path in Path().iterdir() if not path.name.startswith("state")}
+        _run(one, words, changes=changes)
+        _look_around(one, before, words, lab)
+        if changes:
+            _look_at_the_cluster(one, server)
+    return one
+
+
+def span_s(case: Case, lab: Path | None = None) -> float:
+    """How long the command takes from its first line on, or the latest moment at which it is interrupted."""
+    with _ground(case, lab) as (_, words):
+        with _begun(words, changes=case.name in CHANGES) as process:
+            since = time.monotonic()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=_longest_s(case))
+            took_s = time.monotonic() - since
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+        _end_lab(words, lab)
+        _end_all()
+    return took_s
+
+
+def _longest_s(case: Case) -> float:
+    return SLOW_S.get(case.name, LONGEST_S) if case in REAL or case.name.startswith("fleet") else LONGEST_S
+
+
+@contextlib.contextmanager
+def _ground(case: Case, lab: Path | None) -> Iterator[tuple[SimulatedServer, list[str]]]:
+    """A cluster and a directory of the case's own, and the command's words there."""
+    with prepared(case) as server, socket.create_server(("127.0.0.1", 0)) as listener:
+        silent = f"127.0.0.1:{listener.getsockname()[1]}"
+        places = {"--endpoint SILENT": "--endpoint http://SILENT/metrics", "SILENT": silent, "REAL": str(lab)}
+        command = case.command.replace("CONTROLLER", server.controller_server)
+        for place, value in places.items():
+            command = command.replace(place, value)
+        yield server, command.split()
+
+
+@contextlib.contextmanager
+def _begun(words: Sequence[str], *, changes: bool) -> Iterator[subprocess.Popen[str]]:
+    """kelr as a process that has run its first line."""
+    reader, writer = os.pipe()
+    program = PROGRAM.format(more=PATIENT if changes else "", descriptor=writer)
+    environment = {**os.environ, "KELR_TIMEOUT": "5" if changes else "60", "TMPDIR": os.getcwd()}
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        pass_fds=[writer],
+        start_new_session=True,
+    )
+    os.close(writer)
+    with process, os.fdopen(reader, "rb") as begun:
+        assert begun.read(1) == b"."
+        yield process
+
+
+def _run(one: Round, words: Sequence[str], *, changes: bool) -> None:
+    within_s = CHANGES_WITHIN_S if changes else WITHIN_S
+    with _begun(words, changes=changes) as process:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(one.after_s)
+        one.over = process.poll() is not None
+        since = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        try:
+            _, one.err = process.communicate(timeout=4 * within_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            _, one.err = process.communicate()
+            one.findings.append("it goes on")
+        one.code, one.took_s = process.returncode, time.monotonic() - since
+    if one.took_s > within_s:
+        one.findings.append(f"it took longer than {within_s:g} s")
+    if _has_traceback(one):
+        one.findings.append("a traceback")
+    # Python gives SIGINT back to the system while it takes itself apart.
+    if not one.over and one.code not in {INTERRUPTED, -signal.SIGINT, *_codes(one.case)}:
+        one.findings.append("another exit code")
+    if one.code == INTERRUPTED and "kelr: interrupted" not in one.err:
+        one.findings.append("it does not say so")
+
+
+def _has_traceback(one: Round) -> bool:
+    return "Traceback" in one.err or "Exception ignored" in one.err
+
+
+def _codes(case: Case) -> set[int]:
+    """The exit codes of a command that ends by itself."""
+    if case.name in {"watch", "metrics export"}:
+        return set()
+    return {0, 3} if case.name in {"history", "explain", "describe"} else {0, 1, 2, 3, 5, 6, 7}
+
+
+def _look_around(one: Round, before: set[Path], words: Sequence[str], lab: Path | None) -> None:
+    """Neither processes nor files are left; `lab down` ends what is left of a lab, whatever was interrupted."""
+    starts = one.case.name == "lab up"
+    if not starts or one.code == 0:
+        one.findings += _end_lab(words, lab)
+    if lab is None or str(lab) not in words:
+        deadline = time.monotonic() + _GONE_WITHIN_S
+        while left := _ours():
+            if time.monotonic() > deadline:
+                one.findings.append(f"left behind: {[process.cmdline() for process in left]}")
+                break
+            time.sleep(0.02)
+        _end_all()
+    made = {path for path in Path().iterdir() if not path.name.startswith("state")} - before
+    wanted = {"saved.kelr", "logs.kelr", "plan.json", "saved.kelr-rescue", "report.html", "contexts.toml"}
+    wanted |= {"fleet", "lake", "lab"}
+    strange = sorted(str(path) for path in made if path.name not in wanted)
+    if strange or (starts and Path("lab").exists() and one.code == INTERRUPTED):
+        one.findings.append(f"files left behind: {strange or 'lab'}")
+
+
+def _end_lab(words: Sequence[str], lab: Path | None) -> list[str]:
+    """What is wrong with the lab that the command is about; one of its own is ended."""
+    if lab is not None and str(lab) in words:
+        ran = kelr(f"lab status --dir {lab}")
+    elif words[0] in {"lab", "demo"} and Path("lab").exists():
+        ran = kelr("lab down --dir lab")
+    else:
+        return []
+    return [] if ran.code == 0 else [f"the lab after it: {ran.code} {ran.err}"]
+
+
+def _ours() -> list[psutil.Process]:
+    return [process for process in psutil.process_iter() if _is_ours(process)]
+
+
+def _end_all() -> None:
+    for process in _ours():
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+
+
+def _is_ours(process: psutil.Process) -> bool:
+    try:
+        mine = process.environ().get(MARK) == str(os.getpid())
+        return mine and process.pid != os.getpid() and process.status() != "zombie"
+    except psutil.Error:
+        return False
+
+
+def _look_at_the_cluster(one: Round, server: SimulatedServer) -> None:
+    """Orders are as before, or what the journal holds is enough to put them back."""
+    undone = None
+    if any(order != ASSIGNED[at] for at, (_, order) in states(server).items()):
+        undone = subprocess.run(
+            [sys.executable, "-c", PROGRAM.format(more=PATIENT, descriptor=2), "recover", "undo", "--yes"],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "KELR_TIMEOUT": "30"},
+            timeout=120,
+        )
+    for at, (_, order) in states(server).items():
+        if order != ASSIGNED[at]:
+            one.findings.append(f"{at} has the order {order}, and it cannot be undone: {undone and undone.stderr}")
+
+
+@contextlib.contextmanager
+def marked() -> Iterator[None]:
+    """What is started in here, and outlives what started it, is found."""
+    os.environ[MARK] = str(os.getpid())
+    try:
+        yield
+    finally:
+        del os.environ[MARK]
+
+
+def of_command(case: Case, each: int, seed: int, lab: Path | None, told: Callable[[Round], None]) -> list[Round]:
+    """So many interrupts of one command."""
+    found = []
+    with marked():
+        takes_s = span_s(case, lab)
+        for number in range(each):
+            found.append(interrupted(case, number, seed, takes_s, lab))
+            told(found[-1])
+    return found
+
+
+def _tell(one: Round) -> None:
+    print(one, flush=True)
+
+
+def _of_command(number: int, each: int, seed: int, lab: Path | None) -> list[Round]:
+    return of_command((*EVERY, *REAL)[number], each, seed, lab, _tell)
+
+
+def row(found: Sequence[Round]) -> str:
+    """A command's line of the table."""
+    met = [one for one in found if not one.over]
+    codes = ", ".join(f"{code}: {count}" for code, count in sorted(Counter(one.code for one in met).items()))
+    longest = max((one.took_s for one in met), default=0.0)
+    tracebacks, wrong = sum(map(_has_traceback, found)), sum(bool(one.findings) for one in found)
+    cells = (f"`{found[0].case.command}`", len(found), len(met), f"{longest:.2f} s", codes, tracebacks, wrong)
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+HEAD = """\
+| command | interrupts | while it ran | longest time to its end | exit codes of those | tracebacks | not well |
+|---|---|---|---|---|---|---|"""
+
+
+def main() -> int:
+    """0 where all is well, 1 where something is not."""
+    options = _options()
+    cases = REAL if options.real else EVERY
+    chosen = [case for case in cases if options.only is None or case.command.startswith(options.only)]
+    if not chosen:
+        print(f"no command here begins with {options.only}")
+        return 0
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.busy)]
+    tables: list[list[Round]] = []
+    try:
+        with _real_lab(options.real) as lab, _pool(1 if lab else options.jobs) as pool:
+            numbers = [(*EVERY, *REAL).index(case) for case in chosen]
+            runs = [pool.submit(_of_command, number, options.each, options.seed, lab) for number in numbers]
+            tables = [run.result() for run in runs]
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    every = [one for found in tables for one in found]
+    print(HEAD, *map(row, tables), sep="\n")
+    wrong = [one for one in every if one.findings]
+    print(f"\n{len(every):,} interrupts (seed {options.seed}), {len(wrong)} with a finding")
+    print(*wrong, sep="\n")
+    return int(bool(wrong))
+
+
+def _pool(jobs: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(jobs, initializer=keep_to_own_ports)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.interrupts")
+    parser.add_argument("--each", type=int, default=12, help="interrupts of each command")
+    parser.add_argument("--seed", type=int, default=966)
+    parser.add_argument("--busy", type=int, default=2, help="busy processes beside it")
+    parser.add_argument("--jobs", type=int, default=1, help="commands at a time")
+    parser.add_argument("--only", metavar="COMMAND", help="those that begin so")
+    parser.add_argument("--real", action="store_true", help="what starts real Kafka")
+    return parser.parse_args()
+
+
+@contextlib.contextmanager
+def _real_lab(wanted: bool) -> Iterator[Path | None]:
+    if not wanted:
+        yield None
+        return
+    with (
+        tempfile.TemporaryDirectory() as place,
+        Lab.up(LabSpec(), Path(place, "lab"), owner_pid=os.getpid()) as lab,
+    ):
+        yield lab.directory
+
+
+if __name__ == "__main__":
+    sys.exit(main())
