@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from itertools import count
 
 import pytest
 from hypothesis import settings
@@ -14,6 +14,7 @@ from tests.properties import REPEATABLE
 # --hypothesis-profile chooses another afterwards.
 settings.load_profile(REPEATABLE)
 keep_to_own_ports()
+_NUMBERS = count()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,12 +26,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def no_settings_of_the_user(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """Tests do not depend on the KELR_* variables, the contexts or the terminal of whoever runs them."""
+    # For each directory that it makes pytest looks at all that it has made, and most tests need none: theirs are names.
+    place, mine = tmp_path_factory.getbasetemp(), f"-{next(_NUMBERS)}"
+    if "tmp_path" in request.fixturenames:
+        place, mine = request.getfixturevalue("tmp_path"), ""
     for name in os.environ:
         if name.startswith("KELR_") and name not in {"KELR_CACHE_DIR"}:
             monkeypatch.delenv(name)
-    monkeypatch.setenv("KELR_CONFIG_DIR", str(tmp_path / "no-contexts"))
-    monkeypatch.setenv("KELR_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("KELR_CONFIG_DIR", str(place / f"no-contexts{mine}"))
+    monkeypatch.setenv("KELR_STATE_DIR", str(place / f"state{mine}"))
     for name in ("NO_COLOR", "COLUMNS", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)

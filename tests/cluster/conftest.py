@@ -1,4 +1,4 @@
-"""Real clusters for tests: one of each Kafka version, started when first asked for and shared by the whole run.
+"""Real clusters for tests: one of each Kafka version, started when first asked for and shared by this directory.
 
 A test finds the cluster as the last one left it. `run_incident` brings it back to health first; a test that breaks it
 by hand takes `healthy_43`. The labs belong to this process: they end with it, also when it is killed.
@@ -15,7 +15,7 @@ import pytest
 from kelr.lab import Lab, LabSpec
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def lab_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Lab]]:
     """Gives the lab of a Kafka version."""
     labs: dict[str, Lab] = {}
@@ -30,12 +30,12 @@ def lab_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str],
         yield get
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def lab_43(lab_of: Callable[[str], Lab]) -> Lab:
     return lab_of("4.3.1")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def lab_40(lab_of: Callable[[str], Lab]) -> Lab:
     return lab_of("4.0.0")
 

@@ -122,6 +122,9 @@ def cases(command: str) -> list[Case]:
 
 
 ALL = [case for command in COMMANDS for case in cases(command)]
+ALTER, WITHOUT_READ = COMMAND_ACLS["elect"][:2]
+BLIND = "blind"
+"""A user who may elect, and see no topic."""
 
 
 @dataclass(frozen=True)
@@ -141,9 +144,8 @@ class Desk:
     def run(self, case: Case) -> Ran:
         if case not in self._ran:
             state = self.state(case.user)
-            killed = self._home / "killed" / case.command
-            if killed.exists():
-                shutil.copytree(killed, state)
+            if self.began(case):
+                shutil.copytree(self._home / "killed" / case.command, state)
             values = {
                 "{own}": f"{TOPIC}:{case.number}",
                 "{held}": f"held-{case.number}",
@@ -158,6 +160,14 @@ class Desk:
 
     def state(self, user: str) -> Path:
         return self._home / "state" / user
+
+    def began(self, case: Case) -> bool:
+        """Whether the case begins with the journal of a run that was killed."""
+        return (self._home / "killed" / case.command).exists()
+
+    def records(self, user: str) -> list[Path]:
+        """Journals and audit logs: what kelr has written about changes that it made or began."""
+        return [path for path in self.state(user).rglob("*.jsonl") if path.stat().st_size]
 
     def kelr(self, user: str, *words: str, flags: bool = True) -> Ran:
         line, environment = self._asked(user, words, flags=flags)
@@ -218,7 +228,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
         for case in cases("rescue replay"):
             create_topic(lab, f"{TARGET}-{case.number}", [[2]] * len(ALL), {"min.insync.replicas": "1"})
         fill(desk, Acks.ALL, lambda state: len(state.isr) == 2)
-        grant(lab, ALL)
+        grant(lab, [(case.user, case.acls) for case in ALL] + [(BLIND, (ALTER,))])
         lab.kill(2)
         fill(desk, Acks.LEADER, lambda state: state.isr == (1,))
         lab.kill(1)
@@ -319,9 +329,9 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def grant(lab: Lab, wanted: list[Case]) -> None:
+def grant(lab: Lab, wanted: list[tuple[str, tuple[RequiredAcl, ...]]]) -> None:
     admin = AdminClient({"bootstrap.servers": lab.bootstrap_servers, "log_level": 0})
-    bindings = [binding for case in wanted for acl in case.acls for binding in bindings_of(acl, case.user)]
+    bindings = [binding for user, acls in wanted for acl in acls for binding in bindings_of(acl, user)]
     for done in admin.create_acls(bindings).values():
         done.result(30)
 
@@ -464,10 +474,10 @@ _UNHEARD = re.compile("AUTHORIZATION_FAILED|the principal (lacks|needs)|it needs
 SHOWN = [
     case
     for case in ALL
-    if case.command in {"history", "recover hold", "rescue replay"}
+    if case.command in {"history", "elect", "recover apply", "recover hold", "rescue dump", "rescue replay"}
     and (case.missing is None or case.missing.exit_code is not None)
 ]
-"""What other tests do not look at anyway."""
+"""What changes or saves something, or ends, where an ACL is missing."""
 REST = [case for case in ALL if case not in SHOWN]
 
 
@@ -497,10 +507,42 @@ def check(desk: Desk, case: Case) -> None:
         assert _UNHEARD.search(said) is None, ran.said
     if expected in {4, 6}:
         assert desk.lab.partitions(TOPIC) == before
+        assert desk.began(case) or desk.records(case.user) == []
 
 
 _WITH_ALL = {"recover status": 1}
 """Runs that were cut short are left."""
+
+
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        (("elect", f"{TOPIC}:0", *DESIGNATE, *CONSENT), "DESCRIBE"),
+        (("elect", f"{TOPIC}:0", "-e", "longest_log_aggressive", *CONSENT), "DESCRIBE"),
+        (("recover", "plan", f"{TOPIC}:0"), "TOPIC_AUTHORIZATION_FAILED"),
+        (("recover", "apply", "plan.json", *CONSENT), f"DESCRIBE on topic {TOPIC}"),
+        (("rescue", "dump", f"{TOPIC}:0", *_ALL_OF_2, "--out", "blind.kelr-rescue"), "DESCRIBE"),
+    ],
+)
+def test_nothing_is_done_on_a_topic_that_may_not_be_seen(desk: Desk, words: tuple[str, ...], missing: str) -> None:
+    before = desk.lab.partitions(TOPIC)
+    ran = desk.kelr(BLIND, *words)
+    assert ran.code == 4, ran.said
+    assert missing in ran.said
+    assert desk.lab.partitions(TOPIC) == before
+    assert desk.records(BLIND) == []
+
+
+def test_without_read_nothing_is_elected_unless_forced(desk: Desk) -> None:
+    """The logs' ends are known and their epochs are not: no loss is counted, so that a plain yes is not enough."""
+    case = Case("elect", WITHOUT_READ)
+    before = desk.lab.partitions(TOPIC)
+    ran = desk.kelr(case.user, "elect", f"{TOPIC}:{case.number}", *DESIGNATE, "--yes")
+    assert ran.code == 6, ran.said
+    assert "READ" in ran.said
+    assert "--force" in ran.said
+    assert desk.lab.partitions(TOPIC) == before
+    assert desk.records(case.user) == []
 
 
 def test_the_words_of_every_missing_acl_are_looked_at() -> None:

@@ -126,6 +126,7 @@ def broker_epoch(lab: Lab, broker: int) -> int:
     return known.broker_epoch
 
 
+@pytest.mark.longer
 def test_a_broker_that_dies_while_it_starts_is_quoted(healthy_43: Lab) -> None:
     lab = healthy_43
     lab.stop(2)
@@ -218,6 +219,7 @@ def test_a_lab_outlives_its_shell_and_down_leaves_nothing(tmp_path: Path) -> Non
     assert kelr("down", directory=directory).returncode == 5
 
 
+@pytest.mark.longer
 def test_what_a_killed_kelr_left_behind_is_ended_by_down(tmp_path: Path) -> None:
     directory = tmp_path / "lab"
     command = [sys.executable, "-m", "kelr", "lab", "up", "--dir", str(directory)]
@@ -286,6 +288,7 @@ def test_a_directory_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
         Lab.up(ONE_BROKER, tmp_path / "file" / "lab")
 
 
+@pytest.mark.longer
 def test_data_can_be_kept_wherever_it_is(tmp_path: Path) -> None:
     lab = Lab.up(ONE_BROKER, tmp_path / "läb 1 ✓", owner_pid=os.getpid())
     create_topic(lab, "kept", [[1]], {})
