@@ -18,7 +18,7 @@ from kelr.engine.outages.tally import Tally
 from kelr.engine.outages.told import PartitionFate, partition_fate
 from kelr.engine.outages.worst import MOST_SETS, AnyBrokers, SetCounts
 from kelr.engine.what_if.assumptions import Assumption, rack_named
-from kelr.engine.words import joined
+from kelr.engine.words import agree, joined, plural
 from kelr.errors import UsageError
 from kelr.model import BrokerStatus, Cluster, Selection, TopicError
 from kelr.sources.outages import CasePage, read_cases
@@ -174,7 +174,10 @@ def _check(cluster: Cluster, brokers: Iterable[int]) -> None:
 def _any(session: Session, selection: Selection, question: Question, cluster: Cluster, rules: ChosenRules) -> Answer:
     size, live = question.any_size or 1, sorted(cluster.live)
     if size > len(live):
-        raise UsageError(f"--any {size}: there are {len(live)} live brokers", next_step="ask for fewer")
+        raise UsageError(
+            f"--any {size}: there {agree(len(live), 'is', 'are')} {plural(len(live), 'live broker')}",
+            next_step="ask for fewer",
+        )
     counting = AnyBrokers(live, size, clean=question.clean)
     if counting.sets > MOST_SETS:
         raise UsageError(
@@ -199,7 +202,7 @@ def _any(session: Session, selection: Selection, question: Question, cluster: Cl
         source=source.name,
         rules=rules,
         errors=found.errors,
-        next_command=_after_any(question, selection, report),
+        next_command=_after_any(question, selection, report, len(live)),
     )
     return found
 
@@ -235,9 +238,11 @@ def _counted(session: Session, counting: AnyBrokers, question: Question, shown: 
     )
 
 
-def _after_any(question: Question, selection: Selection, report: AnyReport) -> list[str]:
+def _after_any(question: Question, selection: Selection, report: AnyReport, live: int) -> list[str]:
     targets = [str(target) for target in selection.targets]
     if not report.worst or not any(report.worst[0].severity):
+        if report.size == live:
+            return ["describe", *targets, "--leaderless"]
         return ["whatif", *targets, "--any", str(report.size + 1), *question.keep_flags]
     flag = "--stop" if question.clean else "--kill"
     return ["whatif", *targets, flag, ",".join(map(str, report.worst[0].brokers)), *question.keep_flags]

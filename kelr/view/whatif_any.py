@@ -218,4 +218,7 @@ def _verdict(report: AnyReport, cluster: Cluster) -> Text:
     if not report.partitions:
         return styled("no partition was looked at", Style.NOTICE)
     no_harm = f"{_NO_HARM[report.keep]} ({count})"
+    if without := report.now[Standing.LEADERLESS]:
+        has = agree(without, "has", "have")
+        return [*not_known(cluster), *plain(f"{no_harm}; {plural(without, 'partition')} {has} no leader as it is")]
     return [*not_known(cluster), *plain(no_harm)] if not_known(cluster) else styled(no_harm, Style.GOOD)

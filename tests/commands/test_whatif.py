@@ -154,6 +154,18 @@ def test_a_return_is_counted_as_it_may_be_at_worst(
     assert lost.split()[-2] == ("1+" if "1 elected" in remark else "0+")
 
 
+def test_any_one_broker_is_no_all_clear_beside_partitions_that_nobody_leads(
+    kelr: Kelr, cluster: Callable[[Snapshot], None]
+) -> None:
+    state = PartitionState("orders", 0, None, 5, (1, 2, 3), (), (1, 2), (1,))
+    brokers = tuple(Broker(one, BrokerStatus.LIVE if one == 3 else BrokerStatus.FENCED) for one in (1, 2, 3))
+    cluster(replace(HEALTHY, partitions=(state,), cluster=replace(HEALTHY.cluster, brokers=brokers)))
+    ran = kelr("whatif", "--any", "1")
+    assert "falls under min ISR (1 broker); 1 partition has no leader as it is" in ran.out
+    assert ran.err.endswith("  next: kelr describe --leaderless\n")
+    assert "--any 2: there is 1 live broker" in kelr("whatif", "--any", "2").err
+
+
 @pytest.mark.usefixtures("healthy")
 def test_csv_and_ndjson_have_a_line_for_each_partition_that_changes(kelr: Kelr) -> None:
     rows = list(csv.DictReader(io.StringIO(kelr("whatif", "--stop", "4", "-o", "csv").out)))

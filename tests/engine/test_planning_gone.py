@@ -136,6 +136,13 @@ def test_nobody_who_is_gone_is_started_or_waited_for_instead() -> None:
     assert [one.start for one in left.alternatives] == [2]
 
 
+def test_the_best_log_of_those_that_are_left_is_not_called_the_best_of_all() -> None:
+    logs = (on_disk(log_of(1, (4, 50), hw=40)), on_disk(log_of(2, (4, 40), hw=40)), log_of(3, (4, 20), hw=20))
+    snapshot = incident(leaderless(elr=(1, 2), last_known=(1,)), live=(3,), fenced=(1, 2), logs=logs)
+    (left,) = plan(snapshot, without(1)).not_planned
+    assert "ends at 40, the best of those that are left" in left.reason
+
+
 def test_others_that_can_come_back_are_waited_for() -> None:
     found = refusal(four(silent(4)), without(1))
     assert (found.why, found.action, found.brokers) == (Unplanned.ADVISED, AdviceAction.BRING_BACK, (4,))

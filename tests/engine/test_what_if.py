@@ -257,7 +257,9 @@ def test_a_broker_that_is_not_registered_returns_uncleanly_whatever_is_said() ->
     assert result.happened[0].notes == ("1 is not registered, so Kafka counts its return as unclean",)
     assert result.happened[0].changes[AT].elected_by is ElectedBy.LAST_KNOWN_LEADER
     # With ELR off the registration does not matter.
-    assert imagined(snapshot, "1 returns", KRAFT).happened[0].notes == ("how 1 stopped is not known",)
+    assert imagined(snapshot, "1 returns", KRAFT).happened[0].notes == (
+        "whether Kafka takes the stop of 1 for clean is not known",
+    )
 
 
 @pytest.mark.parametrize("text", ["1 fails", "1 stops", "1 loses its directory"])
@@ -461,7 +463,7 @@ def test_a_return_of_which_nothing_tells_the_shutdown_is_imagined_in_both_manner
     assert [[one.text for one in result.happened] for result in results] == [clean, unclean]
     assert [state_of(result).leader for result in results] == [1, None]
     assert [result.either_way for result in results] == [(1,), (1,)]
-    assert results[0].happened[-1].notes == ("how 1 stopped is not known",)
+    assert results[0].happened[-1].notes == ("whether Kafka takes the stop of 1 for clean is not known",)
 
 
 @pytest.mark.parametrize(
@@ -490,7 +492,7 @@ def test_of_a_rack_each_broker_returns_as_its_own_disk_tells() -> None:
     result = imagined(snapshot, "rack a returns")
     assert [(one.text, one.notes) for one in result.happened] == [
         ("1 returns unclean", ("no mark of a clean shutdown on the disk of 1",)),
-        ("3 returns clean", ("how 3 stopped is not known",)),
+        ("3 returns clean", ("whether Kafka takes the stop of 3 for clean is not known",)),
     ]
     assert result.either_way == (3,)
     alone = imagined(replace(snapshot, logs={AT: (killed,)}), "3 stops, rack a returns")
@@ -754,3 +756,14 @@ def test_a_member_of_the_recovery_quorum_that_returns_unclean_may_lack_a_tail() 
     told = imagined(snapshot, "2 returns unclean").snapshot.quorums[state.address]
     assert (told.members, told.restarted, told.last_known_elr) == ((1, 2), (2,), (2,))
     assert imagined(snapshot, "3 fails").snapshot.quorums[state.address] == quorum
+
+
+def test_a_loss_is_not_prevented_by_bringing_back_whom_to_keep_down() -> None:
+    best = replace(log_of(2, (4, 40), hw=40, leader_epoch=None), source=LOG_DIRECTORY)
+    state = leaderless(elr=(2,), last_known=(1,))
+    logs = [silent(1), best, log_of(3, (4, 20), hw=20)]
+    snapshot = cases.snapshot_of(state, cluster_of(live=(1, 3), fenced=(2,)), logs)
+    change = imagined(snapshot, "2 returns unclean").happened[0].changes[AT]
+    assert change.after.leader == 1
+    assert "bring broker 2 back" not in change.prevention
+    assert change.prevention.startswith("Keep broker 2 down")

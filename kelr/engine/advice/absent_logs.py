@@ -16,6 +16,9 @@ from kelr.engine.loss_words import cost_in_words
 from kelr.engine.words import agree, brokers, joined, plural
 from kelr.model import Advice, AdviceAction
 
+BEST_OF_ALL = "the best of all replicas"
+"""Said of a log that no other exceeds, of those of all replicas at hand."""
+
 
 def best_absent(case: Case) -> int | None:
     """The absent replica with the best log of all that were heard; None where a live one has as good a log."""
@@ -59,7 +62,7 @@ def _committed_in_words(case: Case, replica: int) -> str:
 def _the_best(case: Case) -> str:
     unheard = case.logs.unranked
     if not unheard:
-        return "the best of all replicas"
+        return BEST_OF_ALL
     return f"the best of those that were heard ({brokers(unheard)} {agree(len(unheard), 'was', 'were')} not)"
 
 

@@ -86,8 +86,8 @@ UNDER_MIN_ISR = Check(
     "under-min-isr",
     _CRITICAL,
     "partitions with fewer in sync than min ISR",
-    "producers with acks=all are refused, consumers see nothing new, and one more failure may leave them without a"
-    " leader",
+    "producers with acks=all are refused, consumers see nothing new, and one more failure may leave those that are"
+    " led without a leader",
     Looks.PARTITIONS,
 )
 LOG_DIR_OFFLINE = Check(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from kelr.engine.advice.absent_logs import BEST_OF_ALL
 from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.table import advise
 from kelr.engine.advice.words import passed_over
@@ -172,7 +173,9 @@ def _why(case: Case, found: Findings, advice: Advice, missing: list[int]) -> str
 def _advised(subject: Subject, case: Case, found: Findings, advice: Advice, missing: list[int]) -> NotPlanned:
     """The advice for those who are left, in place of the decision's own."""
     state: PartitionState = case.state
-    text = f"{_said(missing)} {advice.text}"
+    # What the disks of those who are gone hold may be more.
+    left = "the best of those that are left"
+    text = f"{_said(missing)} {advice.text.replace(BEST_OF_ALL, left)}"
     if subject.live_leader is not None:
         these = agree(len(missing), "its replica", "their replicas")
         text += f" Without {brokers(missing)}, move {these} to another broker (kafka-reassign-partitions.sh)."

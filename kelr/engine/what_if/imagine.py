@@ -122,7 +122,7 @@ def imagine(snapshot: Snapshot, assumptions: Sequence[Assumption], rules: RuleSe
 
 _NO_MARK = "no mark of a clean shutdown on the disk of {}"
 _NOT_REGISTERED = "{} is not registered, so Kafka counts its return as unclean"
-_NOT_KNOWN = "how {} stopped is not known"
+_NOT_KNOWN = "whether Kafka takes the stop of {} for clean is not known"
 
 
 @dataclass(frozen=True, slots=True)

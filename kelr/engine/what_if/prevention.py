@@ -42,10 +42,10 @@ def prevention_of(assumption: Assumption, before: Moment, snapshot: Snapshot, el
     if not _loses(electing.loss) or led(before.state, partition):
         return ""
     case = case_of(known_at(snapshot, before), partition, before.state.around(partition).rules)
-    better = _better(case, before.state.electable(partition), electing)
+    coming = unfold(assumption, before.state).brokers
+    better = _better(case, before.state.electable(partition), electing, coming)
     if assumption.happening in _BY_HAND:
         return f"{better[0].upper()}{better[1:]}." if better else ""
-    coming = unfold(assumption, before.state).brokers
     if assumption.happening not in RETURNS or not coming:
         return ""
     who = brokers((leader,)) if leader is not None and leader in coming else brokers(coming)
@@ -54,11 +54,15 @@ def prevention_of(assumption: Assumption, before: Moment, snapshot: Snapshot, el
     return f"{hold} before you know what the log of {leader} holds." if not better else f"{hold}; first {better}."
 
 
-def _better(case: Case, electable: Collection[int], electing: Ran) -> str:
-    """Designating the best heard log, where it is known to lose less than that election."""
+def _better(case: Case, electable: Collection[int], electing: Ran, coming: Collection[int]) -> str:
+    """Designating the best heard log, where it is known to lose less than that election.
+
+    Args:
+        coming: brokers whose return brings the election: none of them can be brought back before it.
+    """
     live, best = case.logs.best_of(one for one in case.state.replicas if one in electable), case.logs.best
     best = live if live is not None and case.logs.is_best(live.replica) else best
-    if best is None or best.replica == electing.change.after.leader:
+    if best is None or best.replica == electing.change.after.leader or best.replica in {*coming}.difference(electable):
         return ""
     other, counted = loss_of_electing(case, best.replica), None if electing.loss is None else electing.loss.total
     if other.total is None or (counted is not None and other.total.rank >= counted.rank):
