@@ -10,10 +10,10 @@ highest last epoch, then the highest log end offset).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kelr.controller import LogInfo
-from kelr.model import Cluster, LogAnswer, NotHeard, PartitionState, ReplicaLog, Unheard
+from kelr.model import Cluster, EpochEnd, LogAnswer, NotHeard, PartitionState, ReplicaLog, Unheard
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +183,7 @@ class KnownLogs:
     def __post_init__(self) -> None:
         # Asked for many times in a decision, so worked out once.
         ranked = {replica: log for replica, log in self.heard.items() if log.is_empty or log.last_epoch is not None}
+        ranked = _with_every_epoch(ranked)
         object.__setattr__(self, "ranked", ranked)
         object.__setattr__(self, "best", max(ranked.values(), key=_rank, default=None))
         longest = max(ranked.values(), key=lambda log: log.log_end, default=None)
@@ -345,6 +346,40 @@ class KnownLogs:
         if best is None or replica not in self.ranked or self.agreement(best.replica, replica) is None:
             return None
         return count_distinct(self.missing(best.replica, replica))
+
+
+def _with_every_epoch(logs: dict[int, ReplicaLog]) -> dict[int, ReplicaLog]:
+    """The logs, each with the epochs that another one shows for the records which both hold.
+
+    A follower learns epochs from batches: where it copied a compacted log, it knows nothing of an epoch of which the
+    cleaner had left no record, and counts that gap to the epoch before (LeaderEpochFileCache.assign). The same offsets
+    would count twice.
+    """
+    lineages = {replica: log.lineage for replica, log in logs.items() if log.lineage}
+    if len(set(lineages.values())) < 2:
+        return logs
+    filled = dict(logs)
+    for replica, log in logs.items():
+        known = {entry.epoch for entry in log.lineage or ()}
+        for other in logs.values():
+            lacking = [entry for entry in other.lineage or () if entry.epoch not in known]
+            if log.lineage and any(entry.epoch < (log.last_epoch or 0) for entry in lacking):
+                filled[replica] = _with_epochs_of(filled[replica], other, agreement(log, other) or 0)
+    return filled
+
+
+def _with_epochs_of(log: ReplicaLog, other: ReplicaLog, agreed: int) -> ReplicaLog:
+    """The log with the newer of both epochs for each offset below `agreed`, where the two part."""
+    parts, other_parts = segments(log) or (), segments(other) or ()
+    bounds = {part.end for part in parts} | {min(part.end, agreed) for part in other_parts if part.start < agreed}
+    bounds |= {part.start for part in other_parts if part.start < agreed}
+    ends: dict[int, int] = {}
+    for end in sorted(bound for bound in bounds if bound > (log.log_start or 0)):
+        shown = [part.epoch for part in parts if part.start < end <= part.end]
+        shown += [part.epoch for part in other_parts if part.start < end <= min(part.end, agreed)]
+        if shown:
+            ends[max(shown)] = end
+    return replace(log, lineage=tuple(EpochEnd(epoch, end) for epoch, end in sorted(ends.items())))
 
 
 def _rank(log: ReplicaLog) -> tuple[int, int]:

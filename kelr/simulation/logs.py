@@ -8,6 +8,7 @@ Source: KIP-101 and KIP-279 (truncation by leader epoch), UnifiedLog of Apache K
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -32,6 +33,8 @@ class Record:
     id: int
     """Different from that of every other record of the cluster."""
     acks: Acks
+    compacted: bool = False
+    """Whether the log cleaner has taken it from this log: what is left is a gap at its offset. Its epoch stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,16 @@ class SimulatedLog:
     @property
     def ids(self) -> frozenset[int]:
         return frozenset(record.id for record in self.records)
+
+    def cleaned(self, offsets: Container[int]) -> SimulatedLog:
+        """The log after compaction took these records: below the high watermark, and never the last one, since the
+        cleaner does not touch the active segment."""
+        most = min(self.high_watermark, self.end - 1)
+        kept = (
+            replace(record, compacted=record.compacted or (offset < most and offset in offsets))
+            for offset, record in enumerate(self.records, self.start)
+        )
+        return replace(self, records=tuple(kept))
 
     def below(self, offset: int) -> tuple[Record, ...]:
         """The records before an offset."""
@@ -141,12 +154,27 @@ def parts_from(follower: SimulatedLog, leader: SimulatedLog) -> int:
         return leader.start
     # One record at one offset: so is everything before it. This is the usual case, and spares the two lineages.
     last = follower.end - 1 - leader.start
-    if follower.records and 0 <= last < len(leader.records) and leader.records[last] == follower.records[-1]:
+    if follower.records and 0 <= last < len(leader.records) and leader.records[last].id == follower.records[-1].id:
         return follower.end
     if not follower.records or not leader.records:
         return min(follower.end, leader.end)
     agreed = agreement(follower.answer(0), leader.answer(1))
     return min(follower.end, leader.end) if agreed is None else agreed
+
+
+def _fetched(records: tuple[Record, ...], epoch: int | None) -> tuple[Record, ...]:
+    """Records as a follower gets them: it learns epochs from batches, and so knows nothing of one whose records have
+    all been compacted, and the gap belongs to the epoch before (LeaderEpochFileCache.assign)."""
+    if not any(record.compacted for record in records):
+        return records
+    copied = []
+    for at, record in enumerate(records):
+        if not record.compacted:
+            epoch = record.epoch
+        elif epoch is None:
+            epoch = next((later.epoch for later in records[at:] if not later.compacted), record.epoch)
+        copied.append(replace(record, epoch=epoch) if record.compacted else record)
+    return tuple(copied)
 
 
 def following(follower: SimulatedLog, leader: SimulatedLog, *, limit: int | None = None) -> SimulatedLog:
@@ -160,7 +188,7 @@ def following(follower: SimulatedLog, leader: SimulatedLog, *, limit: int | None
         follower = SimulatedLog(start=leader.start, flushed=leader.start, high_watermark=leader.start)
     follower = truncated(follower, parts_from(follower, leader))
     first = follower.end - leader.start
-    copied = leader.records[first : None if limit is None else first + limit]
+    copied = _fetched(leader.records[first : None if limit is None else first + limit], follower.last_epoch)
     follower = trimmed(appended(follower, copied) if copied else follower, leader.start)
     known = max(follower.high_watermark, min(leader.high_watermark, follower.end), follower.start)
     return follower if known == follower.high_watermark else replace(follower, high_watermark=known)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kelr.engine import agreement, diverges_at, rank_logs, segments
 from kelr.engine.logs import KnownLogs, Segment, count_distinct, missing, verified
-from kelr.model import Broker, BrokerStatus, Cluster, NotHeard, ReplicaLog, Unheard
+from kelr.model import Broker, BrokerStatus, Cluster, EpochEnd, NotHeard, ReplicaLog, Unheard
 from tests.engine.cases import leaderless, log_of, silent
 
 Record = tuple[int, int]
@@ -223,3 +223,18 @@ def test_an_answer_of_another_incarnation_is_stale() -> None:
     )
     assert verified(replace(answer, broker_epoch=8), cluster) == replace(answer, broker_epoch=8)
     assert verified(replace(answer, replica=4), cluster) == replace(answer, replica=4)
+
+
+def test_an_epoch_that_compaction_has_hidden_from_a_follower_does_not_count_its_offsets_twice() -> None:
+    """2 copied the log when the cleaner had left no record of epoch 1 (LeaderEpochFileCache.assign)."""
+
+    def log(replica: int, *lineage: tuple[int, int]) -> ReplicaLog:
+        ends = tuple(EpochEnd(epoch, end) for epoch, end in lineage)
+        return ReplicaLog(replica, ends[-1].end_offset, ends[-1].epoch, log_start=0, lineage=ends)
+
+    logs = {1: log(1, (0, 5), (1, 8), (2, 10)), 2: log(2, (0, 8), (2, 10)), 3: log(3, (0, 3))}
+    for heard in (logs, dict(reversed(logs.items()))):
+        known = KnownLogs(heard)
+        assert count_distinct(known.missing(1, 3) | known.missing(2, 3)) == 7
+        assert known.missing(1, 2) == known.missing(2, 1) == frozenset()
+        assert known.ranked[2].lineage == logs[1].lineage

@@ -77,6 +77,10 @@ class Kind(StrEnum):
     REPORT_LOST = "what a report of two looks says was lost"
     REFUSED = "an election that is refused"
     NOT_NEEDED = "an election that is not needed"
+    OPEN_TRANSACTION = "an open transaction ends by itself"
+    LOST_MARKER = "whose election loses the end of a transaction"
+    HANGING = "whether a transaction hangs, told after it"
+    GROUPS = "where consumer groups go on, told after it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +324,7 @@ def claims_of_verification(
         moment: how the partition really stands then; None where that cannot be told.
     """
     option, sentence = option_of_planned(planned), f"verified {when}, plan ({planned.election}) elects {planned.elect}"
-    found = tuple(one for one in findings(planned, seen) if one.check not in _NOT_SIMULATED)
+    found = tuple(one for one in findings(planned, seen) if one.check not in _OF_CLIENTS)
     lost = lost_by(planned, seen)
     said = "; ".join(f"{one.check} {one.passed}: {one.text}" for one in found)
     address, elect, known = planned.address, planned.elect, not planned.loss.unheard and not planned.loss.lost_data
@@ -334,5 +338,5 @@ def claims_of_verification(
     )
 
 
-_NOT_SIMULATED = frozenset({Check.LAST_STABLE_OFFSET, Check.GROUPS})
-"""Transactions and consumer groups are not in the simulated cluster."""
+_OF_CLIENTS = frozenset({Check.LAST_STABLE_OFFSET, Check.GROUPS})
+"""Judged by themselves (`client_claims`): other things hang on them than on the logs."""

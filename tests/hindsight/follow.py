@@ -101,6 +101,7 @@ def _turn(world: World, sight: Sight, gone: frozenset[int], found: Followed) -> 
 def _apply(world: World, sight: Sight, plan: Plan, found: Followed) -> bool:
     """Save what it gives up, and elect. False where nothing came of it."""
     before = dict(world.partitions)
+    found.blind |= {planned.address for planned in plan.elections if planned.loss.total is None}
     for planned in plan.elections:
         for step in planned.rescue:
             if step.reachable or step.replica in sight.readable:

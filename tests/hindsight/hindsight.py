@@ -196,8 +196,13 @@ def happen(world: World, options: Mapping[TopicPartition, Option]) -> Mapping[To
     }
 
 
-def elect(world: World, address: TopicPartition, option: Option) -> int | None:
-    """The election of an option, as an engineer without kelr runs it too; whom it makes the leader."""
+def elect(world: World, address: TopicPartition, option: Option, *, keeps_order: bool = False) -> int | None:
+    """The election of an option, as an engineer without kelr runs it too; whom it makes the leader.
+
+    Args:
+        keeps_order: a designation's order stays, until `restore_order`.
+    """
+    replicas = world.partitions[address].replicas
     leader = world.partitions[address].leader
 
     def watch(event: events.Event | RecoveryEvent | None, done: Stepped) -> None:
@@ -207,6 +212,8 @@ def elect(world: World, address: TopicPartition, option: Option) -> int | None:
 
     world.running.watchers.append(watch)
     _elect(world, address, option)
+    if option.election is ElectionType.DESIGNATION and not keeps_order:
+        restore_order(world, address, replicas)
     world.running.watchers.remove(watch)
     if leader is None and world.setup.rules.kip966:
         world.wait()  # the recovery manager asks for logs first
@@ -222,11 +229,15 @@ def _elect(world: World, address: TopicPartition, option: Option) -> None:
         running.ask(events.Reassigned(address, (option.desired, *others)))
         if world.partitions[address].leader is None:
             running.ask(events.LeadersElected(Election.UNCLEAN, (address,)))
-        if set(world.partitions[address].replicas) == set(replicas):
-            running.ask(events.Reassigned(address, replicas))
     elif option.election is not None:
         kind = Election.PREFERRED if option.election is ElectionType.PREFERRED else Election.UNCLEAN
         running.ask(events.LeadersElected(kind, (address,)))
+
+
+def restore_order(world: World, address: TopicPartition, replicas: tuple[int, ...]) -> None:
+    """The replicas have the order from before a designation, unless one of them has left."""
+    if set(world.partitions[address].replicas) == set(replicas) and world.partitions[address].replicas != replicas:
+        world.running.ask(events.Reassigned(address, replicas))
 
 
 def _return(

@@ -38,6 +38,10 @@ class Deed:
         return " ".join(parts)
 
 
+_NOT_READ = "TOPIC_AUTHORIZATION_FAILED: it needs READ on the topic"
+_NO_CONFIGS = ("TOPIC_AUTHORIZATION_FAILED: it needs DESCRIBE_CONFIGS on the topic", "REQUEST_TIMED_OUT", "")
+
+
 @dataclass(frozen=True, slots=True)
 class Sight:
     """What can be seen in the end, and who can be started."""
@@ -51,16 +55,25 @@ class Sight:
     gone: frozenset[int]
     """Brokers that cannot be started again, if they are down."""
     asks_logs: bool = True
-    knows_configs: bool = True
+    configs: str = "read"
+    """Or why a topic's configs are not known; empty where nobody asked for them."""
+    knows_features: bool = True
     knows_elr: bool = True
     knows_broker_epochs: bool = False
     controller_answers: bool = True
     without_epochs: frozenset[int] = frozenset()
     """Brokers of which only the log end is told: somebody may describe the topic and not read it."""
+    epochs_error: str | None = _NOT_READ
     asks_lineage: bool = True
     lists_fenced: bool = True
     knows_topic_ids: bool = True
     knows_reassignments: bool = True
+    knows_clients: bool = True
+    """Whether transactions and consumer groups can be read."""
+
+    @property
+    def knows_configs(self) -> bool:
+        return self.configs == "read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +106,11 @@ PLAIN_SIGHT = Sight(frozenset(), frozenset(), frozenset(), frozenset())
 def random_incident(seed: int, rules: RuleSet) -> Incident:
     """The incident of this seed; each source of chance has its own, so that none depends on what another drew."""
     setup = _setup(random.Random(f"{seed} setup"), rules)
-    deeds = _deeds(random.Random(f"{seed} deeds"), setup)
-    return Incident(seed, setup, deeds, _sight(random.Random(f"{seed} sight"), setup))
+    sight = _sight(random.Random(f"{seed} sight"), setup)
+    chance = random.Random(f"{seed} deeds")
+    if chance.random() < _PLOTTED:
+        return _plotted(chance, seed, setup, sight)
+    return Incident(seed, setup, _deeds(chance, setup), sight)
 
 
 def play(incident: Incident) -> World:
@@ -129,15 +145,18 @@ def _sight(chance: random.Random, setup: Setup) -> Sight:
         silent,
         gone,
         asks_logs=chance.random() < 0.95,
-        knows_configs=chance.random() < 0.97,
+        configs="read" if chance.random() < 0.95 else chance.choice(_NO_CONFIGS),
+        knows_features=chance.random() < 0.98,
         knows_elr=chance.random() < 0.97,
         knows_broker_epochs=chance.random() < 0.3,
         controller_answers=chance.random() < 0.97,
-        without_epochs=some(0.5) if chance.random() < 0.06 else frozenset(),
+        without_epochs=some(chance.choice((0.5, 1))) if chance.random() < 0.06 else frozenset(),
+        epochs_error=chance.choice((_NOT_READ, None)),
         asks_lineage=chance.random() < 0.95,
         lists_fenced=chance.random() < 0.93,
         knows_topic_ids=chance.random() < 0.95,
         knows_reassignments=chance.random() < 0.95,
+        knows_clients=chance.random() < 0.9,
     )
 
 
@@ -145,6 +164,10 @@ def _deeds(chance: random.Random, setup: Setup) -> tuple[Deed, ...]:
     deeds = [_deed(chance, setup, "produce", partition=address) for address in setup.addresses]
     names, weights = zip(*_OFTEN.items(), strict=True)
     rare = chance.sample(sorted(_RARE), chance.choice((0, 1, 2, 3)))
+    if chance.random() < 0.2:
+        rare += _CLIENTS
+    if any(topic.compacted for topic in setup.topics):
+        rare.append("compact")
     for _ in range(chance.randint(2, 9)):
         name = chance.choice(rare) if rare and chance.random() < 0.3 else chance.choices(names, weights)[0]
         deeds.append(_deed(chance, setup, name))
@@ -165,6 +188,7 @@ def _ending(chance: random.Random, setup: Setup, rare: list[str]) -> list[Deed]:
             deeds.append(_deed(chance, setup, "wait", number=chance.choice((1_000, 4_000, QUIET_MS))))
         if chance.random() < 0.7:
             deeds.append(_deed(chance, setup, "produce"))
+        deeds += [_deed(chance, setup, name) for name in _CLIENTS if name in rare and chance.random() < 0.4]
     stay = order[len(order) - chance.choice((0, 1, 1, 2)) :] if chance.random() < 0.7 else []
     for broker in order:
         if chance.random() < 0.4:
@@ -200,6 +224,138 @@ def _deed(
     )
 
 
+# Plots: what chance alone hardly ever brings together.
+
+_PLOTTED = 0.15
+"""Share of the incidents that have one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plot:
+    """One partition on brokers `a`, which leads, `b` and `c`, perhaps with a fourth."""
+
+    chance: random.Random
+    setup: Setup
+    brokers: tuple[int, ...]
+
+    def deed(self, name: str, *brokers: int, number: int | None = None, acks: Acks = Acks.ALL) -> Deed:
+        partition = self.setup.addresses[0]
+        said = _deed(self.chance, self.setup, name, partition=partition, number=number)
+        return replace(said, brokers=brokers or said.brokers, acks=acks)
+
+    def wait(self) -> Deed:
+        return self.deed("wait", number=QUIET_MS)
+
+    def cut_off(self) -> list[Deed]:
+        """All others stop to follow `a` and `b`, one after the other."""
+        a, b, *others = self.brokers
+        deeds = [self.deed("produce")]
+        for other in others:
+            deeds += [self.deed("isolate", a, other), self.deed("isolate", b, other), self.deed("produce")]
+        return deeds
+
+    def stale(self) -> list[Deed]:
+        """The others fall out of sync, and `a` and `b` go down, one after the other."""
+        deeds = self.cut_off()
+        for broker in self.brokers[:2]:
+            deeds += [self.wait(), self.deed("produce"), self.deed("kill", broker)]
+        return [*deeds, self.wait(), self.deed("heal"), self.wait()]
+
+    def some(self, deeds: list[Deed], share: float = 0.5) -> list[Deed]:
+        return [deed for deed in deeds if self.chance.random() < share]
+
+
+def _unclean_past(plot: _Plot) -> list[Deed]:
+    """An unclean election gave up committed records, which others still hold; its leader writes on, and dies."""
+    a, b, c, *_ = plot.brokers
+    deeds = [*plot.stale(), plot.deed("elect uncleanly"), plot.deed("produce", acks=Acks.LEADER), plot.wait()]
+    deeds += [plot.deed(plot.chance.choice(("kill", "stop")), c), plot.wait()]
+    deeds += plot.some([plot.deed("write min isr", number=3)], 0.7)
+    deeds += plot.some([plot.deed("start", broker) for broker in plot.chance.sample((c, a, b), 3)], 0.7)
+    return [*deeds, plot.wait()]
+
+
+def _worse_leader(plot: _Plot) -> list[Deed]:
+    """The same, and a third replica has followed that leader for a while, and stays."""
+    _, b, c, *_ = plot.brokers
+    deeds = [*plot.stale(), plot.deed("elect uncleanly"), plot.deed("produce", acks=Acks.LEADER)]
+    deeds += [plot.deed("start", b), plot.wait(), plot.deed("isolate", b, c), plot.deed("produce"), plot.wait()]
+    return [*deeds, plot.deed("produce"), plot.deed("kill", c), plot.wait(), plot.deed("heal")]
+
+
+def _unregistered(plot: _Plot) -> list[Deed]:
+    """Somebody removes the registration of brokers that are down."""
+    a, b, *_ = plot.brokers
+    gone = plot.some([plot.deed("unregister", broker) for broker in (a, b)], 0.7)
+    return [*plot.stale(), *gone, *plot.some([plot.deed("write min isr")], 0.3), plot.wait()]
+
+
+def _cleared(plot: _Plot) -> list[Deed]:
+    """Nobody is named as a member of ISR, ELR or LastKnownELR any more."""
+    return [*plot.stale(), plot.deed("write min isr", number=3), plot.wait()]
+
+
+def _switched_off(plot: _Plot) -> list[Deed]:
+    """ELR is switched off when all are down, or all but one that is stale."""
+    down = plot.some([plot.deed("kill", plot.brokers[2])])
+    return [*plot.stale(), *down, plot.wait(), plot.deed("switch elr")]
+
+
+def _lost_directory(plot: _Plot) -> list[Deed]:
+    """A member's log directory fails, and the other one's broker goes down."""
+    a, b, *_ = plot.brokers
+    deeds = [*plot.cut_off(), plot.wait(), plot.deed("fail directory", a), plot.wait(), plot.deed("produce")]
+    return [*deeds, plot.deed(plot.chance.choice(("kill", "stop")), b), plot.wait(), plot.deed("heal")]
+
+
+def _moved_away(plot: _Plot) -> list[Deed]:
+    """A reassignment takes a member out that is down."""
+    deeds = [*plot.stale(), plot.deed("reassign"), plot.wait()]
+    return [*deeds, *plot.some([plot.deed("start", plot.brokers[0]), plot.wait()])]
+
+
+def _lost_marker(plot: _Plot) -> list[Deed]:
+    """The end of a transaction is lost, and groups have read what is."""
+    a, b, c, *_ = plot.brokers
+    begun = plot.deed("transact", number=3)
+    ended = plot.deed("end transactions")
+    deeds = [begun, plot.deed("consume"), plot.wait(), plot.deed("isolate", a, c), plot.deed("isolate", b, c)]
+    deeds += [*plot.some([plot.deed("transact")]), plot.wait(), ended, plot.deed("produce"), plot.deed("consume")]
+    for broker in (a, b):
+        deeds += [plot.deed("kill", broker), plot.wait(), plot.deed("produce"), plot.deed("consume")]
+    return [*deeds, plot.deed("heal"), plot.wait(), *plot.some([plot.deed("elect uncleanly")], 0.2)]
+
+
+_PLOTS: tuple[Callable[[_Plot], list[Deed]], ...] = (
+    _unclean_past,
+    _worse_leader,
+    _unregistered,
+    _cleared,
+    _switched_off,
+    _lost_directory,
+    _moved_away,
+    _lost_marker,
+)
+
+
+def _plotted(chance: random.Random, seed: int, setup: Setup, sight: Sight) -> Incident:
+    """An incident with a plot; half of them are seen as plainly as can be, with the disks."""
+    brokers = tuple(range(1, chance.choice((3, 4)) + 1))
+    order = tuple(chance.sample(brokers, len(brokers)))
+    topic = replace(setup.topics[0], assignment=(order[: chance.choice((3, 4))],), min_isr=chance.choice((1, 2, 2)))
+    setup = replace(setup, brokers=brokers, topics=(topic,))
+    plot = _Plot(chance, setup, order)
+    deeds = chance.choice(_PLOTS)(plot)
+    if chance.random() < 0.3:
+        deeds += [plot.deed(chance.choice(("cut", "lose checkpoint", "wrong epochs", "empty disk")), order[0])]
+    if chance.random() < 0.5:
+        readable = frozenset(broker for broker in brokers if chance.random() < 0.8)
+        gone = sight.gone & frozenset(brokers)
+        sight = replace(PLAIN_SIGHT, readable=readable, gone=gone, knows_elr=chance.random() < 0.9)
+        sight = replace(sight, asks_lineage=chance.random() < 0.8)
+    return Incident(seed, setup, tuple(deeds), sight)
+
+
 # What each deed does.
 
 
@@ -208,6 +364,44 @@ def _produce(world: World, deed: Deed, chance: random.Random) -> None:
     for address in world.partitions:
         if address == deed.partition or chance.random() < 0.4:
             world.produce(address, deed.number, deed.acks)
+
+
+def _transact(world: World, deed: Deed, chance: random.Random) -> None:
+    """A producer's transaction: ended at once, or left open; and perhaps one that was open is ended."""
+    assert deed.partition is not None
+    left = [producer for producer, one in sorted(world.transactions.items()) if not one.ending]
+    producer = world.transact(deed.partition, deed.number)
+    if producer is not None and chance.random() < 0.6:
+        world.decide(producer)
+    elif left and chance.random() < 0.6:
+        world.decide(chance.choice(left))
+
+
+def _end_transactions(world: World, _deed: Deed, _chance: random.Random) -> None:
+    """Producers end what they have open."""
+    for producer in sorted(world.transactions):
+        world.decide(producer)
+
+
+def _consume(world: World, deed: Deed, chance: random.Random) -> None:
+    """Consumer groups read what they can of some partitions."""
+    for address in sorted(world.partitions):
+        for group in ("billing", "search"):
+            if address == deed.partition or chance.random() < 0.4:
+                world.consume(group, address)
+
+
+def _compact(world: World, _deed: Deed, chance: random.Random) -> None:
+    """Each broker's log cleaner for itself takes records that have newer ones of the same key."""
+    running = world.running
+    compacted = [topic.name for topic in world.setup.topics if topic.compacted]
+    for address, logs in sorted(world.running.cluster.replication.items()):
+        for replica, log in sorted(logs.logs.items()):
+            if address.topic in compacted and running.runs(replica) and chance.random() < 0.7:
+                first = log.start + chance.randrange(len(log.records) + 1)
+                taken = range(first, first + chance.randint(1, 6))
+                after = running.cluster.replication[address].with_log(replica, log.cleaned(taken))
+                running.cluster = running.cluster.with_replications({address: after})
 
 
 def _cut_short(world: World, deed: Deed, chance: random.Random) -> None:
@@ -378,6 +572,10 @@ def _read_disk(world: World, deed: Deed, _chance: random.Random) -> None:
 
 _DOES: Mapping[str, Callable[[World, Deed, random.Random], None]] = {
     "produce": _produce,
+    "transact": _transact,
+    "end transactions": _end_transactions,
+    "consume": _consume,
+    "compact": _compact,
     "cut short": _cut_short,
     "kill": _kill,
     "kill two": _kill,
@@ -404,10 +602,12 @@ _DOES: Mapping[str, Callable[[World, Deed, random.Random], None]] = {
     "unregister": _unregister,
     "read disk": _read_disk,
 }
-_BROKERS = {"kill two": 2, "kill three": 3, "isolate": 2, "produce": 0, "heal": 0, "wait": 0} | dict.fromkeys(
-    ("delete records", "reassign", "switch elr", "allow unclean", "write min isr", "elect uncleanly"), 0
+_OF_A_PARTITION = frozenset(
+    {"produce", "transact", "consume", "delete records", "reassign", "allow unclean", "write min isr"}
 )
-_OF_A_PARTITION = frozenset({"produce", "delete records", "reassign", "allow unclean", "write min isr"})
+_OF_NO_BROKER = _OF_A_PARTITION | {"end transactions", "compact", "heal", "wait", "switch elr", "elect uncleanly"}
+_BROKERS = {"kill two": 2, "kill three": 3, "isolate": 2, **dict.fromkeys(_OF_NO_BROKER, 0)}
+_CLIENTS = ("transact", "end transactions", "consume")
 _OFTEN = {
     "fail to start": 2,
     "kill": 6,
@@ -419,5 +619,5 @@ _OFTEN = {
     "heal": 3,
     "read disk": 1,
 }
-_RARE = frozenset(_DOES) - frozenset(_OFTEN) - {"produce", "wait"}
+_RARE = frozenset(_DOES) - frozenset(_OFTEN) - {"produce", "wait", "compact", *_CLIENTS}
 _DISKS = ("read disk", "cut", "lose checkpoint", "wrong epochs", "empty disk")

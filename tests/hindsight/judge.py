@@ -198,7 +198,7 @@ def _committed(case: Case) -> _Answer:
         return Verdict.OPEN, ""
     loss: Loss = case.claim.says
     gone = case.lost & case.truth.promised
-    if loss.grade is Grade.PROVEN_NONE:
+    if loss.grade in {Grade.PROVEN_NONE, Grade.NONE_IF_FEWER_THAN_MIN_ISR}:
         gone -= case.truth.given_up
     text = f"{len(gone)} committed records were lost, and {len(case.gone)} before, not {loss.committed}"
     found = _bounds(loss.committed, len(gone), text, gone=len(case.gone))

@@ -31,6 +31,7 @@ from kelr.model.cluster import NATIVE_ELECT_LEADERS
 from kelr.sources.collected import CollectedDisk, CollectedLog, CollectedSource, Collection
 from kelr.sources.disk.collection import LogDirectory
 from kelr.sources.memory import MemorySource
+from tests.hindsight.clients import last_stable_offset
 from tests.hindsight.incident import Sight
 from tests.hindsight.world import DiskReading, World
 
@@ -85,11 +86,9 @@ def _cluster(world: World, sight: Sight) -> Cluster:
         for broker, known in sorted(controller.brokers.items())
     )
     version = _SOFTWARE.get(world.setup.rules.name, 27 if world.setup.rules.elr else _NEWEST)
-    features = Features(
-        {ELR_FEATURE: int(controller.rules.elr), METADATA_FEATURE: version},
-        {METADATA_FEATURE: version},
-        NATIVE_ELECT_LEADERS if world.setup.rules.kip966 else 2,
-    )
+    levels = {ELR_FEATURE: int(controller.rules.elr), METADATA_FEATURE: version}
+    elect_leaders = NATIVE_ELECT_LEADERS if world.setup.rules.kip966 else 2
+    features = Features(levels, {METADATA_FEATURE: version}, elect_leaders) if sight.knows_features else Features()
     silence = None if sight.controller_answers else "no answer in time"
     return Cluster(
         "hindsight",
@@ -116,7 +115,7 @@ def _state(world: World, sight: Sight, state: PartitionState) -> PartitionState:
 
 def _config(world: World, sight: Sight, topic: str, *, compacted: bool) -> TopicConfig:
     if not sight.knows_configs:
-        return TopicConfig(error="TOPIC_AUTHORIZATION_FAILED: it needs DESCRIBE_CONFIGS on the topic")
+        return TopicConfig(error=sight.configs or None)
     config = world.running.cluster.as_snapshot().configs[topic]
     return replace(config, cleanup_policy=("compact",) if compacted else ("delete",))
 
@@ -143,10 +142,13 @@ def _answer(world: World, sight: Sight, state: PartitionState, replica: int) -> 
     if replica in (world.partitions[state.address].offline_replicas or ()):
         return NotHeard(replica, Unheard.STORAGE_ERROR, "KAFKA_STORAGE_ERROR", now_ms)
     epoch = registration.epoch if sight.knows_broker_epochs else None
-    answer = log.answer(replica, leader_epoch=view.leader_epoch, broker_epoch=epoch)
+    answer = replace(
+        log.answer(replica, leader_epoch=view.leader_epoch, broker_epoch=epoch),
+        last_stable_offset=last_stable_offset(world.transactions_of(state.address), log),
+    )
     if replica in sight.without_epochs:
         told = ReplicaLog(replica, log.end, None, view.leader_epoch, source="ListOffsets", read_at_ms=now_ms)
-        return replace(told, last_epoch_error="TOPIC_AUTHORIZATION_FAILED: it needs READ on the topic")
+        return replace(told, last_epoch_error=sight.epochs_error)
     if not sight.asks_lineage:
         answer = replace(answer, lineage=None)
     return replace(answer, source="ListOffsets+Fetch", read_at_ms=now_ms)

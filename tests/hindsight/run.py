@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 
 from kelr.controller import choose_rules
 from kelr.engine.decide import decide_all
 from kelr.engine.planning.seen import Seen as AfterElection
+from kelr.engine.planning.verification import findings
 from kelr.engine.situation import effective_min_isr
 from kelr.engine.what_if.assumptions import Assumption, Happening
 from kelr.engine.what_if.imagine import imagine
@@ -19,6 +21,7 @@ from kelr.model import (
     LogAnswer,
     NotHeard,
     PartitionState,
+    Passed,
     PlannedElection,
     ReplicaLog,
     Snapshot,
@@ -26,6 +29,7 @@ from kelr.model import (
     Unplanned,
     Wish,
 )
+from kelr.model.afterwards import CommittedOffsets, Transactions, Unread
 from tests.hindsight.claims import (
     Claim,
     Kind,
@@ -37,6 +41,8 @@ from tests.hindsight.claims import (
     planned_of,
     wishes_of,
 )
+from tests.hindsight.client_claims import clients_judged, transactions_judged
+from tests.hindsight.clients import committed, open_in
 from tests.hindsight.follow import Followed, Way, follow, regret, ways
 from tests.hindsight.foretold import foretold
 from tests.hindsight.hindsight import (
@@ -49,6 +55,7 @@ from tests.hindsight.hindsight import (
     elect,
     happen,
     moment_of,
+    restore_order,
     truths,
 )
 from tests.hindsight.incident import Incident, Sight, play
@@ -70,19 +77,34 @@ def judged(incident: Incident, reach: Reach | None = None) -> Iterator[Judged]:
         decisions = tuple(decide_all(snapshot, rules_asked_for(world)))
         plans = tuple(plans_of(snapshot, decisions, incident.sight.gone & world.absent))
         claims = tuple(dict.fromkeys(_claims(snapshot, decisions, plans)))
-        claims += tuple(_verifications(world, incident.sight, plans))
+        found = tuple(_verifications(world, incident.sight, plans))
+        claims += tuple(one for one in found if isinstance(one, Claim))
     if reach is not None:
         reach.saw((decisions, [found for _, _, found in plans]))
     truth = truths(world, seen_of(world, snapshot))
     happened = hindsight(world, claims)
+    perhaps_left_over = {
+        TopicPartition(one.topic, one.partition) for one in decisions if any(_LEFT_OVER in note for note in one.notes)
+    }
     for claim in claims:
-        if claim.address.topic in taken_for_false(world, incident.sight):
+        if not incident.sight.knows_features:
+            yield Judged(claim, Verdict.OPEN, "it says which rules it assumes")
+        elif claim.address in perhaps_left_over:
+            yield Judged(claim, Verdict.OPEN, "it says that a leftover ELR may elect another")
+        elif claim.address.topic in taken_for_false(world, incident.sight):
             yield Judged(claim, Verdict.OPEN, "it says that it takes unclean.leader.election.enable as false")
         else:
             yield judge(claim, truth[claim.address], happened[claim.address, claim.option])
+    if not incident.sight.knows_features:
+        return
+    yield from (one for one in found if isinstance(one, Judged))
+    yield from transactions_judged(world, snapshot, decisions)
     yield from advice_judged(world, incident.sight, snapshot, truth)
     yield from what_if_judged(world, incident.sight, snapshot)
     yield from foretold(world, incident.sight, snapshot, decisions, truth)
+
+
+_LEFT_OVER = "whether one is left over is not known"
 
 
 def taken_for_false(world: World, sight: Sight) -> frozenset[str]:
@@ -120,7 +142,7 @@ def _claims(snapshot: Snapshot, decisions: Sequence[Decision], plans: Plans) -> 
         yield from claims_of_plan(snapshot, decision, wish, found)
 
 
-def _verifications(world: World, sight: Sight, plans: Plans) -> Iterator[Claim]:
+def _verifications(world: World, sight: Sight, plans: Plans) -> Iterator[Claim | Judged]:
     """What is said of planned elections once they were carried out: right after them, and when everybody is back."""
     done = set()
     for _, _, planned in plans:
@@ -131,30 +153,73 @@ def _verifications(world: World, sight: Sight, plans: Plans) -> Iterator[Claim]:
             continue
         done.add((planned.address, option))
         fork = world.fork()
-        yield from _verified(fork, sight, planned, "before it")
-        elect(fork, planned.address, option)
-        yield from _verified(fork, sight, planned, "in the middle")
-        fork.wait()
-        yield from _verified(fork, sight, planned, "at once")
-        everyone_back(fork)
-        yield from _verified(fork, sight, planned, "with everybody back")
-        elect(fork, planned.address, Option(election=ElectionType.PREFERRED))
-        yield from _verified(fork, sight, planned, "once leadership moved")
-        leader = fork.partitions[planned.address].leader
-        if leader is not None:
-            fork.kill(leader)
-            yield from _verified(fork, sight, planned, "once it died")
+        for moment in _moments(fork, planned, option):
+            seen = _seen_after(fork, sight, planned)
+            yield from claims_of_verification(planned, seen, moment, moment_of(fork, planned.address))
+            yield from clients_judged(fork, planned, seen)
+        yield from _crashes_judged(world, sight, planned, option)
+
+
+def _crashes_judged(world: World, sight: Sight, planned: PlannedElection, option: Option) -> Iterator[Judged]:
+    """The elected broker's machine crashes before anybody has followed it: it comes back with a shorter log, or another
+    replica is elected uncleanly. A verification that says that all is well is wrong then."""
+    for returns in (True, False):
+        fork = world.fork()
+        if elect(fork, planned.address, option) != planned.elect or not fork.running.runs(planned.elect):
+            return
+        log = fork.logs(planned.address).logs[planned.elect]
+        fork.kill(planned.elect)
+        if returns:
+            fork.cut(planned.elect, planned.address, log.end - 1)
+            fork.start(planned.elect)
+        else:
             fork.wait()
-            yield from _verified(fork, sight, planned, "once it was missed")
+            everyone_back(fork, [one for one in fork.setup.brokers if one != planned.elect])
+        elect(fork, planned.address, Option(election=ElectionType.UNCLEAN))
+        fork.wait()
+        leader = fork.running.cluster.serving(planned.address)
+        if leader is None:
+            continue
+        lost = log.ids - fork.logs(planned.address).ledger.deleted - fork.logs(planned.address).logs[leader].ids
+        found = findings(planned, _seen_after(fork, sight, planned))
+        text = "; ".join(one.text for one in found if one.passed is not Passed.YES)
+        claim = Claim(Kind.VERIFIED, planned.address, option, found, leader, text or "all is well")
+        verdict = Verdict.UNKNOWN if text else Verdict.WRONG if lost else Verdict.RIGHT
+        yield Judged(claim, verdict, f"{len(lost)} records of {planned.elect}'s log were lost to {leader}")
 
 
-def _verified(world: World, sight: Sight, planned: PlannedElection, when: str) -> Iterator[Claim]:
-    moment = moment_of(world, planned.address)
-    return claims_of_verification(planned, _seen_after(world, sight, planned), when, moment)
+def _moments(world: World, planned: PlannedElection, option: Option) -> Iterator[str]:
+    """The world goes on from a plan, to each moment at which somebody verifies it."""
+    yield "before it"
+    before = elect(world, planned.address, option, keeps_order=True)
+    yield "before its order is restored"
+    restore_order(world, planned.address, planned.restores)
+    yield "in the middle"
+    world.wait()
+    yield "at once"
+    if before is not None:
+        for broker in sorted(world.down):
+            world.start(broker)
+            world.running.sever(broker, before)
+        world.wait()
+        yield "with others back that do not reach it"
+    everyone_back(world)
+    yield "with everybody back"
+    elect(world, planned.address, Option(election=ElectionType.PREFERRED))
+    yield "once leadership moved"
+    leader = world.partitions[planned.address].leader
+    if leader is not None:
+        world.kill(leader)
+        yield "once it died"
+        world.wait()
+        yield "once it was missed"
 
 
 def _seen_after(world: World, sight: Sight, planned: PlannedElection) -> AfterElection:
-    return seen_after(observed(world, sight), planned)
+    seen = seen_after(observed(world, sight), planned)
+    assert seen.state is not None
+    transactions, groups = _of_clients(world, sight, seen.state)
+    return replace(seen, transactions=transactions, committed=groups, now_ms=world.running.now_ms)
 
 
 def seen_after(snapshot: Snapshot, planned: PlannedElection) -> AfterElection:
@@ -171,6 +236,17 @@ def seen_after(snapshot: Snapshot, planned: PlannedElection) -> AfterElection:
         logs,
         next(iter(marks), None),
     )
+
+
+def _of_clients(world: World, sight: Sight, state: PartitionState) -> tuple[Transactions, CommittedOffsets | Unread]:
+    """What brokers tell of transactions and consumer groups."""
+    unread = Unread("REQUEST_TIMED_OUT", passing=True)
+    if not sight.knows_clients or state.leader is None:
+        return unread, unread
+    log = world.logs(state.address).logs[state.leader]
+    offsets = committed(world.groups, state.address)
+    groups = len({name for name, _ in world.groups})
+    return open_in(world.transactions_of(state.address), log), CommittedOffsets({state.address: offsets}, groups)
 
 
 def advice_judged(
@@ -240,7 +316,8 @@ def _advice(address: TopicPartition, followed: Followed, truth: Truth, could: Se
     if kept is None:
         return Judged(claim, Verdict.WRONG if led else Verdict.OPEN, "nobody leads in the end")
     missed, best = regret(truth, kept, could, truth.committed)
-    if missed:
+    # What an earlier election had given up counts for neither side: saved, or brought back, both are sound.
+    if missed and regret(truth, kept, could, truth.committed - truth.given_up)[0]:
         return Judged(claim, Verdict.WRONG, f"{missed} acks=all records more were lost than by: {best}")
     return Judged(claim, Verdict.RIGHT, "")
 

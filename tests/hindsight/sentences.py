@@ -17,6 +17,7 @@ _PLAN = (Kind.PLANNED, Kind.CONSENT, Kind.REFUSED, Kind.NOT_NEEDED, *_LOSS)
 
 JUDGED: Mapping[str, tuple[Kind, ...]] = {
     "engine/advice/": _ADVICE,
+    "engine/advice/damage.py": (Kind.OPEN_TRANSACTION, Kind.LOST_MARKER),
     "engine/decide.py": (Kind.BY_ITSELF, Kind.WAITS_FOR, Kind.NOBODY_RETURNS, *_ADVICE),
     "engine/candidates.py": _LOSS,
     "engine/case.py": (Kind.RETURN,),
@@ -29,6 +30,8 @@ JUDGED: Mapping[str, tuple[Kind, ...]] = {
     "engine/batch.py": (Kind.BY_ITSELF,),
     "engine/words.py": _ADVICE,
     "engine/planning/hold.py": (Kind.HOLD, Kind.NO_HOLD),
+    "engine/planning/consumers.py": (Kind.GROUPS,),
+    "engine/planning/hanging.py": (Kind.HANGING,),
     "engine/planning/lost.py": (Kind.LOST_AFTERWARDS,),
     "engine/planning/verif": (Kind.CHECKED, Kind.VERIFIED, Kind.LOST_AFTERWARDS),
     "engine/planning/alternatives.py": (*_RETURN, *_LOSS),
@@ -61,13 +64,12 @@ JUDGED: Mapping[str, tuple[Kind, ...]] = {
 UNJUDGED: Mapping[str, str] = {
     "engine/advice/recovery.py": "the whole of KIP-966, in no release: judged where it is played (rule sets kip966-*)",
     "engine/recovery/": "the same",
-    "engine/quorum_words.py": "stands on a metadata log, which incidents do not write; tests/replay judges holders",
+    "engine/quorum_words.py": "stands on a metadata log: the simulated cluster has the controller's changes and not its"
+    " records, which kelr.lab.simulated makes of a whole lab; tests/replay judges who held everything",
     "engine/metadata_log.py": "__cluster_metadata elects by Raft: nothing of it is in the simulated cluster",
     "engine/checkup/": "of versions, nodes, rights and disks, which simulated brokers lack; tests/cluster has them",
     "engine/outages/": "worst sets and restart orders: sums over `tally`, which tests/engine sums again",
     "engine/patterns.py": "names of patterns of many partitions, each decided once as any partition is",
-    "engine/planning/consumers.py": "no consumer groups in incidents",
-    "engine/planning/hanging.py": "no transactions in incidents",
     "engine/planning/fences.py": "what changed since a plan: two readings compared, no claim of what will be",
     "engine/planning/log_fences.py": "the same",
     "engine/planning/last_look.py": "the same",
@@ -89,8 +91,6 @@ UNREACHED: Mapping[str, str] = {
     "engine/planning/method.py:obstacle: Under": "the whole of KIP-966",
     "engine/planning/words.py:_why: The recovery manager": "the whole of KIP-966",
     "engine/quorum_words.py": "needs a metadata log",
-    "engine/advice/damage.py:_open_transaction": "no transactions in incidents",
-    "engine/advice/damage.py:_lost_markers": "no transactions in incidents",
     "engine/decide.py:_notes: unclean.leader.election.enable is true": "no controller's file here",
     "engine/decide.py:_notes: a broker already knows": "the state is never older than the logs here",
     "engine/planning/choice.py:choose: No election": "__cluster_metadata",
@@ -98,6 +98,19 @@ UNREACHED: Mapping[str, str] = {
     "engine/planning/choice.py:_wrong_wish": "wishes are well formed",
     "engine/planning/choice.py:_with_enough_heard": "nobody asks for a number of logs",
     "engine/planning/verification.py:_findings": "topics are not deleted",
+    "engine/planning/verified_logs.py:_agrees": "replicas in sync agree and are caught up when somebody looks",
+    "engine/advice/table.py:_unclean_recovery: , as a balanced recovery would: it": "needs a metadata log",
+    **dict.fromkeys(
+        (
+            "engine/advice/table.py:_pending: Kafka elects",
+            "engine/advice/table.py:_or_ask_for_it",
+            "engine/planning/words.py:_why: Kafka elects broker",
+            "engine/planning/words.py:_order: The preferred replica,",
+            "engine/planning/choice.py:_recommended: is advised, but",
+            "engine/planning/choice.py:_recommended_without: is to be designated, but",
+        ),
+        "whom a rule elects, Kafka elects with the event that makes it possible, and what is seen is of one moment",
+    ),
     "engine/planning/words.py:_disks: before the plan": "time stands still while disks are read",
 }
 """What no incident can reach, by the beginning of its name in `Reach.missed`."""

@@ -14,6 +14,7 @@ from kelr.model import PartitionState, TopicPartition
 from kelr.simulation import Acks, Record, Replication, SimulatedLog, started
 from kelr.simulation.logs import truncated
 from kelr.simulation.running import RunningCluster, Timing
+from tests.hindsight.clients import TIMEOUT_MS, Group, Transaction, read_on
 from tests.simulation.running_lives import CONTROLLER, answer_all
 
 SESSION_MS = 3_000
@@ -84,6 +85,9 @@ class World:
     """The offset that each record got when it was produced, by its id."""
     torn: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
     """Replicas whose log lost something on its disk."""
+    transactions: dict[int, Transaction] = field(default_factory=dict)
+    """By producer."""
+    groups: dict[tuple[str, TopicPartition], Group] = field(default_factory=dict)
 
     @property
     def partitions(self) -> Mapping[TopicPartition, PartitionState]:
@@ -124,6 +128,8 @@ class World:
                 readings=dict(self.readings),
                 offsets=dict(self.offsets),
                 torn=dict(self.torn),
+                transactions=dict(self.transactions),
+                groups=dict(self.groups),
             )
         )
 
@@ -132,6 +138,7 @@ class World:
     def wait(self, duration_ms: int = QUIET_MS) -> None:
         """Time passes; the Unclean Recovery Manager's questions are answered by brokers in reach."""
         until = self.running.now_ms + duration_ms
+        self._coordinate()
         while True:
             self._answer()
             due = self.running.next_due_ms
@@ -140,6 +147,7 @@ class World:
             self.running.advance(due)
         self.running.advance(until)
         self._answer()
+        self._coordinate()
 
     def _answer(self) -> None:
         answer_all(self.running)
@@ -156,6 +164,47 @@ class World:
             log = self.logs(address).logs[leadership.leader]
             places = {record.id: log.start + at for at, record in enumerate(log.records)}
             self.offsets.update((record.id, places[record.id]) for record in records if record.id in places)
+
+    def transactions_of(self, address: TopicPartition) -> tuple[Transaction, ...]:
+        return tuple(one for _, one in sorted(self.transactions.items()) if one.address == address)
+
+    def transact(self, address: TopicPartition, count: int) -> int | None:
+        """A producer writes records in a transaction, and leaves it open; its id, unless they were refused."""
+        produced = self.running.produce(address, count, Acks.ALL)
+        self.took(address, produced.records)
+        if not produced.records:
+            return None
+        producer = produced.records[0].id
+        records = frozenset(record.id for record in produced.records)
+        self.transactions[producer] = Transaction(producer, address, self.running.now_ms, records)
+        return producer
+
+    def decide(self, producer: int) -> None:
+        """The producer commits or aborts its transaction: the coordinator ends it as soon as it can."""
+        self.transactions[producer] = replace(self.transactions[producer], ending=True)
+        self._coordinate()
+
+    def _coordinate(self) -> None:
+        """What transaction coordinators do by themselves."""
+        for producer, one in sorted(self.transactions.items()):
+            if one.done:
+                continue
+            ending = one.ending or self.running.now_ms - one.began_ms >= TIMEOUT_MS
+            leader = self.running.cluster.serving(one.address)
+            markers = one.markers
+            if ending and leader is not None and not markers & self.logs(one.address).logs[leader].ids:
+                produced = self.running.produce(one.address, 1, Acks.ALL)
+                self.took(one.address, produced.records)
+                markers |= {record.id for record in produced.records}
+            done = bool(markers & self.logs(one.address).ledger.committed)
+            self.transactions[producer] = replace(one, ending=ending, markers=markers, done=done)
+
+    def consume(self, group: str, address: TopicPartition) -> None:
+        """A consumer group reads what it can of a partition."""
+        leader = self.running.cluster.serving(address)
+        if leader is not None:
+            at = group, address
+            self.groups[at] = read_on(self.groups.get(at, Group()), self.logs(address).logs[leader])
 
     def kill(self, broker: int, *, behind: int = 0) -> None:
         """The process dies. `behind`: so many offsets its saved high watermarks lag behind."""

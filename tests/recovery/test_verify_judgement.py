@@ -145,6 +145,7 @@ def test_where_the_elected_log_was_not_read_anybody_may_give_something_up(
         # The leader lost records of the epoch that the plan stood on.
         ({"logs": (log(3, (2, 110), (3, 130), (5, 140)), log(2, (2, 110), (3, 130), (5, 140)))}, NO, "more was lost"),
         ({"logs": (log(3, (2, 110), (5, 140)), log(2, (2, 110), (5, 140)))}, NO, "what is below 110 is in the log now"),
+        ({"logs": (log(3, *LINEAGE), log(2, *LINEAGE, lineage=None))}, UNKNOWN, "holds all of that is not known"),
     ],
 )  # fmt: skip
 def test_the_logs(changed: dict[str, Any], passed: Passed, words: str) -> None:
@@ -271,13 +272,22 @@ def test_where_no_high_watermark_was_known_every_committed_epoch_counts() -> Non
     assert result(found, Check.GROUPS)[0] is YES
 
 
+def test_without_the_logs_epochs_it_is_not_known_what_a_group_has_read() -> None:
+    logs = (log(3, *LINEAGE), log(2, *LINEAGE, lineage=None))
+    for offset, passed in ((121, UNKNOWN), (120, YES), (141, NO)):
+        found = seen(logs=logs, committed=committed(CommittedOffset("g", offset, 3)))
+        assert result(found, Check.GROUPS)[0] is passed
+
+
 def test_each_group_that_goes_wrong_is_a_finding_with_the_offset_to_go_back_to() -> None:
     wrong = committed(CommittedOffset("it's", 150, 3), CommittedOffset("b", 150), CommittedOffset("c", 1))
     found = judged(seen(committed=wrong))[Check.GROUPS]
     assert [one.passed for one in found] == [NO, NO]
     reset = "--topic orders:1 --reset-offsets --to-offset"
     assert found[0].command == f"kafka-consumer-groups.sh {{stock}} --group 'it'\"'\"'s' {reset} 135 --execute"
-    assert found[1].command == f"kafka-consumer-groups.sh {{stock}} --group b {reset} 140 --execute"
+    # Without an epoch it may have read none of what is there from the elected log's high watermark on.
+    assert found[1].command == f"kafka-consumer-groups.sh {{stock}} --group b {reset} 120 --execute"
+    assert "whether it has read what the log holds from 120 on is not known" in found[1].text
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,3 +121,13 @@ def test_a_follower_truncates_where_the_engine_says_that_the_logs_part(
     leader = log(*common, *(5 + 2 * epoch for epoch in other))
     assert parts_from(follower, leader) == agreement(follower.answer(1), leader.answer(2))
     assert parts_from(follower, leader) == len(common)
+
+
+def test_a_follower_learns_no_epoch_of_which_compaction_has_left_no_record() -> None:
+    leader = replace(log(0, 0, 1, 1, 2, 2), high_watermark=6).cleaned(range(1, 9))
+    assert [record.compacted for record in leader.records] == [False, True, True, True, True, False]
+    assert leader.lineage == (EpochEnd(0, 2), EpochEnd(1, 4), EpochEnd(2, 6))
+    follower = following(SimulatedLog(), leader)
+    assert follower.lineage == (EpochEnd(0, 5), EpochEnd(2, 6))
+    assert follower.end == parts_from(follower, leader) == 6
+    assert agreement(follower.answer(1), leader.answer(2)) == 6

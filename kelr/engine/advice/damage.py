@@ -74,7 +74,8 @@ def _open_transaction(case: Case, _situation: Situation) -> Iterator[Damage]:
         DamageKind.OPEN_TRANSACTION,
         f"A transaction that began at offset {start} has no end below the high watermark ({best.high_watermark}) of"
         f" {best.replica}'s log: isolation.level read_committed gets nothing from {start} on. Once the partition is"
-        " led, its producer or its coordinator ends it, after transaction.timeout.ms at the latest.",
+        " led, its producer or its coordinator ends it, after transaction.timeout.ms at the latest. If this election or"
+        " an earlier one loses the marker that ended it, it hangs.",
         afterwards=find_hanging(case),
     )
 

@@ -189,8 +189,7 @@ def _preferred(subject: Subject) -> Choice | NotPlanned:
         return refused(subject, f"Broker {leader} would go on leading. {_why_not_preferred(subject)}".rstrip())
     if outcome.elected not in subject.case.electable:
         return refused(subject, _sentence(outcome.note).strip())
-    if outcome.loss is None:
-        return refused(subject, f"What electing {outcome.elected} would lose is not known.")
+    assert outcome.loss is not None  # another than the leader is elected
     return Choice(ElectionType.PREFERRED, outcome.elected, outcome.elected_by, outcome.loss, note=outcome.note)
 
 

@@ -58,9 +58,18 @@ def _judged(address: TopicPartition, log: ReplicaLog, one: CommittedOffset, kept
             " auto.offset.reset says, or, once the log has grown, goes on past records that it never read;"
             f" {_STOP_FIRST}"
         )
-        yield _finding(
-            address, Passed.NO, text, _reset(address, one.group, log.log_end if lost_from is None else lost_from)
+        back = log.log_end if lost_from is None else lost_from
+        if one.leader_epoch is None or log.lineage is None:
+            back = min(kept, log.log_end)
+            text += f"; whether it has read what the log holds from {back} on is not known, so that it is sent there"
+        yield _finding(address, Passed.NO, text, _reset(address, one.group, back))
+        return
+    if log.lineage is None and one.offset > kept:
+        text = (
+            f"group {one.group} has committed {one.offset}; whether what the log holds up to there is what it read is"
+            " not known, since the log's leader epochs are not"
         )
+        yield _finding(address, Passed.UNKNOWN, text, f"kelr log-info --lineage {address}")
         return
     if lost_from is not None:
         text = (
