@@ -193,13 +193,17 @@ def _write(
     if not ballot.rules.elr:
         # Without ELR the ISR never becomes empty: its last member stays, and the partition waits for it.
         isr, elr = isr or state.isr, ()
+    # Kafka's builder recomputes the ELR from the ISR that an event asks for and elects behind it. For the KIP the ISR
+    # with the elected leader in it is the proposed one: where it has min ISR members, commits go on without the ELR.
+    proposed = isr if ballot.rules.kip966 else ballot.isr
     if ballot.rules.kip966:
-        members = _left_behind(ballot, sets, isr, around.min_isr) if unclean else sets.last_known
-        members = members if ballot.rules.elr else ()
-        last_known = _as_far_as_known(state, state.last_known_elr, members, ballot, around)
+        members = _left_behind(ballot, sets, isr) if unclean else sets.last_known
+        if not ballot.rules.elr or len(isr) >= around.min_isr:
+            elr, members = (), ()
+        last_known = _as_far_as_known(state, state.last_known_elr, members, proposed, around)
     else:
         last_known = _last_known_leader(state, elected.leader, leader_written, isr, ballot.rules)
-    known_elr = () if unclean else _as_far_as_known(state, state.elr, elr, ballot, around)
+    known_elr = () if unclean else _as_far_as_known(state, state.elr, elr, proposed, around)
     adding, removing = reassignment
     # Who tells the one tells the other; half of it would be taken for the whole.
     known_last = None if known_elr is None else last_known
@@ -243,18 +247,18 @@ def _as_far_as_known(
     state: PartitionState,
     before: tuple[int, ...] | None,
     after: tuple[int, ...],
-    ballot: Ballot,
+    proposed: tuple[int, ...],
     around: Circumstances,
 ) -> tuple[int, ...] | None:
-    """ELR or LastKnownELR after a run, for all that is known; None where that is not all.
+    """ELR or LastKnownELR after a run that goes by the proposed ISR, for all that is known; None where that is not all.
 
     A set that was not known becomes so when an ISR of min ISR members empties it. With an unknown min ISR it is not
     known after a change of the ISR, unless all replicas are in sync, or none is: those do not hang on it.
     """
-    isr_changes = ballot.isr != state.isr
-    if ballot.rules.elr and not around.min_isr_known and 0 < len(ballot.isr) < len(ballot.replicas):
+    isr_changes = proposed != state.isr
+    if around.rules.elr and not around.min_isr_known and 0 < len(proposed) < len(state.replicas):
         return None if isr_changes else before
-    emptied = ballot.rules.elr and isr_changes and len(ballot.isr) >= around.min_isr
+    emptied = around.rules.elr and isr_changes and len(proposed) >= around.min_isr
     return after if before is not None or emptied else None
 
 
@@ -269,14 +273,12 @@ def _sets_after_election(ballot: Ballot, elected: Elected) -> tuple[tuple[int, .
     return ballot.isr, ballot.elr
 
 
-def _left_behind(ballot: Ballot, sets: _Sets, isr: tuple[int, ...], min_isr: int) -> tuple[int, ...]:
+def _left_behind(ballot: Ballot, sets: _Sets, isr: tuple[int, ...]) -> tuple[int, ...]:
     """LastKnownELR after a recovery: whoever was in one of the sets and does not lead may still be complete.
 
     KIP-966 cleans LastKnownELR when the ISR reaches min ISR, and not before; Kafka's own code for the set
     (PartitionChangeBuilder.maybeUpdateRecordElr) would forget it with the election.
     """
-    if len(isr) >= min_isr:
-        return ()
     known = hash_set_order(ballot.isr, (*sets.elr, *sets.last_known))
     return tuple(broker for broker in known if broker not in isr)
 
