@@ -153,7 +153,8 @@ def _target_sets(
     """
     elr, last_known = state.elr or (), state.last_known_elr or ()
     if not around.rules.elr:
-        return _Sets(elr, last_known)
+        # KIP-966, "MV downgrade": the controller ignores the fields, and the partition's next record removes them.
+        return _Sets((), ()) if around.rules.kip966 else _Sets(elr, last_known)
     if len(isr) >= around.min_isr:
         return _Sets((), ())
     candidates = hash_set_order(elr, state.isr)

@@ -117,9 +117,9 @@ RECOVERY_QUORUM_LIVE = Rule(
     "recovery-quorum-live",
     "every member of the recovery quorum is live",
     _RECOVERY,
-    "Balanced recovery starts asking for logs when all members of LastKnownELR are unfenced, and only live members "
-    "count. Where none is recorded, or one that is no replica any more, nobody can tell who has the committed records: "
-    "then every replica is needed.",
+    "Balanced recovery starts asking for logs when all members of LastKnownELR are unfenced, however few they are, and "
+    "only live members count. Where none is recorded, or one that is no replica any more, nobody can tell who has the "
+    "committed records: then every replica is needed.",
     asked="the controller's recovery manager under the kip966 rules, for the strategy balanced",
     documented=_MANAGER,
 )

@@ -299,8 +299,8 @@ def test_a_last_known_leader_is_not_taken_for_the_kips_set_in_silence() -> None:
     assert not any(note.startswith("LastKnownELR") for note in decision(LOST_TWO, cluster, rules=KIP966_BALANCED).notes)
 
 
-def test_on_the_state_of_a_released_cluster_every_replica_is_waited_for() -> None:
-    """Kafka 4.x records the last known leader alone: with min ISR 2 that is not the whole quorum."""
+def test_on_the_state_of_a_released_cluster_the_recovery_goes_by_the_last_known_leader_alone() -> None:
+    """Kafka 4.x records the last known leader alone: with min ISR 2 its log is not known to hold everything."""
     found = decision(
         leaderless(last_known=(1,)),
         cluster_of(live=(1, 2), fenced=(3,)),
@@ -308,10 +308,21 @@ def test_on_the_state_of_a_released_cluster_every_replica_is_waited_for() -> Non
         rules=KIP966_BALANCED,
     )
     balanced = outcome(found, ElectionType.LONGEST_LOG_BALANCED)
-    assert (found.elected, balanced.elected) == (None, None)
-    assert found.waits_for == (3,)
+    assert (found.elected, balanced.elected) == (1, 1)
+    assert (balanced.loss.grade, balanced.loss.unheard) == (Grade.UNKNOWN, (3,))
     live = next(step for step in found.steps if step.rule == "recovery-quorum-live")
-    assert live.evidence == "LastKnownELR is [1], fewer than 2 (min ISR): all of [1, 2, 3] count; 3 is fenced"
+    assert live.evidence == "LastKnownELR is [1], fewer than 2 (min ISR); all live"
+
+
+def test_a_recovery_that_waits_for_fewer_than_min_isr_promises_nothing() -> None:
+    """LastKnownELR has one member where min ISR is 2: the others may hold more, and the KIP does not wait for them."""
+    state, logs = leaderless(last_known=(1,)), [log_of(2, (4, 90))]
+    away = decision(state, cluster_of(live=(2, 3), fenced=(1,)), logs, rules=KIP966_BALANCED).advice
+    assert (away.action, away.replica) == (AdviceAction.BRING_BACK, 1)
+    assert away.text.endswith("elects the best: brokers 2 and 3 may hold more and are not waited for.")
+    unheard = decision(state, cluster_of(live=(1, 2, 3)), logs, rules=KIP966_BALANCED).advice
+    assert (unheard.action, unheard.replica) == (AdviceAction.WAIT, 1)
+    assert unheard.text.endswith("elects the best when it knows: brokers 2 and 3 may hold more and are not waited for.")
 
 
 def test_an_elr_that_is_not_known_is_not_taken_for_an_empty_one() -> None:

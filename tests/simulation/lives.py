@@ -28,6 +28,7 @@ class Move:
 
     name: str
     broker: int = 1
+    """Of a min ISR write, the new value."""
 
     def __str__(self) -> str:
         return self.name if self.name in _WITHOUT_BROKER else f"{self.name} {self.broker}"
@@ -301,6 +302,14 @@ def _directory_assigned(world: World, broker: int) -> Moved | None:
     return _event(world, ev.DirectoryAssigned(broker, PARTITION)) if lost else None
 
 
+def _configured(topic: str | None) -> _Move:
+    return lambda world, value: _event(world, ev.ConfigWritten(topic, min_isr=value))
+
+
+def _switched(*, on: bool) -> _Move:
+    return lambda world, _broker: None if world.cluster.controller.rules.elr is on else _event(world, ev.ElrFeature(on))
+
+
 _MOVES: Mapping[str, _Move] = {
     "produce": _produced(Acks.ALL),
     "produce acks=1": _produced(Acks.LEADER),
@@ -329,10 +338,14 @@ _MOVES: Mapping[str, _Move] = {
     "fail over": lambda world, _broker: _event(world, ControllerFailedOver()),
     "fail directory": _directory_failed,
     "assign directory": _directory_assigned,
+    "min isr": _configured(PARTITION.topic),
+    "cluster min isr": _configured(None),
+    "elr off": _switched(on=False),
+    "elr on": _switched(on=True),
 }
 _WITHOUT_BROKER = {
     *("produce", "produce acks=1", "write", "replicate", "deliver"),
-    *("elect preferred", "elect unclean", "wait", "fail over"),
+    *("elect preferred", "elect unclean", "wait", "fail over", "elr off", "elr on"),
 }
 
 DATA = ("produce", "produce acks=1", "write", "fetch", "replicate", "flush")
@@ -341,15 +354,24 @@ ISR_CHANGES = ("drop", "add", "propose", "propose without", "deliver")
 RECOVERY = ("answer", "send answer", "answer arrives", "wait", "fail over")
 USUAL = ("write", "crash", "lose power", "restart", "fence", "answer")
 """What a life is mostly made of: in these, records are lost."""
+WITH_MIN_ISR_WRITES = ("write", "fence", "unfence", "min isr")
+"""What a life is mostly made of where min ISR is written: leaders come and go under one value and another."""
 UNATTENDED = (*DATA, *SHUTDOWNS, *ISR_CHANGES, *RECOVERY, "elect preferred")
 """What happens without an operator who gives up records."""
 DIRECTORIES = ("fail directory", "assign directory")
-EVERYTHING = (*UNATTENDED, "elect unclean", *DIRECTORIES)
+CONFIGS = ("min isr", "cluster min isr")
+FEATURES = ("elr off", "elr on")
+EVERYTHING = (*UNATTENDED, "elect unclean", *DIRECTORIES, *CONFIGS, *FEATURES)
 
 
 @st.composite
 def lives(
-    draw: st.DrawFn, rules: tuple[RuleSet, ...], names: Collection[str] = UNATTENDED, *, length: int = 40
+    draw: st.DrawFn,
+    rules: tuple[RuleSet, ...],
+    names: Collection[str] = UNATTENDED,
+    *,
+    usual: tuple[str, ...] = USUAL,
+    length: int = 40,
 ) -> Life:
     """Lives of up to `length` of these moves, each of the usual ones and of some others."""
     setup = Setup(
@@ -357,10 +379,10 @@ def lives(
         replication_factor=draw(st.sampled_from((3, 2, 4, 1))),
         min_isr=draw(st.sampled_from((2, 3, 1))),
     )
-    rare = draw(st.sets(st.sampled_from(sorted(set(names) - {*USUAL})), max_size=6))
+    rare = draw(st.sets(st.sampled_from(sorted(set(names) - {*usual})), max_size=6))
     brokers = st.integers(1, setup.replication_factor)
-    move = st.builds(Move, st.sampled_from(USUAL), brokers) | st.builds(
-        Move, st.sampled_from((*USUAL, *sorted(rare))), brokers
+    move = st.builds(Move, st.sampled_from(usual), brokers) | st.builds(
+        Move, st.sampled_from((*usual, *sorted(rare))), brokers
     )
     size = draw(st.integers(0, length))
     return Life(setup, tuple(draw(st.lists(move, min_size=size, max_size=size))))

@@ -26,7 +26,21 @@ from kelr.controller import (
 )
 from kelr.model import ElectedBy
 from tests.properties import examples
-from tests.simulation.lives import DIRECTORIES, PARTITION, SHUTDOWNS, Life, Moment, Move, Setup, World, lives
+from tests.simulation.lives import (
+    CONFIGS,
+    DIRECTORIES,
+    PARTITION,
+    SHUTDOWNS,
+    UNATTENDED,
+    USUAL,
+    WITH_MIN_ISR_WRITES,
+    Life,
+    Moment,
+    Move,
+    Setup,
+    World,
+    lives,
+)
 
 WITH_ELR = tuple(rules for rules in RULE_SETS.values() if rules.elr)
 KIP966 = (KIP966_BALANCED, KIP966_AGGRESSIVE, KIP966_NONE)
@@ -77,10 +91,12 @@ def quorum_has_min_isr_members(life: Life) -> bool:
 
 
 def few_lossy_shutdowns_lose_nothing(life: Life) -> bool:
-    """A leader that serves holds everything acknowledged with acks=all if fewer than min ISR shutdowns lost records."""
+    """A leader that serves holds everything acknowledged with acks=all if fewer than min ISR shutdowns lost records (of
+    the lowest min ISR that there was)."""
+    lowest = life.setup.world().min_isr
     for world in _worlds(life):
-        leader = world.cluster.serving(PARTITION)
-        if leader is not None and world.lossy_shutdowns < world.min_isr and world.logs.lost_by(leader):
+        lowest, leader = min(lowest, world.min_isr), world.cluster.serving(PARTITION)
+        if leader is not None and world.lossy_shutdowns < lowest and world.logs.lost_by(leader):
             return False
     return True
 
@@ -162,17 +178,23 @@ class Promise:
 
     holds: Callable[[Life], bool]
     rules: tuple[RuleSet, ...]
+    moves: tuple[str, ...] = UNATTENDED
+    usual: tuple[str, ...] = USUAL
 
     def __str__(self) -> str:
         return self.holds.__name__
 
 
+_WITH_CONFIGS = (*UNATTENDED, *CONFIGS)
 PROMISES = (
     Promise(leader_holds_all, WITH_ELR),
+    Promise(leader_holds_all, WITH_ELR, _WITH_CONFIGS, WITH_MIN_ISR_WRITES),
     Promise(members_hold_all, WITH_ELR),
-    Promise(unclean_are_out, WITH_ELR),
+    Promise(members_hold_all, WITH_ELR, _WITH_CONFIGS, WITH_MIN_ISR_WRITES),
+    Promise(unclean_are_out, WITH_ELR, _WITH_CONFIGS),
     Promise(quorum_has_min_isr_members, KIP966),
     Promise(few_lossy_shutdowns_lose_nothing, (KIP966_BALANCED, KIP966_NONE)),
+    Promise(few_lossy_shutdowns_lose_nothing, (KIP966_BALANCED, KIP966_NONE), _WITH_CONFIGS, WITH_MIN_ISR_WRITES),
     Promise(best_heard_log_is_elected, (KIP966_AGGRESSIVE, KIP966_BALANCED)),
     Promise(quorum_is_heard, (KIP966_BALANCED,)),
 )
@@ -181,7 +203,7 @@ PROMISES = (
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
 def test_promise_is_kept(promise: Promise) -> None:
     @examples(100)
-    @given(lives(promise.rules))
+    @given(lives(promise.rules, promise.moves, usual=promise.usual))
     def kept(life: Life) -> None:
         assert promise.holds(life), str(life)
 
@@ -240,6 +262,18 @@ AGGRESSIVE = End(
         Move("wait"),
     ),
 )
+_ELR_OFF = End(
+    "without ELR the last member of the ISR leads whatever its disk lost",
+    few_lossy_shutdowns_lose_nothing,
+    _life(
+        Setup(KIP966_BALANCED, replication_factor=2),
+        Move("write"),
+        Move("elr off"),
+        Move("fence", 2),
+        Move("lose power", 1),
+        Move("restart", 1),
+    ),
+)
 ENDS = (
     LAST_REPLICA_STANDING,
     LAST_KNOWN_LEADER,
@@ -266,6 +300,7 @@ ENDS = (
             Move("fence", 2),
         ),
     ),
+    _ELR_OFF,
 )
 
 

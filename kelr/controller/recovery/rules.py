@@ -87,6 +87,8 @@ def recovery_of(
     strategy = asked_for or around.rules.recovery
     if partition.leader is not None or not around.rules.kip966:
         return Recovery(Standing.NOT_NEEDED, strategy)
+    if not around.rules.elr:
+        partition = replace(partition, elr=(), last_known_elr=())
     run = change_partition(partition, around, election=Election.ONLINE)
     if run.after.leader is not None:
         return Recovery(Standing.NOT_NEEDED, strategy)
@@ -98,7 +100,7 @@ def recovery_of(
         return Recovery(Standing.WAITS_FOR_MEMBER, strategy)
     if strategy is RecoveryStrategy.NONE:
         return Recovery(Standing.WAITS_FOR_OPERATOR, strategy)
-    return _balanced(partition, around, live, heard)
+    return _balanced(partition, live, heard)
 
 
 def recovery_quorum(partition: PartitionState, min_isr: int | None) -> tuple[int, ...]:
@@ -113,8 +115,7 @@ def recovery_quorum(partition: PartitionState, min_isr: int | None) -> tuple[int
     Args:
         min_isr: the effective min ISR; None where it is not known.
     """
-    named = {*partition.isr, *(partition.elr or ()), *(partition.last_known_elr or ())}
-    members = tuple(replica for replica in partition.replicas if replica in named)
+    named, members = _named(partition)
     whole = min_isr is not None and len(members) >= min_isr and len(members) == len(named)
     return members if whole else partition.replicas
 
@@ -124,10 +125,17 @@ def best_log(replicas: Iterable[int], heard: Mapping[int, LogInfo]) -> int | Non
     return max((replica for replica in replicas if replica in heard), key=lambda one: heard[one].rank, default=None)
 
 
-def _balanced(
-    partition: PartitionState, around: Circumstances, live: tuple[int, ...], heard: Mapping[int, LogInfo]
-) -> Recovery:
-    quorum = recovery_quorum(partition, around.min_isr if around.min_isr_known else None)
+def _named(partition: PartitionState) -> tuple[frozenset[int], tuple[int, ...]]:
+    """ISR, ELR and LastKnownELR together, and those of them that are replicas, in assignment order."""
+    named = frozenset({*partition.isr, *(partition.elr or ()), *(partition.last_known_elr or ())})
+    return named, tuple(replica for replica in partition.replicas if replica in named)
+
+
+def _balanced(partition: PartitionState, live: tuple[int, ...], heard: Mapping[int, LogInfo]) -> Recovery:
+    """Balanced waits for whoever is recorded, however few they are. Where that is nobody, or somebody who is no replica
+    and can never answer, the KIP is silent: every replica is waited for."""
+    named, members = _named(partition)
+    quorum = members if members and len(members) == len(named) else partition.replicas
     not_live = tuple(replica for replica in quorum if replica not in live)
     unheard = tuple(replica for replica in quorum if replica not in heard)
     standing = Standing.WAITS_FOR_QUORUM if not_live else Standing.WAITS_FOR_LOGS

@@ -94,19 +94,28 @@ def _operator(case: Case, _recovery: Recovery, found: Findings) -> _Said:
     )
 
 
-def _quorum(_case: Case, recovery: Recovery, _found: Findings) -> _Said:
+def _quorum(case: Case, recovery: Recovery, _found: Findings) -> _Said:
     text = (
         f"Bring {brokers(recovery.not_live)} back{_all(recovery.not_live)}: the recovery needs {ids(recovery.quorum)}"
-        f" live, asks for their logs then, and elects the best: {_GUARANTEE}."
+        f" live, asks for their logs then, and elects the best: {_not_waited_for(case, recovery) or _GUARANTEE}."
     )
     return AdviceAction.BRING_BACK, text, recovery.not_live[0]
+
+
+def _not_waited_for(case: Case, recovery: Recovery) -> str:
+    """Who may hold more than LastKnownELR, where that has fewer than min ISR members: the recovery does not ask."""
+    others = tuple(replica for replica in case.recovery_quorum if replica not in recovery.quorum)
+    return f"{brokers(others)} may hold more and {agree(len(others), 'is', 'are')} not waited for" if others else ""
 
 
 def _logs(case: Case, recovery: Recovery, _found: Findings) -> _Said:
     if recovery.strategy is RecoveryStrategy.BALANCED:
         logs = agree(len(recovery.unheard), "the log", "the logs")
+        others = _not_waited_for(case, recovery)
+        after = f": {others}" if others else ""
         text = (
-            f"The recovery manager asks for {logs} of {brokers(recovery.unheard)}, and elects the best when it knows."
+            f"The recovery manager asks for {logs} of {brokers(recovery.unheard)}, and elects the best when it knows"
+            f"{after}."
         )
         return AdviceAction.WAIT, text, recovery.unheard[0]
     if case.live:

@@ -168,17 +168,17 @@ def _questions(case: Case, recovery: Recovery) -> Iterator[Step]:
 
 def _quorum_live(case: Case, recovery: Recovery) -> Step:
     named = {*case.state.isr, *case.elr, *(case.state.last_known_elr or ())}
-    if set(recovery.quorum) == named:
-        which = f"LastKnownELR is {ids(recovery.quorum)}"
+    if not named:
+        which = f"LastKnownELR is empty: all of {ids(recovery.quorum)} count"
     elif not named <= set(case.state.replicas):
         which = (
             f"{ids(sorted(named))} is recorded, and not all of them are replicas: all of {ids(recovery.quorum)} count"
         )
-    elif not named:
-        which = f"LastKnownELR is empty: all of {ids(recovery.quorum)} count"
     else:
-        least = "min ISR" if case.min_isr is None else f"{case.min_isr} (min ISR)"
-        which = f"LastKnownELR is {ids(sorted(named))}, fewer than {least}: all of {ids(recovery.quorum)} count"
+        which = f"LastKnownELR is {ids(recovery.quorum)}"
+        if not set(case.recovery_quorum) <= named:
+            # The recovery goes by it all the same; the best log of so few is not known to hold everything committed.
+            which += ", fewer than min ISR" if case.min_isr is None else f", fewer than {case.min_isr} (min ISR)"
     if not recovery.not_live:
         return RECOVERY_QUORUM_LIVE.step(True, f"{which}; all live")
     standing = joined(f"{member} is {case.status(member)}" for member in recovery.not_live)
