@@ -199,6 +199,7 @@ def _rows(disks: Sequence[DiskCollection]) -> Iterator[DiskRow]:
                 answer=_printable(log.answer),
                 directory=printable(log.directory),
                 bytes_behind=log.bytes_behind,
+                saved_high_watermark=log.saved_high_watermark,
                 notes=tuple(map(printable, log.notes)),
                 others=_of_one_topic(found, log.topic_id) if len(found) > 1 else alone,
             )

@@ -17,8 +17,8 @@ from kelr.engine.candidates import candidates_of
 from kelr.engine.case import Case, case_of
 from kelr.engine.elections import elected_by, outcomes_of
 from kelr.engine.forecast import forecasts_of
-from kelr.engine.loss import lost_data
-from kelr.engine.loss_words import gone_in_words
+from kelr.engine.loss import lost_data, may_have_lost
+from kelr.engine.loss_words import gone_in_words, maybe_cut
 from kelr.engine.metadata_log import decide_metadata_log
 from kelr.engine.quorum_words import notes_on_the_quorum
 from kelr.engine.recovery.elections import outcomes_under_kip966
@@ -26,8 +26,8 @@ from kelr.engine.recovery.prediction import awaited, recovery_now, run_now, situ
 from kelr.engine.recovery.words import awaited_in_words, notes_on_the_rules, undecided
 from kelr.engine.situation import situation_of
 from kelr.engine.steps import steps_of
-from kelr.engine.words import agree, brokers, former_in_words, ids, joined, plural
-from kelr.model import Advice, BrokerStatus, Decision, Forecast, PartitionState, Situation, Snapshot, Unsaved
+from kelr.engine.words import agree, brokers, former_in_words, ids, in_short, joined, plural
+from kelr.model import Advice, BrokerStatus, Decision, Forecast, PartitionState, Situation, Snapshot, Unheard, Unsaved
 
 _ON_PAPER = "scenario"
 """The source of partitions of a cluster that runs whatever rules its scenario names."""
@@ -255,6 +255,14 @@ def _leftover_elr(case: Case) -> Iterator[str]:
         )
 
 
+def _silences_in_full(case: Case) -> Iterator[str]:
+    """Why logs count as not read, where that is more than a table's cell holds."""
+    for replica in case.state.replicas:
+        answer = case.logs.unheard.get(replica)
+        if answer is not None and (answer.reason is Unheard.DOUBTFUL or in_short(answer.detail) != answer.detail):
+            yield f"the log of broker {replica} counts as not read: {answer.detail}"
+
+
 def _lost_already(case: Case) -> Iterator[str]:
     """Committed data that logs are known to have lost before any election."""
     if case.state.leader in case.electable:
@@ -272,6 +280,9 @@ def _lost_already(case: Case) -> Iterator[str]:
     if lost:
         has, ends = agree(len(lost), "has", "have"), agree(len(lost), "its log ends", "their logs end")
         yield f"{brokers(lost)} {has} lost committed data: {ends} below a known high watermark"
+    perhaps = tuple(replica for replica in may_have_lost(case) if logs.ranked[replica].saved_high_watermark is None)
+    if perhaps:
+        yield f"{maybe_cut(perhaps)}: more may be lost than is counted"
     if logs.gone:
         yield gone_in_words(logs.gone, tuple(replica for replica in case.state.replicas if replica not in logs.ranked))
 
@@ -319,8 +330,7 @@ def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules) -> Iterator[str]
             f"a broker already knows leader epoch {case.logs.newer_leader_epoch}; this state is of epoch"
             f" {case.state.leader_epoch}: read again"
         )
-    for replica in filter(case.logs.doubtful, case.state.replicas):
-        yield f"the log of broker {replica} counts as not read: {case.logs.unheard[replica].detail}"
+    yield from _silences_in_full(case)
     yield from _lost_already(case)
     best, longest = case.logs.best, case.logs.longest
     if best and longest and longest.log_end > best.log_end:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kelr.engine.case import Case
 from kelr.engine.logs import Ranges, count_distinct, ranges_of
-from kelr.engine.loss_words import gone_in_words, not_read
+from kelr.engine.loss_words import gone_in_words, maybe_cut, not_read
 from kelr.engine.quorum_words import promised_by_log
 from kelr.engine.words import agree, brokers, plural
 from kelr.model import Bounds, Grade, Loss, ReplicaLog, Truncation
@@ -75,13 +75,13 @@ def _loss(case: Case, replica: int, guaranteed: bool) -> Loss:
         return _loss_uncounted(case, replica, guaranteed, unheard)
     count = _count(case, replica, unheard)
     agrees_to = agreements[best.replica] if best is not None else None
-    lost = lost_data(case)
-    refuted = _refuted(case, count, lost)
+    lost, perhaps = lost_data(case), may_have_lost(case)
+    refuted = _refuted(case, count, lost, perhaps)
     grade, reason = _grade(case, replica, guaranteed, count, refuted)
     # Nothing bounds what an unread log holds, or what those held besides that have lost data: a record that was on
     # their disks alone is on no log any more. A committed one was on min ISR replicas.
     counted = count.lost + count.perhaps
-    most = None if unheard or (lost and case.state.leader not in case.electable) else counted
+    most = None if unheard or perhaps or (lost and case.state.leader not in case.electable) else counted
     committed = Bounds(count.known_committed, None if unheard or (refuted and not guaranteed) else counted)
     if grade is Grade.PROVEN_NONE:
         committed = Bounds(0, 0)
@@ -99,6 +99,7 @@ def _loss(case: Case, replica: int, guaranteed: bool) -> Loss:
         committed_ranges=() if grade is Grade.PROVEN_NONE else count.committed_ranges,
         gone_ranges=count.gone_ranges,
         lost_data=lost,
+        may_have_lost=perhaps,
         contradictory=guaranteed and count.known_committed > 0,
         lost_ranges=_lost_ranges(case, best, agrees_to),
         truncations=_truncations(case, replica),
@@ -130,7 +131,7 @@ def _loss_unheard(case: Case, replica: int, guaranteed: bool, unheard: tuple[int
         )
         return Loss(Grade.UNKNOWN, unheard=unheard, best=None if best is None else best.replica, reason=reason)
     if case.logs.doubtful(replica):
-        reason = f"what {replica} holds is not known: {case.logs.unheard[replica].detail}"
+        reason = f"what {replica} holds is not known: its disk is not believed"
         return Loss(Grade.UNKNOWN, unheard=unheard, best=None if best is None else best.replica, reason=reason)
     why = case.logs.heard[replica].last_epoch_error if blind else None
     no_epochs = f"tells no epochs{f' ({why})' if why else ''}, so it cannot be compared"
@@ -175,9 +176,7 @@ def _uncommitted(count: _Count, committed: Bounds, most: int | None) -> Bounds:
 def lost_data(case: Case) -> tuple[int, ...]:
     """Replicas that held everything committed by what the controller, or the metadata log, records of them, and whose
     logs are known to lack some of it."""
-    quorum = case.proven_quorum
-    named = {*case.state.isr, *case.elr, *(case.state.last_known_elr or ())} if quorum is None else {*quorum.members}
-    logs = case.logs
+    named, logs = _held_all_committed(case), case.logs
     return tuple(
         replica
         for replica in case.state.replicas
@@ -185,6 +184,40 @@ def lost_data(case: Case) -> tuple[int, ...]:
         and (replica in named or logs.ranked[replica].saved_high_watermark is not None)
         and logs.lacks_committed(replica)
     )
+
+
+def _held_all_committed(case: Case) -> frozenset[int]:
+    """Replicas that held everything committed by what is on record of them."""
+    quorum = case.proven_quorum
+    if quorum is not None:
+        return frozenset(quorum.members)
+    return frozenset({*case.state.isr, *case.elr, *(case.state.last_known_elr or ())})
+
+
+def may_have_lost(case: Case) -> tuple[int, ...]:
+    """Replicas whose logs may have lost their tails, because others in their directories have
+    (`ReplicaLog.may_have_held_more`), and whose own is not shown to be whole.
+
+    It is where it holds all that the last leader holds, by a log of its own that nothing casts doubt on: no follower
+    holds more than its leader. A live leader has all that it led for.
+    """
+    if case.state.leader in case.electable:
+        return ()
+    ranked = case.logs.ranked
+    return tuple(
+        replica
+        for replica in case.state.replicas
+        if replica in ranked and ranked[replica].may_have_held_more and not _shown_whole(case, replica)
+    )
+
+
+def _shown_whole(case: Case, replica: int) -> bool:
+    logs = case.logs
+    leader = case.last_known_leader if case.state.leader is None else case.state.leader
+    led = None if leader is None else logs.ranked.get(leader)
+    if led is None or led.may_have_held_more or led.replica == replica or logs.lacks_committed(led.replica):
+        return False
+    return logs.agreement(led.replica, replica) == led.log_end and not logs.lacks_committed(replica)
 
 
 def _grade(case: Case, replica: int, guaranteed: bool, count: _Count, refuted: str) -> tuple[Grade, str]:
@@ -225,19 +258,22 @@ def _may_hold_more(unheard: tuple[int, ...]) -> str:
     return f"{not_read(unheard)}{agree(len(unheard), ' and', ': each')} may hold more"
 
 
-def _refuted(case: Case, count: _Count, lost: tuple[int, ...]) -> str:
+def _refuted(case: Case, count: _Count, lost: tuple[int, ...], perhaps: tuple[int, ...]) -> str:
     """Why hearing the whole quorum promises nothing; empty where nothing denies it.
 
-    A committed record was on min ISR replicas: where so many are known to have lost data, it may be on no log.
+    A committed record was on min ISR replicas: where so many are known to have lost data, it may be on no log. A disk
+    that lost the tails of logs takes the promise of all logs on it.
     """
     quorum = case.proven_quorum
     min_isr = case.min_isr if quorum is None else quorum.min_isr
     gone = gone_in_words(count.gone_ranges, count.unheard) if count.gone else ""
-    if not gone and len(lost) < (min_isr or 1):
+    perhaps = tuple(replica for replica in perhaps if replica in _held_all_committed(case))
+    if not gone and not perhaps and len(lost) < (min_isr or 1):
         return ""
     have, ends = agree(len(lost), "has", "have"), agree(len(lost), "its log ends", "their logs end")
     known = f"{brokers(lost)} {have} lost committed data ({ends} below a known high watermark)" if lost else ""
-    return "; ".join(filter(None, (known, gone or "more may be lost than any log shows")))
+    also = maybe_cut(tuple(replica for replica in perhaps if replica not in lost))
+    return "; ".join(filter(None, (known, also, gone or "more may be lost than any log shows")))
 
 
 def _gone(count: _Count) -> str:

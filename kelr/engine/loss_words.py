@@ -17,6 +17,14 @@ def not_read(replicas: Sequence[int]) -> str:
     return f"the {logs} of {brokers(replicas)} {were} not read"
 
 
+def maybe_cut(replicas: Sequence[int]) -> str:
+    """``the log of broker 4 may be cut, as others on its disk are``; empty without replicas."""
+    if not replicas:
+        return ""
+    logs, disk = agree(len(replicas), "log", "logs"), agree(len(replicas), "its disk", "their disks")
+    return f"the {logs} of {brokers(replicas)} may be cut, as others on {disk} are"
+
+
 def gone_in_words(ranges: Sequence[tuple[int, int]], unheard: Sequence[int] = ()) -> str:
     """``offsets 101..162 were committed and are on no log: they are lost whichever replica is elected``.
 
@@ -42,6 +50,7 @@ def certainty_in_words(loss: Loss) -> str:
     why = [not_read(loss.unheard)] if loss.unheard else []
     why += [f"{brokers(loss.lost_data)} lost committed data"] if loss.lost_data else []
     why += [f"{offsets_in_words(loss.gone_ranges)} on no log"] if loss.gone_ranges else []
+    why = why or [maybe_cut(loss.may_have_lost)]
     return f"UNKNOWN: {'; '.join(why)}"
 
 
@@ -101,8 +110,10 @@ def _aside(loss: Loss) -> str:
 
 def _cut(loss: Loss) -> str:
     """That more may be lost than any log shows, because some have lost data; empty where all is counted."""
-    if loss.total is None or loss.total.at_most is not None or not loss.lost_data:
+    if loss.total is None or loss.total.at_most is not None:
         return ""
+    if not loss.lost_data:
+        return f"; {maybe_cut(loss.may_have_lost)}" if loss.may_have_lost else ""
     has = agree(len(loss.lost_data), "has", "have")
     return f"; {brokers(loss.lost_data)} {has} lost data that no log shows"
 

@@ -44,6 +44,15 @@ def agree(count: int, singular: str, many: str) -> str:
     return singular if count == 1 else many
 
 
+_LONGEST_REASON = 60
+"""Characters of a reason within a table."""
+
+
+def in_short(reason: str) -> str:
+    """A reason for a table's cell: of one that is too long, its first clause; the rest stands below the table."""
+    return reason if len(reason) <= _LONGEST_REASON else reason.partition("; ")[0]
+
+
 def former_in_words(members: Sequence[int]) -> str:
     """``broker 3 held everything committed and is no replica any more``."""
     are, replicas = agree(len(members), "is", "are"), agree(len(members), "no replica", "no replicas")

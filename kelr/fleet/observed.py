@@ -149,6 +149,7 @@ def _log(topic: str, partition: int, leader_epoch: int | None, answer: LogAnswer
         "unclean_shutdown": answer.unclean_shutdown,
         "saved_high_watermark": answer.saved_high_watermark,
         "saved_epoch": answer.saved_epoch,
+        "may_have_held_more": answer.may_have_held_more,
         "how": answer.source,
         "last_epoch_error": answer.last_epoch_error,
     }

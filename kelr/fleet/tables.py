@@ -174,6 +174,7 @@ LOG_INFO = table(
     ("unclean_shutdown", _FLAG, ""),
     ("saved_high_watermark", _LONG, "on its disk, where that lies beyond the log's end"),
     ("saved_epoch", _INT, "the newest epoch of what it has lost of that; null: not known"),
+    ("may_have_held_more", _FLAG, "other logs of its directory have lost their tails"),
     ("how", _TEXT, "how it was learnt"),
     ("last_epoch_error", _TEXT, ""),
     ("unheard", _TEXT, "`Unheard`: why nothing is known of this replica"),

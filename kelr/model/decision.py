@@ -150,6 +150,8 @@ class Loss:
     beyond every log's end."""
     lost_data: tuple[int, ...] = ()
     """Replicas that held everything committed once, and whose logs are known to lack some of it now."""
+    may_have_lost: tuple[int, ...] = ()
+    """Replicas whose disks have lost the tails of other logs, so that theirs of this partition may be cut, too."""
     contradictory: bool = False
     """The elected one's place in ISR or ELR says that it holds everything committed, and what others hold denies it."""
     lost_ranges: tuple[tuple[int, int], ...] = ()

@@ -57,6 +57,9 @@ class ReplicaLog:
     committed up to there, and has lost it. None otherwise."""
     saved_epoch: int | None = None
     """The newest leader epoch that what it has so lost can have, by the disk's checkpoint of them; None: not known."""
+    may_have_held_more: bool = False
+    """Logs in the same directory of its broker's disk have lost their tails, or contradict what is known elsewhere:
+    `log_end` is then the least that this one holds, or has held."""
 
     @property
     def is_empty(self) -> bool:

@@ -132,6 +132,7 @@ class LossLine(_Line):
     committed_ranges: tuple[Range, ...]
     gone_ranges: tuple[Range, ...] = ()
     lost_data: Ids = ()
+    may_have_lost: Ids = ()
     contradictory: bool = False
     lost_ranges: tuple[Range, ...]
     truncations: tuple[TruncationLine, ...]

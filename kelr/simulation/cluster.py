@@ -277,8 +277,9 @@ class SimulatedCluster:
     def shut_down(self, broker: int) -> SimulatedCluster:
         """A broker writes everything to its disk, and its process ends cleanly.
 
-        One with a failed log directory leaves no mark there, so that its next registration counts as unclean
-        (LogManager.readBrokerEpochFromCleanShutdownFiles).
+        One with a failed log directory leaves no mark there (LogManager.shutdown writes it into live directories, and
+        loadLogs has removed the one from before), so that its next registration names no previous broker epoch
+        (readBrokerEpochFromCleanShutdownFiles asks all directories) and counts as unclean.
         """
         cluster = self.flushed(broker)._leading_no_more(broker)
         lost = any(broker in (state.offline_replicas or ()) for state in self.controller.partitions.values())

@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
+from kelr.engine.words import agree, joined, plural
 from kelr.errors import RefusedError
 from kelr.model import (
     LOG_DIRECTORY,
@@ -24,7 +25,7 @@ from kelr.model import (
     Unheard,
 )
 from kelr.sources.base import Page, Progress, Source, quorums_of, silence_of
-from kelr.sources.doubt import doubted
+from kelr.sources.doubt import Doubt, Shows, cut_logs, device_of, doubted, doubted_with
 from kelr.sources.merging import Merged, merge
 from kelr.sources.snapshot_collection import (
     CollectedDisk,
@@ -77,6 +78,11 @@ class CollectedSource:
         """What the collections know together."""
         self._checked = False
         self._believing = believing
+        self._cut = cut_logs(self.merged.logs)
+        self._stale: dict[tuple[int, str], TopicPartition] = {}
+        """Readings (broker, collection) that a partition shows to be from before the broker last ran."""
+        self._stale_or_cut: dict[tuple[int, str], TopicPartition] = {}
+        """Directories (broker, path) of which a partition's reading is one of the two."""
 
     @property
     def name(self) -> str:
@@ -95,7 +101,18 @@ class CollectedSource:
             for disk in one
             for text in disk.warnings
         )
-        return (*self.merged.conflicts, *dict.fromkeys(of_disks))
+        return (*self.merged.conflicts, *dict.fromkeys(of_disks), *self._of_cut_directories())
+
+    def _of_cut_directories(self) -> Iterator[str]:
+        """What a machine crash has done to whole directories, each said once."""
+        for (broker, directory), cut in sorted(self._cut.items()):
+            ends = joined(f"{one.address} at {one.log_end} of {one.saved_high_watermark}" for one in cut[:_NAMED])
+            yield (
+                f"broker {broker}: {plural(len(cut), 'log')} in {directory or 'its log directory'}"
+                f" {agree(len(cut), 'ends', 'end')} before the high watermark that was saved there ({ends}"
+                f"{' and others' if len(cut) > _NAMED else ''}): its disk has lost the tails of logs, as in a machine"
+                " crash, so that any log there may have held more than it shows"
+            )
 
     def cluster(self) -> Cluster:
         cluster = self._source.cluster()
@@ -119,6 +136,8 @@ class CollectedSource:
         """The source's answers; for a replica that it did not hear, what the collections hold."""
         cluster = self.cluster()
         answers = self._source.replica_logs(partitions, lineage=lineage, progress=progress)
+        for state in partitions if self.merged.logs else ():
+            self._learn(state, answers.get(state.address, ()), cluster)
         return {
             state.address: self._of_partition(state, answers[state.address], cluster)
             for state in partitions
@@ -140,6 +159,8 @@ class CollectedSource:
         return tuple(f"broker {log.answer.replica}: {note}" for log in found for note in log.notes)
 
     def forget(self) -> None:
+        self._stale.clear()
+        self._stale_or_cut.clear()
         self._source.forget()
 
     def close(self) -> None:
@@ -162,23 +183,51 @@ class CollectedSource:
         heard = [best for _, best, _ in found if isinstance(best, ReplicaLog)]
         told: list[LogAnswer] = []
         for answer, best, log in found:
-            doubt = None if log is None or self._believing else self._doubted(state, log, heard)
+            doubt = None if log is None or self._believing else self._not_believed(state, log, heard)
             if doubt is not None and isinstance(answer, NotHeard):
                 silence = answer.detail or answer.reason.value
-                doubt = replace(doubt, detail=f"{silence}; {doubt.detail}")
+                doubt = replace(doubt, detail=f"{silence}, and {doubt.detail}")
             told.append(best if doubt is None else doubt)
         return tuple(told)
 
-    def _doubted(self, state: PartitionState, log: CollectedLog, heard: Sequence[ReplicaLog]) -> NotHeard | None:
+    def _learn(self, state: PartitionState, answers: Sequence[LogAnswer], cluster: Cluster) -> None:
+        """Remember what this partition shows of whole disks (`kelr.sources.doubt`)."""
+        found = [self._best(state, answer, cluster) for answer in answers]
+        heard = [best for best, _ in found if isinstance(best, ReplicaLog)]
+        for _, log in found:
+            doubt = None if log is None else self._doubted(state, log, heard)
+            if log is None or doubt is None:
+                continue
+            if doubt.shows is Shows.STALE:
+                self._stale.setdefault((log.answer.replica, log.name), state.address)
+            elif doubt.shows is Shows.STALE_OR_CUT:
+                self._stale_or_cut.setdefault(device_of(log), state.address)
+
+    def _doubted(self, state: PartitionState, log: CollectedLog, heard: Sequence[ReplicaLog]) -> Doubt | None:
         running = self.merged.running(log.answer.replica, log.name)
         return doubted(state, log, heard, running=running)
+
+    def _not_believed(self, state: PartitionState, log: CollectedLog, heard: Sequence[ReplicaLog]) -> NotHeard | None:
+        """Why a reading is not believed: by what its own partition shows, or another one of the same reading."""
+        doubt = self._doubted(state, log, heard)
+        if doubt is not None:
+            return doubt.answer
+        device = device_of(log)
+        shown = (
+            (Shows.STALE, self._stale.get((log.answer.replica, log.name))),
+            (Shows.STALE_OR_CUT, self._stale_or_cut.get(device)),
+        )
+        told = (
+            doubted_with(state, log, heard, shows, by, cut=device in self._cut) for shows, by in shown if by is not None
+        )
+        return next((answer for answer in told if answer is not None), None)
 
     def doubts(self, state: PartitionState, answers: Sequence[LogAnswer]) -> Mapping[int, NotHeard]:
         """By replica, why a disk's reading among these answers of this source is not to be believed, although
         `believing` took it."""
         heard = [one for one in answers if isinstance(one, ReplicaLog)]
         read = [self._collected(state, one.replica) for one in heard if one.source == LOG_DIRECTORY]
-        found = [self._doubted(state, log, heard) for log in read if log is not None]
+        found = [self._not_believed(state, log, heard) for log in read if log is not None]
         return {doubt.replica: doubt for doubt in found if doubt is not None}
 
     def _collected(self, state: PartitionState, replica: int) -> CollectedLog | None:
@@ -198,11 +247,17 @@ class CollectedSource:
             return self._not_on_disk(state, answer, cluster), None
         why_not = _why_not(state, answer, log, cluster)
         if why_not is None:
-            return self._with_shutdown(_as_answer(log)), log
+            return self._with_shutdown(self._with_its_disk(_as_answer(log), log)), log
         if isinstance(log.answer, NotHeard):
             return answer, None
         end = f"its log in {log.name} (end {log.answer.log_end}) is not used: {why_not}"
         return replace(answer, detail=f"{answer.detail or answer.reason.value}; {end}"), None
+
+    def _with_its_disk(self, answer: LogAnswer, log: CollectedLog) -> LogAnswer:
+        """The log, with what other logs of its directory tell of it."""
+        if isinstance(answer, NotHeard) or not log.of_disk or device_of(log) not in self._cut:
+            return answer
+        return replace(answer, may_have_held_more=True)
 
     def _with_shutdown(self, answer: LogAnswer) -> LogAnswer:
         """The log, with what its broker's disk tells of how it stopped: Kafka takes a shutdown for unclean where one of
@@ -297,3 +352,5 @@ def _as_answer(log: CollectedLog) -> LogAnswer:
 
 
 _SAVED = ", saved"
+_NAMED = 12
+"""So many logs are named in a remark about a whole disk."""

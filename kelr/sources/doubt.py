@@ -5,27 +5,65 @@ so outright; but what the controller records, and what other replicas hold, can 
 machine that crashed) contradicts them in the same way. The two are told apart by what lies beside the log: a broker
 writes each leader epoch that it leads in to its checkpoint at once, and saves its high watermark every few seconds.
 
+Neither is a matter of one partition. A broker that has run since has had all its directories open. A machine that
+crashes takes what was not on a device yet from every log there: what is committed is held by replication, and logs are
+left to the page cache (`log.flush.interval.messages` is unlimited). So evidence in one partition weighs on the others:
+of a stale reading nothing is believed but what shows itself to be newer; where a log of a directory was cut, the others
+in it may have been, and where they end is the least of what they held.
+
 Source: `Partition.makeLeader` and `LeaderEpochFileCache.assign` (the epoch is written before the first record is
 taken), `PartitionChangeBuilder` (the leader epoch rises by one with each change of leader, to none as well),
-`ReplicaManager.checkpointHighWatermarks`.
+`ReplicaManager.checkpointHighWatermarks` (a file for each directory), `LogManager.loadLogs` (each directory is
+recovered for itself, by its own mark of a clean shutdown), `LogConfig` (flush.messages, flush.ms).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
 
 from kelr.engine.logs import agreement, count_distinct, missing
 from kelr.engine.words import plural, time_of_day
-from kelr.model import NotHeard, PartitionState, ReplicaLog, Unheard
+from kelr.model import NotHeard, PartitionState, ReplicaLog, TopicPartition, Unheard
 from kelr.sources.snapshot_collection import CollectedLog
 
 _CUT = "its log was cut"
 
 
+class Shows(Enum):
+    """What contradicts a reading, and so what it shows of the rest of the disk."""
+
+    RUNNING = auto()
+    """The broker ran while it was read."""
+    STALE = auto()
+    """The broker has run since, and all its directories were read before, or it was elected when it was down."""
+    STALE_OR_CUT = auto()
+    """One of the two: other logs of the directory may have held more, or hold more now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why a reading of a replica's disk is not believed."""
+
+    shows: Shows
+    answer: NotHeard
+
+
+@dataclass(frozen=True, slots=True)
+class CutLog:
+    """A log that ends before the high watermark that its disk has saved."""
+
+    address: TopicPartition
+    log_end: int
+    saved_high_watermark: int
+
+
 def doubted(
     state: PartitionState, log: CollectedLog, others: Iterable[ReplicaLog], *, running: bool = False
-) -> NotHeard | None:
-    """Why a reading of a replica's disk is not believed; None where nothing contradicts it.
+) -> Doubt | None:
+    """Why a reading of a replica's disk is not believed, by what is known of its own partition; None where nothing
+    contradicts it.
 
     Args:
         log: what was read of the disk.
@@ -38,29 +76,98 @@ def doubted(
     found = _contradiction(state, log, held, others, running=running)
     if found is None:
         return None
-    why, otherwise = found
-    read_at_ms = log.read_at_ms if held.read_at_ms is None else held.read_at_ms
-    detail = (
-        f"its disk, read at {time_of_day(read_at_ms)}, is not believed: its log ends at {held.log_end} there, {why}; if"
-        f" the broker has run since, read its disk again; if it has not, {otherwise}"
+    shows, why, otherwise = found
+    saved = "" if log.saved_high_watermark is None else f" (saved high watermark {log.saved_high_watermark})"
+    return Doubt(
+        shows,
+        _not_believed(
+            log,
+            f"its log ended at {held.log_end}{saved}, {why}; if the broker has run since, read its disk again; if it"
+            f" has not, {otherwise}",
+        ),
     )
-    return NotHeard(held.replica, Unheard.DOUBTFUL, detail, read_at_ms)
+
+
+def doubted_with(
+    state: PartitionState,
+    log: CollectedLog,
+    others: Iterable[ReplicaLog],
+    shows: Shows,
+    shown_by: TopicPartition,
+    *,
+    cut: bool,
+) -> NotHeard | None:
+    """Why a reading is not believed that nothing of its own partition contradicts, but another one's of the same disk.
+
+    It is believed where it shows itself that nothing can have been added to it since: the broker led last, in an epoch
+    that it knows, or it holds all that the last leader holds. What is stale or cut is taken for cut where a log of the
+    directory is known to be: then a member of ISR or ELR that lacks nothing that is known to be committed holds what
+    was read, or held more.
+
+    Args:
+        shows: what the other partition shows.
+        shown_by: that partition.
+        cut: whether a log of the directory is known to have lost its tail (`cut_logs`).
+    """
+    held = log.answer
+    if isinstance(held, NotHeard) or not log.of_disk or _read_after_leading(state, log):
+        return None
+    if _holds_all_of_the_leader(state, held, others):
+        return None
+    if shows is Shows.STALE:
+        return _not_believed(
+            log,
+            f"what it holds of {shown_by} may be from before its broker last ran, and so may this be; if the broker has"
+            " run since, read its disk again",
+        )
+    if cut and _role(state, held.replica) is not None:
+        return None
+    return _not_believed(
+        log,
+        f"what it holds of {shown_by} is from before its broker last ran, or was cut, and so may this be; if the broker"
+        " has run since, read its disk again",
+    )
+
+
+def cut_logs(logs: Mapping[TopicPartition, Iterable[CollectedLog]]) -> Mapping[tuple[int, str], list[CutLog]]:
+    """The log directories (broker, path) that have lost the tails of logs, and which logs tell so."""
+    found: dict[tuple[int, str], list[CutLog]] = {}
+    for address, readings in logs.items():
+        for log in readings:
+            end = None if isinstance(log.answer, NotHeard) else log.answer.log_end
+            saved = log.saved_high_watermark
+            if log.of_disk and end is not None and saved is not None and saved > end:
+                found.setdefault(device_of(log), []).append(CutLog(address, end, saved))
+    return found
+
+
+def device_of(log: CollectedLog) -> tuple[int, str]:
+    """The broker, and the log directory that a reading is of: what is lost with a machine's page cache is lost there.
+
+    The directory's path is `printable` and of the machine that was read, so that it is taken apart as text.
+    """
+    return log.answer.replica, log.directory.rpartition("/")[0]
+
+
+def _not_believed(log: CollectedLog, why: str) -> NotHeard:
+    read_at_ms = log.read_at_ms if log.answer.read_at_ms is None else log.answer.read_at_ms
+    detail = f"its disk is not believed; read at {time_of_day(read_at_ms)}, {why}"
+    return NotHeard(log.answer.replica, Unheard.DOUBTFUL, detail, read_at_ms)
 
 
 def _contradiction(
     state: PartitionState, log: CollectedLog, held: ReplicaLog, others: Iterable[ReplicaLog], *, running: bool
-) -> tuple[str, str] | None:
-    """What contradicts the reading, and what else can be than that it is stale; None where nothing contradicts it."""
+) -> tuple[Shows, str, str] | None:
+    """What contradicts the reading, in words, and what else can be than that it is stale; None where nothing does."""
     if running:
-        return "and its broker ran while it was read", _CUT
+        return Shows.RUNNING, "and its broker ran while it was read", _CUT
+    if _read_after_leading(state, log):
+        return None
     led = _last_epoch_led(state, held.replica)
     if led is not None and log.newest_epoch is not None:
-        if log.newest_epoch < led:
-            # A broker that has just died is elected, too, before its session expires; by Kafka 4.0 later as well.
-            why = f"and it knows leader epochs up to {log.newest_epoch}, though its broker was elected in epoch {led}"
-            return why, f"{_CUT}, or the broker was down already when it was elected"
-        # Read after its last leadership began, and with its broker down: whatever it lacks was cut off.
-        return None
+        # A broker that has just died is elected, too, before its session expires; by Kafka 4.0 later as well.
+        why = f"and it knows leader epochs up to {log.newest_epoch}, though its broker was elected in epoch {led}"
+        return Shows.STALE, why, f"{_CUT}, or the broker was down already when it was elected"
     role = _role(state, held.replica)
     if role is None:
         return None
@@ -68,11 +175,27 @@ def _contradiction(
         lacking, known = _committed_and_lacking(held, other)
         # It knew these to be committed, so it held them when that was saved: they were cut off.
         if lacking and (log.saved_high_watermark or 0) < known:
-            return (
+            why = (
                 f"and lacks {plural(lacking, 'offset')} that {other.replica} knows to be committed (high watermark"
                 f" {known}), though {role}"
-            ), _CUT
+            )
+            return Shows.STALE_OR_CUT, why, _CUT
     return None
+
+
+def _read_after_leading(state: PartitionState, log: CollectedLog) -> bool:
+    """Whether the disk was read after its broker's last leadership began, which was the partition's last, and with the
+    broker down: whatever it lacks was cut off."""
+    led = _last_epoch_led(state, log.answer.replica)
+    return led is not None and log.newest_epoch is not None and log.newest_epoch >= led
+
+
+def _holds_all_of_the_leader(state: PartitionState, held: ReplicaLog, others: Iterable[ReplicaLog]) -> bool:
+    """Whether a log holds everything that the last leader's holds: no follower has more than its leader."""
+    known = state.last_known_elr or ()
+    leader = known[0] if state.leader is None and len(known) == 1 else state.leader
+    led = next((other for other in others if other.replica == leader != held.replica), None)
+    return led is not None and agreement(led, held) == led.log_end
 
 
 def _last_epoch_led(state: PartitionState, replica: int) -> int | None:

@@ -217,6 +217,7 @@ class LogLine(_Line):
     unclean_shutdown: bool = False
     saved_high_watermark: Offset | None = None
     saved_epoch: Int32 | None = None
+    may_have_held_more: bool = False
     unheard: Unheard | None = None
     detail: Text | None = None
 
@@ -243,6 +244,7 @@ class LogLine(_Line):
             unclean_shutdown=answer.unclean_shutdown,
             saved_high_watermark=answer.saved_high_watermark,
             saved_epoch=answer.saved_epoch,
+            may_have_held_more=answer.may_have_held_more,
         )
 
     def value(self) -> LogAnswer:
@@ -267,6 +269,7 @@ class LogLine(_Line):
             unclean_shutdown=self.unclean_shutdown,
             saved_high_watermark=self.saved_high_watermark,
             saved_epoch=self.saved_epoch,
+            may_have_held_more=self.may_have_held_more,
         )
 
 

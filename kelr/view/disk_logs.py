@@ -9,7 +9,7 @@ from kelr.engine import KnownLogs, segments
 from kelr.model import LogAnswer, NotHeard, ReplicaLog, TopicPartition
 from kelr.view.columns import Column, Fact, Json, Shown, View, datum
 from kelr.view.output import Output
-from kelr.view.replicas import UNKNOWN
+from kelr.view.replicas import UNKNOWN, high_watermark_text
 from kelr.view.styled import Style, Text, plain, styled
 
 KIND = "kelr/disk-logs"
@@ -78,6 +78,8 @@ class DiskRow:
     notes: tuple[str, ...] = ()
     others: KnownLogs = field(default_factory=KnownLogs)
     """What all disks hold of this partition, this one among them; empty where its topic is not known."""
+    saved_high_watermark: int | None = None
+    """As `DiskLog.saved_high_watermark`."""
 
     @property
     def broker(self) -> int:
@@ -209,6 +211,9 @@ def _facts() -> tuple[Column[DiskRow], ...]:
         of_log("log_start", "integer?", lambda log: log.log_start, "First offset once the broker has started."),
         of_log("log_end", "integer?", lambda log: log.log_end, "Log end offset (LEO) once the broker has started."),
         of_log("high_watermark", "integer?", lambda log: log.high_watermark, "As it was saved last, within the log."),
+        datum(
+            "saved_high_watermark", "integer?", "The same, also where the log ends before it: what is between is lost."
+        ),
         datum("behind_best", "integer?", "Offsets of the best log on these disks that this one lacks."),
         of_log("lineage", "object[]?", _lineage, "All epochs, oldest first: {epoch, start_offset, end_offset}."),
         datum("bytes_behind", "integer", "Bytes behind the log's end, which Kafka cuts off."),
@@ -244,7 +249,7 @@ def _people(*, several: bool, lineage: bool) -> tuple[Column[DiskRow], ...]:
         shown("EPOCH", _epoch, right=True),
         shown("START", number(lambda log: log.log_start), right=True),
         shown("END", number(lambda log: log.log_end), right=True),
-        shown("HW", number(lambda log: log.high_watermark), right=True),
+        shown("HW", lambda row: high_watermark_text(row.log, row.saved_high_watermark), right=True),
     ]
     if several:
         columns.append(shown("BEHIND", _behind, right=True))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kelr.controller import RULE_SETS
 from kelr.engine import needs_a_look
 from kelr.engine.loss_words import certainty_in_words
-from kelr.engine.words import joined, plural
+from kelr.engine.words import in_short, joined, plural
 from kelr.model import (
     Advice,
     Bounds,
@@ -73,7 +73,7 @@ def _broker(candidate: Candidate) -> Text:
 
 def _log(candidate: Candidate) -> Text:
     if not candidate.heard:
-        return styled(f"not heard ({candidate.unheard_reason})", Style.NOTICE)
+        return styled(f"not heard ({in_short(candidate.unheard_reason or '')})", Style.NOTICE)
     empty = candidate.log_end == candidate.log_start
     epoch = f"epoch {_known(candidate.last_epoch)}" if candidate.last_epoch is not None or not empty else "no records"
     parts = [epoch, f"start {_known(candidate.log_start)}", f"end {candidate.log_end}"]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from kelr.engine.logs import KnownLogs, agreement, segments
+from kelr.engine.words import in_short
 from kelr.model import Candidate, Decision, ElectionType, LogAnswer, Outcome, ReplicaLog, Situation
 from kelr.view.explain_columns import election_name
 
@@ -183,7 +184,7 @@ def _bar(candidate: Candidate, known: KnownLogs, leads: int | None) -> Bar:
     log = known.heard.get(candidate.replica)
     replica, leading = candidate.replica, candidate.replica == leads
     if log is None:
-        why = candidate.unheard_reason or "not asked for"
+        why = in_short(candidate.unheard_reason or "not asked for")
         return Bar(replica, candidate.live, candidate.status, candidate.rack, leading, candidate.best, unheard=why)
     same_to = _agreed(log, known.best)
     cut_from, cut_known = _cut(log, None if leads is None else known.heard.get(leads), leads)

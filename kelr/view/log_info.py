@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kelr.engine import KnownLogs, diverges_at, rank_logs, segments
-from kelr.model import Cluster, LogAnswer, NotHeard, PartitionState, ReplicaLog, TopicError
+from kelr.engine.words import in_short, plural
+from kelr.model import Cluster, LogAnswer, NotHeard, PartitionState, ReplicaLog, TopicError, TopicPartition
 from kelr.view.columns import Column, Json, Shown, View, datum
 from kelr.view.describe import CLUSTER_HEAD, ERRORS_TAIL
 from kelr.view.disk_logs import DISKS, NOTES, ShownDisk, disks_document
 from kelr.view.output import Output
-from kelr.view.replicas import UNKNOWN, ReplicaMarks
+from kelr.view.replicas import UNKNOWN, ReplicaMarks, high_watermark_text
 from kelr.view.styled import Style, Text, plain, styled
 
 KIND = "kelr/log-info"
@@ -77,6 +78,7 @@ class LogNotes:
     def __init__(self) -> None:
         self._newer: list[str] = []
         self._not_compared: dict[str, None] = {}
+        self._silences: dict[int, list[tuple[TopicPartition, str]]] = {}
 
     def add(self, rows: Iterable[LogRow]) -> None:
         """Look at a batch of rows."""
@@ -87,13 +89,20 @@ class LogNotes:
                 self._newer.append(
                     f"{row.state.address} moved on while it was read: a broker knows leader epoch {newer}"
                 )
+            silence = row.not_heard
+            if silence is not None and in_short(silence.detail) != silence.detail:
+                self._silences.setdefault(row.replica, []).append((row.state.address, silence.detail))
             if row.log is not None and _behind_best(row) is None:
                 self._not_compared[_NO_LINEAGE if row.replica in row.logs.ranked else _NO_EPOCHS] = None
 
     def show(self, output: Output) -> None:
-        """Print them; why BEHIND is not known only to those who see a ``?``."""
+        """Print them; people are told below the table why BEHIND is not known, and what is too long for a cell."""
         for text in self._newer:
             output.note(text)
+        for replica, found in sorted(self._silences.items()) if output.format.for_people else ():
+            address, detail = found[0]
+            more = f", and {plural(len(found) - 1, 'other partition')} likewise" if len(found) > 1 else ""
+            output.note(f"broker {replica} was not heard of {address}{more}: {detail}")
         if self._not_compared and output.format.for_people:
             output.note(f"BEHIND is not known for some logs that were heard: {'; '.join(self._not_compared)}")
 
@@ -189,7 +198,7 @@ def _people_columns(cluster: Cluster) -> tuple[Column[LogRow], ...]:
         shown("BROKER EPOCH", number(lambda log: log.broker_epoch), right=True, wide=True),
         shown("START", number(lambda log: log.log_start), right=True, yields=2),
         shown("END", number(lambda log: log.log_end), right=True),
-        shown("HW", number(lambda log: log.high_watermark), right=True),
+        shown("HW", _high_watermark, right=True),
         shown("BEHIND", _behind, right=True),
         shown("LEARNT BY", _learnt),
     )
@@ -228,6 +237,10 @@ def _broker(row: LogRow, cluster: Cluster) -> Text:
     return plain(f"{cluster.status(row.replica)}{rack}")
 
 
+def _high_watermark(row: LogRow) -> Text:
+    return high_watermark_text(row.log, None if row.log is None else row.log.saved_high_watermark)
+
+
 def _behind(row: LogRow) -> Text:
     if row.is_best:
         return styled("best", Style.GOOD)
@@ -242,7 +255,7 @@ def _learnt(row: LogRow) -> Text:
     silence = row.not_heard
     if silence is None:
         return UNKNOWN
-    return styled(f"not heard: {silence.detail or silence.reason}", Style.NOTICE)
+    return styled(f"not heard: {in_short(silence.detail) or silence.reason}", Style.NOTICE)
 
 
 def _parts_text(row: LogRow) -> Text:

@@ -55,3 +55,33 @@ def test_a_snapshot_keeps_what_a_disk_has_saved(kelr: Kelr, tmp_path: Path) -> N
     kept = str(tmp_path / "kept.kelr")
     assert kelr("snapshot", kept, "--snapshot", CLUSTER, "--logs", DISK).code == 0
     assert GONE in " ".join(kelr("explain", "drill-s2211-r1:9", "--snapshot", kept).out.split())
+
+
+def test_a_disk_that_was_cut_takes_the_promise_of_every_partition_on_it(kelr: Kelr) -> None:
+    ran = kelr("recover", "plan", "--snapshot", CLUSTER, "--logs", DISK, "-o", "json")
+    document = json.loads(ran.out)
+    losses = {one["partition"]: one["planned"]["loss"] for one in document["items"] if one["planned"]}
+    assert {number: loss["grade"] for number, loss in losses.items()} == dict.fromkeys((0, 1, 3, 5, 8, 9), "unknown")
+    assert all(loss["may_have_lost"] == [4] and loss["total"]["at_most"] is None for loss in losses.values())
+    told = kelr("recover", "plan", "--snapshot", CLUSTER, "--logs", DISK)
+    assert "none committed, if" not in told.out
+    assert told.err.count("broker 4: 5 logs in") == 1
+
+
+def test_the_saved_high_watermarks_of_a_disk_are_told(kelr: Kelr) -> None:
+    ran = kelr("log-info", "drill-s2211-r1", "--snapshot", CLUSTER, "--logs", DISK)
+    assert "63 (saved 163)" in ran.out
+    assert "drill-s2211-r1:2 at 150 of 186, drill-s2211-r1:4 at 0 of 111, drill-s2211-r1:6 at 92 of 227" in ran.err
+
+
+def test_what_is_long_stands_below_the_tables(kelr: Kelr) -> None:
+    silent = "not heard: connection refused, and its disk is not believed"
+    logs = kelr("log-info", "drill-s2211-r1", "--snapshot", CLUSTER, "--logs", DISK)
+    assert silent in logs.out
+    assert max(map(len, logs.out.splitlines())) <= 160
+    assert logs.err.count("lacks 75 offsets that 2 knows to be committed (high watermark 225)") == 1
+    explained = kelr("explain", "drill-s2211-r1:2", "--snapshot", CLUSTER, "--logs", DISK)
+    table, _, below = explained.out.partition("Kafka by itself")
+    assert "not heard (connection refused, and its disk is not believed)" in table
+    assert max(map(len, table.splitlines())) <= 160
+    assert "lacks 75 offsets that 2 knows to be committed" in " ".join(below.split())

@@ -72,6 +72,7 @@ def _log(answer: Any) -> dict[str, Any]:
         "unclean_shutdown": answer.unclean_shutdown,
         "saved_high_watermark": answer.saved_high_watermark,
         "saved_epoch": answer.saved_epoch,
+        "may_have_held_more": answer.may_have_held_more,
         "how": answer.source,
         "unheard": None,
     }

@@ -484,6 +484,9 @@ def test_what_was_odd_on_a_disk_is_told_of_each_partition(tmp_path: Path) -> Non
         (note,) = source.notes(ORDERS_1)
         assert note.startswith("broker 1: its saved high watermark is 44")
         assert source.notes(ORDERS_0) == ()
-        (warning,) = source.warnings
+        warning, cut = source.warnings
         assert warning.startswith("broker 1: ")
         assert "lost+found" in warning
+        assert cut.startswith("broker 1: 1 log in ")
+        assert ": its disk has lost the tails of logs" in cut
+        assert " of 44)" in cut

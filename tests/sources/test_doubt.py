@@ -61,8 +61,8 @@ def doubt(
     log: CollectedLog, *others: ReplicaLog, state: PartitionState = WAITS_FOR_ONE, running: bool = False
 ) -> str | None:
     found = doubted(state, log, others, running=running)
-    assert found is None or found.reason is Unheard.DOUBTFUL
-    return None if found is None else found.detail
+    assert found is None or found.answer.reason is Unheard.DOUBTFUL
+    return None if found is None else found.answer.detail
 
 
 def beside_the_cluster(log: CollectedLog, *, believing: bool = False) -> CollectedSource:
@@ -85,7 +85,7 @@ DESIGNATE_2 = Wish(ElectionType.DESIGNATION, desired_leader=2)
 
 def test_a_disk_from_before_its_brokers_last_leadership_is_not_believed() -> None:
     assert doubt(on_disk(OLD, newest=0)) == (
-        "its disk, read at 14:03:10 UTC, is not believed: its log ends at 20 there, and it knows leader epochs up to 0,"
+        "its disk is not believed; read at 14:03:10 UTC, its log ended at 20, and it knows leader epochs up to 0,"
         " though its broker was elected in epoch 2; if the broker has run since, read its disk again; if it has not,"
         " its log was cut, or the broker was down already when it was elected"
     )
@@ -195,3 +195,116 @@ def test_who_believes_a_reading_is_told_what_contradicts_it(newest: int, doubted
     source = beside_the_cluster(on_disk(OLD, newest=newest), believing=True)
     answers = source.replica_logs([WAITS_FOR_ONE])[WAITS_FOR_ONE.address]
     assert set(source.doubts(WAITS_FOR_ONE, answers)) == doubted_ones
+
+
+# What one partition tells of the whole disk.
+
+OTHER = replace(WAITS_FOR_ONE, partition=1)
+"""Another partition of the topic; broker 1 is in its ELR, and broker 2 led it last."""
+LED_BY_TWO = replace(OTHER, last_known_elr=(2,))
+
+
+def of_a_disk(
+    *held: tuple[PartitionState, CollectedLog], directories: tuple[str, ...] = ("/d1", "/d1"), believing: bool = False
+) -> CollectedSource:
+    """A source of these partitions, with readings of broker 1's disk; brokers 2 and 3 are live."""
+    states = tuple(state for state, _ in held)
+    logs = {state.address: (silent(1), TWO, THREE) for state in states}
+    snapshot = replace(
+        snapshot_of(states[0], cluster_of(live=(2, 3), fenced=(1,)), ()),
+        partitions=states,
+        logs=logs,
+        taken_at_ms=PLAN_AT_MS,
+    )
+    disk = CollectedDisk(1, READ_AT_MS, tuple(LogDirectory(one, broker=1) for one in set(directories)), name="b1.kelr")
+    readings = {
+        state.address: (replace(log, directory=f"{directory}/{state.topic}-{state.partition}"),)
+        for (state, log), directory in zip(held, directories, strict=True)
+    }
+    collection = Collection("b1.kelr", None, READ_AT_MS, (disk,), readings)
+    return CollectedSource(MemorySource(snapshot), [collection], believing=believing)
+
+
+def told_of(source: CollectedSource, state: PartitionState) -> LogAnswer:
+    """What is known of broker 1's replica where all partitions are asked for."""
+    states = [one for page in source.pages(Selection()) for one in page.partitions]
+    return source.replica_logs(states)[state.address][0]
+
+
+WHOLE = log_of(1, (0, 20), (2, 60), hw=40)
+SHORTER = log_of(1, (0, 20), (2, 50), hw=40)
+CUT = on_disk(OLD, newest=2, saved=45)
+
+
+@pytest.mark.parametrize("held", [SHORTER, WHOLE])
+def test_a_log_beside_one_that_was_cut_may_have_held_more(held: ReplicaLog) -> None:
+    source = of_a_disk((WAITS_FOR_ONE, CUT), (LED_BY_TWO, on_disk(held, newest=2)))
+    answer = told_of(source, LED_BY_TWO)
+    assert isinstance(answer, ReplicaLog)
+    assert (answer.log_end, answer.may_have_held_more) == (held.log_end, True)
+    (warning,) = source.warnings
+    assert (
+        "broker 1: 1 log in /d1 ends before the high watermark that was saved there (orders:0 at 20 of 45)" in warning
+    )
+
+
+def test_another_directory_is_another_device() -> None:
+    source = of_a_disk((WAITS_FOR_ONE, CUT), (LED_BY_TWO, on_disk(SHORTER, newest=2)), directories=("/d1", "/d2"))
+    answer = told_of(source, LED_BY_TWO)
+    assert isinstance(answer, ReplicaLog)
+    assert not answer.may_have_held_more
+
+
+@pytest.mark.parametrize(("held", "grade"), [(SHORTER, Grade.UNKNOWN), (WHOLE, Grade.NONE_IF_FEWER_THAN_MIN_ISR)])
+def test_beside_a_cut_log_nothing_is_promised_but_of_a_log_that_shows_itself_whole(
+    held: ReplicaLog, grade: Grade
+) -> None:
+    source = of_a_disk((WAITS_FOR_ONE, CUT), (LED_BY_TWO, on_disk(held, newest=2)))
+    election = next(one for one in planned(source, DESIGNATE_2).elections if one.partition == 1)
+    loss = election.loss
+    assert loss.grade is grade
+    assert loss.total is not None
+    unknown = grade is Grade.UNKNOWN
+    assert (loss.total.at_least, loss.total.at_most) == (0, None if unknown else 0)
+    assert loss.may_have_lost == ((1,) if unknown else ())
+    assert any("log of broker 1 may be cut" in one for one in election.warnings) is unknown
+
+
+@pytest.mark.parametrize("directories", [("/d1", "/d1"), ("/d1", "/d2")])
+def test_a_broker_that_may_have_run_since_one_partition_was_read_may_have_run_since_all_were(
+    directories: tuple[str, ...],
+) -> None:
+    stale = (WAITS_FOR_ONE, on_disk(OLD, newest=0))
+    answer = told_of(of_a_disk(stale, (LED_BY_TWO, on_disk(SHORTER)), directories=directories), LED_BY_TWO)
+    assert isinstance(answer, NotHeard)
+    assert answer.reason is Unheard.DOUBTFUL
+    assert "what it holds of orders:0 may be from before its broker last ran, and so may this be" in answer.detail
+    assert isinstance(told_of(of_a_disk(stale, (LED_BY_TWO, on_disk(WHOLE))), LED_BY_TWO), ReplicaLog)
+    assert isinstance(told_of(of_a_disk(stale, (OTHER, on_disk(SHORTER, newest=2))), OTHER), ReplicaLog)
+
+
+NOBODY_RECORDS = replace(LED_BY_TWO, elr=(2,))
+STALE_OR_CUT = (replace(WAITS_FOR_ONE, last_known_elr=()), on_disk(OLD))
+
+
+@pytest.mark.parametrize(
+    ("state", "cut_beside", "believed"),
+    [(LED_BY_TWO, False, False), (LED_BY_TWO, True, True), (NOBODY_RECORDS, True, False)],
+)
+def test_what_is_stale_or_cut_is_taken_for_cut_where_another_log_there_was(
+    state: PartitionState, cut_beside: bool, believed: bool
+) -> None:
+    third = replace(OTHER, partition=2)
+    held = [STALE_OR_CUT, (state, on_disk(SHORTER)), (third, on_disk(OLD, newest=2, saved=45 if cut_beside else None))]
+    answer = told_of(of_a_disk(*held, directories=("/d1",) * 3), state)
+    assert isinstance(answer, ReplicaLog) is believed
+    if isinstance(answer, ReplicaLog):
+        assert answer.may_have_held_more
+
+
+def test_what_was_shown_of_a_disk_is_forgotten_with_the_reading() -> None:
+    source = of_a_disk((WAITS_FOR_ONE, on_disk(OLD, newest=0)), (LED_BY_TWO, on_disk(SHORTER)))
+    assert isinstance(told_of(source, LED_BY_TWO), NotHeard)
+    assert isinstance(source.replica_logs([LED_BY_TWO])[LED_BY_TWO.address][0], NotHeard)
+    source.forget()
+    assert isinstance(source.replica_logs([LED_BY_TWO])[LED_BY_TWO.address][0], ReplicaLog)

@@ -187,7 +187,8 @@ def _most_of_what_is_left(loss: Loss) -> int | None:
     """The most that is lost of what some log still holds: what those lost that have lost data, every option loses."""
     if loss.total is None:
         return None
-    return loss.total.at_least if loss.lost_data and not loss.unheard else loss.total.at_most
+    cut = loss.lost_data or loss.may_have_lost
+    return loss.total.at_least if cut and not loss.unheard else loss.total.at_most
 
 
 def _counts_or_may(loss: Loss) -> bool:

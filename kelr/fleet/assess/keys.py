@@ -125,4 +125,5 @@ def _log(row: Mapping[str, Any]) -> LogAnswer:
         unclean_shutdown=bool(row["unclean_shutdown"]),
         saved_high_watermark=row["saved_high_watermark"],
         saved_epoch=row["saved_epoch"],
+        may_have_held_more=bool(row["may_have_held_more"]),
     )

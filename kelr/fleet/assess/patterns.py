@@ -166,6 +166,7 @@ def _without_words(log: Column) -> Column:
         "broker_epoch": fn.lit(None),
         "how": fn.when(log["how"] == LOG_DIRECTORY, LOG_DIRECTORY).otherwise(""),
         "unclean_shutdown": fn.coalesce(log["unclean_shutdown"], fn.lit(False)),
+        "may_have_held_more": fn.coalesce(log["may_have_held_more"], fn.lit(False)),
     }
     shape = KEY["logs"].dataType.elementType  # type: ignore[attr-defined]
     heard = [name for name in shape.fieldNames() if name not in {"replica", "unheard"}]

@@ -43,6 +43,7 @@ LOG = _struct(
     unclean_shutdown=_FLAG,
     saved_high_watermark=_LONG,
     saved_epoch=_INT,
+    may_have_held_more=_FLAG,
     how=_TEXT,
     unheard=_TEXT,
 )

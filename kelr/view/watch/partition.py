@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from kelr.engine.words import in_short
 from kelr.model import Candidate, TopicPartition
 from kelr.view.explain_columns import Explained
 from kelr.view.styled import Span, Style, Text, plain, styled
@@ -57,7 +58,7 @@ def _replica(shown: Shown, detail: Detail, at: TopicPartition, candidate: Candid
     style = Style.GOOD if candidate.live else Style.BAD
     head = [Span(f"  {candidate.replica:>5} "), Span(f"{candidate.status:<14} ", style)]
     if not candidate.heard:
-        return [*head, Span(f"log not heard ({candidate.unheard_reason})", Style.NOTICE)]
+        return [*head, Span(f"log not heard ({in_short(candidate.unheard_reason or '')})", Style.NOTICE)]
     return [*head, *_log(shown, detail, at, candidate)]
 
 
