@@ -65,6 +65,7 @@ class Kind(StrEnum):
     HOLD = "who must stay down until the election is done"
     NO_HOLD = "who may come back before it"
     RESCUE = "what a rescue saves"
+    FENCED = "whether a plan may still be carried out once a broker is back"
     CHECKED = "what a verification finds, check by check"
     VERIFIED = "the verdict of a verification"
     LOST_AFTERWARDS = "what an election lost, told after it"

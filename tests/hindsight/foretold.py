@@ -5,7 +5,7 @@ These are about the whole cluster, so that they are judged here and not by the o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -17,16 +17,17 @@ from kelr.engine.outages.reading import CaseReader
 from kelr.engine.outages.scenario import outage
 from kelr.engine.outages.standing import Standing
 from kelr.engine.outages.tally import Tally
+from kelr.engine.planning.fences import differences
 from kelr.engine.planning.lost import Lost
 from kelr.engine.situation import effective_min_isr, situation_of
-from kelr.model import Decision, PartitionState, Snapshot, TopicPartition
+from kelr.model import Decision, Grade, PartitionState, PlannedElection, Snapshot, TopicPartition
 from kelr.model.checkup import Finding
 from kelr.model.described import Described
 from kelr.view.explain_columns import Explained
 from kelr.view.incident.figures import Figures, figures
 from kelr.view.incident.material import Look, Material
-from tests.hindsight.claims import Claim, Kind
-from tests.hindsight.hindsight import TEN_MINUTES_MS, WAIT, Truth
+from tests.hindsight.claims import Claim, Kind, Planned, option_of_planned
+from tests.hindsight.hindsight import TEN_MINUTES_MS, WAIT, Truth, elect, truths
 from tests.hindsight.incident import Sight
 from tests.hindsight.judge import Judged, Verdict, bounded
 from tests.hindsight.observe import observed, rules_asked_for
@@ -338,6 +339,56 @@ def _judged_loss(
     if not one.promised:
         verdicts.append(bounded(one.of_committed, len(committed), gone=len(before)))
     return Judged(claim, next(v for v in (Verdict.WRONG, Verdict.UNKNOWN, Verdict.RIGHT) if v in verdicts), text)
+
+
+# recover apply.
+
+
+def fenced(world: World, sight: Sight, plans: Iterable[Planned]) -> Iterator[Judged]:
+    """Planned elections for which nothing has changed, and for which a broker has come back since: where the fences let
+    them pass, they elect as planned and lose no more. Where nothing has changed, they pass."""
+    chosen = {
+        (one.address, option_of_planned(one)): one
+        for one in plans
+        if isinstance(one, PlannedElection) and one.evidence.leader is None
+    }
+    for back in (None, *sorted(world.absent)) if chosen else ():
+        fork = world.fork()
+        if back is not None:
+            fork.start(back)
+            fork.wait()
+        snapshot = observed(fork, sight)
+        decisions = {
+            TopicPartition(one.topic, one.partition): one for one in decide_all(snapshot, rules_asked_for(fork))
+        }
+        truth = truths(fork, {})
+        for (address, option), planned in chosen.items():
+            found = differences(planned, snapshot, decisions[address])
+            text = f"plan ({planned.election}) elects {planned.elect}; back: {back}; differences: {found}"
+            claim = Claim(Kind.FENCED, address, option, found, planned.elect, text, known=False)
+            if found:
+                verdict = Verdict.WRONG if back is None else Verdict.OPEN
+                yield Judged(claim, verdict, "nothing has changed")
+                continue
+            yield _carried_out(fork.fork(), claim, planned, truth[address])
+
+
+def _carried_out(fork: World, claim: Claim, planned: PlannedElection, was: Truth) -> Judged:
+    leader = elect(fork, claim.address, claim.option)
+    if leader != planned.elect:
+        return Judged(claim, Verdict.WRONG, f"{leader} is elected")
+    everyone_back(fork)
+    in_the_end = fork.partitions[claim.address].leader
+    if in_the_end is None or was.deleted_unseen:
+        return Judged(claim, Verdict.RIGHT)
+    gone = was.held - fork.logs(claim.address).logs[in_the_end].ids
+    committed, before = (gone & was.promised) - was.given_up, len(was.promised - was.held)
+    text = f"{len(gone)} records were lost, {len(committed)} of them committed, not {planned.loss}"
+    counts = [(planned.loss.total, len(gone)), (planned.loss.committed, len(committed))]
+    # How many are lost at least is of the plan's own moment: who is back since may hold what was missing.
+    more = any(bounds is not None and bounds.at_most is not None and count > bounds.at_most for bounds, count in counts)
+    condition = planned.loss.grade is Grade.NONE_IF_FEWER_THAN_MIN_ISR and (was.torn or before)
+    return Judged(claim, Verdict.WRONG if more and not condition else Verdict.RIGHT, text)
 
 
 def _claim(kind: Kind, snapshot: Snapshot, says: object, text: str, address: TopicPartition | None = None) -> Claim:

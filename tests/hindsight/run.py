@@ -44,7 +44,7 @@ from tests.hindsight.claims import (
 from tests.hindsight.client_claims import clients_judged, transactions_judged
 from tests.hindsight.clients import committed, open_in
 from tests.hindsight.follow import Followed, Way, follow, regret, ways
-from tests.hindsight.foretold import foretold
+from tests.hindsight.foretold import fenced, foretold
 from tests.hindsight.hindsight import (
     WAIT,
     Happened,
@@ -102,6 +102,7 @@ def judged(incident: Incident, reach: Reach | None = None) -> Iterator[Judged]:
     yield from advice_judged(world, incident.sight, snapshot, truth)
     yield from what_if_judged(world, incident.sight, snapshot)
     yield from foretold(world, incident.sight, snapshot, decisions, truth)
+    yield from fenced(world, incident.sight, [found for _, _, found in plans])
 
 
 _LEFT_OVER = "whether one is left over is not known"
