@@ -147,8 +147,9 @@ def test_others_that_can_come_back_are_waited_for() -> None:
     found = refusal(four(silent(4)), without(1))
     assert (found.why, found.action, found.brokers) == (Unplanned.ADVISED, AdviceAction.BRING_BACK, (4,))
     assert found.reason.startswith(
-        "Broker 1 was said to be gone for good. Bring broker 4 back first: in the ELR, so after a clean shutdown"
-        " nothing committed is lost."
+        "Broker 1 was said to be gone for good. First save what the others hold above their high watermarks, or"
+        " differently from each other: the log of broker 4 was not read, so its return may truncate that. Bring broker"
+        " 4 back first: in the ELR, so after a clean shutdown nothing committed is lost."
     )
     assert found.command == ("recover", "collect", "--log-dir", "DIRECTORY", "--out", "broker-4.kelr")
     assert "designating 2" in found.until
