@@ -87,7 +87,7 @@ def read_options(
     wish = Wish(election, desired_leader=designate, minimal_replicas=minimal_replicas)
     wishes: Mapping[TopicPartition, Wish] = {}
     if json_file is not None:
-        wishes = _wishes_of(json_file, wish)
+        wishes = _wishes_of(session, json_file, election, wish)
         selection = selection_of(list(wishes))
     else:
         if election is ElectionType.DESIGNATION and designate is None:
@@ -192,33 +192,33 @@ def _check_naming(
         )
 
 
-def _wishes_of(json_file: Path, wish: Wish) -> Mapping[TopicPartition, Wish]:
+def _wishes_of(session: Session, json_file: Path, election: ElectionType, wish: Wish) -> Mapping[TopicPartition, Wish]:
     """What the file asks for, partition by partition, with what the flags add.
+
+    One file serves every type, as in the KIP's example: what this type does not need is named, and left alone.
 
     Raises:
         BadInputError: the file is garbled.
-        UsageError: it names a leader where no designation was asked for, or the other way round.
+        UsageError: a designation finds no leader in it.
     """
     from kelr.recovery.election_file import read_election_file  # noqa: PLC0415 - brings pydantic along
 
+    entries = read_election_file(json_file)
+    takes_leader, takes_least = election is ElectionType.DESIGNATION, election in _LONGEST_LOG
+    for field, taken, given in (
+        ("desiredLeader", takes_leader, [entry.desired_leader for entry in entries.values()]),
+        ("minimalReplicas", takes_least, [entry.minimal_replicas for entry in entries.values()]),
+    ):
+        if not taken and any(value is not None for value in given):
+            session.output.note(f"{json_file}: {field} is not used by {election.value}")
     wishes = {}
-    for at, entry in read_election_file(json_file).items():
+    for at, entry in entries.items():
         desired = wish.desired_leader if entry.desired_leader is None else entry.desired_leader
         least = wish.minimal_replicas if entry.minimal_replicas is None else entry.minimal_replicas
-        if wish.election is ElectionType.DESIGNATION and desired is None:
+        if takes_leader and desired is None:
             raise UsageError(
                 f"{json_file}: {at} has no desiredLeader, and a designation needs to know whom",
                 next_step="give each partition its desiredLeader, or add --designate BROKER for those without",
             )
-        if wish.election is not ElectionType.DESIGNATION and desired is not None:
-            raise UsageError(
-                f"{json_file}: {at} has a desiredLeader, which only a designation can follow",
-                next_step="take it out, or give --election-type designation",
-            )
-        if wish.election not in _LONGEST_LOG and least is not None:
-            raise UsageError(
-                f"{json_file}: {at} has minimalReplicas, which is for the longest log",
-                next_step="take it out, or give --election-type longest_log_balanced or longest_log_aggressive",
-            )
-        wishes[at] = Wish(wish.election, desired, least)
+        wishes[at] = Wish(election, desired if takes_leader else None, least if takes_least else None)
     return wishes

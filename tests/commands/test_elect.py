@@ -19,6 +19,7 @@ from kelr.engine import decide_all
 from kelr.model import (
     Applied,
     Decision,
+    ElectionType,
     Ended,
     EpochEnd,
     PartitionState,
@@ -355,8 +356,6 @@ def test_a_file_for_kafkas_own_tool_works(kelr: Kelr, carrier: Carrier, tmp_path
     ("kind", "entry", "says"),
     [
         ("designation", '"partition": 1', "has no desiredLeader"),
-        ("unclean", '"partition": 1, "desiredLeader": 2', "only a designation can follow"),
-        ("unclean", '"partition": 1, "minimalReplicas": 2', "minimalReplicas, which is for the longest log"),
         ("unclean", '"partition": 1, "desiredleader": 2', "desiredleader"),
         ("unclean", '"partition": 1}, {"topic": "orders", "partition": 1', "orders"),
     ],
@@ -370,6 +369,20 @@ def test_a_json_file_that_does_not_fit_changes_nothing(
     assert ran.code == 2
     assert says in ran.err
     assert carrier.plans == []
+
+
+@pytest.mark.parametrize("kind", [kind.value for kind in ElectionType])
+def test_the_kips_own_example_serves_every_type(kelr: Kelr, tmp_path: Path, kind: str) -> None:
+    """It has desiredLeader and minimalReplicas: what a type does not need is named, and left alone."""
+    file = tmp_path / "elect.json"
+    file.write_text(
+        '{"partitions": [{"topic": "orders", "partition": 1, "desiredLeader": 2, "minimalReplicas": 2},'
+        ' {"topic": "orders", "partition": 5, "desiredLeader": 2, "minimalReplicas": 2}]}'
+    )
+    ran = kelr("elect", "-e", kind, "--path-to-json-file", str(file), "--dry-run", *CONNECTION)
+    assert ran.code != 2, ran.err
+    assert ("desiredLeader is not used by" in ran.err) is (kind != "designation")
+    assert ("minimalReplicas is not used by" in ran.err) is (not kind.startswith("longest_log"))
 
 
 def test_too_few_logs_are_refused(kelr: Kelr, carrier: Carrier, tmp_path: Path) -> None:
