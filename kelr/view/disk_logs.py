@@ -9,8 +9,8 @@ from kelr.engine import KnownLogs, segments
 from kelr.model import LogAnswer, NotHeard, ReplicaLog, TopicPartition
 from kelr.view.columns import Column, Fact, Json, Shown, View, datum
 from kelr.view.output import Output
-from kelr.view.replicas import UNKNOWN, high_watermark_text
-from kelr.view.styled import Style, Text, plain, styled
+from kelr.view.replicas import UNKNOWN
+from kelr.view.styled import Span, Style, Text, plain, styled
 
 KIND = "kelr/disk-logs"
 DISKS = Fact(
@@ -23,6 +23,14 @@ DISKS = Fact(
 )
 NOTES = Fact("notes", "string[]", "What the reader has to know besides.")
 _SHOWN = 5
+
+
+def high_watermark_text(log: ReplicaLog | None, saved: int | None) -> Text:
+    """A log's high watermark; ``63 (saved 163)`` where its disk has saved one beyond the log's end."""
+    if log is None or log.high_watermark is None:
+        return UNKNOWN
+    known = Span(str(log.high_watermark))
+    return (known,) if saved is None or saved <= log.log_end else (known, Span(f" (saved {saved})", Style.BAD))
 
 
 @dataclass(frozen=True, slots=True)

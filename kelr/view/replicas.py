@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kelr.model import BrokerStatus, Cluster, ReplicaLog
+from kelr.model import BrokerStatus, Cluster
 from kelr.view.styled import Span, Style, Text, joined, styled
 
 LEGEND = "marks: 2~ fenced or shutting down, 3! offline or not registered"
@@ -18,14 +18,6 @@ _MARKS = {
     BrokerStatus.UNREGISTERED: ("!", Style.BAD),
     BrokerStatus.OFFLINE: ("!", Style.BAD),
 }
-
-
-def high_watermark_text(log: ReplicaLog | None, saved: int | None) -> Text:
-    """A log's high watermark; ``63 (saved 163)`` where its disk has saved one beyond the log's end."""
-    if log is None or log.high_watermark is None:
-        return UNKNOWN
-    known = Span(str(log.high_watermark))
-    return (known,) if saved is None or saved <= log.log_end else (known, Span(f" (saved {saved})", Style.BAD))
 
 
 class ReplicaMarks:
