@@ -351,10 +351,11 @@ class KnownLogs:
 def _with_every_epoch(logs: dict[int, ReplicaLog]) -> dict[int, ReplicaLog]:
     """The logs, each with the epochs that another one shows for the records which both hold.
 
-    A follower learns epochs from batches: where it copied a compacted log, it knows nothing of an epoch of which the
-    cleaner had left no record, and counts that gap to the epoch before (LeaderEpochFileCache.assign). The same offsets
-    would count twice.
+    The same offsets would count twice: a log whose lineage was not asked for counts as one segment. And a follower
+    learns epochs from batches: where it copied a compacted log, it knows nothing of an epoch of which the cleaner had
+    left no record, and counts that gap to the epoch before (LeaderEpochFileCache.assign).
     """
+    logs = {replica: _with_lineage_of_another(log, logs.values()) for replica, log in logs.items()}
     lineages = {replica: log.lineage for replica, log in logs.items() if log.lineage}
     if len(set(lineages.values())) < 2:
         return logs
@@ -366,6 +367,19 @@ def _with_every_epoch(logs: dict[int, ReplicaLog]) -> dict[int, ReplicaLog]:
             if log.lineage and any(entry.epoch < (log.last_epoch or 0) for entry in lacking):
                 filled[replica] = _with_epochs_of(filled[replica], other, agreement(log, other) or 0)
     return filled
+
+
+def _with_lineage_of_another(log: ReplicaLog, others: Iterable[ReplicaLog]) -> ReplicaLog:
+    """The log, where its lineage is not known, with that of the one which shows most before the epoch that it ends in:
+    two logs that hold the same epoch agree on everything before it."""
+    if log.lineage is not None or log.last_epoch is None:
+        return log
+    holding = (other for other in others if any(entry.epoch == log.last_epoch for entry in other.lineage or ()))
+    other = min(holding, key=lambda one: (one.log_start or 0, -len(one.lineage or ())), default=None)
+    if other is None:
+        return log
+    before = (entry for entry in other.lineage or () if entry.epoch < log.last_epoch)
+    return replace(log, lineage=(*before, EpochEnd(log.last_epoch, log.log_end)))
 
 
 def _with_epochs_of(log: ReplicaLog, other: ReplicaLog, agreed: int) -> ReplicaLog:

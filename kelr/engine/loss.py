@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import combinations
 
 from kelr.engine.case import Case
 from kelr.engine.logs import Ranges, count_distinct, ranges_of
@@ -157,13 +159,20 @@ def _loss_uncounted(case: Case, replica: int, guaranteed: bool, unheard: tuple[i
 def _count(case: Case, elected: int, unheard: tuple[int, ...]) -> _Count:
     logs = case.logs
     others = [other for other in logs.ranked if other != elected]
-    lost = {part for other in others for part in logs.missing(other, elected)}
+    lost = frozenset(part for other in others for part in logs.missing(other, elected))
     perhaps = {part for other in others for part in logs.perhaps_missing(other, elected)}
     committed = frozenset(
         part for other in others for part in logs.missing(other, elected, below=logs.known_committed(other))
     )
     both = count_distinct(lost | perhaps) if perhaps else count_distinct(lost)
+    if any(logs.agreement(one, other) is None for one, other in combinations(others, 2)):
+        # Of some logs only the last epoch is known: what counts once for each may be the same records.
+        lost, committed = _whatever_their_epochs(lost), _whatever_their_epochs(committed)
     return _Count(count_distinct(lost), both - count_distinct(lost), committed, logs.gone, unheard)
+
+
+def _whatever_their_epochs(parts: Iterable[tuple[int, int, int]]) -> frozenset[tuple[int, int, int]]:
+    return frozenset((0, start, end) for _, start, end in parts)
 
 
 def _uncommitted(count: _Count, committed: Bounds, most: int | None) -> Bounds:

@@ -403,3 +403,13 @@ def test_where_deletion_has_taken_what_both_held_the_uncommitted_rest_may_be_ano
     logs = (log_of(1, (2, 80), start=60), log_of(2, (1, 50), hw=40), log_of(3, (2, 80), start=60))
     loss = loss_of_electing(of(*logs), 1)
     assert (loss.total, loss.committed) == (Bounds(0, 10), Bounds(0, 10))
+
+
+def test_logs_of_which_only_the_last_epoch_is_known_do_not_count_the_same_records_twice() -> None:
+    """Found by `make hindsight`: a lower bound above what was there to be lost."""
+    blind = ReplicaLog(1, 19, last_epoch=1, high_watermark=19, log_start=0)
+    same = of(blind, log_of(2), log_of(3, (0, 14), (1, 19), hw=19))
+    assert loss_of_electing(same, 2).total == Bounds(19, 19)
+    other = of(blind, log_of(2), ReplicaLog(3, 10, last_epoch=0, high_watermark=8, log_start=0))
+    loss = loss_of_electing(other, 2)
+    assert (loss.total, loss.committed) == (Bounds(19, 29), Bounds(19, 29))

@@ -27,7 +27,7 @@ from kelr.view.explain_columns import Explained
 from kelr.view.incident.figures import Figures, figures
 from kelr.view.incident.material import Look, Material
 from tests.hindsight.claims import Claim, Kind, Planned, option_of_planned
-from tests.hindsight.hindsight import TEN_MINUTES_MS, WAIT, Truth, elect, truths
+from tests.hindsight.hindsight import TEN_MINUTES_MS, WAIT, Truth, comes_or_goes, elect, truths
 from tests.hindsight.incident import Sight
 from tests.hindsight.judge import Judged, Verdict, bounded
 from tests.hindsight.observe import observed, rules_asked_for
@@ -80,7 +80,7 @@ def _without(world: World, gone: Sequence[int]) -> States | None:
         if not left:
             return
         own = isinstance(event, events.BrokerFenced) and event.broker in left
-        disturbed |= not own and bool(done.changes)
+        disturbed |= not own and (bool(done.changes) or comes_or_goes(event) is not None)
         if own and isinstance(event, events.BrokerFenced):
             left.discard(event.broker)
             found = None if left or disturbed else dict(fork.partitions)

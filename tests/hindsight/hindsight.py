@@ -279,6 +279,7 @@ def after_leaving(world: World, broker: int, *, cleanly: bool) -> Mapping[TopicP
         own = isinstance(event, events.BrokerFenced | events.ControlledShutdown) and event.broker == broker
         if not own and not found:
             disturbed.update(change.after.address for change in done.changes)
+            disturbed.update(at for at, one in world.partitions.items() if comes_or_goes(event) in one.replicas)
         if own and isinstance(event, events.BrokerFenced) and not found:
             found.update(world.partitions)
 
@@ -286,6 +287,11 @@ def after_leaving(world: World, broker: int, *, cleanly: bool) -> Mapping[TopicP
     (world.stop if cleanly else world.kill)(broker)
     world.wait()
     return {address: state for address, state in found.items() if address not in disturbed}
+
+
+def comes_or_goes(event: events.Event | RecoveryEvent | None) -> int | None:
+    """The broker that can be elected from this event on, or no more: what was said before takes it for the other."""
+    return event.broker if isinstance(event, events.BrokerFenced | events.BrokerUnfenced) else None
 
 
 def _logs(world: World, address: TopicPartition) -> Mapping[int, Log]:

@@ -16,7 +16,7 @@ from kelr.model import Bounds, Check, Consent, ElectionType, Grade, Loss, Outcom
 from kelr.simulation import Acks
 from tests.hindsight.__main__ import RULES, incident_of
 from tests.hindsight.claims import Claim, Kind
-from tests.hindsight.hindsight import truths
+from tests.hindsight.hindsight import after_leaving, truths
 from tests.hindsight.incident import Incident, play, random_incident
 from tests.hindsight.judge import Judged, Verdict, judge
 from tests.hindsight.observe import observed, rules_asked_for
@@ -95,6 +95,22 @@ def _again(incident: Incident, claim: Claim) -> Judged:
     snapshot = observed(world, incident.sight)
     happened = hindsight(world, [claim])
     return judge(claim, truths(world, seen_of(world, snapshot))[claim.address], happened[claim.address, claim.option])
+
+
+def test_who_goes_while_another_is_about_to_go_disturbs_what_was_said_of_that_one() -> None:
+    """Broker 3 has died and its session has not expired: what is said of broker 1 takes it for live."""
+    world = created(Setup(rule_set("elr-4.3"), (1, 2, 3), (Topic("orders", ((1, 2, 3),), 3),)))
+    (address,) = world.partitions
+    world.kill(2)
+    world.wait()
+    world.running.sever(1, 3)
+    world.produce(address, 1, Acks.LEADER)
+    world.wait()
+    assert world.partitions[address].isr == (1,)
+    assert after_leaving(world, 1, cleanly=False)[address].leader == 3
+    world.kill(3)
+    world.wait(1_000)
+    assert after_leaving(world, 1, cleanly=False) == {}
 
 
 def test_shrinking_leaves_out_what_is_not_needed() -> None:
