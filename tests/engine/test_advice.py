@@ -470,10 +470,39 @@ def read_from_disk(replica: int, *ends: tuple[int, int], hw: int) -> LogAnswer:
 
 def test_a_newest_log_that_lacks_committed_records_of_a_live_one_is_kept_down() -> None:
     """1 led an epoch that began at 100, below records that 2 knows to be committed."""
-    logs = (silent(3), read_from_disk(1, (1, 100), (3, 140), hw=100), log_of(2, (1, 120), hw=120))
+    logs = (log_of(3, (1, 90)), read_from_disk(1, (1, 100), (3, 140), hw=100), log_of(2, (1, 120), hw=120))
     advice = advised(OF_TWO_AGES, ALIVE, logs, ("delete",))
     assert (advice.action, advice.replica, advice.designate) == (AdviceAction.HOLD, 1, 2)
     assert "its log lacks 20 offsets that 2 holds" in advice.text
+
+
+def test_beside_a_live_replica_that_was_not_read_nobody_is_designated_and_the_worse_one_stays_down() -> None:
+    """Found by `make hindsight`: 3 held what neither 1 nor 2 did."""
+    logs = (silent(3), read_from_disk(1, (1, 100), (3, 140), hw=100), log_of(2, (1, 120), hw=120))
+    advice = advised(OF_TWO_AGES, ALIVE, logs, ("delete",))
+    assert (advice.action, advice.keep_down) == (AdviceAction.GET_MORE_INFORMATION, (1,))
+    assert advice.command == ("log-info", "orders:0")
+    assert "Broker 3 is up, but its log was not read: find out why, and look again" in advice.text
+    assert advice.alternative.startswith(
+        "If that cannot be done: designate 2, which loses at least 40 offsets; the log of broker 3 was not read."
+    )
+
+
+NO_EPOCHS = replace(log_of(3, (1, 160)), last_epoch=None, lineage=None)
+
+
+@pytest.mark.parametrize("unread", [silent(3), NO_EPOCHS])
+@pytest.mark.parametrize("unclean", [True, False])
+def test_a_last_known_leader_that_crashed_waits_for_the_logs_of_live_replicas(
+    unread: LogAnswer, *, unclean: bool
+) -> None:
+    """Its log may have been cut, and Kafka elects it at once: the others truncate to it."""
+    leader = replace(log_of(1, (1, 120), hw=120), source=LOG_DIRECTORY, unclean_shutdown=unclean)
+    advice = advised(OF_TWO_AGES, ALIVE, (unread, leader, log_of(2, (1, 120), hw=120)), ("delete",))
+    assert advice.action is (AdviceAction.GET_MORE_INFORMATION if unclean else AdviceAction.BRING_BACK)
+    if unclean:
+        assert advice.keep_down == (1,)
+        assert advice.alternative == "If that cannot be done: bring broker 1 back."
 
 
 @pytest.mark.parametrize("hw", [120, 130])

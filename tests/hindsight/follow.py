@@ -7,13 +7,14 @@ The same engineer recovers real incidents in `benchmarks/incidents`: it knows wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import permutations
 
 from benchmarks.incidents.advice import Advised, Do, next_step
 from kelr.engine.decide import decide_all
 from kelr.engine.planning import plan_of
 from kelr.model import (
+    AdviceAction,
     Decision,
     ElectionType,
     NotHeard,
@@ -61,7 +62,11 @@ def follow(world: World, sight: Sight) -> Followed:
     gone = sight.gone & world.absent
     for _ in range(MOST_TURNS):
         if not _turn(world, sight, gone, found):
-            break
+            asked = {one.action for one in found.left.values()}
+            if not (sight.silent or sight.without_epochs) or AdviceAction.GET_MORE_INFORMATION not in asked:
+                break
+            # Somebody found out why live brokers did not answer, or told no epochs, as was advised.
+            sight = replace(sight, silent=frozenset(), without_epochs=frozenset())
     else:
         found.ended = False
     for broker in sorted(world.absent - gone):

@@ -16,8 +16,9 @@ from kelr.model import Bounds, Check, Consent, ElectionType, Grade, Loss, Outcom
 from kelr.simulation import Acks
 from tests.hindsight.__main__ import RULES, incident_of
 from tests.hindsight.claims import Claim, Kind
+from tests.hindsight.follow import follow
 from tests.hindsight.hindsight import after_leaving, truths
-from tests.hindsight.incident import Incident, play, random_incident
+from tests.hindsight.incident import PLAIN_SIGHT, Incident, play, random_incident
 from tests.hindsight.judge import Judged, Verdict, judge
 from tests.hindsight.observe import observed, rules_asked_for
 from tests.hindsight.reach import ROOT, VALUES, Reach, name_of, sentences, sentences_of
@@ -111,6 +112,24 @@ def test_who_goes_while_another_is_about_to_go_disturbs_what_was_said_of_that_on
     world.kill(3)
     world.wait(1_000)
     assert after_leaving(world, 1, cleanly=False) == {}
+
+
+def test_advice_beside_a_live_broker_that_does_not_answer_loses_nothing_that_it_holds() -> None:
+    """Broker 4 alone holds everything, and is silent once it is started; broker 3 led last, and its disk is empty."""
+    world = created(Setup(rule_set("elr-4.3"), (1, 2, 3, 4), (Topic("orders", ((2, 4, 3),), 4),)))
+    (address,) = world.partitions
+    world.produce(address, 4, Acks.ALL)
+    world.kill(4)
+    world.kill(2)
+    world.wait()
+    world.kill(3)
+    world.cut(2, address, 1)
+    world.cut(3, address, 0)
+    world.wait()
+    sight = replace(PLAIN_SIGHT, readable=frozenset({1, 2, 3, 4}), silent=frozenset({4}))
+    followed = follow(world, sight)
+    assert followed.steps[:2] == ["start 4", "start 2"]
+    assert len(followed.kept[address]) == 4
 
 
 def test_shrinking_leaves_out_what_is_not_needed() -> None:

@@ -6,6 +6,8 @@ to have a worse one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.returns import and_in_company, kept_down_beside, while_others_are_down, with_its_return
 from kelr.engine.advice.words import or_bring_back_the_best, or_designate
@@ -14,7 +16,7 @@ from kelr.engine.logs import count_distinct
 from kelr.engine.loss import loss_of_electing
 from kelr.engine.loss_words import cost_in_words
 from kelr.engine.words import agree, brokers, joined, plural
-from kelr.model import Advice, AdviceAction
+from kelr.model import Advice, AdviceAction, Grade
 
 BEST_OF_ALL = "the best of all replicas"
 """Said of a log that no other exceeds, of those of all replicas at hand."""
@@ -163,10 +165,7 @@ def get_all_logs(case: Case, found: Findings) -> str:
             " elect somebody then."
         )
     if up:
-        parts.append(
-            f"{brokers(up).capitalize()} {agree(len(up), 'is up, but its log was', 'are up, but their logs were')} not"
-            f" read: find out why, and look again{'' if parts else ' before you choose'}."
-        )
+        parts.append(f"{_find_out_why(up)}{'' if parts else ' before you choose'}.")
     absent = best_absent(case)
     if absent is not None and absent not in elects:
         parts.append(f"Bring {absent} back, too: it has the best log of those that were heard.")
@@ -193,8 +192,41 @@ def keep_down(case: Case, found: Findings, replica: int) -> Advice | None:
         return None
     if case.logs.agreement(live, replica) is not None and not case.logs.missing(live, replica):
         return None
-    text = f"{_keep(case, replica, live)} Designate {live} first."
-    return Advice(AdviceAction.HOLD, text, replica, designate=live)
+    keep = _keep(case, replica, live)
+    first = ask_the_live_first(case, found, replica, keep, or_designate(case, found, "If that cannot be done"))
+    return first or Advice(AdviceAction.HOLD, f"{keep} Designate {live} first.", replica, designate=live)
+
+
+def ask_the_live_first(
+    case: Case, found: Findings, replica: int, keep: str, otherwise: tuple[str, int | None]
+) -> Advice | None:
+    """Learn what live replicas hold before anybody is elected; None where all of them were heard, or the best
+    designation loses nothing committed whatever they hold.
+
+    Args:
+        replica: stays down until then, since Kafka would elect it on its return.
+        keep: says so, and why.
+        otherwise: what to do if that cannot be done, and whom that designates.
+    """
+    unread = tuple(one for one in case.live if one in case.logs.unranked)
+    best = found.best_designation
+    sure = best is not None and best.loss is not None and best.loss.grade is not Grade.UNKNOWN
+    if not unread or sure:
+        return None
+    alternative, designate = otherwise
+    return Advice(
+        AdviceAction.GET_MORE_INFORMATION,
+        f"{keep} {_find_out_why(unread)} before you choose.",
+        alternative=alternative,
+        command=("log-info", case.name),
+        designate=designate,
+        keep_down=(replica,),
+    )
+
+
+def _find_out_why(up: Sequence[int]) -> str:
+    read = agree(len(up), "is up, but its log was", "are up, but their logs were")
+    return f"{brokers(up).capitalize()} {read} not read: find out why, and look again"
 
 
 def _lacks_less(case: Case, one: int, other: int) -> bool:

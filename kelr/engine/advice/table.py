@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from kelr.controller.handlers import without
 from kelr.engine.advice.absent_logs import (
+    ask_the_live_first,
     bring_the_best_back,
     disks_to_read_again,
     get_all_logs,
@@ -252,6 +253,12 @@ def _wait_for_last_known_leader(case: Case, found: Findings) -> Advice:
     if case.logs.lost_directory(leader):
         return _without_their_logs(case, found, (leader,))
     condition = f"If {leader} cannot come back"
+    if case.stopped_uncleanly(leader):
+        keep = f"Keep broker {leader} down for now: Kafka elects it at once, and {its_log_was_read(case, leader)}."
+        otherwise = f"If that cannot be done: bring broker {leader} back."
+        first = ask_the_live_first(case, found, leader, keep, (otherwise, None))
+        if first is not None:
+            return first
     if case.read_from_disk(leader):
         text = f"Bring broker {leader} back: {its_log_was_read(case, leader)}. Kafka elects it at once."
     else:
