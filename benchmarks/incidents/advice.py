@@ -33,6 +33,7 @@ class Advised:
     action: str | None
     brokers: tuple[int, ...]
     reason: str
+    keep_down: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +45,16 @@ class Step:
 def next_step(advised: Sequence[Advised], startable: Collection[int]) -> Step:
     """The next thing to do; every election that the plan itself has is done by now.
 
-    Whom the fewest partitions want later than another comes first; of those, whom most want back.
+    Whom the fewest partitions keep down, and then, whom the fewest want later than another, comes first; of those, whom
+    most want back.
     """
     leaderless = [one for one in advised if one.leaderless]
     wishes = {one.partition: _wish(one, startable) for one in leaderless}
     wanted = Counter(broker for brokers in wishes.values() for broker in brokers)
     held = Counter(broker for one in leaderless for broker in set(_unwelcome(one)) - set(wishes[one.partition]))
+    kept = Counter(broker for one in leaderless for broker in one.keep_down)
     if wanted:
-        return Step(Do.START, min(wanted, key=lambda broker: (held[broker], -wanted[broker], broker)))
+        return Step(Do.START, min(wanted, key=lambda broker: (kept[broker], held[broker], -wanted[broker], broker)))
     return Step(Do.LOOK_AGAIN if leaderless else Do.FINISH)
 
 

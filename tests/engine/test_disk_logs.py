@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kelr.controller import ELR_4_3
+from kelr.controller import ELR_4_3, KRAFT
 from kelr.engine import decide
 from kelr.model import (
     LOG_DIRECTORY,
@@ -169,6 +169,13 @@ def test_with_every_broker_down_and_every_disk_read_the_best_one_starts_first() 
     assert (best.action, best.replica) == (AdviceAction.BRING_BACK, 1)
     assert "crashed" not in best.text
     assert "Its log was read from its disk and ends at 135" in best.text
+
+
+def test_where_whoever_returns_first_is_elected_those_with_a_worse_log_are_kept_down() -> None:
+    """Found by `make hindsight`: another partition wanted one of them started, and nothing held it."""
+    snapshot = snapshot_of(LAST_KNOWN, ALL_DOWN, (disk(TWO), SHORTER, disk(log_of(3, (3, 120)))), unclean=True)
+    advice = decide(snapshot, LAST_KNOWN, KRAFT).advice
+    assert (advice.action, advice.replica, advice.keep_down) == (AdviceAction.BRING_BACK, 2, (1,))
 
 
 def test_a_place_in_the_elr_that_an_unclean_shutdown_ends_is_no_reason_to_start_with_a_worse_log() -> None:

@@ -123,7 +123,7 @@ def _advised(not_planned: Sequence[NotPlanned], leaderless: set[Decision]) -> It
     without = {TopicPartition(one.topic, one.partition) for one in leaderless}
     for number, one in enumerate(not_planned):
         if one.why is Unplanned.ADVISED:
-            yield Advised(number, one.address in without, one.action, one.brokers, one.reason)
+            yield Advised(number, one.address in without, one.action, one.brokers, one.reason, one.keep_down)
 
 
 def _seen(world: World, sight: Sight, *, believing: bool = False) -> tuple[Snapshot, tuple[Decision, ...]]:

@@ -232,6 +232,7 @@ def _advised(plan: Plan, incident: Incident) -> list[Advised]:
             None if one.action is None else one.action.value,
             one.brokers,
             one.reason,
+            one.keep_down,
         )
         for one in plan.not_planned
     ]

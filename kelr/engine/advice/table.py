@@ -381,9 +381,11 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
     if case.read_from_disk(first):
         text += f" {its_log_was_read(case, first).capitalize()}."
     text += or_elects_another(case, found, first)
+    kept_down: tuple[int, ...] = ()
     if case.unclean_election:
         text += " Mind that unclean.leader.election.enable is true: whoever returns first is elected."
-    return with_its_return(case, found, Advice(AdviceAction.BRING_BACK, text, first), first)
+        kept_down = tuple(one for one in others if one not in with_the_best_log(case, (first, one)))
+    return with_its_return(case, found, Advice(AdviceAction.BRING_BACK, text, first, keep_down=kept_down), first)
 
 
 def _pending(case: Case, found: Findings) -> Advice:
