@@ -130,7 +130,7 @@ class Truth:
         for blow in blows:
             assert blow.broker is not None
             clean = blow.happening is Happening.STOPS
-            back = Assumption(Happening.RETURNS if clean else Happening.RETURNS_UNCLEAN, broker=blow.broker)
+            back = Assumption(Happening.RETURNS_CLEAN if clean else Happening.RETURNS_UNCLEAN, broker=blow.broker)
             expected = predicted_in_sync(snapshot_of_topics(self.lab), back)
             self.lab.start(blow.broker)
             self._wait({(): expected}, f"after {Outage((back,), at_once=False)} and has caught up")

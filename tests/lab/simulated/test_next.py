@@ -18,7 +18,7 @@ from tests.lab.simulated.data import batch, produce
 from tests.lab.simulated.stories import ORDERS, cluster, eventually
 
 TOPIC, AT = ORDERS.topic, str(ORDERS)
-PLAN, SAVED = "plan.json", "plan.kelr-rescue"
+PLAN, SAVED, OF_DISK = "plan.json", "plan.kelr-rescue", "plan-from-1.kelr-rescue"
 ABOUT_PARTITIONS = {"describe", "explain", "log-info", "elect", "whatif", "history", "doctor"}
 LATER = {"recover collect", "recover plan", "rescue dump", "rescue replay", "recover hold"}
 TAKES_TARGETS = ABOUT_PARTITIONS | LATER
@@ -66,6 +66,7 @@ WALK: tuple[tuple[str, ...], ...] = (
     ("recover", "apply", PLAN, "--dry-run"),
     ("recover", "apply", PLAN, "-o", "json"),
     ("rescue", "dump", "--plan", PLAN, "--out", SAVED),
+    ("rescue", "dump", "--plan", PLAN, "--from-replica", "1", "--log-dir", "disk", "--out", OF_DISK),
     ("recover", "verify", PLAN),
     ("recover", "apply", PLAN),
     ("recover", "apply", PLAN, "--yes", "--accept-loss", "100+"),
@@ -137,7 +138,11 @@ def test_next_leads_on(server: SimulatedServer, capsys: pytest.CaptureFixture[st
     assert [tuple(one[:2]) for one in found[with_losses]] == [dump]
     assert {tuple(one[:2]) for one in found[f"recover apply {PLAN} --dry-run"]} == {dump}
     assert {tuple(one[:2]) for one in found[f"recover apply {PLAN} -o json"]} == {dump}
-    assert [tuple(one[:2]) for one in found[f"rescue dump --plan {PLAN} --out {SAVED}"]] == [apply]
+    # Nobody has read the disk of broker 1, which is down: it is saved, too, before the plan is carried out.
+    of_disk = f"rescue dump --plan {PLAN} --from-replica 1 --log-dir {{}} --out {OF_DISK}".format
+    first = found[f"rescue dump --plan {PLAN} --out {SAVED}"]
+    assert [shlex.join(one[:-2]) for one in first] == [of_disk("DIRECTORY")]
+    assert [tuple(one[:2]) for one in found[of_disk("disk")]] == [apply]
     assert {tuple(one[:2]) for one in found[f"recover apply {PLAN}"]} == {apply}
     assert [tuple(one[:2]) for one in found[f"recover apply {PLAN} --yes --accept-loss 100+"]] == [
         ("recover", "verify")
