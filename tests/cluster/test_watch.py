@@ -15,6 +15,7 @@ from kelr.lab.story import Story, create_topic
 from tests.on_terminal import OnTerminal
 
 TIME = r"\d\d:\d\d:\d\d"
+INTERVAL_S = 0.5
 ENDED_S = 30.0
 """More than any run here takes to end."""
 
@@ -26,7 +27,7 @@ def test_an_incident_from_its_beginning_to_the_end_of_its_recovery(healthy_43: L
     lab.wait_partitions(topic, "both replicas are in sync", lambda state: len(state.isr) == 2)
     produce(lab.bootstrap_servers, topic, (0, 1), batches=2, records=5, acks=Acks.ALL, label="watched")
     environ = {"KELR_STATE_DIR": str(tmp_path / "state"), "HOME": str(tmp_path), "PATH": ""}
-    watched = ("watch", topic, "--interval", "500ms", "-b", lab.bootstrap_servers)
+    watched = ("watch", topic, "--interval", f"{INTERVAL_S * 1000:.0f}ms", "-b", lab.bootstrap_servers)
     lines = tmp_path / "lines"
     with (
         lines.open("w") as out,
@@ -89,27 +90,41 @@ def _through_the_incident(lab: Lab, topic: str, screen: OnTerminal, lines: Path,
         r"0 leaderless",
         rf"^{TIME} {topic}:(0-1|1): {elected}",
         rf"^{TIME} {done}$",
-        rf"^{TIME} nothing is leaderless or unsafe$",
+        rf"^{TIME} By kelr's audit log elections of 2 partitions \({topic}:0, {topic}:1\)",
         rf"^. {topic}:0 +healthy +{back} +{back} +- +not in sync: {waited_for} +\d+ s",
     )
+    # Nobody read the log of the other before the election: what it alone may hold is gone once it follows the leader.
+    unsaved = (
+        rf"By kelr's audit log elections of 2 partitions \({topic}:0, {topic}:1\) may have given records up: save what"
+        rf" the disk of broker {waited_for} holds before it starts; kelr explain says how"
+    )
+    named = re.compile(rf"^{TIME} {unsaved}$", re.MULTILINE)
+    lab.wait_until("the disk is named", lambda: named.search(lines.read_text()))
+    time.sleep(2 * INTERVAL_S)
+    assert "nothing is leaderless" not in named.split(lines.read_text())[-1]
+    lab.start(waited_for)
+    lab.wait_partitions(topic, "both replicas are in sync", lambda state: len(state.isr) == 2)
     # The journal ends when the election was verified: before or after a look that sees the last partition led.
-    ends = (rf"^{TIME} {done}$", r"(?s)nothing is leaderless or unsafe$.*nothing is leaderless or unsafe$")
+    well, live = "nothing is leaderless or unsafe", f"broker {waited_for}: fenced -> live"
+    at_last = rf"(?s){unsaved}$.*"
+    ends = (rf"^{TIME} {done}$", rf"{at_last}^{TIME} {well}$", rf"{at_last}^{TIME} {live}$")
     lab.wait_until("the end is told", lambda: all(re.search(one, lines.read_text(), re.MULTILINE) for one in ends))
     told_lines = lines.read_text().splitlines()
     assert all(re.match(rf"{TIME} ", line) for line in told_lines), told_lines
     expected = [
         rf"\d{{4}}-\d\d-\d\d, times are UTC: cluster \S+, {begin};"
         " 0 leaderless, 0 leaderless or unsafe, 0 under min ISR of 2 .*",
-        "nothing is leaderless or unsafe",
+        well,
         r"broker [12]: live -> fenced",
         *(rf"{topic}:{number}: leader none, ISR - \(waits for broker {waited_for}\)" for number in (0, 1)),
         rf"broker {back}: fenced -> live",
         *(rf"{topic}:{number}: {elected}.*\(healthy\)" for number in (0, 1)),
-        "nothing is leaderless or unsafe",
     ]
     rest = iter(line[9:] for line in told_lines)
     for pattern in expected:
         assert any(re.fullmatch(pattern, line) for line in rest), (pattern, told_lines)
+    # Once its broker is back nothing is to be saved any more.
+    assert not any("audit log" in line for line in told_lines[[line[9:] for line in told_lines].index(live) :])
     screen.press(b"q")
     assert screen.ended() == 0
     assert b"UTC: nothing is leaderless or unsafe of 2 partitions" in screen.written
