@@ -48,7 +48,7 @@ def watch_on_screen(session: Session, options: WatchOptions) -> bool:
 
 
 def _say_at_the_end(output: Output, watching: Watching) -> None:
-    """One line that stays when the screen is gone: how it stood when somebody last looked."""
+    """What stays when the screen is gone: how it stood when somebody last looked, and which disks are to be saved."""
     story = watching.story
     if story is None:
         return
@@ -62,6 +62,8 @@ def _say_at_the_end(output: Output, watching: Watching) -> None:
     unread = "" if trouble is None else f"; it could not be read since {clock(trouble.since_ms)}"
     unheard = "" if silent is None else f"; no controller answered {silent_since(silent)}"
     output.note(f"at {clock(story.sight.taken_at_ms)} UTC: {stands} of {counts.read:,} partitions{unread}{unheard}")
+    if watching.looked is not None and watching.looked.unsaved:
+        output.note(watching.looked.unsaved)
 
 
 @dataclass(slots=True)

@@ -15,7 +15,6 @@ from kelr.lab.story import Story, create_topic
 from tests.on_terminal import OnTerminal
 
 TIME = r"\d\d:\d\d:\d\d"
-INTERVAL_S = 0.5
 ENDED_S = 30.0
 """More than any run here takes to end."""
 
@@ -27,7 +26,7 @@ def test_an_incident_from_its_beginning_to_the_end_of_its_recovery(healthy_43: L
     lab.wait_partitions(topic, "both replicas are in sync", lambda state: len(state.isr) == 2)
     produce(lab.bootstrap_servers, topic, (0, 1), batches=2, records=5, acks=Acks.ALL, label="watched")
     environ = {"KELR_STATE_DIR": str(tmp_path / "state"), "HOME": str(tmp_path), "PATH": ""}
-    watched = ("watch", topic, "--interval", f"{INTERVAL_S * 1000:.0f}ms", "-b", lab.bootstrap_servers)
+    watched = ("watch", topic, "--interval", "500ms", "-b", lab.bootstrap_servers)
     lines = tmp_path / "lines"
     with (
         lines.open("w") as out,
@@ -100,7 +99,10 @@ def _through_the_incident(lab: Lab, topic: str, screen: OnTerminal, lines: Path,
     )
     named = re.compile(rf"^{TIME} {unsaved}$", re.MULTILINE)
     lab.wait_until("the disk is named", lambda: named.search(lines.read_text()))
-    time.sleep(2 * INTERVAL_S)
+    until = ("watch", topic, "--until-healthy", "--for", "2s", "-b", lab.bootstrap_servers)
+    with OnTerminal.kelr(*until, columns=120, lines=40, environ=environ) as another:
+        assert another.ended() == 1
+    assert re.search(unsaved, another.written.decode().rpartition("UTC: ")[2])
     assert "nothing is leaderless" not in named.split(lines.read_text())[-1]
     lab.start(waited_for)
     lab.wait_partitions(topic, "both replicas are in sync", lambda state: len(state.isr) == 2)

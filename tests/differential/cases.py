@@ -116,8 +116,8 @@ def random_set_cases(rules: RuleSet, random: Random) -> Iterator[Case]:
 
     Kafka has code that keeps that set, though no release uses it. Reassignments are left out: the KIP lets them
     complete under another condition, and leaves only replicas in the sets. So are elections from the ELR that make the
-    ISR meet min ISR: Kafka's code leaves the rest of the ELR beside it, the KIP's text empties the ELR. And where ELR is
-    off nothing is left over of it: Kafka's code keeps electing by that, the KIP's text ignores it.
+    ISR meet min ISR: Kafka's code leaves the rest of the ELR beside it, the KIP's text empties the ELR. And where ELR
+    is off nothing is left over of it: Kafka's code keeps electing by that, the KIP's text ignores it.
     """
     for case in random_cases(rules, random):
         state, event = case.state, case.event

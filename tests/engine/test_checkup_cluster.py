@@ -50,7 +50,8 @@ def test_a_cluster_that_is_well_has_nothing() -> None:
 
 def test_what_nobody_told_is_never_passed_over_in_silence() -> None:
     why = NotRead("nobody tells")
-    facts = CheckupFacts(replace(WELL.cluster, features=Features(), controller=None), why, why, why, why, why, unsaved=why)
+    cluster = replace(WELL.cluster, features=Features(), controller=None)
+    facts = CheckupFacts(cluster, why, why, why, why, why, unsaved=why)
     told = [*cluster_checks(facts), *throttle_checks(facts, {"t": ["x"]}, moving=None)]
     silent = set(unchecked(told)) | set(found(told))
     # Who is fenced, the list of brokers told.
