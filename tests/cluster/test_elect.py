@@ -214,7 +214,8 @@ def test_balanced_elects_where_a_dead_brokers_disk_completes_the_quorum(
     lab_43: Lab, elect: Elect, tmp_path: Path
 ) -> None:
     """In odd partitions the last leader's log has lost its tail, and broker 2's is the best of all: with broker 1's
-    disk heard, the KIP's guarantee holds without broker 1. What that tail held besides is on no log any more."""
+    disk heard, the whole quorum is. That disk is known to be cut, so it counts for no promise, and what its tail held
+    besides is on no log any more."""
     topic = run_incident(lab_43, "lossy-restart", partitions=2).topic
     assert elect("-e", "longest_log_balanced", f"{topic}:1", "--timeout", "1").returncode == 6
     disk = read_log_directories([lab_43.data_directory(1)], clock_ms=lambda: time.time_ns() // 1_000_000)
@@ -225,6 +226,10 @@ def test_balanced_elects_where_a_dead_brokers_disk_completes_the_quorum(
     assert "this needs --accept-loss unknown (1 election: what is lost is UNKNOWN: logs are known" in refused.stderr
     ran = elect(*wanted, "--accept-loss", "unknown")
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "UNKNOWN, none of it committed: the whole recovery quorum" in ran.stdout
-    assert "the whole recovery quorum" in ran.stdout
+    assert "Broker 2 has the best log of the recovery quorum [1, 2, 3] (" in ran.stdout
+    assert (
+        "lost      UNKNOWN: broker 1 has lost committed data (its log ends below a known high watermark); more may be"
+        " lost than any log shows.\n"
+    ) in ran.stdout
+    assert "none of it committed" not in ran.stdout
     assert states(lab_43, topic)[1].leader == 2

@@ -22,14 +22,14 @@ from kelr.engine.outages.told import partition_fate
 from kelr.engine.what_if.assumptions import Assumption, Happening
 from kelr.fleet.assess.deciding import Deciding, counts_written, decide_batches
 from kelr.fleet.assess.keys import kind_of_key
-from kelr.fleet.assess.shapes import KEY, blow_code
+from kelr.fleet.assess.shapes import HAPPENINGS, KEY, blow_code
 from kelr.fleet.assess.tables import column_of
 from kelr.model import ConfigSource, NotHeard, Snapshot
 from tests.engine.snapshots import IDS, snapshots
 from tests.properties import examples
 
 RULES = tuple(RULE_SETS.values())
-happenings = st.sampled_from((Happening.FAILS, Happening.STOPS, Happening.RETURNS, Happening.RETURNS_UNCLEAN))
+happenings = st.sampled_from(HAPPENINGS)
 courses = st.lists(st.builds(Assumption, happenings, broker=st.sampled_from(IDS)), min_size=1, max_size=3)
 NOTHING = {"at_once": False, "blows": [], "first": None, "second": None}
 
@@ -116,6 +116,21 @@ def test_each_outcome_is_what_whatif_says_and_a_key_says_all_of_its_pattern(
         assert told["elected_by"] == fate.worst.elected_by
         returns = {back.broker for back in fate.worst.comebacks if back.elected is not None}
         assert {brokers[one] for one in told["waits_for"]} == returns
+
+
+@examples(40)
+@given(snapshots(), st.sampled_from(RULES), st.sampled_from(IDS))
+def test_one_return_alone_comes_to_the_same_at_once_and_in_order(
+    snapshot: Snapshot, rules: RuleSet, broker: int
+) -> None:
+    """Both ways in which the broker may have stopped are looked at, at once too."""
+    blows = (Assumption(Happening.RETURNS, broker=broker),)
+    for state in snapshot.partitions:
+        found = pattern_of(snapshot, state, rules)
+        case = case_of_pattern(found.pattern)
+        placed = place_of(Placed(case, found.brokers), blows)
+        known = KnownCase(case)
+        assert known.fates(placed, at_once=True) == known.fates(placed, at_once=False)
 
 
 @examples(40)

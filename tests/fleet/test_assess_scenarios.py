@@ -11,7 +11,7 @@ from kelr.errors import BadInputError, UsageError
 from kelr.fleet.assess.contexts import Context
 from kelr.fleet.assess.deciding import counts_written
 from kelr.fleet.assess.scenario_file import read_scenarios, wanted_scenarios
-from kelr.fleet.assess.shapes import blow_code, blow_of
+from kelr.fleet.assess.shapes import HAPPENINGS, blow_code, blow_of
 from kelr.fleet.assess.spreading import spread
 from kelr.model import Broker, BrokerStatus, Cluster
 
@@ -141,8 +141,13 @@ def test_two_things_at_once_to_one_broker_are_refused(tmp_path: Path) -> None:
         spread([CONTEXT], wanted_scenarios([str(path)]), [None])
 
 
+def test_a_return_of_which_nothing_tells_how_is_not_taken_for_clean(tmp_path: Path) -> None:
+    (found,) = read_scenarios(scenario_file(tmp_path, "back: 1 fails, 1 returns\n"))
+    assert found.assumptions[1] == Assumption(Happening.RETURNS, broker=1)
+
+
 def test_a_blow_is_one_number_and_counts_are_words() -> None:
-    for happening in (Happening.FAILS, Happening.STOPS, Happening.RETURNS_CLEAN, Happening.RETURNS_UNCLEAN):
+    for happening in HAPPENINGS:
         blow = Assumption(happening, broker=2**31 - 1)
         assert blow_of(blow_code(blow)) == blow
     assert counts_written("grade.proven-none=2 then.leaderless=-1") == {"grade.proven-none": 2, "then.leaderless": -1}

@@ -221,7 +221,7 @@ class _Course:
     @property
     def sum(self) -> tuple[object, ...]:
         """What later events depend on, and what is told in the end."""
-        return (*self.state.partitions.values(), self.may_lose, self.elected_by, self.doubts)
+        return (*self.state.partitions.values(), self.unclean, self.may_lose, self.elected_by, self.doubts)
 
 
 _Level = dict[frozenset[int], dict[tuple[object, ...], _Course]]
@@ -268,7 +268,7 @@ def _in_order(case: OutageCase, blows: Iterable[Assumption]) -> _Course:
 def _in_every_order(case: OutageCase, blows: tuple[Assumption, ...]) -> Iterable[_Course]:
     """One course for each end that the blows can come to; those that come to the same on the way are one."""
     if len(blows) > MOST_IN_ANY_ORDER:
-        both = (_in_order(case, blows), _in_order(case, tuple(reversed(blows))))
+        both = (*_either_way(case, blows), *_either_way(case, tuple(reversed(blows))))
         return [_doubting(course, NOT_EVERY_ORDER) for course in both]
     level: _Level = {frozenset(range(len(blows))): {(): _Course(case.start())}}
     for _ in blows:
@@ -277,8 +277,9 @@ def _in_every_order(case: OutageCase, blows: tuple[Assumption, ...]) -> Iterable
             for index in sorted(left):
                 ends = following.setdefault(left - {index}, {})
                 for course in courses.values():
-                    after = _after(course, blows[index], case)
-                    ends.setdefault(after.sum, after)
+                    for way in _ways(course, blows[index]):
+                        after = _after(course, way, case)
+                        ends.setdefault(after.sum, after)
         level = following
     return [course for courses in level.values() for course in courses.values()]
 

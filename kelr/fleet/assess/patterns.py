@@ -15,7 +15,7 @@ from pyspark.sql import functions as fn
 from kelr.fleet.assess.asof import COLUMN_OF
 from kelr.fleet.assess.contexts import LOG
 from kelr.fleet.assess.scenarios import Family
-from kelr.fleet.assess.shapes import HAPPENINGS, KEY
+from kelr.fleet.assess.shapes import HAPPENING_BITS, KEY
 from kelr.fleet.assess.shapes import STATE as STATE_SHAPE
 from kelr.model import LOG_DIRECTORY, BrokerStatus, ConfigSource, Unheard
 
@@ -27,10 +27,8 @@ BROKERS, REFS = "brokers", "refs"
 two parts."""
 _GROUPS = ("isr", "elr", "last_known_elr", "offline_replicas", "adding", "removing")
 _NOBODY = "cast(array() as array<int>)"
-_BITS = len(HAPPENINGS).bit_length() - 1
-"""A blow is a broker behind which so many bits tell its happening."""
 _RETURNING = 2
-"""From this place in `HAPPENINGS` on, brokers come back."""
+"""From this place in `kelr.fleet.assess.shapes.HAPPENINGS` on, brokers come back."""
 
 
 def keyed(partitions: DataFrame, families: Sequence[Family]) -> DataFrame:
@@ -214,7 +212,7 @@ def _of_family(family: Family) -> Column:
 
 
 def _brokers_of(number: Column) -> Column:
-    return fn.transform(fn.get("blows", number), lambda code: fn.shiftright(code, _BITS).cast("int"))
+    return fn.transform(fn.get("blows", number), lambda code: fn.shiftright(code, HAPPENING_BITS).cast("int"))
 
 
 def _now() -> Column:
@@ -239,10 +237,10 @@ def _hit_of(at_once: Column, blows: Column, first: Column, second: Column) -> Co
 def _by_place(blows: Column) -> Column:
     """Blows by the brokers' places (`kelr.engine.outages.fate.place_of`): the return of one that the partition does not
     name gets the place behind the last, and nothing else of it counts."""
-    count = len(HAPPENINGS)
+    count = 1 << HAPPENING_BITS
 
     def named(code: Column) -> Column:
-        place, happening = fn.array_position(BROKERS, fn.shiftright(code, _BITS).cast("int")), code % count
+        place, happening = fn.array_position(BROKERS, fn.shiftright(code, HAPPENING_BITS).cast("int")), code % count
         stranger = fn.when(happening >= _RETURNING, fn.size(BROKERS) * count + happening)
         return fn.when(place > 0, (place - 1) * count + happening).otherwise(stranger).cast("int")
 

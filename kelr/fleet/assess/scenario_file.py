@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kelr.engine.outages.scenario import BLOWS
-from kelr.engine.what_if.assumptions import Assumption, AssumptionError, Happening, parse_assumptions
+from kelr.engine.what_if.assumptions import Assumption, AssumptionError, parse_assumptions
 from kelr.errors import BadInputError, UsageError
 from kelr.fleet.assess.scenarios import BUILTIN, DEFAULT, Wanted, Written
 from kelr.fleet.assess.tables import NOW
@@ -184,10 +183,7 @@ def _assumptions(where: str, happens: str) -> tuple[Assumption, ...]:
         raise BadInputError(
             f"{where}: {str(other)!r} is no outage", next_step=f"a broker or rack {verbs}; kelr explain --if takes it"
         )
-    # Nothing is known of how a broker of a fleet stopped: a scenario says "unclean" where it means that.
-    return tuple(
-        replace(one, happening=Happening.RETURNS_CLEAN) if one.happening is Happening.RETURNS else one for one in found
-    )
+    return found
 
 
 def _twice(names: Sequence[str]) -> str | None:

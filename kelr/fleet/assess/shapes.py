@@ -91,16 +91,23 @@ OUTCOME = _struct(
 DECIDED = _struct(key=KEY, outcomes=ArrayType(OUTCOME, True))
 """A key, and what comes of each of its hits, in their order."""
 
-HAPPENINGS = (Happening.FAILS, Happening.STOPS, Happening.RETURNS_CLEAN, Happening.RETURNS_UNCLEAN)
-"""A blow is its broker times four, and the place of its happening here."""
+HAPPENINGS = (
+    Happening.FAILS,
+    Happening.STOPS,
+    Happening.RETURNS,
+    Happening.RETURNS_CLEAN,
+    Happening.RETURNS_UNCLEAN,
+)
+HAPPENING_BITS = 3
+"""A blow is its broker, and behind it so many bits with the place of its happening in `HAPPENINGS`."""
 
 
 def blow_code(blow: Assumption) -> int:
     """A blow as one number."""
     assert blow.broker is not None  # each blow is to one broker
-    return blow.broker * len(HAPPENINGS) + HAPPENINGS.index(blow.happening)
+    return blow.broker << HAPPENING_BITS | HAPPENINGS.index(blow.happening)
 
 
 def blow_of(code: int) -> Assumption:
     """The blow of a number."""
-    return Assumption(HAPPENINGS[code % len(HAPPENINGS)], broker=code // len(HAPPENINGS))
+    return Assumption(HAPPENINGS[code % (1 << HAPPENING_BITS)], broker=code >> HAPPENING_BITS)
