@@ -15,7 +15,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,6 +29,8 @@ Progress = Callable[[int, int], None]
 """Called with (bytes done, bytes in all)."""
 AT_ONCE = 6
 ATTEMPTS = 3
+_UNDER_WAY_S = 2.0
+"""How long a failed fetch waits for the downloads that are under way; one that hangs longer is left behind."""
 
 
 def cache_directory() -> Path:
@@ -110,6 +112,11 @@ class _JarCache:
                     future.result()
                     done += futures[future].size
                     progress(done, total)
+            except Exception:
+                # Downloads that are under way would make the directory again while it is being removed.
+                pool.shutdown(wait=False, cancel_futures=True)
+                wait([one for one in futures if not one.cancelled()], timeout=_UNDER_WAY_S)
+                raise
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)  # a download that hangs is not waited for
         self._write_marker()

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,21 @@ def test_a_full_disk_says_so_and_is_not_tried_again(tmp_path: Path, shop: Shop) 
         obtain_jars(LOCK, tmp_path, download=shop.download)
     assert "KELR_CACHE_DIR" in (caught.value.next_step or "")
     assert shop.asked.count("g:jar-0:1.0") == 1
+    assert not list(tmp_path.glob("staging-*"))
+
+
+def test_a_download_that_is_under_way_when_another_fails_leaves_nothing(tmp_path: Path, shop: Shop) -> None:
+    """It would make the directory again that is being removed."""
+    shop.failures["g:jar-0:1.0"] = [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))]
+
+    def slow(jar: LockedJar, staging: Path) -> Path:
+        if jar.coordinates != "g:jar-0:1.0":
+            time.sleep(0.3)
+        return shop.download(jar, staging)
+
+    with pytest.raises(LabError, match="no room for Kafka's jars"):
+        obtain_jars(LOCK, tmp_path, download=slow)
+    time.sleep(0.5)
     assert not list(tmp_path.glob("staging-*"))
 
 
