@@ -98,6 +98,14 @@ def write_table(path: Path, lines: Sequence[str]) -> None:
     path.write_text("\n".join((before + BEGIN, *lines, END)) + after, encoding="utf-8")
 
 
+def _with_table(path: str) -> Path:
+    """Found out before the incidents are played, which take long."""
+    document = Path(path)
+    if not document.is_file() or not {BEGIN, END} <= set(document.read_text(encoding="utf-8").splitlines()):
+        raise argparse.ArgumentTypeError(f"{path} is no document with the lines {BEGIN!r} and {END!r}")
+    return document
+
+
 BEGIN, END = "<!-- table -->", "<!-- end of the table -->"
 
 
@@ -135,7 +143,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--incidents", type=int, default=10_000, help="how many (default: 10000)")
     parser.add_argument("--rules", default=",".join(RULES), help=f"rule sets (default: {','.join(RULES)})")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
-    parser.add_argument("--write", type=Path, help="the document whose table is written anew")
+    parser.add_argument("--write", type=_with_table, help="the document whose table is written anew")
     parser.add_argument("--keep-on", action="store_true", help="go on after a wrong claim, and do not shrink")
     return parser.parse_args(arguments)
 
