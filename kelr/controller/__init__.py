@@ -65,8 +65,8 @@ from kelr.controller.rules import (
     RecoveryStrategy,
     RuleSet,
     choose_rules,
-    kip966_rules,
     rule_set,
+    strategy_named,
 )
 from kelr.controller.snapshots import controller_state, snapshot_of
 from kelr.controller.state import Configs, ControllerState, Registration
@@ -137,7 +137,6 @@ __all__ = [
     "handle",
     "history",
     "isr_altered",
-    "kip966_rules",
     "min_isr_written",
     "recovery_metrics",
     "recovery_of",
@@ -146,5 +145,6 @@ __all__ = [
     "replicas_reordered",
     "rule_set",
     "snapshot_of",
+    "strategy_named",
     "walk",
 ]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from kelr.controller.election import Election
+from kelr.controller.rules import RecoveryStrategy
 from kelr.model import TopicPartition
 
 
@@ -143,7 +144,7 @@ class DirectoryAssigned:
 
 @dataclass(frozen=True, slots=True)
 class ConfigWritten:
-    """min.insync.replicas or unclean.leader.election.enable written for a topic or, without one, cluster-wide.
+    """A config that elections depend on written for a topic or, without one, cluster-wide.
 
     A config that is None is not written at all.
     """
@@ -151,6 +152,9 @@ class ConfigWritten:
     topic: str | None = None
     min_isr: int | None = None
     unclean_leader_election: bool | None = None
+    recovery_strategy: RecoveryStrategy | None = None
+    recovery_timeout_ms: int | None = None
+    """Cluster-wide alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +164,8 @@ class ConfigDeleted:
     topic: str | None = None
     min_isr: bool = False
     unclean_leader_election: bool = False
+    recovery_strategy: bool = False
+    recovery_timeout_ms: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,6 +245,8 @@ def config_written(state: ControllerState, event: ev.ConfigWritten) -> Handled:
     new = Configs(
         level.min_isr if event.min_isr is None else event.min_isr,
         level.unclean_leader_election if event.unclean_leader_election is None else event.unclean_leader_election,
+        event.recovery_strategy or level.recovery_strategy,
+        level.recovery_timeout_ms if event.recovery_timeout_ms is None else event.recovery_timeout_ms,
     )
     if event.topic is not None and event.min_isr is not None:
         state = replace(state, min_isr_unknown=state.min_isr_unknown - {event.topic})
@@ -262,6 +264,8 @@ def config_deleted(state: ControllerState, event: ev.ConfigDeleted) -> Handled:
     new = Configs(
         None if event.min_isr else level.min_isr,
         None if event.unclean_leader_election else level.unclean_leader_election,
+        None if event.recovery_strategy else level.recovery_strategy,
+        None if event.recovery_timeout_ms else level.recovery_timeout_ms,
     )
     rewritten = event.min_isr and (event.topic is None or level.min_isr is not None)
     return _min_isr_cleared(_with_level(state, event.topic, new), event.topic, rewritten)

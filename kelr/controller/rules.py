@@ -60,9 +60,12 @@ class RuleSet:
         """
         if not self.strategy_by_topic:
             return self
-        name = "" if strategy is None else f"kip966-{strategy.lower()}"
-        own = RULE_SETS.get(_ALIASES.get(name, name))
-        rules = own or kip966_rules(bool(unclean_leader_election))
+        named = strategy_named(strategy)
+        return self.with_strategy(named or kip966_strategy(bool(unclean_leader_election)))
+
+    def with_strategy(self, strategy: RecoveryStrategy) -> RuleSet:
+        """The rules of a topic whose configs name this strategy; the same rules where there is no such config."""
+        rules = RULE_SETS[f"kip966-{strategy}"] if self.kip966 else self
         return rules if rules.elr is self.elr else replace(rules, elr=self.elr)
 
 
@@ -160,12 +163,22 @@ def rule_set(name: str) -> RuleSet:
         raise ValueError(f"there is no rule set {name!r}; there are {', '.join(RULE_SETS)} ({aliases})") from None
 
 
-def kip966_rules(unclean_leader_election: bool) -> RuleSet:
-    """The KIP's rules for a topic that still has only unclean.leader.election.enable.
+def kip966_strategy(unclean_leader_election: bool) -> RecoveryStrategy:
+    """The KIP's strategy for a topic that still has only unclean.leader.election.enable, which the KIP deprecates.
 
-    Source: KIP-966, "Compatibility": true maps to the strategy aggressive, false to balanced.
+    Source: KIP-966, "Compatibility, Deprecation, and Migration Plan": true is set to aggressive, false to balanced.
     """
-    return KIP966_AGGRESSIVE if unclean_leader_election else KIP966_BALANCED
+    return RecoveryStrategy.AGGRESSIVE if unclean_leader_election else RecoveryStrategy.BALANCED
+
+
+def strategy_named(text: str | None) -> RecoveryStrategy | None:
+    """The unclean.recovery.strategy of this name, in letters of either case; None where the KIP has none such.
+
+    Source: KIP-966, "Unclean recovery"; its older texts (the difference 003) call two of them Proactive and Manual.
+    """
+    name = "" if text is None else text.strip().lower()
+    older = {"proactive": RecoveryStrategy.AGGRESSIVE, "manual": RecoveryStrategy.NONE}
+    return older.get(name) or next((one for one in RecoveryStrategy if one == name), None)
 
 
 def choose_rules(features: Features) -> ChosenRules:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kelr.controller.rules import RuleSet
+from kelr.controller.rules import RuleSet, strategy_named
 from kelr.controller.state import Configs, ControllerState, Registration
 from kelr.model import Broker, BrokerStatus, PartitionState, Snapshot, TopicConfig
 
@@ -24,7 +24,7 @@ def controller_state(snapshot: Snapshot, rules: RuleSet) -> ControllerState:
         rules=rules,
         brokers=brokers,
         partitions=partitions,
-        topics={topic: _configs(config) for topic, config in snapshot.configs.items()},
+        topics={topic: _configs(config, rules) for topic, config in snapshot.configs.items()},
         first_partition_replicas={**counts, **snapshot.first_partition_replicas},
         min_isr_unknown=frozenset(topic for topic in counts if _config(snapshot, topic).min_insync_replicas is None),
         next_epoch=max((registration.epoch for registration in brokers.values()), default=0) + 1,
@@ -99,5 +99,7 @@ def _config(snapshot: Snapshot, topic: str) -> TopicConfig:
     return snapshot.configs.get(topic, TopicConfig())
 
 
-def _configs(config: TopicConfig) -> Configs:
-    return Configs(config.min_insync_replicas, config.unclean_leader_election_of_the_controller)
+def _configs(config: TopicConfig, rules: RuleSet) -> Configs:
+    # A rule set that names a strategy is asked for whatever the topic has.
+    strategy = strategy_named(config.recovery_strategy) if rules.strategy_by_topic else None
+    return Configs(config.min_insync_replicas, config.unclean_leader_election_of_the_controller, strategy)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from kelr.controller.change import Circumstances
 from kelr.controller.elr_index import ElrIndex
-from kelr.controller.rules import RuleSet
+from kelr.controller.rules import RecoveryStrategy, RuleSet
 from kelr.model import BrokerStatus, PartitionState, TopicPartition
 
 
@@ -36,12 +36,33 @@ class Registration:
         return BrokerStatus.SHUTTING_DOWN if self.in_controlled_shutdown else BrokerStatus.LIVE
 
 
+ELECTION_CONFIGS = (
+    "min.insync.replicas",
+    "unclean.leader.election.enable",
+    "unclean.recovery.strategy",
+    "unclean.recovery.timeout.ms",
+)
+"""The configs that the controller's decisions about partitions depend on; the last two are KIP-966's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Configs:
-    """The two configs that elections depend on, at one level; None where that level does not set one."""
+    """The configs that elections depend on, at one level; None where that level does not set one."""
 
     min_isr: int | None = None
     unclean_leader_election: bool | None = None
+    recovery_strategy: RecoveryStrategy | None = None
+    """unclean.recovery.strategy; released Kafka has none, and passes it over."""
+    recovery_timeout_ms: int | None = None
+    """unclean.recovery.timeout.ms: the controller's own, and no topic's."""
+
+    @property
+    def named(self) -> Mapping[str, str]:
+        """Those that are set, by Kafka's names and as text."""
+        values = (self.min_isr, self.unclean_leader_election, self.recovery_strategy, self.recovery_timeout_ms)
+        return {
+            name: str(value).lower() for name, value in zip(ELECTION_CONFIGS, values, strict=True) if value is not None
+        }
 
 
 DEFAULTS = Configs(min_isr=1, unclean_leader_election=False)
@@ -94,7 +115,25 @@ class ControllerState:
         return Configs(
             next(level.min_isr for level in levels if level.min_isr is not None),
             next(level.unclean_leader_election for level in levels if level.unclean_leader_election is not None),
+            next((level.recovery_strategy for level in levels if level.recovery_strategy is not None), None),
         )
+
+    @property
+    def recovery_timeout_ms(self) -> int | None:
+        """The unclean.recovery.timeout.ms in force; None where nobody set one."""
+        own, file = self.cluster.recovery_timeout_ms, self.static.recovery_timeout_ms
+        return file if own is None else own
+
+    def rules_of(self, topic: str) -> RuleSet:
+        """The rules by which a topic's leaders are elected.
+
+        A strategy that the topic, the cluster or the file names stands above the rule set's own; only where nobody
+        names one does unclean.leader.election.enable stand for it (KIP-966, "Compatibility").
+        """
+        config = self.config(topic)
+        if config.recovery_strategy is not None:
+            return self.rules.with_strategy(config.recovery_strategy)
+        return self.rules.of_topic(config.unclean_leader_election)
 
     def active(self, broker: int) -> bool:
         registration = self.brokers.get(broker)
@@ -113,7 +152,7 @@ class ControllerState:
             electable=self.electable(partition),
             min_isr=self.min_isr(partition.topic),
             min_isr_known=partition.topic not in self.min_isr_unknown,
-            rules=self.rules.of_topic(unclean),
+            rules=self.rules_of(partition.topic),
             unclean_leader_election=unclean,
         )
 

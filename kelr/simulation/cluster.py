@@ -457,6 +457,7 @@ class SimulatedCluster:
             _source(own.min_isr),
             config.unclean_leader_election,
             _source(own.unclean_leader_election),
+            recovery_strategy=config.recovery_strategy,
         )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kelr.controller import Configs, ControllerState, events
+from kelr.controller import Configs, ControllerState, RecoveryStrategy, events, strategy_named
 from kelr.model import PartitionState
 from kelr.simulation.cluster import SimulatedCluster, started
-from kelr.simulation.language import Directive
+from kelr.simulation.language import Directive, cut
 from kelr.simulation.outcome import answered_lines, outcome_lines
 from kelr.simulation.reading import (
     MAX_PARTITIONS,
@@ -17,6 +17,7 @@ from kelr.simulation.reading import (
     Spec,
     address,
     argument,
+    duration_ms,
     named,
     rest,
     rules,
@@ -53,20 +54,41 @@ def _feature(cluster: SimulatedCluster, directive: Directive) -> Result:
 
 
 def _config(cluster: SimulatedCluster, directive: Directive) -> Result:
-    directive.allow("min-isr", "unclean")
+    directive.allow("min-isr", "unclean", "strategy", "recovery-timeout")
     name = topic(directive, directive.arguments[0]) if directive.arguments else None
+    if name is not None and "recovery-timeout" in directive.options:
+        raise directive.error("unclean.recovery.timeout.ms is the controller's, and no topic's")
     taken_back = {option for option in directive.options if directive.options[option] == "default"}
     if taken_back:
-        deleted = events.ConfigDeleted(name, "min-isr" in taken_back, "unclean" in taken_back)
+        deleted = events.ConfigDeleted(
+            name,
+            "min-isr" in taken_back,
+            "unclean" in taken_back,
+            "strategy" in taken_back,
+            "recovery-timeout" in taken_back,
+        )
         if taken_back != directive.options.keys():
             raise directive.error("take configs back in one directive, and write others in the next")
         after, handled = cluster.after(deleted)
         return after, outcome_lines(handled)
     min_isr = _positive(directive, directive.optional("min-isr"))
-    after, handled = cluster.after(events.ConfigWritten(name, min_isr, directive.flag("unclean")))
+    strategy, timeout = _strategy(directive), directive.options.get("recovery-timeout")
+    timeout_ms = None if timeout is None else duration_ms(directive, timeout)
+    written = events.ConfigWritten(name, min_isr, directive.flag("unclean"), strategy, timeout_ms)
+    after, handled = cluster.after(written)
     # A value that a topic has already is not written again; otherwise it is worth saying that nothing was cleared.
     silent = not (handled.changes or handled.requests) and (min_isr is None or after.controller == cluster.controller)
     return after, () if silent and handled.error == "NONE" else outcome_lines(handled)
+
+
+def _strategy(directive: Directive) -> RecoveryStrategy | None:
+    text = directive.options.get("strategy")
+    if text is None:
+        return None
+    found = strategy_named(text)
+    if found is None:
+        raise directive.error(f"there is no strategy {cut(text)!r}", next_step="it is none, balanced or aggressive")
+    return found
 
 
 def _topic(cluster: SimulatedCluster, directive: Directive) -> Result:
@@ -178,8 +200,10 @@ SPECS = (
     Spec("feature", "elr=on|off", "eligible.leader.replicas.version is set to 1, or to 0", _feature),
     Spec(
         "config",
-        "[TOPIC] [min-isr=N|default] [unclean=true|false|default]",
-        "writes configs of a topic or, without one, the cluster-wide ones; default takes the value back",
+        "[TOPIC] [min-isr=N|default] [unclean=true|false|default] [strategy=none|balanced|aggressive|default]"
+        " [recovery-timeout=300s|default]",
+        "writes configs of a topic or, without one, the cluster-wide ones; default takes the value back."
+        " recovery-timeout is cluster-wide alone",
         _config,
     ),
     Spec("topic", "NAME replicas=1,2,3[/2,3,1]...", "creates a topic; a slash begins the next partition", _topic),

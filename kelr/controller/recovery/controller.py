@@ -82,7 +82,8 @@ class RecoveringController:
     def _happened(self, event: ev.Event) -> Stepped:
         """An event of the cluster: the manager looks at every partition that has no leader, or a task."""
         handled = handle(self.state, event)
-        acted = _act(handled.state, self.manager, _in_question(handled.state, self.manager))
+        manager = self.manager.with_timeout(handled.state.recovery_timeout_ms)
+        acted = _act(handled.state, manager, _in_question(handled.state, manager))
         return replace(
             acted,
             changes=(*handled.changes, *acted.changes),

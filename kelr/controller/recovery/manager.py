@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from kelr.controller.reach import NONE
 from kelr.controller.recovery import events as rev
 from kelr.controller.recovery.rules import LogInfo
-from kelr.controller.recovery.task import RecoveryLimits, Task
+from kelr.controller.recovery.task import DEFAULT_TIMEOUT_MS, RecoveryLimits, Task
 from kelr.controller.state import ControllerState
 from kelr.model import TopicPartition
 
@@ -35,6 +35,13 @@ class RecoveryManager:
     def failed_over(self) -> RecoveryManager:
         """The memory of the controller that takes over: the time, and that old requests are not its own."""
         return RecoveryManager(self.limits, self.now_ms, next_request=self.next_request)
+
+    def with_timeout(self, timeout_ms: int | None) -> RecoveryManager:
+        """The manager with this unclean.recovery.timeout.ms in force; None is the KIP's default of 5 minutes."""
+        wanted = DEFAULT_TIMEOUT_MS if timeout_ms is None else timeout_ms
+        return (
+            self if self.limits.timeout_ms == wanted else replace(self, limits=replace(self.limits, timeout_ms=wanted))
+        )
 
     def with_task(self, task: Task) -> RecoveryManager:
         return replace(self, tasks={**self.tasks, task.address: task})

@@ -13,6 +13,9 @@ from kelr.controller.rules import RecoveryStrategy
 from kelr.controller.state import Registration
 from kelr.model import PartitionState, TopicPartition
 
+DEFAULT_TIMEOUT_MS = 300_000
+"""unclean.recovery.timeout.ms where nobody set one: 5 minutes (KIP-966, "Config changes")."""
+
 
 @dataclass(frozen=True, slots=True)
 class RecoveryLimits:
@@ -20,7 +23,7 @@ class RecoveryLimits:
 
     window_ms: int = 5_000
     """How long aggressive gathers answers before it elects (KIP-966: a fixed 5 seconds)."""
-    timeout_ms: int = 300_000
+    timeout_ms: int = DEFAULT_TIMEOUT_MS
     """unclean.recovery.timeout.ms: how long balanced waits for the answers of live replicas that it does not need, and
     how old a round of asking gets before every missing answer is asked for again."""
     retry_ms: int = 1_000

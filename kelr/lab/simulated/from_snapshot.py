@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from kelr.controller import ChosenRules, Configs, ControllerState, RuleSet, choose_rules, rule_set
+from kelr.controller import ChosenRules, Configs, ControllerState, RuleSet, choose_rules, rule_set, strategy_named
 from kelr.controller.snapshots import controller_state
 from kelr.engine.advice.purpose import METADATA_TOPIC
 from kelr.errors import UsageError
@@ -153,10 +153,8 @@ class _Made:
 
 
 def _ran(snapshot: Snapshot) -> ChosenRules:
-    """What the snapshot's cluster ran, with unclean.recovery.strategy where all topics have the same.
-
-    That config belongs to a simulated cluster's rule set: its topics cannot differ in it.
-    """
+    """What the snapshot's cluster ran, with unclean.recovery.strategy where all topics have the same; otherwise each
+    topic has its own."""
     found = choose_rules(snapshot.cluster.features)
     strategies = _strategies(snapshot)
     if not found.rules.strategy_by_topic or len(strategies) != 1:
@@ -184,7 +182,7 @@ def _controller(snapshot: Snapshot, rules: RuleSet) -> ControllerState:
     }
     partitions |= _between(snapshot, state, partitions)
     everywhere = _cluster_wide(snapshot)
-    topics = {topic: _own(config, everywhere) for topic, config in snapshot.configs.items()}
+    topics = {topic: _own(config, everywhere, rules) for topic, config in snapshot.configs.items()}
     return replace(
         state,
         partitions=partitions,
@@ -252,7 +250,7 @@ def _most_common(counted: Counter[Value]) -> Value | None:
     return min(counted, key=lambda value: (-counted[value], value), default=None)
 
 
-def _own(config: TopicConfig, everywhere: Configs) -> Configs:
+def _own(config: TopicConfig, everywhere: Configs, rules: RuleSet) -> Configs:
     """What the topic sets for itself, or has otherwise than the cluster."""
     min_isr, unclean = config.min_insync_replicas, config.unclean_leader_election_of_the_controller
     own_min_isr = config.min_insync_replicas_source is ConfigSource.TOPIC or min_isr != everywhere.min_isr
@@ -260,22 +258,13 @@ def _own(config: TopicConfig, everywhere: Configs) -> Configs:
     return Configs(
         min_isr if own_min_isr else None,
         unclean if own_unclean or unclean != everywhere.unclean_leader_election else None,
+        strategy_named(config.recovery_strategy) if rules.strategy_by_topic else None,
     )
-
-
-def _differing_strategies(spec: SimulatedSpec, snapshot: Snapshot) -> Iterator[str]:
-    differing = _strategies(snapshot)
-    if differing and rule_set(spec.rules).strategy_by_topic:
-        yield (
-            f"unclean.recovery.strategy is not the same for all topics ({', '.join(sorted(differing))}); here"
-            " unclean.leader.election.enable says it: balanced for false, aggressive for true"
-        )
 
 
 def _assumptions(spec: SimulatedSpec, snapshot: Snapshot, made: _Made, crashed: frozenset[int]) -> Iterator[str]:
     """What is not as the snapshot tells it, or is not told by it, in sentences for a person."""
     chosen = _ran(snapshot)
-    yield from _differing_strategies(spec, snapshot)
     if chosen.rules.name != rule_set(spec.rules).name:
         yield f"the controller runs {spec.rules}; the snapshot's cluster ran {chosen.rules.name} ({chosen.reason})"
     elif not chosen.certain:

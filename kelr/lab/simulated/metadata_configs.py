@@ -9,14 +9,14 @@ from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from kelr.controller import Configs, ControllerState, RecoveryEvent, events
+from kelr.controller.state import ELECTION_CONFIGS
 from kelr.lab.simulated import metadata_records as made
 from kelr.lab.simulated.metadata_records import BROKER, TOPIC, Record
 
 if TYPE_CHECKING:
     from kelr.lab.simulated.world import World
 
-MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
-"""The configs that the state machine knows."""
+MIN_ISR = ELECTION_CONFIGS[0]
 
 Key: TypeAlias = tuple[int, str, str]
 """Kind of resource, its name, the config's name."""
@@ -43,7 +43,7 @@ class WrittenConfigs:
         event: events.Event | RecoveryEvent | None,
         topics: Container[str],
     ) -> Iterator[Record]:
-        """The two configs that the state machine knows; one that is written again cluster-wide is told again.
+        """The configs that the state machine knows; one that is written again cluster-wide is told again.
 
         Args:
             topics: those that the log has told of.
@@ -73,13 +73,8 @@ class WrittenConfigs:
         self._told = {key: value for key, value in self._told.items() if key[:2] != (TOPIC, topic)}
 
     def _level(self, kind: int, resource: str, configs: Configs, *, again: bool = False) -> Iterator[Record]:
-        unclean = configs.unclean_leader_election
-        values = {
-            MIN_ISR: None if configs.min_isr is None else str(configs.min_isr),
-            UNCLEAN: None if unclean is None else str(unclean).lower(),
-        }
-        for name, value in values.items():
-            yield from self._one((kind, resource, name), value, again=again and name == MIN_ISR)
+        for name in ELECTION_CONFIGS:
+            yield from self._one((kind, resource, name), configs.named.get(name), again=again and name == MIN_ISR)
 
     def _one(self, key: Key, value: str | None, *, again: bool = False) -> Iterator[Record]:
         if self._told.get(key) == value and not again:
@@ -91,7 +86,7 @@ class WrittenConfigs:
         yield made.config(*key, value)
 
     def _others_told(self) -> dict[Key, str]:
-        return {key: value for key, value in self._told.items() if key[2] not in {MIN_ISR, UNCLEAN}}
+        return {key: value for key, value in self._told.items() if key[2] not in ELECTION_CONFIGS}
 
 
 def _others(world: World) -> dict[Key, str]:
@@ -101,7 +96,7 @@ def _others(world: World) -> dict[Key, str]:
         for kind, resources in levels
         for resource, configs in resources.items()
         for name, value in configs.items()
-        if name not in {MIN_ISR, UNCLEAN}
+        if name not in ELECTION_CONFIGS
     }
 
 

@@ -87,8 +87,20 @@ def _config(configs: Iterable[Any]) -> TopicConfig:
         unclean_leader_election=unclean.value == "true" if unclean is not None and unclean.value else None,
         unclean_leader_election_source=_source(unclean),
         cleanup_policy=None if cleanup is None else _policies(cleanup.value),
-        recovery_strategy=None if strategy is None or not strategy.value else strategy.value.lower(),
+        recovery_strategy=_strategy(strategy, unclean),
     )
+
+
+def _strategy(strategy: Any, unclean: Any) -> str | None:
+    """The strategy that the controller goes by; None where that is not told.
+
+    A broker's own dynamic value is no controller's. And KIP-966's default of balanced is not what holds where
+    unclean.leader.election.enable is true: that "will be set to Aggressive" ("Compatibility").
+    """
+    if strategy is None or not strategy.value or _source(strategy) is ConfigSource.BROKER:
+        return None
+    replaced = unclean is not None and unclean.value == "true" and _source(strategy) is ConfigSource.DEFAULT
+    return None if replaced else str(strategy.value).lower()
 
 
 def _policies(value: str | None) -> tuple[str, ...] | None:

@@ -22,6 +22,7 @@ from tests.lab.simulated.asking import answered, ask, encoded_again, later, name
 SET, DELETE, APPEND, SUBTRACT = range(4)
 TOPIC, BROKER, LOGGER = 2, 4, 8
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
+STRATEGY, TIMEOUT = "unclean.recovery.strategy", "unclean.recovery.timeout.ms"
 OWN, OF_BROKER, OF_CLUSTER, OF_FILE, DEFAULT = 1, 2, 3, 4, 5
 
 
@@ -184,8 +185,76 @@ def test_who_may_see_configs() -> None:
 @pytest.mark.parametrize("rules", list(RULE_SETS))
 def test_the_recovery_strategy_is_told_where_the_rules_have_one(rules: str) -> None:
     [result] = ask(world((1, 2, 3), rules=rules), describe((BROKER, "1"), keys=["unclean.recovery.strategy"])).results
-    strategies = {"kip966-none": ["none"], "kip966-balanced": ["balanced"], "kip966-aggressive": ["aggressive"]}
-    assert [one.value for one in result.configs] == strategies.get(rules, [])
+    strategies = {
+        "kip966": [("balanced", DEFAULT)],
+        "kip966-none": [("none", OF_FILE)],
+        "kip966-balanced": [("balanced", OF_FILE)],
+        "kip966-aggressive": [("aggressive", OF_FILE)],
+    }
+    assert [(one.value, one.config_source) for one in result.configs] == strategies.get(rules, [])
+
+
+def test_the_recovery_strategy_of_a_topic_and_of_the_cluster_are_obeyed() -> None:
+    """KIP-966, "Unclean recovery" (004): "will be a topic-level config"; what is behind it is the cluster's."""
+    cluster = world((1, 2, 3), rules="kip966-balanced")
+
+    def in_force() -> str:
+        return str(cluster.running.cluster.controller.rules_of("orders").recovery)
+
+    assert (in_force(), shown(cluster, TOPIC, "orders", STRATEGY)[:2]) == ("balanced", ("balanced", OF_FILE))
+    assert changed(cluster, (BROKER, "", [(STRATEGY, SET, "Aggressive")])) == [("NONE", None)]
+    assert (in_force(), shown(cluster, TOPIC, "orders", STRATEGY)[:2]) == ("aggressive", ("aggressive", OF_CLUSTER))
+    assert shown(cluster, BROKER, "1", STRATEGY)[:2] == ("aggressive", OF_CLUSTER)
+    assert changed(cluster, (TOPIC, "orders", [(STRATEGY, SET, "Manual")])) == [("NONE", None)]
+    assert in_force() == "none"
+    assert shown(cluster, TOPIC, "orders", STRATEGY, node=2) == (
+        "none",
+        OWN,
+        [(STRATEGY, "none", 1), (STRATEGY, "aggressive", 3), (STRATEGY, "balanced", 4), (STRATEGY, "balanced", 5)],
+    )
+    assert changed(cluster, (TOPIC, "orders", [(STRATEGY, DELETE, None)])) == [("NONE", None)]
+    assert changed(cluster, (BROKER, "", [(STRATEGY, DELETE, None)])) == [("NONE", None)]
+    assert in_force() == "balanced"
+
+
+def test_the_recovery_timeout_is_the_clusters_and_obeyed() -> None:
+    """KIP-966, "Config changes": 5 minutes is the default."""
+    cluster = world((1, 2, 3), rules="kip966-balanced")
+    assert shown(cluster, BROKER, "1", TIMEOUT)[:2] == ("300000", DEFAULT)
+    assert changed(cluster, (BROKER, "", [(TIMEOUT, SET, "20000")])) == [("NONE", None)]
+    assert shown(cluster, BROKER, "1", TIMEOUT)[:2] == ("20000", OF_CLUSTER)
+    assert cluster.running.cluster.manager.limits.timeout_ms == 20_000
+    assert changed(cluster, (BROKER, "", [(TIMEOUT, DELETE, None)])) == [("NONE", None)]
+    assert cluster.running.cluster.manager.limits.timeout_ms == 300_000
+
+
+@pytest.mark.parametrize(
+    ("resource", "key", "value", "refusal"),
+    [
+        (
+            (TOPIC, "orders"),
+            STRATEGY,
+            "fast",
+            "INVALID_CONFIG: String must be one of (case insensitive): none, balanced",
+        ),
+        ((BROKER, ""), TIMEOUT, "-1", "INVALID_REQUEST: Value must be at least 0"),
+        ((TOPIC, "orders"), TIMEOUT, "1", f"INVALID_CONFIG: Unknown topic config name: {TIMEOUT}"),
+        ((BROKER, "1"), STRATEGY, "none", f"INVALID_CONFIG: Broker-level {STRATEGY} cannot be altered"),
+        ((BROKER, "1"), TIMEOUT, "1", f"INVALID_CONFIG: Broker-level {TIMEOUT} cannot be altered"),
+    ],
+)
+def test_recovery_configs_that_would_not_be_obeyed_are_refused(
+    resource: tuple[int, str], key: str, value: str, refusal: str
+) -> None:
+    [(error, message)] = changed(world((1, 2, 3), rules="kip966-balanced"), (*resource, [(key, SET, value)]))
+    expected, words = refusal.split(": ", 1)
+    assert error == expected
+    assert words in str(message)
+
+
+def test_released_kafka_has_no_recovery_configs() -> None:
+    [(refused, why)] = changed(world((1, 2, 3)), (TOPIC, "orders", [(STRATEGY, SET, "none")]))
+    assert (refused, why) == ("INVALID_CONFIG", f"Unknown topic config name: {STRATEGY}")
 
 
 # IncrementalAlterConfigs.

@@ -8,17 +8,21 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 from confluent_kafka import ElectionType as Wire
 from confluent_kafka import TopicPartition as Named
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from kelr.controller import RULE_SETS
+from kelr.engine import decide
 from kelr.lab import wire
 from kelr.lab.simulated.clock import MachineClock
 from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import Denied
 from kelr.lab.spec import CONTROLLER_ID
-from kelr.model import TopicPartition
+from kelr.model import Selection, TopicPartition
+from kelr.sources.base import take_snapshot
+from kelr.sources.connection import ConnectionSettings
+from kelr.sources.live import LiveSource
 from kelr.sources.live.failures import error_name
 from tests.lab.simulated.stories import (
     AGGRESSIVE,
@@ -364,3 +368,32 @@ def test_elections_that_take_too_many_records_are_refused_together() -> None:
         assert 1 not in led
         some = asked(server, request(2, PREFERRED, {f"topic-{number:06}": range(100) for number in range(20)}))
         assert (some.error_code, set(errors(some).values())) == (0, {"NONE", NOT_NEEDED})
+
+
+def test_what_is_foretold_of_a_topics_own_strategy_comes() -> None:
+    """A strategy that is set while the cluster runs is obeyed by the controller, and read by kelr."""
+    with cluster("kip966-balanced") as server:
+        power_outage(server)
+        returns(server, 3)
+        server.advance(10_000)
+        assert (foretold(server), state(server).leader) == (None, None)
+        set_strategy(server, "none")
+        assert foretold(server) is None
+        set_strategy(server, "aggressive")
+        assert foretold(server) == 3
+        server.advance(10_000)
+        eventually(server, lambda world: world.running.cluster.controller.partitions[ORDERS].leader == 3)
+
+
+def foretold(server: SimulatedServer) -> int | None:
+    """Whom the controller elects by itself, as kelr reads the cluster."""
+    with LiveSource(ConnectionSettings.read(f"127.0.0.1:{server.ports[3]}", timeout_s=20)) as source:
+        snapshot = take_snapshot(source, Selection(), now_ms=0, with_logs=lambda _state: True, lineage=True)
+    return decide(snapshot, snapshot.partitions[0]).elected
+
+
+def set_strategy(server: SimulatedServer, strategy: str) -> None:
+    admin = AdminClient({"bootstrap.servers": server.bootstrap_servers})
+    entry = ConfigEntry("unclean.recovery.strategy", strategy, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, "orders", incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(20)

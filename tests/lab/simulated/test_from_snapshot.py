@@ -356,15 +356,16 @@ def test_a_cluster_of_the_whole_kip_is_rehearsed_with_its_own_recovery_strategy(
     assert not any("controller runs" in sentence for sentence in world_of(snapshot).assumptions)
 
 
-def test_topics_of_different_recovery_strategies_are_told_of() -> None:
+def test_topics_of_different_recovery_strategies_keep_them() -> None:
     with SimulatedServer(SimulatedSpec(rules="kip966-none", topics=2), clock=VirtualClock()) as server:
         snapshot = read(server, (1, 2, 3))
     first, second = sorted(snapshot.configs)
     configs = {**snapshot.configs, second: replace(snapshot.configs[second], recovery_strategy="aggressive")}
     assert snapshot.configs[first].recovery_strategy == "none"
     world = world_of(replace(snapshot, configs=configs))
-    assert world.running.cluster.controller.rules.name == "kip966"
-    assert any("not the same for all topics (aggressive, none)" in sentence for sentence in world.assumptions)
+    controller = world.running.cluster.controller
+    assert controller.rules.name == "kip966"
+    assert [controller.rules_of(topic).recovery for topic in (first, second)] == ["none", "aggressive"]
 
 
 def test_an_incident_of_production_is_rehearsed_to_its_end_under_the_rules_to_come() -> None:

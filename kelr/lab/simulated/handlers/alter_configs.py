@@ -12,12 +12,21 @@ from dataclasses import dataclass
 
 from kafka.protocol.admin.configs import IncrementalAlterConfigsResponse
 
-from kelr.controller import events
+from kelr.controller import events, strategy_named
+from kelr.controller.state import ELECTION_CONFIGS
 from kelr.lab.simulated.api import Call, Message
 from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED
 from kelr.lab.simulated.handlers.authorized import TOPIC as TOPICS
-from kelr.lab.simulated.handlers.config_table import MIN_ISR, UNCLEAN, broker_keys, topic_keys, wrong_value
-from kelr.lab.simulated.handlers.config_values import EVERY_BROKER, cluster_configs, topic_configs
+from kelr.lab.simulated.handlers.config_table import (
+    MIN_ISR,
+    STRATEGY,
+    TIMEOUT,
+    UNCLEAN,
+    broker_keys,
+    topic_keys,
+    wrong_value,
+)
+from kelr.lab.simulated.handlers.config_values import EVERY_BROKER, by_the_kip, cluster_configs, topic_configs
 from kelr.lab.simulated.handlers.errors import Problem, RefusedError, words
 from kelr.lab.simulated.handlers.partitions import wrong_name
 from kelr.lab.simulated.handlers.resources import BROKER, KNOWN, TOPIC
@@ -27,7 +36,6 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 _NAMES = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 NONE = Problem("NONE")
 _REPEATED = {False: "Each resource must appear at most once.", True: "Duplicate resource."}
-_RULING = (MIN_ISR, UNCLEAN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +122,12 @@ def _preprocess(call: Call, kind: int, name: str, changes: Sequence[Change]) -> 
         return
     if name:
         _own_id(call.node, name)
-    fixed = [
-        change.name for change in changes if change.name in broker_keys() and not broker_keys()[change.name].dynamic
-    ]
+    keys = broker_keys(kip966=by_the_kip(call.world))
+    fixed = [change.name for change in changes if change.name in keys and not keys[change.name].dynamic]
     if fixed:
         raise RefusedError("INVALID_REQUEST", f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
     for change in changes:
-        key = broker_keys().get(change.name)
+        key = keys.get(change.name)
         wrong = None if key is None or change.value is None else wrong_value(key, change.value)
         if wrong is not None:
             raise RefusedError("INVALID_REQUEST", wrong)
@@ -136,7 +143,7 @@ def _own_id(node: int, name: str) -> None:
 def _outcome(world: World, kind: int, name: str, changes: Sequence[Change]) -> Mapping[str, str | None]:
     """The changed configs with their new values; None takes one back. Checked as the controller checks them."""
     current = _current(world, kind, name)
-    values = {change.name: _changed(kind, change, current.get(change.name)) for change in changes}
+    values = {change.name: _changed(world, kind, change, current.get(change.name)) for change in changes}
     if kind == TOPIC:
         _check_topic(world, name, {**current, **values})
     else:
@@ -150,12 +157,12 @@ def _current(world: World, kind: int, name: str) -> Mapping[str, str]:
     return world.broker_configs.get(name, {}) if name else cluster_configs(world)
 
 
-def _changed(kind: int, change: Change, current: str | None) -> str | None:
+def _changed(world: World, kind: int, change: Change, current: str | None) -> str | None:
     if change.operation == DELETE:
         return None
     if change.operation == SET:
         return change.value
-    key = (topic_keys() if kind == TOPIC else broker_keys()).get(change.name)
+    key = (topic_keys if kind == TOPIC else broker_keys)(kip966=by_the_kip(world)).get(change.name)
     if key is None or key.type != "LIST":
         operation = _NAMES[change.operation]
         raise RefusedError("INVALID_CONFIG", f"Can't {operation} to key {change.name} because its type is not LIST.")
@@ -174,23 +181,24 @@ def _check_topic(world: World, topic: str, values: Mapping[str, str | None]) -> 
     wrong = wrong_name(topic)
     if wrong is not None:
         raise RefusedError("INVALID_TOPIC_EXCEPTION", wrong)
-    check_topic_values(values)
+    check_topic_values(world, values)
     if not world.partitions(topic):
         raise RefusedError("UNKNOWN_TOPIC_OR_PARTITION", f"The topic '{topic}' does not exist.")
 
 
-def check_topic_values(values: Mapping[str, str | None]) -> None:
+def check_topic_values(world: World, values: Mapping[str, str | None]) -> None:
     """Whether a topic can have these configs (LogConfig.validate).
 
     Raises:
         RefusedError: INVALID_CONFIG.
     """
     kept = {name: value for name, value in values.items() if value is not None}
+    keys = topic_keys(kip966=by_the_kip(world))
     for name in kept:
-        if name not in topic_keys():
+        if name not in keys:
             raise RefusedError("INVALID_CONFIG", f"Unknown topic config name: {name}")
     for name, value in kept.items():
-        wrong = wrong_value(topic_keys()[name], value)
+        wrong = wrong_value(keys[name], value)
         if wrong is not None:
             raise RefusedError("INVALID_CONFIG", wrong)
 
@@ -207,25 +215,44 @@ def _check_broker(world: World, name: str, values: Mapping[str, str | None]) -> 
         raise RefusedError("INVALID_REQUEST", "Unable to parse broker name as a base 10 number.")
     if name and int(name) not in world.nodes:
         raise RefusedError("BROKER_ID_NOT_REGISTERED", f"No node with id {name} found.")
-    for ruling in _RULING:
+    if name and by_the_kip(world):
+        _of_no_single_broker(values)
+    keys = broker_keys(kip966=by_the_kip(world))
+    for ruling in _ruling(world):
         value = values.get(ruling)
-        wrong = None if value is None else wrong_value(broker_keys()[ruling], value)
+        wrong = None if value is None else wrong_value(keys[ruling], value)
         if wrong is not None:
             raise RefusedError("INVALID_REQUEST", wrong)
+
+
+def _of_no_single_broker(values: Mapping[str, str | None]) -> None:
+    """The controller elects: it would never see what a broker alone has. Refused, as Kafka refuses a broker's own
+    min.insync.replicas, rather than shown and not obeyed."""
+    for name in values:
+        if name in {STRATEGY, TIMEOUT}:
+            raise RefusedError(
+                "INVALID_CONFIG",
+                f"Broker-level {name} cannot be altered: the controller elects, by topics and the cluster default.",
+            )
+
+
+def _ruling(world: World) -> Sequence[str]:
+    """The configs that elections depend on under the cluster's rules."""
+    return ELECTION_CONFIGS if by_the_kip(world) else ELECTION_CONFIGS[:2]
 
 
 def _write(world: World, kind: int, name: str, values: Mapping[str, str | None]) -> None:
     if kind == TOPIC:
         write_topic_configs(world, name, values)
         return
-    ruling = {} if name != EVERY_BROKER else {one: values[one] for one in _RULING if one in values}
+    ruling = {} if name != EVERY_BROKER else {one: values[one] for one in _ruling(world) if one in values}
     _keep(world.broker_configs.setdefault(name, {}), {one: values[one] for one in values if one not in ruling})
     _write_ruling(world, None, ruling)
 
 
 def write_topic_configs(world: World, topic: str, values: Mapping[str, str | None]) -> None:
     """Let a topic have these configs; None takes one back."""
-    ruling = {name: values[name] for name in _RULING if name in values}
+    ruling = {name: values[name] for name in _ruling(world) if name in values}
     if ruling:
         world.own_topic(topic)
     _keep(world.topic_configs.setdefault(topic, {}), {name: values[name] for name in values if name not in ruling})
@@ -241,19 +268,23 @@ def _keep(configs: dict[str, str], values: Mapping[str, str | None]) -> None:
 
 
 def _write_ruling(world: World, topic: str | None, values: Mapping[str, str | None]) -> None:
-    """The two configs that elections depend on; min.insync.replicas clears the ELR, as in Kafka."""
-    min_isr, unclean = values.get(MIN_ISR), values.get(UNCLEAN)
+    """The configs that elections depend on; min.insync.replicas clears the ELR, as in Kafka."""
+    min_isr, unclean, timeout = values.get(MIN_ISR), values.get(UNCLEAN), values.get(TIMEOUT)
     written = events.ConfigWritten(
         topic,
         min_isr=None if min_isr is None else int(min_isr),
         unclean_leader_election=None if unclean is None else unclean.strip().lower() == "true",
+        recovery_strategy=strategy_named(values.get(STRATEGY)),
+        recovery_timeout_ms=None if timeout is None else int(timeout),
     )
     taken_back = events.ConfigDeleted(
         topic,
         min_isr=MIN_ISR in values and min_isr is None,
         unclean_leader_election=UNCLEAN in values and unclean is None,
+        recovery_strategy=STRATEGY in values and values[STRATEGY] is None,
+        recovery_timeout_ms=TIMEOUT in values and timeout is None,
     )
-    if written.min_isr is not None or written.unclean_leader_election is not None:
+    if written != events.ConfigWritten(topic):
         world.running.ask(written)
-    if taken_back.min_isr or taken_back.unclean_leader_election:
+    if taken_back != events.ConfigDeleted(topic):
         world.running.ask(taken_back)

@@ -9,11 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from kelr.controller import RecoveryStrategy, strategy_named
 from kelr.lab.simulated.handlers.broker_defaults import BROKER_CONFIGS
 from kelr.lab.simulated.handlers.topic_defaults import TOPIC_CONFIGS
 
 MIN_ISR = "min.insync.replicas"
 UNCLEAN = "unclean.leader.election.enable"
+STRATEGY = "unclean.recovery.strategy"
+TIMEOUT = "unclean.recovery.timeout.ms"
+STRATEGIES = tuple(RecoveryStrategy)
 
 TYPES = ("UNKNOWN", "BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
 """DescribeConfigsResponse.ConfigType, by its number."""
@@ -38,27 +42,37 @@ class Key:
         return self.type in {"PASSWORD", "UNKNOWN"}
 
 
+_OF_KIP966 = (Key(STRATEGY, "STRING", "balanced", STRATEGY), Key(TIMEOUT, "INT", "300000"))
+"""What KIP-966 adds ("Config changes"); it names no type."""
+
+
 @cache
-def topic_keys() -> Mapping[str, Key]:
+def topic_keys(*, kip966: bool) -> Mapping[str, Key]:
+    """By name.
+
+    Args:
+        kip966: with what KIP-966 adds, as no release has it.
+    """
     rows = (line.split(" ", 3) for line in TOPIC_CONFIGS.strip().splitlines())
     keys = (Key(name, kind, "".join(rest), None if behind == "-" else behind) for name, kind, behind, *rest in rows)
-    return {key.name: key for key in keys}
+    return {key.name: key for key in (*keys, *(_OF_KIP966[:1] if kip966 else ()))}
 
 
 @cache
-def broker_keys() -> Mapping[str, Key]:
+def broker_keys(*, kip966: bool) -> Mapping[str, Key]:
+    """The same for brokers."""
     rows = (line.split(" ", 3) for line in BROKER_CONFIGS.strip().splitlines())
     keys = (
         Key(name, kind, None if rest == ["null"] else "".join(rest), dynamic=change == "dynamic")
         for name, kind, change, *rest in rows
     )
-    return {key.name: key for key in keys}
+    return {key.name: key for key in (*keys, *(_OF_KIP966 if kip966 else ()))}
 
 
 def wrong_value(key: Key, value: str) -> str | None:
     """What Kafka says of a value that it does not take; None where it takes it.
 
-    Of the limits that Kafka has for numbers, that of min.insync.replicas alone is known here.
+    Of the limits that Kafka has for numbers, those of the election configs alone are known here.
     """
     problem = _problem(key, value)
     return None if problem is None else f"Invalid value {value} for configuration {key.name}: {problem}"
@@ -77,8 +91,11 @@ def _problem(key: Key, value: str) -> str | None:
         number = _whole(value)
         if number is None or not -(1 << _BITS[key.type] - 1) <= number < 1 << _BITS[key.type] - 1:
             return f"Not a number of type {key.type}"
-        if key.name == MIN_ISR and number < 1:
-            return "Value must be at least 1"
+        least = {MIN_ISR: 1, TIMEOUT: 0}.get(key.name)
+        if least is not None and number < least:
+            return f"Value must be at least {least}"
+    if key.name == STRATEGY and strategy_named(value) is None:
+        return f"String must be one of (case insensitive): {', '.join(STRATEGIES)}"
     return None
 
 

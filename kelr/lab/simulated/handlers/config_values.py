@@ -1,6 +1,6 @@
 """What the configs of a topic, of a broker and of the cluster are, and from where they come.
 
-The two configs that elections depend on are on record with the controller; the others are kept as they were written and
+The configs that elections depend on are on record with the controller; the others are kept as they were written and
 change nothing.
 
 Source: ConfigHelper of Apache Kafka 4.3 (createTopicConfigEntry, createBrokerConfigEntry, configSynonyms).
@@ -13,15 +13,13 @@ from dataclasses import dataclass
 
 from kelr.controller import Configs
 from kelr.controller.state import DEFAULTS
-from kelr.lab.simulated.handlers.config_table import MIN_ISR, UNCLEAN, Key, broker_keys, topic_keys
+from kelr.lab.simulated.handlers.config_table import MIN_ISR, STRATEGY, UNCLEAN, Key, broker_keys, topic_keys
 from kelr.lab.simulated.world import HOST, World
 
 TOPIC, BROKER, CLUSTER, STATIC, DEFAULT = 1, 2, 3, 4, 5
 """DescribeConfigsResponse.ConfigSource: a topic's own, a broker's own, dynamic and cluster-wide, in a file, Kafka's."""
 EVERY_BROKER = ""
 """The name of the resource that is the cluster-wide default of brokers."""
-STRATEGY = "unclean.recovery.strategy"
-"""KIP-966's config; here it belongs to the rule set, and nobody can change it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,39 +45,41 @@ class Entry:
 def of_topic(world: World, node: int, topic: str) -> Iterator[Entry]:
     """All configs of a topic, in the order of their names; what it does not set itself is as at the node asked."""
     own, levels = topic_configs(world, topic), _levels(world, node)
-    for name, key in topic_keys().items():
+    for name, key in topic_keys(kip966=by_the_kip(world)).items():
         synonyms = [Synonym(name, own[name], TOPIC)] if name in own else []
-        synonyms += _synonyms(levels, key.behind)
+        synonyms += _synonyms(world, levels, key.behind)
         first = synonyms[0] if synonyms else Synonym(name, key.default, DEFAULT)
         yield Entry(key, first.value, first.source, synonyms)
-    strategies = list(_synonyms(levels, STRATEGY))
-    if strategies:  # "unclean.recovery.strategy will be a topic-level config": the last one by its name
-        yield Entry(_key(STRATEGY), strategies[0].value, strategies[0].source, strategies, read_only=True)
 
 
 def of_broker(world: World, node: int) -> Iterator[Entry]:
     """All configs of a broker or controller."""
-    levels, keys = _levels(world, node), broker_keys()
-    told = {name: _key(name) for level, _source in levels for name in level}
+    levels, keys = _levels(world, node), broker_keys(kip966=by_the_kip(world))
+    told = {name: _key(world, name) for level, _source in levels for name in level}
     for name, key in sorted({**told, **keys}.items()):
-        yield _broker_entry(key, list(_synonyms(levels, name)))
+        yield _broker_entry(key, list(_synonyms(world, levels, name)))
 
 
 def of_every_broker(world: World) -> Iterator[Entry]:
     """The dynamic configs that are set cluster-wide."""
     for name, value in sorted(cluster_configs(world).items()):
-        yield _broker_entry(_key(name), [Synonym(name, value, CLUSTER)])
+        yield _broker_entry(_key(world, name), [Synonym(name, value, CLUSTER)])
 
 
 def topic_configs(world: World, topic: str) -> Mapping[str, str]:
     """What a topic sets for itself."""
     levels = world.running.cluster.controller.topics.get(topic, Configs())
-    return {**world.topic_configs.get(topic, {}), **_ruling(levels)}
+    return {**world.topic_configs.get(topic, {}), **levels.named}
 
 
 def cluster_configs(world: World) -> Mapping[str, str]:
     """What is set cluster-wide while brokers run."""
-    return {**world.broker_configs.get(EVERY_BROKER, {}), **_ruling(world.running.cluster.controller.cluster)}
+    return {**world.broker_configs.get(EVERY_BROKER, {}), **world.running.cluster.controller.cluster.named}
+
+
+def by_the_kip(world: World) -> bool:
+    """Whether the cluster has the configs that KIP-966 adds."""
+    return world.running.cluster.controller.rules.kip966
 
 
 def _broker_entry(key: Key, synonyms: Sequence[Synonym]) -> Entry:
@@ -90,18 +90,8 @@ def _broker_entry(key: Key, synonyms: Sequence[Synonym]) -> Entry:
     return Entry(key, value, first.source, synonyms, read_only=not key.dynamic)
 
 
-def _key(name: str) -> Key:
-    if name == STRATEGY:
-        return Key(name, "STRING", None, dynamic=False)
-    return broker_keys().get(name) or Key(name, "UNKNOWN", None, dynamic=False)
-
-
-def _ruling(configs: Configs) -> dict[str, str]:
-    """The two configs that the controller goes by, as text."""
-    values = {} if configs.min_isr is None else {MIN_ISR: str(configs.min_isr)}
-    if configs.unclean_leader_election is not None:
-        values[UNCLEAN] = str(configs.unclean_leader_election).lower()
-    return values
+def _key(world: World, name: str) -> Key:
+    return broker_keys(kip966=by_the_kip(world)).get(name) or Key(name, "UNKNOWN", None, dynamic=False)
 
 
 def _levels(world: World, node: int) -> Sequence[tuple[Mapping[str, str], int]]:
@@ -110,13 +100,13 @@ def _levels(world: World, node: int) -> Sequence[tuple[Mapping[str, str], int]]:
     return ((own, BROKER), (cluster_configs(world), CLUSTER), (static_configs(world, node), STATIC))
 
 
-def _synonyms(levels: Sequence[tuple[Mapping[str, str], int]], name: str | None) -> Iterator[Synonym]:
+def _synonyms(world: World, levels: Sequence[tuple[Mapping[str, str], int]], name: str | None) -> Iterator[Synonym]:
     if name is None:
         return
     for values, source in levels:
         if name in values:
             yield Synonym(name, values[name], source)
-    key = broker_keys().get(name)
+    key = broker_keys(kip966=by_the_kip(world)).get(name)
     if key is not None and key.default is not None:
         yield Synonym(name, key.default, DEFAULT)
 

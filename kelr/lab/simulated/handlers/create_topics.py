@@ -16,7 +16,6 @@ from kelr.controller.reach import NONE
 from kelr.lab.simulated.api import Call, Message, code
 from kelr.lab.simulated.handlers.alter_configs import check_topic_values, write_topic_configs
 from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED, TOPIC
-from kelr.lab.simulated.handlers.config_table import topic_keys
 from kelr.lab.simulated.handlers.config_values import TOPIC as OWN
 from kelr.lab.simulated.handlers.config_values import Entry, Synonym, of_topic
 from kelr.lab.simulated.handlers.errors import Problem, RefusedError, words
@@ -90,7 +89,7 @@ def _checked(world: World, topic: Message) -> Mapping[str, str]:
     if empty:
         raise RefusedError("INVALID_CONFIG", f"Null value not supported for topic configs: {','.join(empty)}")
     configs = {config.name: config.value for config in topic.configs}
-    check_topic_values(configs)
+    check_topic_values(world, configs)
     return configs
 
 
@@ -159,7 +158,7 @@ def _described(world: World, name: str, configs: Mapping[str, str]) -> Sequence[
         if own is None:
             entries.append(entry)
         else:
-            entries.append(Entry(topic_keys()[entry.key.name], own, OWN, (Synonym(entry.key.name, own, OWN),)))
+            entries.append(Entry(entry.key, own, OWN, (Synonym(entry.key.name, own, OWN),)))
     return entries
 
 
