@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kelr.controller import Election, RuleSet
 from kelr.engine.planning import plan_id
-from kelr.errors import ConnectError, KelrError, NotRecordedError, RefusedError, UsageError
+from kelr.errors import ConnectError, KelrError, NotRecordedError, PartlyDoneError, RefusedError, UsageError
 from kelr.interrupts import taken
 from kelr.model import Plan, PlannedElection, TopicPartition
 from kelr.model.plan import Applied, Ended
@@ -34,6 +34,7 @@ from kelr.sources.base import Source
 DEFAULT_BATCH = 100
 MOST_IN_A_BATCH = 1000
 _INTERRUPTED = "interrupted before it was begun"
+_CUT_SHORT = "interrupted before orders were restored and it was read who leads: that is left to resume"
 _EXPIRED = "the plan expired before it was begun: look again and make a new one"
 
 
@@ -77,7 +78,7 @@ def apply_plan(
         ConnectError, AuthenticationError: the cluster cannot be reached. Nothing was changed.
         UsageError: the journal or the audit log cannot be written. Nothing was changed.
         NotRecordedError: one of them could not be written after something was changed; it has the results.
-        PartlyDoneError: interrupted a second time, while orders were being restored.
+        PartlyDoneError: interrupted a second time, before it was known what became of a batch; resume tells.
     """
     site = Site(source, hand, state_directory, clock_ms, who, rules, report, patience or Patience())
     _check_batch(batch)
@@ -219,11 +220,14 @@ class Run:
         for part in _parts(elections, batch):
             if results and pause_s and not stopped:
                 stopped = self._pause(pause_s, len(results), len(elections))
+            stopped = stopped or (_EXPIRED if self.site.clock_ms() > self.expires_at_ms else "")
+            attempt = Batch(self.site, self.journal, part, len(results), len(elections), self.keep_order)
             try:
-                done = self._batch(part, len(results), len(elections), stopped)
+                done = _left(part, stopped) if stopped else attempt.run()
             except KeyboardInterrupt:
+                if attempt.begun:
+                    raise PartlyDoneError(_CUT_SHORT, next_step="kelr recover resume") from None
                 taken()
-                # Before anything of this batch was begun.
                 stopped = _INTERRUPTED
                 done = _left(part, stopped)
             except (ConnectError, UsageError) as error:
@@ -243,13 +247,6 @@ class Run:
         if unwritten is not None:
             raise _not_recorded(unwritten, results)
         return tuple(results)
-
-    def _batch(self, part: Sequence[PlannedElection], done: int, total: int, stopped: str) -> BatchDone:
-        if stopped:
-            return _left(part, stopped)
-        if self.site.clock_ms() > self.expires_at_ms:
-            return _left(part, _EXPIRED)
-        return Batch(self.site, self.journal, part, done, total, self.keep_order).run()
 
     def _ended(self, ending: Ending) -> KelrError | None:
         """Why the journal's end could not be written; None where it was."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from kelr.controller import Election
 from kelr.engine.planning import moved_on, moved_on_reordered
-from kelr.errors import ConnectError, PartlyDoneError, UsageError
+from kelr.errors import ConnectError, UsageError
 from kelr.interrupts import taken
 from kelr.model import Method, PartitionState, PlannedElection, TopicPartition
 from kelr.model.plan import Applied, Difference
@@ -20,6 +21,7 @@ from kelr.recovery.requests import Requests
 from kelr.recovery.restoring import order_of, outlast_elections, put_back
 from kelr.recovery.site import Site
 
+ResultT = TypeVar("ResultT")
 Ask = Callable[[Sequence[Course]], Mapping[TopicPartition, str]]
 """Asks for the elections of these; Kafka's name of an error for each."""
 
@@ -50,9 +52,15 @@ class Batch:
     keep_order: bool = False
     _courses: dict[TopicPartition, Course] = field(default_factory=dict)
     _requests: Requests = field(init=False)
+    _interrupted: bool = False
 
     def __post_init__(self) -> None:
         self._requests = Requests(self.site, self.journal, self._tell)
+
+    @property
+    def begun(self) -> bool:
+        """Whether something was asked of the cluster."""
+        return bool(self._requests.sent)
 
     def run(self) -> BatchDone:
         """Carry it out.
@@ -60,29 +68,42 @@ class Batch:
         Raises:
             ConnectError, AuthenticationError: the cluster cannot be reached, and nothing was begun.
             UsageError: the journal cannot be written; nothing was asked of the cluster.
-            PartlyDoneError: interrupted a second time, while orders were being restored.
+            KeyboardInterrupt: interrupted before anything was begun; else a second time, and resume has to go on.
         """
         refused = self._check()
-        interrupted = False
         failure: Exception | None = None
         try:
             if self._courses:
                 self._change()
         except KeyboardInterrupt:
-            taken()
-            interrupted = True
-            self._tell(Stage.INTERRUPTED, "interrupted: restoring the replicas' orders first; Ctrl-C again leaves them")
+            self._take_interrupt()
         except Exception as error:
             failure = error
-        self._restore()
-        if failure is not None and not (isinstance(failure, UsageError) and self._requests.sent):
+        self._to_its_end(self._restore)
+        if failure is not None and not (self.begun and isinstance(failure, ConnectError | UsageError)):
             raise failure
         unwritten = failure if isinstance(failure, UsageError) else self._requests.write_failure
-        concluded = self._conclude(interrupted=interrupted)
+        concluded = self._to_its_end(self._conclude)
         by_address = {result.address: result for result in (*refused, *concluded)}
         settled = all(course.back is None or course.back.settled for course in self._courses.values())
         results = tuple(by_address[one.address] for one in self.elections)
-        return BatchDone(results, settled, interrupted, unwritten)
+        return BatchDone(results, settled, self._interrupted, unwritten)
+
+    def _to_its_end(self, work: Callable[[], ResultT]) -> ResultT:
+        """What has to be done whatever was interrupted; the first Ctrl-C only begins it again."""
+        try:
+            return work()
+        except KeyboardInterrupt:
+            if self._interrupted:
+                raise
+            self._take_interrupt()
+        return work()
+
+    def _take_interrupt(self) -> None:
+        taken()
+        self._interrupted = True
+        text = "interrupted: first restoring the replicas' orders and reading who leads; Ctrl-C again leaves that"
+        self._tell(Stage.INTERRUPTED, text)
 
     def _check(self) -> list[Applied]:
         """The fences; what passes them has a course from here on."""
@@ -221,19 +242,13 @@ class Batch:
         """The old orders, whatever came before; and no election is left on its way."""
         moved = [course for course in self._courses.values() if course.moved]
         plain = [course.address for course in self._courses.values() if course.asked and not course.moved]
-        try:
-            outlast_elections(self._requests, plain)
-            if self.keep_order:
-                moved = self._without_kept(moved)
-            if not moved:
-                return
-            self._tell(Stage.RESTORE, f"restoring the order of {_count(len(moved))}")
-            backs = put_back(self._requests, [course.planned for course in moved])
-        except KeyboardInterrupt:
-            what = (
-                f"the replicas' order of {_count(len(moved))} was being restored" if moved else "an election may come"
-            )
-            raise PartlyDoneError(f"interrupted while {what}", next_step="kelr recover resume") from None
+        outlast_elections(self._requests, plain)
+        if self.keep_order:
+            moved = self._without_kept(moved)
+        if not moved:
+            return
+        self._tell(Stage.RESTORE, f"restoring the order of {_count(len(moved))}")
+        backs = put_back(self._requests, [course.planned for course in moved])
         for course in moved:
             course.back = backs[course.address]
 
@@ -246,11 +261,11 @@ class Batch:
         late = self._requests.late_until((JournalStep.REORDER, JournalStep.ELECT), (course.address,))
         return late is None and state is not None and state.leader == course.planned.elect
 
-    def _conclude(self, *, interrupted: bool) -> list[Applied]:
+    def _conclude(self) -> list[Applied]:
         courses = list(self._courses.values())
         states: States | None = read_states(self.site, [course.address for course in courses])
         return [
-            conclude(course, states, interrupted=interrupted, keep_order=self.keep_order and course.moved)
+            conclude(course, states, interrupted=self._interrupted, keep_order=self.keep_order and course.moved)
             for course in courses
         ]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from kelr.recovery.resume import resume
 from kelr.recovery.shelf import open_journals
 from kelr.recovery.undo import undo
 from kelr.recovery.who import Who
+from kelr.sources.base import Page
 from kelr.sources.memory import MemorySource
 from kelr.sources.permissions import Permissions
 from tests.recovery.simulated import (
@@ -523,6 +525,59 @@ def test_interrupted_twice(tmp_path: Path) -> None:
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
     assert resume(journal.path, **world.common(tmp_path)).good
     assert (world.state().leader, world.state().replicas) == (2, (3, 1, 2))
+
+
+@pytest.mark.parametrize("refused", [False, True], ids=["restored", "restoring-refused"])
+def test_interrupted_at_any_read(tmp_path: Path, refused: bool) -> None:
+    """The last read of a batch, too: what was done is told and written down, or the journal is open."""
+    for number in range(100):
+        world, state = leaderless(), tmp_path / str(number)
+        if refused:
+            world.faults["reorder"] = [_FINE_FOR_ALL, Fault("UNKNOWN_SERVER_ERROR", done=False)]
+        plan, source = world.plan(ONE), _InterruptedAt(world, number)
+        results = _apply(world, state, plan, source=source)
+        if source.left >= 0:
+            break
+        (result,) = results
+        told = [line.result for line in audit.read(state) if line.what is audit.AuditWhat.ELECTION]
+        led = world.state().leader
+        in_order = world.state().replicas == (3, 1, 2)
+        expected = Ended.NOT_RESTORED if not in_order else Ended.NOT_TRIED if led is None else Ended.DONE
+        assert (result.ended, result.leader) == (expected, led)
+        assert told == ([] if expected is Ended.NOT_TRIED else [expected])
+        left = [journal.reordered for journal in open_journals(state, CLUSTER_ID)]
+        assert left == ([] if in_order else [(TopicPartition(TOPIC, 0),)])
+    assert number > 5
+
+
+def test_interrupted_twice_while_the_leaders_are_read(tmp_path: Path) -> None:
+    """Nothing is told of what is not known, and resume tells it."""
+    world = leaderless()
+    world.happens[5] = _interrupt  # the order is restored, and is so once more
+    counted = _InterruptedAt(world, 1000)
+    _apply(world, tmp_path / "counted", world.plan(ONE), source=counted)
+    world = leaderless()
+    world.happens[5] = _interrupt
+    with pytest.raises(PartlyDoneError) as caught:
+        _apply(world, tmp_path, world.plan(ONE), source=_InterruptedAt(world, 999 - counted.left))
+    assert caught.value.next_step == "kelr recover resume"
+    assert list(audit.read(tmp_path)) == []
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    assert _ends(resume(journal.path, **world.common(tmp_path)).applied) == ["done"]
+
+
+class _InterruptedAt(SimulatedSource):
+    """Somebody presses Ctrl-C while the partitions are read for the n-th time, from 0."""
+
+    def __init__(self, world: World, number: int) -> None:
+        super().__init__(world)
+        self.left = number
+
+    def pages(self, *args: Any, **kinds: Any) -> Iterator[Page]:
+        self.left -= 1
+        if self.left == -1:
+            raise KeyboardInterrupt
+        return super().pages(*args, **kinds)
 
 
 def test_interrupted_while_an_election_is_on_its_way(tmp_path: Path) -> None:
