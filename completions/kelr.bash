@@ -93,8 +93,8 @@ _kelr() {
         *:--path-to-json-file|*:--plan) _kelr_files json; return ;;
         *:--before|*:--from|*:--logs|*:--merge|*:--snapshot) _kelr_files kelr; return ;;
         *:--admin.config|*:--command-config) _kelr_files properties; return ;;
-        *:--compare-rules) _kelr_words "all kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive"; return ;;
-        *:--rules) _kelr_words "auto kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive"; return ;;
+        *:--compare-rules) _kelr_words "all kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive kip966-manager-off"; return ;;
+        *:--rules) _kelr_words "auto kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive kip966-manager-off"; return ;;
         *:--by) _kelr_words "cluster topic broker rack"; return ;;
         *:--situation) _kelr_words "healthy under-min-isr leader-not-live waiting-for-isr waiting-for-elr waiting-for-last-known-leader needs-unclean-recovery no-live-replica leader-pending unknown"; return ;;
         *:--log-info-dialect) _kelr_words "kip patch"; return ;;

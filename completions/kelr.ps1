@@ -78,7 +78,7 @@ Register-ArgumentCompleter -Native -CommandName kelr -ScriptBlock {
     $KelrTakes = @{
         '*:--broker' = 'brokers'
         '*:--by' = '=cluster topic broker rack'
-        '*:--compare-rules' = '=all kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive'
+        '*:--compare-rules' = '=all kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive kip966-manager-off'
         '*:--context' = 'contexts'
         '*:--cursor' = 'targets'
         '*:--designate' = 'brokers'
@@ -97,7 +97,7 @@ Register-ArgumentCompleter -Native -CommandName kelr -ScriptBlock {
         '*:--partition' = 'partitions'
         '*:--rack' = 'racks'
         '*:--restart' = 'broker-lists'
-        '*:--rules' = '=auto kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive'
+        '*:--rules' = '=auto kraft elr-4.0 elr-4.1.0 elr-4.1 elr-4.3 kip966 kip966-none kip966-balanced kip966-aggressive kip966-manager-off'
         '*:--situation' = '=healthy under-min-isr leader-not-live waiting-for-isr waiting-for-elr waiting-for-last-known-leader needs-unclean-recovery no-live-replica leader-pending unknown'
         '*:--stop' = 'broker-lists'
         '*:--to' = 'topics'

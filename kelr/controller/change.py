@@ -35,7 +35,7 @@ class Circumstances:
 
         With the whole of KIP-966 unclean.leader.election.enable only stands for a recovery strategy.
         """
-        unclean = self.unclean_leader_election and not self.rules.kip966
+        unclean = self.unclean_leader_election and not self.rules.recovers
         return Election.UNCLEAN if unclean else Election.ONLINE
 
 
@@ -201,6 +201,8 @@ def _write(
         members = _left_behind(ballot, sets, isr) if unclean else sets.last_known
         if not ballot.rules.elr or len(isr) >= around.min_isr:
             elr, members = (), ()
+        elif ballot.rules.keeps_last_known_elr and elected.leader is None:
+            members = _last_leader_first(state, ballot, members)
         last_known = _as_far_as_known(state, state.last_known_elr, members, proposed, around)
     else:
         last_known = _last_known_leader(state, elected.leader, leader_written, isr, ballot.rules)
@@ -282,6 +284,16 @@ def _left_behind(ballot: Ballot, sets: _Sets, isr: tuple[int, ...]) -> tuple[int
     """
     known = hash_set_order(ballot.isr, (*sets.elr, *sets.last_known))
     return tuple(broker for broker in known if broker not in isr)
+
+
+def _last_leader_first(state: PartitionState, ballot: Ballot, members: tuple[int, ...]) -> tuple[int, ...]:
+    """LastKnownELR of a partition without a leader, where the last known leader may be elected.
+
+    KIP-966, "Delivery plan" (004): "The last leader will be put at the front of the LastKnownELR list."
+    """
+    last = (state.last_known_elr or ())[:1] if state.leader is None else (state.leader,)
+    last = _within(last, ballot.replicas)
+    return (*last, *(broker for broker in members if broker not in last))
 
 
 def _recovering(before: bool | None, unclean: bool, target: bool | None) -> bool | None:

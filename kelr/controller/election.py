@@ -98,9 +98,10 @@ def _live_elr_member(ballot: Ballot) -> int | None:
 
 
 def _last_known_leader(ballot: Ballot) -> int | None:
-    if not ballot.rules.elr or ballot.isr or ballot.elr or len(ballot.last_known) != 1:
+    named = ballot.last_known[:1] if ballot.rules.keeps_last_known_elr else ballot.last_known
+    if not ballot.rules.elr or ballot.isr or ballot.elr or len(named) != 1:
         return None
-    known = ballot.last_known[0]
+    known = named[0]
     return known if known in ballot.electable or not ballot.rules.last_known_leader_must_be_live else None
 
 
@@ -192,6 +193,12 @@ _KIP966 = {
     Election.ONLINE: (*_CLEAN, UNCLEAN_RECOVERY),
     Election.UNCLEAN: (*_CLEAN, UNCLEAN_RECOVERY),
 }
+_MANAGER_OFF = {
+    Election.PREFERRED: (PREFERRED_REPLICA, *_CLEAN),
+    Election.ONLINE: (*_CLEAN, LAST_KNOWN_LEADER, UNCLEAN),
+    Election.UNCLEAN: (*_CLEAN, UNCLEAN),
+}
+"""KIP-966, "Delivery plan": the last known leader is for unclean.leader.election.enable=false alone."""
 ELECTION_RULES = (PREFERRED_REPLICA, *_CLEAN, LAST_KNOWN_LEADER, UNCLEAN, UNCLEAN_RECOVERY)
 
 
@@ -210,7 +217,8 @@ class Elected:
 
 def election_order(rules: RuleSet, election: Election) -> tuple[ElectionRule, ...]:
     """The rules that this kind of election asks under a rule set, in the order in which it asks them."""
-    return (_KIP966 if rules.kip966 else _RELEASED)[election]
+    orders = _KIP966 if rules.recovers else _MANAGER_OFF if rules.kip966 else _RELEASED
+    return orders[election]
 
 
 def elect(ballot: Ballot) -> Elected:

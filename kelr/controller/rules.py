@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from kelr.model import METADATA_FEATURE, Features
+from kelr.model import METADATA_FEATURE, RECOVERY_FEATURE, Features
 
 
 class RecoveryStrategy(StrEnum):
@@ -44,12 +44,20 @@ class RuleSet:
     ELR were off, which empties the ELR."""
     recovery: RecoveryStrategy | None = None
     """The KIP's unclean.recovery.strategy; None on released Kafka, which elects uncleanly without looking at logs."""
+    keeps_last_known_elr: bool = False
+    """Whether LastKnownELR is the KIP's set although nothing recovers by it: the last leader is its first member."""
     strategy_by_topic: bool = False
     """Whether each topic's unclean.leader.election.enable stands for its strategy, in place of `recovery`."""
 
     @property
     def kip966(self) -> bool:
-        """Whether this is the whole KIP: LastKnownELR is a set, and unclean recovery replaces unclean election."""
+        """Whether the sets are the KIP's: LastKnownELR is one, and an ISR of min ISR members ends it and the ELR."""
+        return self.recovers or self.keeps_last_known_elr
+
+    @property
+    def recovers(self) -> bool:
+        """Whether this is the whole KIP, with unclean recovery in place of unclean election
+        (unclean.recovery.manager.enabled)."""
         return self.recovery is not None
 
     def of_topic(self, unclean_leader_election: bool | None, strategy: str | None = None) -> RuleSet:
@@ -65,7 +73,7 @@ class RuleSet:
 
     def with_strategy(self, strategy: RecoveryStrategy) -> RuleSet:
         """The rules of a topic whose configs name this strategy; the same rules where there is no such config."""
-        rules = RULE_SETS[f"kip966-{strategy}"] if self.kip966 else self
+        rules = RULE_SETS[f"kip966-{strategy}"] if self.recovers else self
         return rules if rules.elr is self.elr else replace(rules, elr=self.elr)
 
 
@@ -122,10 +130,31 @@ KIP966 = RuleSet(
     strategy_by_topic=True,
 )
 
+KIP966_MANAGER_OFF = RuleSet(
+    "kip966-manager-off",
+    "KIP-966 with unclean.recovery.manager.enabled=false: LastKnownELR is kept, no logs are looked at (no release has"
+    " it)",
+    elr=True,
+    keeps_last_known_elr=True,
+)
+"""KIP-966, "Delivery plan": what holds while the Unclean Recovery "has not shipped or it is disabled", with the last
+leader "at the front of the LastKnownELR list" (004)."""
+
 NEWEST = ELR_4_3
 RULE_SETS: Mapping[str, RuleSet] = {
     rules.name: rules
-    for rules in (KRAFT, ELR_4_0, ELR_4_1_0, ELR_4_1, ELR_4_3, KIP966, KIP966_NONE, KIP966_BALANCED, KIP966_AGGRESSIVE)
+    for rules in (
+        KRAFT,
+        ELR_4_0,
+        ELR_4_1_0,
+        ELR_4_1,
+        ELR_4_3,
+        KIP966,
+        KIP966_NONE,
+        KIP966_BALANCED,
+        KIP966_AGGRESSIVE,
+        KIP966_MANAGER_OFF,
+    )
 }
 _ALIASES = {
     "elr": NEWEST.name,
@@ -188,10 +217,17 @@ def choose_rules(features: Features) -> ChosenRules:
     minor release. Patch releases share it: 4.1.0 cannot be told from 4.1.1. That is the software of the broker that
     answered; the controllers, which elect, may run an older one as long as metadata.version is not raised to it.
 
-    A cluster whose brokers take ElectLeaders v3 has the whole of KIP-966.
+    A cluster whose brokers take ElectLeaders v3 has the whole of KIP-966; one that knows the feature flag of the
+    recovery manager, and has it off, all but its unclean recovery.
     """
+    if features.recovery_manager is False:
+        reason = f"brokers know {RECOVERY_FEATURE}, and it is off"
+        return _as_switched(KIP966_MANAGER_OFF, reason, features)
     if features.elects_natively:
-        return _whole_kip(features)
+        # Each topic's strategy is told by its configs.
+        return _as_switched(
+            KIP966, f"brokers take ElectLeaders v{features.elect_leaders}, which is KIP-966's", features
+        )
     chosen = _by_software(features)
     newest, finalized = (features.supported or {}).get(METADATA_FEATURE), features.metadata_version
     if newest is None or finalized is None or finalized >= newest or not chosen.rules.elr:
@@ -203,12 +239,11 @@ def choose_rules(features: Features) -> ChosenRules:
     return ChosenRules(chosen.rules, reason, certain=False)
 
 
-def _whole_kip(features: Features) -> ChosenRules:
-    """The KIP's rules, each topic's strategy by its configs."""
-    reason = f"brokers take ElectLeaders v{features.elect_leaders}, which is KIP-966's"
+def _as_switched(rules: RuleSet, reason: str, features: Features) -> ChosenRules:
+    """Rules of the KIP with ELR on or off."""
     if features.elr_enabled is False:
-        return ChosenRules(replace(KIP966, elr=False), f"{reason}; ELR is off", certain=True)
-    return ChosenRules(KIP966, reason, certain=True)
+        return ChosenRules(replace(rules, elr=False), f"{reason}; ELR is off", certain=True)
+    return ChosenRules(rules, reason, certain=True)
 
 
 def _by_software(features: Features) -> ChosenRules:

@@ -70,7 +70,7 @@ class WaysToStand:
 
         Under the rules of the whole KIP the controller itself looks at logs: each partition is by itself then.
         """
-        if rules.kip966:
+        if rules.recovers:
             return Alike()
         key = (
             state.replicas,

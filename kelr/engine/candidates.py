@@ -73,7 +73,7 @@ def _standing(case: Case, replica: int) -> str:
         parts.append("not in ISR; whether it is in the ELR is not known")
     if case.rules.kip966 and replica in (state.last_known_elr or ()):
         parts.append("in LastKnownELR: of the recovery quorum")
-    elif replica == case.last_known_leader and state.leader is None:
+    if not case.rules.recovers and replica == case.last_known_leader and state.leader is None:
         parts.append("last known leader")
     quorum = case.proven_quorum if state.leader not in case.electable else None
     if quorum is not None and replica in quorum.members and replica not in {*state.isr, *case.elr}:

@@ -75,6 +75,7 @@ class Case:
     def last_known_leader(self) -> int | None:
         """The one broker that Kafka recorded as last known leader; None where it recorded none, or "no leader"."""
         known = self.state.last_known_elr or ()
+        known = known[:1] if self.rules.keeps_last_known_elr else known
         return known[0] if len(known) == 1 and known[0] >= 0 else None
 
     @property

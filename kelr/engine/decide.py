@@ -65,7 +65,7 @@ def _decide(snapshot: Snapshot, case: Case, own: ChosenRules, chosen: ChosenRule
         elected=by_itself,
         elected_by=by,
         waits_for=waits_for,
-        outcomes=outcomes_under_kip966(case) if case.rules.kip966 else outcomes_of(case),
+        outcomes=outcomes_under_kip966(case) if case.rules.recovers else outcomes_of(case),
         forecasts=forecasts,
     )
     return Decision(
@@ -132,7 +132,7 @@ def _cluster_rules(case: Case, own: ChosenRules, rules: RuleSet) -> str | None:
     """
     if rules.name == own.rules.name or case.cluster.partitions_source == _ON_PAPER:
         return None
-    if own.rules.kip966 and rules.kip966:
+    if own.rules.recovers and rules.recovers:
         either = {own.rules.of_topic(unclean, case.config.recovery_strategy).name for unclean in (True, False)}
         if len(either) > 1:
             return None  # the topic's strategy, which may have been configured otherwise than kelr can read
@@ -147,8 +147,11 @@ def _situation(case: Case, by_itself: int | None) -> Situation:
         return situation
     if by_itself is not None:
         return Situation.LEADER_PENDING
-    if case.rules.kip966:
+    if case.rules.recovers:
         return situation_under_recovery(recovery_now(case), situation)
+    if case.rules.keeps_last_known_elr and situation is Situation.NEEDS_UNCLEAN_RECOVERY and not case.elr:
+        # The set may have several members, of which the first led last.
+        return situation if case.last_known_leader is None else Situation.WAITING_FOR_LAST_KNOWN_LEADER
     # With rules that the cluster does not run (asked for by name) the last known leader may count for nothing.
     by_last_known = {Situation.LEADER_PENDING, Situation.WAITING_FOR_LAST_KNOWN_LEADER}
     return Situation.NEEDS_UNCLEAN_RECOVERY if situation in by_last_known and not case.rules.elr else situation
@@ -157,7 +160,7 @@ def _situation(case: Case, by_itself: int | None) -> Situation:
 def _waits_for(case: Case, by_itself: int | None, forecasts: tuple[Forecast, ...]) -> tuple[int, ...]:
     if by_itself is not None:
         return ()
-    recovering = awaited(case, recovery_now(case)) if case.rules.kip966 else ()
+    recovering = awaited(case, recovery_now(case)) if case.rules.recovers else ()
     if recovering:
         return recovering
     # An unclean return counts where it is the only one that Kafka can see (a broker that is not registered).
@@ -171,7 +174,7 @@ def _waits_for(case: Case, by_itself: int | None, forecasts: tuple[Forecast, ...
 
 
 def _advice(case: Case, found: Findings) -> Advice:
-    by_the_kip = case.rules.kip966 and case.state.leader is None
+    by_the_kip = case.rules.recovers and case.state.leader is None
     return advise_under_kip966(case, found) if by_the_kip else advise(case, found)
 
 
@@ -182,7 +185,7 @@ def _summary(case: Case, found: Findings) -> str:
     head = f"{name} has no leader (leader epoch {state.leader_epoch})"
     if found.elected is not None:
         return f"{head}; broker {found.elected} is about to be elected ({found.elected_by})."
-    if case.rules.kip966 and undecided(case):
+    if case.rules.recovers and undecided(case):
         return f"{head}; {undecided(case)}."
     if found.waits_for:
         return f"{head} and waits for {awaited_in_words(case, found.waits_for)}."
@@ -193,7 +196,7 @@ def _summary(case: Case, found: Findings) -> str:
     if found.situation is not Situation.NEEDS_UNCLEAN_RECOVERY:
         named = case.state.isr or case.elr
         return f"{head} and waits for its {'ISR' if case.state.isr else 'ELR'}, {ids(named)}."
-    if case.rules.kip966:
+    if case.rules.recovers:
         return f"{head} and waits for an operator: unclean.recovery.strategy is none."
     return f"{head} and waits for nobody: only an unclean election brings it back."
 
@@ -289,7 +292,7 @@ def _lost_already(case: Case) -> Iterator[str]:
 
 def _hangs_on_unclean_election(case: Case, chosen: ChosenRules) -> bool:
     """Whether unclean.leader.election.enable decides: on released Kafka, and where it stands for the KIP's strategy."""
-    return not case.rules.kip966 or (chosen.rules.strategy_by_topic and case.config.recovery_strategy is None)
+    return not case.rules.recovers or (chosen.rules.strategy_by_topic and case.config.recovery_strategy is None)
 
 
 def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules) -> Iterator[str]:
@@ -318,7 +321,9 @@ def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules) -> Iterator[str]
         yield f"configs of topic {case.state.topic} are not known: unclean.leader.election.enable is taken as false"
     elif case.unclean_election is None and _hangs_on_unclean_election(case, chosen):
         true = (
-            "the recovery strategy is aggressive" if case.rules.kip966 else "it elects the first live replica by itself"
+            "the recovery strategy is aggressive"
+            if case.rules.recovers
+            else "it elects the first live replica by itself"
         )
         yield (
             "unclean.leader.election.enable is true in the file of the broker that answered, and set neither on the"

@@ -44,14 +44,14 @@ def shutdowns(case: Case, replica: int) -> tuple[bool, ...]:
 
 def _forecast(case: Case, replica: int, clean: bool) -> Forecast:
     change, outlook = _run_on_return(case, replica, clean), ""
-    if change.after.leader is None and case.rules.kip966:
+    if change.after.leader is None and case.rules.recovers:
         recovery = run_on_return(case, change, replica, clean=clean)
         change, outlook = recovery.change, recovery.outlook
     leader, by = change.after.leader, elected_by(change)
     if leader is not None and case.state.leader == leader:
         by = ElectedBy.LEADER_STAYS
     loss = None if leader is None else loss_of_electing(case, leader, holds_all_committed=_guaranteed(case, by, clean))
-    is_designated = leader is None and not case.rules.kip966
+    is_designated = leader is None and not case.rules.recovers
     return Forecast(
         replica=replica,
         clean=clean,
@@ -107,7 +107,7 @@ def elected_in_company(case: Case, replica: int) -> dict[int, frozenset[int]]:
         if all(after_return(case, one, clean=clean).state.leader is None for clean in shutdowns(case, one))
     ]
     found: dict[int, frozenset[int]] = {}
-    if case.rules.kip966 or replica not in harmless:
+    if case.rules.recovers or replica not in harmless:
         return found
     for count in range(1, MOST_TOGETHER):
         for others in combinations([one for one in harmless if one != replica], count):

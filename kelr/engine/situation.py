@@ -58,6 +58,8 @@ def _without_leader(state: PartitionState, cluster: Cluster) -> Situation:
     if state.elr is None or state.last_known_elr is None:
         return Situation.UNKNOWN
     known = [replica for replica in state.last_known_elr if replica >= 0]
+    if cluster.features.recovery_manager is False:
+        known = known[:1]  # KIP-966, "Delivery plan": the last leader, in front of the others of LastKnownELR
     if len(known) != 1:
         return Situation.NEEDS_UNCLEAN_RECOVERY
     return Situation.LEADER_PENDING if known[0] in electable else Situation.WAITING_FOR_LAST_KNOWN_LEADER

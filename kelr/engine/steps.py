@@ -112,7 +112,7 @@ def _last_known(case: Case, ballot: Ballot, choice: int | None) -> str:
     if ballot.isr or ballot.elr:
         name, members = ("ISR", ballot.isr) if ballot.isr else ("ELR", ballot.elr)
         return f"asked only when ISR and ELR are both empty; {name} is {ids(members)}"
-    if len(ballot.last_known) != 1:
+    if len(ballot.last_known) != 1 and not (ballot.last_known and ballot.rules.keeps_last_known_elr):
         return "none is recorded" if not ballot.last_known else f"more than one is recorded: {ids(ballot.last_known)}"
     known = ballot.last_known[0]
     if known < 0:

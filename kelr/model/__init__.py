@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kelr.model.cluster import (
         ELR_FEATURE,
         METADATA_FEATURE,
+        RECOVERY_FEATURE,
         Broker,
         BrokerStatus,
         Cluster,
@@ -72,6 +73,7 @@ __all__ = [
     "ELR_FEATURE",
     "LOG_DIRECTORY",
     "METADATA_FEATURE",
+    "RECOVERY_FEATURE",
     "WORST_FIRST",
     "Advice",
     "AdviceAction",
@@ -136,6 +138,7 @@ __all__ = [
 _HOMES = {
     "cluster": (
         "ELR_FEATURE",
+        "RECOVERY_FEATURE",
         "METADATA_FEATURE",
         "Broker",
         "BrokerStatus",

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 ELR_FEATURE = "eligible.leader.replicas.version"
+"""The feature that KIP-966's texts call by an older name, as a config: eligible.leader.replicas.enabled."""
+RECOVERY_FEATURE = "unclean.recovery.manager.enabled"
+"""KIP-966 calls it a feature flag ("Compatibility") and a config ("Config changes"); no release has it."""
 METADATA_FEATURE = "metadata.version"
 NATIVE_ELECT_LEADERS = 3
 """The version of ElectLeaders that KIP-966 adds."""
@@ -66,6 +69,14 @@ class Features:
     def elects_natively(self) -> bool:
         """Whether ElectLeaders v3 is there: it names the wanted leader, and elects by logs (KIP-966)."""
         return self.elect_leaders is not None and self.elect_leaders >= NATIVE_ELECT_LEADERS
+
+    @property
+    def recovery_manager(self) -> bool | None:
+        """Whether the Unclean Recovery Manager elects, by the KIP's "feature flag unclean.recovery.manager.enabled"
+        ("Compatibility"); None where the software knows no such flag."""
+        if RECOVERY_FEATURE not in (self.supported or {}) or self.finalized is None:
+            return None
+        return self.finalized.get(RECOVERY_FEATURE, 0) >= 1
 
     @property
     def metadata_version(self) -> int | None:

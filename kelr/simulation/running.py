@@ -348,7 +348,7 @@ class RunningCluster(Following):
 
     def _unclean_due_ms(self) -> int | None:
         controller = self.cluster.controller
-        if self.timing.unclean_ms is None or controller.rules.kip966 or not self._unclean_is_allowed():
+        if self.timing.unclean_ms is None or controller.rules.recovers or not self._unclean_is_allowed():
             return None
         if all(partition.leader is not None for partition in controller.partitions.values()):
             return None

@@ -263,7 +263,7 @@ def election_name(outcome: Outcome, decision: Decision) -> str:
     if outcome.election is not ElectionType.UNCLEAN:
         return outcome.election.value
     # Under the rules of the whole KIP an unclean election is a recovery by logs.
-    return f"{outcome.election.value} ({'recovery' if RULE_SETS[decision.rules].kip966 else 'stock'})"
+    return f"{outcome.election.value} ({'recovery' if RULE_SETS[decision.rules].recovers else 'stock'})"
 
 
 def _leader(option: Option) -> Text:

@@ -22,7 +22,8 @@ forbids it and its log is not looked at;
 Kafka counts it as an unclean election.
 
  asked by            Kafka's controller
- by itself           4th, after live-elr-member, before unclean-election (kraft, elr-4.0, elr-4.1.0, elr-4.1, elr-4.3)
+ by itself           4th, after live-elr-member, before unclean-election (kraft, elr-4.0, elr-4.1.0, elr-4.1, elr-4.3, \
+kip966-manager-off)
  unclean election    4th, after live-elr-member, before unclean-election (kraft, elr-4.0, elr-4.1.0, elr-4.1, elr-4.3)
  preferred election  5th, after live-elr-member (kraft, elr-4.0, elr-4.1.0, elr-4.1, elr-4.3)
  whom it elects      may lack committed records
@@ -100,10 +101,12 @@ def test_json_has_places_and_rule_sets(kelr: Kelr) -> None:
     assert (document["kind"], document["complete"]) == ("kelr/rules", True)
     (rule,) = document["items"]
     assert (rule["rule"], rule["elects_cleanly"]) == ("unclean-election", False)
-    asked = {one["election"]: one for one in rule["elections"]}
-    assert set(asked) == {"online", "unclean"}
+    asked = {(one["election"], one["place"]): one["rule_sets"] for one in rule["elections"]}
+    assert set(asked) == {("online", 5), ("unclean", 5), ("unclean", 4)}
     released = [name for name, rules in RULE_SETS.items() if not rules.kip966]
-    assert (asked["unclean"]["place"], asked["unclean"]["rule_sets"]) == (5, released)
+    assert asked["unclean", 5] == released
+    # The last known leader is for unclean.leader.election.enable=false alone (KIP-966, "Delivery plan").
+    assert asked["unclean", 4] == ["kip966-manager-off"]
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)

@@ -75,7 +75,7 @@ class RecoveringController:
                 return self._failed_over()
             case rev.ManualRecovery():
                 return self._asked_by_hand(event)
-            case ev.LeadersElected(election=Election.UNCLEAN) if self.state.rules.kip966:
+            case ev.LeadersElected(election=Election.UNCLEAN) if self.state.rules.recovers:
                 return self._asked_by_hand(self._in_new_words(event))
         return self._happened(event)
 
@@ -105,7 +105,7 @@ class RecoveringController:
         return rev.ManualRecovery(ElectionType.LONGEST_LOG_AGGRESSIVE, dict.fromkeys(addresses))
 
     def _asked_by_hand(self, event: rev.ManualRecovery) -> Stepped:
-        if not self.state.rules.kip966:
+        if not self.state.rules.recovers:
             return Stepped(self, error="UNSUPPORTED_VERSION")
         if event.election is ElectionType.DESIGNATION:
             return self._designated(event)

@@ -85,7 +85,7 @@ def recovery_of(
         asked_for: the strategy that an operator asked for (ElectLeaders v3), whatever the topic has.
     """
     strategy = asked_for or around.rules.recovery
-    if partition.leader is not None or not around.rules.kip966:
+    if partition.leader is not None or not around.rules.recovers:
         return Recovery(Standing.NOT_NEEDED, strategy)
     if not around.rules.elr:
         partition = replace(partition, elr=(), last_known_elr=())

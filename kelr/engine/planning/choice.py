@@ -168,7 +168,7 @@ def _led(subject: Subject, wish: Wish, kind: ElectionType) -> NotPlanned | None:
             f"Broker {live} leads, and a designation is only for a partition without leader (KIP-966): to move the"
             f" leadership to {wish.desired_leader}, make it the preferred replica and elect that one.",
         )
-    if kind is ElectionType.UNCLEAN or subject.case.rules.kip966:
+    if kind is ElectionType.UNCLEAN or subject.case.rules.recovers:
         return refused(
             subject,
             f"The controller still records broker {leader} as the leader, although it is"

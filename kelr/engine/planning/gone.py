@@ -55,7 +55,7 @@ def without_the_gone(subject: Subject, gone: frozenset[int]) -> Designate | NotP
     missing = [replica for replica in subject.state.replicas if replica in gone]
     if not missing or _hangs_on_something_else(subject, missing):
         return advised(subject)
-    if subject.case.rules.kip966 and subject.live_leader is None:
+    if subject.case.rules.recovers and subject.live_leader is None:
         return refused(subject, _under_kip966(subject, missing))
     if len(missing) == len(subject.state.replicas):
         return refused(

@@ -80,7 +80,7 @@ def _nobody_then(
 ) -> HoldDown | None:
     """A broker whose return leaves the planned election nobody to elect: Kafka 4.0 then records "no leader" as last
     known leader, and elects by it."""
-    by_requests = method in {Method.UNCLEAN, Method.REORDER} and not subject.case.rules.kip966
+    by_requests = method in {Method.UNCLEAN, Method.REORDER} and not subject.case.rules.recovers
     backs = (after_return(subject.case, replica, clean=clean) for clean, (leader, _) in found.items() if leader is None)
     if not by_requests or not any(back.state.leader is None for back in backs):
         return None
@@ -90,7 +90,7 @@ def _nobody_then(
 
 def _elected_then(back: Case, choice: Choice, method: Method) -> tuple[int | None, ElectedBy | None]:
     """Whom the planned requests make the leader of a partition as it is once somebody is back."""
-    if back.state.leader is not None or back.rules.kip966 or method not in {Method.UNCLEAN, Method.REORDER}:
+    if back.state.leader is not None or back.rules.recovers or method not in {Method.UNCLEAN, Method.REORDER}:
         return None, None
     if method is Method.REORDER:
         outcome = designation_of(back, choice.elect)
@@ -103,7 +103,7 @@ def _held_together(subject: Subject, choice: Choice, method: Method, harmless: S
     """Those that may each return alone, but not all of a few: the last of the ELR to return uncleanly empties it, and
     the last known leader is elected then."""
     held: dict[int, HoldDown] = {}
-    if subject.case.rules.kip966:
+    if subject.case.rules.recovers:
         return held
     for count in range(2, min(len(harmless), MOST_TOGETHER) + 1):
         for group in combinations(harmless, count):

@@ -24,11 +24,11 @@ def method_of(subject: Subject, choice: Choice) -> Method:
     if choice.kind is ElectionType.PREFERRED:
         return Method.PREFERRED
     case = subject.case
-    if case.rules.kip966 and case.cluster.features.elects_natively and choice.kind is not ElectionType.UNCLEAN:
+    if case.rules.recovers and case.cluster.features.elects_natively and choice.kind is not ElectionType.UNCLEAN:
         return Method.NATIVE
     unclean = subject.outcome(ElectionType.UNCLEAN)
     by_itself = subject.state.leader is None and unclean is not None and unclean.elected == choice.elect
-    surely = choice.kind is ElectionType.UNCLEAN or subject.case.rules.kip966 or not _before(subject, choice.elect)
+    surely = choice.kind is ElectionType.UNCLEAN or subject.case.rules.recovers or not _before(subject, choice.elect)
     return Method.UNCLEAN if by_itself and surely else Method.REORDER
 
 
@@ -57,7 +57,7 @@ def obstacle(subject: Subject, method: Method) -> str | None:
     case = subject.case
     if method is not Method.REORDER:
         return None
-    if case.rules.kip966:
+    if case.rules.recovers:
         return (
             f"Under the rules {case.rules.name} a reordering designates nobody: an unclean election goes by logs there."
         )

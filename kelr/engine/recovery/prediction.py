@@ -55,7 +55,7 @@ def recovery_now(case: Case, *, asked_for: RecoveryStrategy | None = None) -> Re
 
 def run_now(case: Case, *, asked_for: RecoveryStrategy | None = None) -> Change:
     """The run that elects by itself now, or that an operator asks for, with the manager's choice if it has made one."""
-    recovery = recovery_now(case, asked_for=asked_for) if case.rules.kip966 else None
+    recovery = recovery_now(case, asked_for=asked_for) if case.rules.recovers else None
     choice = None if recovery is None or rivals(case, recovery) else recovery.choice
     return change_partition(case.state, case.around, election=case.around.normal_election, recovered=choice)
 

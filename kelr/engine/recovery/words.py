@@ -22,7 +22,7 @@ def awaited_in_words(case: Case, waits_for: tuple[int, ...]) -> str:
     if len(waits_for) == 1:
         return who
     every = recovery.standing is not Standing.WAITS_FOR_MEMBER and recovery.strategy is RecoveryStrategy.BALANCED
-    return f"all of {who}" if every and case.rules.kip966 else f"any of {who}"
+    return f"all of {who}" if every and case.rules.recovers else f"any of {who}"
 
 
 def undecided(case: Case) -> str:
@@ -39,6 +39,10 @@ def undecided(case: Case) -> str:
 
 def notes_on_the_rules(snapshot: Snapshot, case: Case) -> Iterator[str]:
     """What to know where somebody asks what the whole of KIP-966 would do."""
+    if not case.rules.recovers:
+        if snapshot.cluster.features.recovery_manager is None:
+            yield "no release has these rules: KIP-966 with unclean.recovery.manager.enabled=false"
+        return
     if snapshot.cluster.features.elects_natively:
         if case.config.recovery_strategy is None:
             yield (

@@ -127,7 +127,7 @@ def _at_large(assumption: Assumption, state: ControllerState) -> Iterator[ev.Eve
     elif happening is Happening.PREFERRED_ELECTION:
         yield ev.LeadersElected(Election.PREFERRED, tuple(sorted(state.partitions)))
     elif happening is Happening.DESIGNATION:
-        if state.rules.kip966:
+        if state.rules.recovers:
             # The KIP's ElectLeaders v3 names the replica (`kelr.engine.what_if.recovery`).
             return
         assert assumption.broker is not None  # as it was parsed
@@ -152,7 +152,7 @@ def refused_designations(assumption: Assumption, state: ControllerState) -> Mapp
     for address, partition in ours:
         if led(state, partition):
             refused[address] = "ELECTION_NOT_NEEDED"
-        elif state.rules.kip966 and not state.active(broker):
+        elif state.rules.recovers and not state.active(broker):
             refused[address] = "ELIGIBLE_LEADERS_NOT_AVAILABLE"
     return refused
 

@@ -45,7 +45,7 @@ def recoveries(
         snapshot: with the logs and configs as they are by then.
         returned: brokers that came back after the logs were read.
     """
-    if not state.rules.kip966:
+    if not state.rules.recovers:
         return Recovered()
     changes, outlook = [], {}
     for address, partition in sorted(state.partitions.items()):

@@ -23,6 +23,7 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 TOPIC, BROKER, LOGGER = 2, 4, 8
 MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 STRATEGY, TIMEOUT = "unclean.recovery.strategy", "unclean.recovery.timeout.ms"
+MANAGER = "unclean.recovery.manager.enabled"
 OWN, OF_BROKER, OF_CLUSTER, OF_FILE, DEFAULT = 1, 2, 3, 4, 5
 
 
@@ -250,6 +251,22 @@ def test_recovery_configs_that_would_not_be_obeyed_are_refused(
     expected, words = refusal.split(": ", 1)
     assert error == expected
     assert words in str(message)
+
+
+@pytest.mark.parametrize(("rules", "enabled"), [("kip966-balanced", "true"), ("kip966-manager-off", "false")])
+def test_the_recovery_manager_is_switched_in_the_file(rules: str, enabled: str) -> None:
+    """KIP-966, "Compatibility": "Unclean Recovery is guarded by the feature flag unclean.recovery.manager.enabled"."""
+    cluster = world((1, 2, 3), rules=rules)
+    assert shown(cluster, BROKER, "1", MANAGER)[:2] == (enabled, OF_FILE)
+    [(error, why)] = changed(cluster, (BROKER, "", [(MANAGER, SET, "true")]))
+    assert (error, why) == ("INVALID_REQUEST", f"Cannot update these configs dynamically: [{MANAGER}]")
+
+
+@pytest.mark.parametrize("resource", [(TOPIC, "orders"), (BROKER, "")])
+def test_without_the_recovery_manager_its_configs_are_refused(resource: tuple[int, str]) -> None:
+    cluster = world((1, 2, 3), rules="kip966-manager-off")
+    [(error, why)] = changed(cluster, (*resource, [(STRATEGY, SET, "none")]))
+    assert (error, why) == ("INVALID_CONFIG", f"{STRATEGY} needs {MANAGER}=true")
 
 
 def test_released_kafka_has_no_recovery_configs() -> None:

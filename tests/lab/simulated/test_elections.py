@@ -19,7 +19,7 @@ from kelr.lab.simulated.in_thread import SimulatedServer
 from kelr.lab.simulated.spec import SimulatedSpec
 from kelr.lab.simulated.world import Denied
 from kelr.lab.spec import CONTROLLER_ID
-from kelr.model import Selection, TopicPartition
+from kelr.model import ElectionType, Selection, Situation, Snapshot, TopicPartition
 from kelr.sources.base import take_snapshot
 from kelr.sources.connection import ConnectionSettings
 from kelr.sources.live import LiveSource
@@ -62,8 +62,8 @@ def test_version_3_is_spoken_by_the_whole_kip_alone(rules: str, node: int) -> No
     with SimulatedServer(SimulatedSpec(rules=rules)) as server:
         answer = wire.ask(server.ports[node], ApiVersionsRequest(version=0))
         (found,) = (api for api in answer.api_keys if api.api_key == ELECT_LEADERS)
-        assert (found.min_version, found.max_version) == (0, 3 if rules.startswith("kip966") else 2)
-        if not rules.startswith("kip966"):
+        assert (found.min_version, found.max_version) == (0, 3 if RULE_SETS[rules].recovers else 2)
+        if not RULE_SETS[rules].recovers:
             with pytest.raises(ConnectionError):
                 asked(server, request(3, PREFERRED, None), node)
 
@@ -385,11 +385,32 @@ def test_what_is_foretold_of_a_topics_own_strategy_comes() -> None:
         eventually(server, lambda world: world.running.cluster.controller.partitions[ORDERS].leader == 3)
 
 
+def test_without_the_recovery_manager_an_unclean_election_looks_at_no_logs() -> None:
+    """KIP-966, "Config changes": "False means the random election will be used", and as it is today that takes the
+    first live replica. Kelr knows such a cluster by its feature flag, and foretells what its controller does."""
+    with cluster("kip966-manager-off") as server:
+        power_outage(server)
+        returns(server, 1, 2)
+        snapshot = seen(server, 2)
+        decision = decide(snapshot, snapshot.partitions[0])
+        assert decision.rules == "kip966-manager-off"
+        assert (decision.situation, decision.waits_for) == (Situation.WAITING_FOR_ELR, (3,))
+        assert [one.elected for one in decision.elections if one.election is ElectionType.UNCLEAN] == [1]
+        assert state(server).leader is None
+        assert elected(server, 2, UNCLEAN) == "NONE"
+        assert state(server).leader == 1, "the first live replica, though 2 has the longer log"
+
+
 def foretold(server: SimulatedServer) -> int | None:
     """Whom the controller elects by itself, as kelr reads the cluster."""
-    with LiveSource(ConnectionSettings.read(f"127.0.0.1:{server.ports[3]}", timeout_s=20)) as source:
-        snapshot = take_snapshot(source, Selection(), now_ms=0, with_logs=lambda _state: True, lineage=True)
+    snapshot = seen(server, 3)
     return decide(snapshot, snapshot.partitions[0]).elected
+
+
+def seen(server: SimulatedServer, broker: int) -> Snapshot:
+    """What kelr reads of the cluster from a broker."""
+    with LiveSource(ConnectionSettings.read(f"127.0.0.1:{server.ports[broker]}", timeout_s=20)) as source:
+        return take_snapshot(source, Selection(), now_ms=0, with_logs=lambda _state: True, lineage=True)
 
 
 def set_strategy(server: SimulatedServer, strategy: str) -> None:

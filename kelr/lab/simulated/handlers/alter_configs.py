@@ -18,6 +18,7 @@ from kelr.lab.simulated.api import Call, Message
 from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED
 from kelr.lab.simulated.handlers.authorized import TOPIC as TOPICS
 from kelr.lab.simulated.handlers.config_table import (
+    MANAGER,
     MIN_ISR,
     STRATEGY,
     TIMEOUT,
@@ -26,7 +27,7 @@ from kelr.lab.simulated.handlers.config_table import (
     topic_keys,
     wrong_value,
 )
-from kelr.lab.simulated.handlers.config_values import EVERY_BROKER, by_the_kip, cluster_configs, topic_configs
+from kelr.lab.simulated.handlers.config_values import EVERY_BROKER, by_the_kip, cluster_configs, guarded, topic_configs
 from kelr.lab.simulated.handlers.errors import Problem, RefusedError, words
 from kelr.lab.simulated.handlers.partitions import wrong_name
 from kelr.lab.simulated.handlers.resources import BROKER, KNOWN, TOPIC
@@ -197,6 +198,7 @@ def check_topic_values(world: World, values: Mapping[str, str | None]) -> None:
     for name in kept:
         if name not in keys:
             raise RefusedError("INVALID_CONFIG", f"Unknown topic config name: {name}")
+        _not_guarded(world, name)
     for name, value in kept.items():
         wrong = wrong_value(keys[name], value)
         if wrong is not None:
@@ -215,6 +217,8 @@ def _check_broker(world: World, name: str, values: Mapping[str, str | None]) -> 
         raise RefusedError("INVALID_REQUEST", "Unable to parse broker name as a base 10 number.")
     if name and int(name) not in world.nodes:
         raise RefusedError("BROKER_ID_NOT_REGISTERED", f"No node with id {name} found.")
+    for key in values:
+        _not_guarded(world, key)
     if name and by_the_kip(world):
         _of_no_single_broker(values)
     keys = broker_keys(kip966=by_the_kip(world))
@@ -223,6 +227,11 @@ def _check_broker(world: World, name: str, values: Mapping[str, str | None]) -> 
         wrong = None if value is None else wrong_value(keys[ruling], value)
         if wrong is not None:
             raise RefusedError("INVALID_REQUEST", wrong)
+
+
+def _not_guarded(world: World, name: str) -> None:
+    if guarded(world, name):
+        raise RefusedError("INVALID_CONFIG", f"{name} needs {MANAGER}=true")
 
 
 def _of_no_single_broker(values: Mapping[str, str | None]) -> None:

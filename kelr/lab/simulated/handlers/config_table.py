@@ -17,6 +17,7 @@ MIN_ISR = "min.insync.replicas"
 UNCLEAN = "unclean.leader.election.enable"
 STRATEGY = "unclean.recovery.strategy"
 TIMEOUT = "unclean.recovery.timeout.ms"
+MANAGER = "unclean.recovery.manager.enabled"
 STRATEGIES = tuple(RecoveryStrategy)
 
 TYPES = ("UNKNOWN", "BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
@@ -42,7 +43,11 @@ class Key:
         return self.type in {"PASSWORD", "UNKNOWN"}
 
 
-_OF_KIP966 = (Key(STRATEGY, "STRING", "balanced", STRATEGY), Key(TIMEOUT, "INT", "300000"))
+_OF_KIP966 = (
+    Key(STRATEGY, "STRING", "balanced", STRATEGY),
+    Key(TIMEOUT, "INT", "300000"),
+    Key(MANAGER, "BOOLEAN", "false", dynamic=False),
+)
 """What KIP-966 adds ("Config changes"); it names no type."""
 
 

@@ -13,7 +13,16 @@ from dataclasses import dataclass
 
 from kelr.controller import Configs
 from kelr.controller.state import DEFAULTS
-from kelr.lab.simulated.handlers.config_table import MIN_ISR, STRATEGY, UNCLEAN, Key, broker_keys, topic_keys
+from kelr.lab.simulated.handlers.config_table import (
+    MANAGER,
+    MIN_ISR,
+    STRATEGY,
+    TIMEOUT,
+    UNCLEAN,
+    Key,
+    broker_keys,
+    topic_keys,
+)
 from kelr.lab.simulated.world import HOST, World
 
 TOPIC, BROKER, CLUSTER, STATIC, DEFAULT = 1, 2, 3, 4, 5
@@ -46,6 +55,8 @@ def of_topic(world: World, node: int, topic: str) -> Iterator[Entry]:
     """All configs of a topic, in the order of their names; what it does not set itself is as at the node asked."""
     own, levels = topic_configs(world, topic), _levels(world, node)
     for name, key in topic_keys(kip966=by_the_kip(world)).items():
+        if guarded(world, name):
+            continue
         synonyms = [Synonym(name, own[name], TOPIC)] if name in own else []
         synonyms += _synonyms(world, levels, key.behind)
         first = synonyms[0] if synonyms else Synonym(name, key.default, DEFAULT)
@@ -57,7 +68,8 @@ def of_broker(world: World, node: int) -> Iterator[Entry]:
     levels, keys = _levels(world, node), broker_keys(kip966=by_the_kip(world))
     told = {name: _key(world, name) for level, _source in levels for name in level}
     for name, key in sorted({**told, **keys}.items()):
-        yield _broker_entry(key, list(_synonyms(world, levels, name)))
+        if not guarded(world, name):
+            yield _broker_entry(key, list(_synonyms(world, levels, name)))
 
 
 def of_every_broker(world: World) -> Iterator[Entry]:
@@ -80,6 +92,13 @@ def cluster_configs(world: World) -> Mapping[str, str]:
 def by_the_kip(world: World) -> bool:
     """Whether the cluster has the configs that KIP-966 adds."""
     return world.running.cluster.controller.rules.kip966
+
+
+def guarded(world: World, name: str) -> bool:
+    """Whether this config would not be obeyed: "Unclean Recovery is guarded by the feature flag
+    unclean.recovery.manager.enabled" (KIP-966, "Compatibility")."""
+    rules = world.running.cluster.controller.rules
+    return name in {STRATEGY, TIMEOUT} and rules.kip966 and not rules.recovers
 
 
 def _broker_entry(key: Key, synonyms: Sequence[Synonym]) -> Entry:
@@ -128,6 +147,8 @@ def static_configs(world: World, node: int) -> Mapping[str, str]:
         values[MIN_ISR] = str(file.min_isr)
     if file.unclean_leader_election not in {None, DEFAULTS.unclean_leader_election}:
         values[UNCLEAN] = str(file.unclean_leader_election).lower()
+    if rules.kip966:
+        values[MANAGER] = str(rules.recovers).lower()
     if rules.recovery is not None and not rules.strategy_by_topic:
         values[STRATEGY] = rules.recovery.value
     return {**values, **_of_node(world, node)}

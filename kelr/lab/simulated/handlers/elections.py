@@ -35,7 +35,7 @@ _KINDS = {
 
 def apis(spec: SimulatedSpec) -> Sequence[Api]:
     """Its one entry; version 3 only by the whole KIP's rules."""
-    newest = 3 if spec.rule_set.kip966 else 2
+    newest = 3 if spec.rule_set.recovers else 2
     return (Api(ElectLeadersRequest, ElectLeadersResponse, (0, newest), _handle, Nodes.ALL),)
 
 
@@ -52,7 +52,7 @@ def _handle(call: Call) -> Answer:
         return refused(call, "INVALID_REQUEST", f"Unknown election type {kind}")
     if kind == 0:
         return _by_released_rules(call, Election.PREFERRED)
-    if call.version < 3 and not call.world.running.cluster.controller.rules.kip966:
+    if call.version < 3 and not call.world.running.cluster.controller.rules.recovers:
         return _by_released_rules(call, Election.UNCLEAN)
     # KIP-966 puts the unclean recovery in place of the unclean election, also for those who ask as before.
     election = _KINDS[kind] if call.version >= 3 else ElectionType.LONGEST_LOG_AGGRESSIVE

@@ -11,7 +11,7 @@ from kelr.lab.simulated.api import Api, Apis, Call, Message, Nodes, code
 from kelr.lab.simulated.metadata_records import OLDEST_METADATA_VERSION, metadata_version
 from kelr.lab.simulated.world import World
 from kelr.messages.dialects import ANNOUNCING_FEATURE, Dialect
-from kelr.model import ELR_FEATURE, METADATA_FEATURE
+from kelr.model import ELR_FEATURE, METADATA_FEATURE, RECOVERY_FEATURE
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -57,6 +57,9 @@ def _features(answer: Message, world: World, version: int) -> None:
         METADATA_FEATURE: metadata_version(world.spec.rules),
         ELR_FEATURE: int(world.running.cluster.controller.rules.elr),
     }
+    rules = world.running.cluster.controller.rules
+    if rules.kip966:
+        levels[RECOVERY_FEATURE] = int(rules.recovers)
     oldest = {METADATA_FEATURE: OLDEST_METADATA_VERSION}
     supported, finalized = ApiVersionsResponse.SupportedFeatureKey, ApiVersionsResponse.FinalizedFeatureKey
     answer.supported_features = [
