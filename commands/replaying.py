@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -33,8 +32,6 @@ from kelr.view.plan_words import partitions_in_words, targets_of
 from kelr.view.replay import ReplayRow, replay_view
 from kelr.view.styled import Style, styled
 
-SETTLE_S = 5.0
-"""What a killed kelr had sent is in a broker's log by then, or lost with its connection."""
 _YES = frozenset({"y", "yes"})
 _COMMAND = "rescue replay"
 _GO_ON = "once that is mended, run the same command again: it goes on where this one ended"
@@ -97,16 +94,14 @@ def _require_write(source: LiveSource, plan: ReplayPlan) -> None:
 def _prepare(
     session: Session, dump: Dump, source: LiveSource, options: ReplayOptions, journal: ReplayJournal | None = None
 ) -> Preparing:
-    settle_s = 0.0
     if journal is not None and journal.resumed:
         session.output.note("an earlier replay of this file did not come to its end: going on with it")
-        settle_s = max(0.0, SETTLE_S - max(0.0, time.time() - journal.written_at_s))
     return Preparing(
         dump,
         source,
         options,
         checkpoints={} if journal is None else journal.checkpoints,
-        settle_s=settle_s,
+        settle_s=0.0 if journal is None else journal.settle_s,
         timeout_s=session.timeout_s,
     )
 

@@ -21,6 +21,8 @@ from kelr.model import TopicPartition
 _KIND = "kelr-rescue-replay"
 _VERSION = 1
 _WHAT = "replay journal"
+SETTLE_S = 5.0
+"""What a killed kelr had sent is in a broker's log by then, or lost with its connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,6 @@ class ReplayJournal:
     def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
         self.path = path
         self._file = AppendOnlyFile(path)
-        self.written_at_s = path.stat().st_mtime
-        """When an earlier run last wrote to it, in seconds since 1970 UTC."""
         try:
             self.checkpoints, self.finished, is_new = _read(path)
         except BaseException:
@@ -76,6 +76,14 @@ class ReplayJournal:
         )
         self.resumed = bool(self.checkpoints) and not self.finished
         """Whether an earlier run sent records and did not come to its end."""
+
+    @property
+    def settle_s(self) -> float:
+        """How long to wait, now that no other run holds the journal, before the target is looked through, in seconds.
+
+        When the last record was sent stands nowhere: the newest line is older than it.
+        """
+        return SETTLE_S if self.resumed else 0.0
 
     def checkpoint(self, target: TopicPartition, checkpoint: Checkpoint) -> None:
         """Write down how far a partition has come, by the address that gets the records."""

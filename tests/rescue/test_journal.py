@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from kelr.errors import BadInputError, RefusedError
 from kelr.model import TopicPartition
-from kelr.rescue.journal import Checkpoint, ReplayJournal, journal_file, replayed
+from kelr.rescue.journal import SETTLE_S, Checkpoint, ReplayJournal, journal_file, replayed
 
 ORDERS, PAYMENTS = TopicPartition("orders", 0), TopicPartition("payments", 0)
 ABOUT = {"dump": "0" * 64}
@@ -34,6 +35,22 @@ def test_it_remembers_the_last_checkpoint_of_each_partition(tmp_path: Path) -> N
         journal.checkpoint(ORDERS, Checkpoint(30, 4))
     with ReplayJournal(path, ABOUT) as journal:
         assert journal.resumed
+
+
+@pytest.mark.parametrize("age_s", [0, 3600, -3600])
+def test_what_a_killed_run_sent_is_waited_for_however_old_its_journal_is(tmp_path: Path, age_s: int) -> None:
+    """It sent records after its last line, and the file's time is a clock's that somebody may set."""
+    path = tmp_path / "one.jsonl"
+    with ReplayJournal(path, ABOUT) as journal:
+        assert journal.settle_s == 0
+        journal.checkpoint(ORDERS, Checkpoint(10, 3))
+    written = path.stat().st_mtime - age_s
+    os.utime(path, (written, written))
+    with ReplayJournal(path, ABOUT) as journal:
+        assert journal.settle_s == SETTLE_S
+        journal.finish([ORDERS])
+    with ReplayJournal(path, ABOUT) as journal:
+        assert journal.settle_s == 0
 
 
 def test_a_run_that_sent_nothing_leaves_nothing_behind(tmp_path: Path) -> None:
