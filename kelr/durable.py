@@ -78,7 +78,6 @@ class AppendOnlyFile:
         self.path = path
         try:
             make_directory(path.parent)
-            is_new = not path.exists()
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, _OWNER_ONLY)
         except OSError as error:
             raise _cannot_write(path, error) from error
@@ -86,8 +85,8 @@ class AppendOnlyFile:
             if exclusive:
                 self._lock()
             self._cut_torn_line()
-            if is_new:
-                sync_directory(path.parent)
+            if not os.fstat(self._descriptor).st_size:
+                _sync_names(path)
         except OSError as error:
             os.close(self._descriptor)
             raise _cannot_write(path, error) from error
@@ -203,6 +202,20 @@ def sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _sync_names(path: Path) -> None:
+    """Put the name of a file on the disk, and those of the directories that lead to it.
+
+    Not only of those that were made just now: whoever made one may have been killed before it was on the disk.
+    """
+    for directory in path.resolve().parents:
+        try:
+            sync_directory(directory)
+        except PermissionError:  # who may not read it has not made what is in it
+            return
+        if os.path.ismount(directory):
+            return
 
 
 class LongNumberError(ValueError):
