@@ -1,7 +1,8 @@
 """Files that survive a crash: one that appears whole or not at all, and one that only grows.
 
 Both are readable by their owner only. `AppendOnlyFile` holds one JSON object a line, each on the disk (fsync) before
-`append` returns; a last line that a crash has torn is not part of the file.
+`append` returns; a last line that a crash has torn is not part of the file. A process that is killed leaves such a line
+without its end; a power cut may also leave zeros in place of any of its blocks.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from kelr.errors import BadInputError, RefusedError, UsageError
 
 _OWNER_ONLY = 0o600
 _OWNER_ONLY_DIRECTORY = 0o700
+_READ_AT_ONCE = 64 * 1024
 _MOST_DIGITS = 1000
 """No number that kelr writes has as many; Python's limit is above that."""
 
@@ -148,12 +150,17 @@ class AppendOnlyFile:
 
     def _cut_torn_line(self) -> None:
         size = os.fstat(self._descriptor).st_size
-        keep = size
-        while keep and os.pread(self._descriptor, 1, keep - 1) != b"\n":
-            keep -= 1
-        if keep != size:
-            os.ftruncate(self._descriptor, keep)
+        last = self._last_line(size)
+        if last and is_torn(last):
+            os.ftruncate(self._descriptor, size - len(last))
             os.fsync(self._descriptor)
+
+    def _last_line(self, size: int) -> bytes:
+        found, begin = b"", size
+        while begin and b"\n" not in found[:-1]:
+            begin = max(0, begin - _READ_AT_ONCE)
+            found = os.pread(self._descriptor, size - begin, begin)
+        return found[found.rfind(b"\n", 0, -1) + 1 :]
 
 
 def read_lines(path: Path, what: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -165,13 +172,21 @@ def read_lines(path: Path, what: str) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
-                if not line.endswith(b"\n"):
+                if is_torn(line) and not file.peek(1):
                     return
                 yield number, _object(line, path, number, what)
     except OSError as error:
         raise BadInputError(
             f"cannot read the {what} {path}: {error.strerror or error}", next_step="check the path and its permissions"
         ) from error
+
+
+def is_torn(last_line: bytes) -> bool:
+    """Whether the last line of an `AppendOnlyFile` was not on the disk when the machine, or its writer, stopped.
+
+    No line that is whole has a zero byte: JSON writes it as an escape.
+    """
+    return not last_line.endswith(b"\n") or b"\0" in last_line
 
 
 def make_directory(path: Path) -> None:

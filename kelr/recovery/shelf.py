@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
+from kelr.durable import is_torn
 from kelr.errors import BadInputError, RefusedError
 from kelr.model import TopicPartition
 from kelr.recovery.journal import JOURNAL_DIRECTORY
@@ -94,7 +95,7 @@ def refuse_open_journals(
 def is_blank(path: Path) -> bool:
     """Whether a crash left the journal without its first whole line: nothing was asked of the cluster."""
     with path.open("rb") as file:
-        return not file.readline().endswith(b"\n")
+        return is_torn(file.readline()) and not file.peek(1)
 
 
 def is_ended(path: Path) -> bool:
