@@ -340,7 +340,8 @@ def test_abilities() -> None:
         "6 live; racks az0, az1, az2",
         "DescribeCluster v2: fenced ones are listed",
     )
-    assert told["ELR"] == ("on", "eligible.leader.replicas.version 1")
+    of_old = "(eligible.leader.replicas.enabled in KIP-966's texts)"
+    assert told["ELR"] == ("on", f"eligible.leader.replicas.version 1 {of_old}")
     assert told["metadata.version"] == ("4.3-IV0", "level 30")
     assert told["rules"][0] == "elr-4.3"
     assert told["logs"][0] == "ListOffsets and Fetch"

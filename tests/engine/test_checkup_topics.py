@@ -199,6 +199,63 @@ def test_unclean_election(source: ConfigSource, place: str) -> None:
     assert "thrown away" in finding.why
 
 
+WHOLE_KIP = replace(CLUSTER, features=replace(CLUSTER.features, elect_leaders=3))
+
+
+@pytest.mark.parametrize(
+    ("config", "what", "command"),
+    [
+        (
+            TopicConfig(unclean_leader_election=True, unclean_leader_election_source=ConfigSource.TOPIC),
+            "unclean.leader.election.enable is true for orders (set on the topic), which means",
+            "--entity-type topics --entity-name orders",
+        ),
+        (
+            TopicConfig(unclean_leader_election=True, unclean_leader_election_source=ConfigSource.CLUSTER_DEFAULT),
+            "unclean.leader.election.enable is true for orders (the cluster's dynamic default), which means",
+            "--entity-type brokers --entity-default",
+        ),
+        (
+            TopicConfig(unclean_leader_election=False, recovery_strategy="aggressive"),
+            "unclean.recovery.strategy is aggressive for orders",
+            "--entity-type topics --entity-name orders",
+        ),
+    ],
+)
+def test_where_the_kip_recovers_an_unclean_election_is_an_aggressive_recovery(
+    config: TopicConfig, what: str, command: str
+) -> None:
+    """KIP-966, "Compatibility": true is set to Aggressive, and the config "will be marked as deprecated"."""
+    config = replace(config, min_insync_replicas=2, min_insync_replicas_source=ConfigSource.TOPIC)
+    finding = found(look([row("orders", 0, config=config)], WHOLE_KIP))["unclean-election"]
+    assert finding.what.startswith(what)
+    assert "=aggressive" in finding.what or config.recovery_strategy is not None
+    assert "any live one" not in finding.why
+    assert "the best log of those that answer" in finding.why
+    assert finding.commands == (
+        f"kafka-configs.sh {{stock}} --alter {command} --add-config unclean.recovery.strategy=balanced",
+    )
+    assert ("deprecates unclean.leader.election.enable" in (finding.caution or "")) is (
+        config.recovery_strategy is None
+    )
+
+
+@pytest.mark.parametrize("strategy", ["none", "balanced"])
+def test_a_strategy_that_is_named_stands_above_the_deprecated_config(strategy: str) -> None:
+    config = replace(KNOWN, unclean_leader_election=True, recovery_strategy=strategy)
+    assert look([row("orders", 0, config=config)], WHOLE_KIP) == []
+
+
+def test_with_the_recovery_manager_off_it_is_a_random_election_still() -> None:
+    """The newest text of kafka-leader-election.sh: "unclean" is "for a random unclean leader election"."""
+    supported = {**(CLUSTER.features.supported or {}), "unclean.recovery.manager.enabled": 1}
+    cluster = replace(CLUSTER, features=replace(CLUSTER.features, supported=supported))
+    config = replace(KNOWN, unclean_leader_election=True, unclean_leader_election_source=ConfigSource.TOPIC)
+    finding = found(look([row("orders", 0, config=config)], cluster))["unclean-election"]
+    assert "any live one is elected" in finding.why
+    assert "KIP-966 deprecates it: once unclean.recovery.manager.enabled is true" in (finding.caution or "")
+
+
 def test_too_few_replicas_get_more_in_other_racks() -> None:
     finding = found(look([row("orders", 0, (1,)), row("orders", 1, (4,))]))["rf-one"]
     (command,) = finding.commands

@@ -10,7 +10,7 @@ from kelr.engine.checkup.features import KNOWN_FEATURES, KRAFT_VERSION, announce
 from kelr.engine.checkup.metadata_versions import release_of, version_name
 from kelr.engine.words import brokers as broker_words
 from kelr.engine.words import joined
-from kelr.model import ELR_FEATURE, METADATA_FEATURE, BrokerStatus
+from kelr.model import ELR_FEATURE, METADATA_FEATURE, RECOVERY_FEATURE, BrokerStatus
 from kelr.model.checkup import CheckupFacts, NotRead
 
 CLUSTER, METHODS = "cluster", "methods"
@@ -69,6 +69,8 @@ def _cluster(facts: CheckupFacts) -> Iterator[Ability]:
             yield Ability(CLUSTER, "other features", joined(unknown), "no released Kafka has them")
     recovery = "yes" if features.elects_natively else "no" if features.elect_leaders is not None else "unknown"
     takes = f"ElectLeaders up to v{features.elect_leaders}" if features.elect_leaders is not None else "not looked at"
+    if features.recovery_manager is False:
+        recovery, takes = "no", f"{RECOVERY_FEATURE} is off: an unclean election looks at no logs; {takes}"
     yield Ability(CLUSTER, "unclean recovery", recovery, f"{takes}; KIP-966's is v3, and in no release")
 
 
@@ -117,7 +119,7 @@ def _elr(facts: CheckupFacts) -> tuple[str, str]:
         return "unknown", "the brokers tell no feature levels"
     level = features.finalized.get(ELR_FEATURE, 0)
     if level:
-        return "on", f"{ELR_FEATURE} {level}"
+        return "on", f"{ELR_FEATURE} {level} (eligible.leader.replicas.enabled in KIP-966's texts)"
     if features.supported is not None and features.supported.get(ELR_FEATURE, 0) < 1:
         return "off", "the software does not have it"
     return "off", f"{ELR_FEATURE} 0"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from kelr.controller import RecoveryStrategy, RuleSet, choose_rules
 from kelr.engine.checkup import catalogue as of
 from kelr.engine.checkup import fixes
 from kelr.engine.checkup.incidents import EMPTIES_ELR, MOVES, for_topic
@@ -24,6 +25,7 @@ CLEARS_ALL_ELR = (
 )
 WANTED_REPLICAS = 3
 _UNCLEAN = "unclean.leader.election.enable"
+_STRATEGY = "unclean.recovery.strategy"
 _MIN_ISR = "min.insync.replicas"
 _MOST_PIECES = 20
 
@@ -37,6 +39,19 @@ class About:
     @property
     def elr(self) -> bool | None:
         return self.cluster.features.elr_enabled
+
+    @property
+    def rules(self) -> RuleSet:
+        """What the cluster elects by, as far as it tells."""
+        return choose_rules(self.cluster.features).rules
+
+    def loses_by_itself(self, config: TopicConfig) -> bool | None:
+        """Whether the controller elects by itself a replica that may lack committed records, though others may come
+        back with them: uncleanly, or by the KIP's strategy aggressive; None where the config is not known."""
+        strategy = self.rules.of_topic(config.unclean_leader_election, config.recovery_strategy).recovery
+        if strategy is None or (config.recovery_strategy is None and config.unclean_leader_election is None):
+            return config.unclean_leader_election
+        return strategy is RecoveryStrategy.AGGRESSIVE
 
     @property
     def min_isr_harm(self) -> str | None:
@@ -105,7 +120,30 @@ def _now(check: of.Check, _about: About, topic: TopicSeen, numbers: tuple[int, .
     return check.finding(what, topic=topic.name, partitions=numbers, commands=[command])
 
 
+def _aggressive(topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    """The strategy aggressive, by its own config or by the one that KIP-966 deprecates ("Compatibility": true "will be
+    set to Aggressive")."""
+    source = topic.config.unclean_leader_election_source
+    what = f"{_STRATEGY} is aggressive for {topic.name}"
+    command = fixes.topic_config(topic.name, _STRATEGY, "balanced")
+    caution = "where nobody leads now, it then waits for every member of LastKnownELR"
+    if topic.config.recovery_strategy is None:
+        what = f"{_UNCLEAN} is true for {topic.name} ({_where(source)}), which means {_STRATEGY}=aggressive"
+        caution += f"; KIP-966 deprecates {_UNCLEAN}, and {_STRATEGY} stands above it"
+        if source is not ConfigSource.TOPIC:
+            command = fixes.default_config(_STRATEGY, "balanced")
+    why = (
+        "where no live replica may lead cleanly, the best log of those that answer within seconds is elected; members"
+        " of the ELR that are down are not waited for, and what they alone hold is lost"
+    )
+    return of.UNCLEAN_ELECTION.finding(
+        what, why=why, topic=topic.name, partitions=numbers, commands=[command], caution=caution
+    )
+
+
 def _unclean(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Finding:
+    if about.rules.recovers:
+        return _aggressive(topic, numbers)
     source = topic.config.unclean_leader_election_source
     what = f"unclean.leader.election.enable is true for {topic.name} ({_where(source)})"
     caution = "where nobody leads now, nobody is elected uncleanly by itself any more"
@@ -116,6 +154,10 @@ def _unclean(about: About, topic: TopicSeen, numbers: tuple[int, ...]) -> Findin
         caution = (
             "the controllers go by their own files, which no request to a broker tells: the dynamic default goes"
             " before all of them"
+        )
+    if about.rules.kip966:
+        caution += (
+            f"; KIP-966 deprecates it: once unclean.recovery.manager.enabled is true, it means {_STRATEGY}=aggressive"
         )
     why = of.UNCLEAN_ELECTION.why
     if about.elr:

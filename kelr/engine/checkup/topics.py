@@ -26,7 +26,7 @@ class TopicChecks:
     """
 
     def __init__(self, cluster: Cluster, *, wanted: frozenset[str]) -> None:
-        self._about = About(cluster)
+        self.about = About(cluster)
         self._wanted = wanted
         self._racks = {broker.id: broker.rack for broker in cluster.brokers}
         self._several_racks = len({rack for rack in self._racks.values() if rack is not None}) > 1
@@ -59,7 +59,7 @@ class TopicChecks:
         for check in of.CHECKS:
             numbers = topic.found.get(check)
             if numbers:
-                yield told(self._about, check, topic, tuple(numbers))
+                yield told(self.about, check, topic, tuple(numbers))
         self.troubled += topic.troubled
         self._by_default += of.MIN_ISR_ONE in topic.found and goes_by_default(topic)
         yield from self._not_known(topic)
@@ -67,7 +67,7 @@ class TopicChecks:
     def of_defaults(self) -> Iterator[Finding]:
         """What is found of the values that topics without their own go by; when all topics are over."""
         if self._by_default:
-            yield low_default(self._about, self._by_default)
+            yield low_default(self.about, self._by_default)
 
     def _begin(self, topic: str, config: TopicConfig) -> Iterator[Finding | NotChecked]:
         if self._topic is not None and self._topic.name == topic:
@@ -120,7 +120,7 @@ class TopicChecks:
     def _not_known(self, topic: TopicSeen) -> Iterator[NotChecked]:
         config = topic.config
         if of.REASSIGNMENT in topic.unknown:
-            why = self._about.cluster.reassignments_error or "what is being reassigned is not known"
+            why = self.about.cluster.reassignments_error or "what is being reassigned is not known"
             yield of.REASSIGNMENT.not_checked(why, topic.name)
         if of.ONE_RACK in topic.unknown:
             yield of.ONE_RACK.not_checked("not all brokers' racks are known", topic.name)
@@ -128,7 +128,7 @@ class TopicChecks:
             why = config.error or "min.insync.replicas is not known"
             for check in (of.MIN_ISR_ONE, of.MIN_ISR_IS_RF, of.UNDER_MIN_ISR):
                 yield check.not_checked(why, topic.name)
-        if config.unclean_leader_election is None:
+        if self.about.loses_by_itself(config) is None:
             why = config.error or "unclean.leader.election.enable is not known"
             yield of.UNCLEAN_ELECTION.not_checked(why, topic.name)
 
@@ -137,7 +137,7 @@ FAILS: Mapping[of.Check, Callable[[Described, TopicChecks], bool]] = {
     of.LEADERLESS: lambda row, _: row.situation not in _LED or row.state.leader is None,
     # Those without a leader too: that they have one trouble more is no reason to say that they have not this one.
     of.UNDER_MIN_ISR: lambda row, _: _under_min_isr(row),
-    of.UNCLEAN_ELECTION: lambda row, _: row.config.unclean_leader_election is True,
+    of.UNCLEAN_ELECTION: lambda row, checks: checks.about.loses_by_itself(row.config) is True,
     of.MIN_ISR_ONE: lambda row, _: row.min_isr == 1 and len(_target(row)) > 1,
     of.MIN_ISR_IS_RF: lambda row, _: row.min_isr is not None and row.min_isr >= len(_target(row)) > 1,
     of.RF_ONE: lambda row, _: len(_target(row)) == 1,
