@@ -11,18 +11,18 @@ from kelr.engine.advice.purpose import METADATA_TOPIC
 from kelr.engine.advice.recovery import advise_under_kip966
 from kelr.engine.advice.table import advise
 from kelr.engine.advice.unclean_past import unclean_past
-from kelr.engine.advice.words import silent_leader
+from kelr.engine.advice.words import silence_of_live
 from kelr.engine.alike import WaysToStand
 from kelr.engine.candidates import candidates_of
 from kelr.engine.case import Case, case_of
 from kelr.engine.elections import elected_by, outcomes_of
-from kelr.engine.forecast import forecasts_of
+from kelr.engine.forecast import change_now, forecasts_of, undecided_returns
 from kelr.engine.loss import lost_data, may_have_lost
 from kelr.engine.loss_words import gone_in_words, maybe_cut
 from kelr.engine.metadata_log import decide_metadata_log
 from kelr.engine.quorum_words import notes_on_the_quorum
 from kelr.engine.recovery.elections import outcomes_under_kip966
-from kelr.engine.recovery.prediction import awaited, recovery_now, run_now, situation_under_recovery
+from kelr.engine.recovery.prediction import awaited, recovery_now, situation_under_recovery
 from kelr.engine.recovery.words import awaited_in_words, notes_on_the_rules, undecided
 from kelr.engine.situation import situation_of
 from kelr.engine.steps import steps_of
@@ -53,8 +53,7 @@ def _decide(snapshot: Snapshot, case: Case, own: ChosenRules, chosen: ChosenRule
     state = case.state
     if state.topic == METADATA_TOPIC:
         return decide_metadata_log(case, chosen.rules)
-    # The KIP's manager looks at logs, and never finds its runs among those of others (`WaysToStand.of`).
-    change = case.alike.runs.get(None, lambda: run_now(case))
+    change = change_now(case)
     by_itself, by = change.after.leader, elected_by(change)
     situation = _situation(case, by_itself)
     forecasts = forecasts_of(case)
@@ -184,7 +183,9 @@ def _summary(case: Case, found: Findings) -> str:
         return f"{name} is led by broker {state.leader} (leader epoch {state.leader_epoch}): {_led(case, found)}."
     head = f"{name} has no leader (leader epoch {state.leader_epoch})"
     if found.elected is not None:
-        return f"{head}; broker {found.elected} is about to be elected ({found.elected_by})."
+        silence = silence_of_live(case, found.elected)
+        unless = "" if silence is None else f", unless it is gone: it did not answer ({silence})"
+        return f"{head}; broker {found.elected} is about to be elected ({found.elected_by}){unless}."
     if case.rules.recovers and undecided(case):
         return f"{head}; {undecided(case)}."
     if found.waits_for:
@@ -210,22 +211,21 @@ def _led(case: Case, found: Findings) -> str:
         return f"but that broker is {case.status(case.state.leader or 0)}"
     if found.situation is Situation.UNDER_MIN_ISR:
         return f"under min ISR, {in_sync} in sync of {min_isr} needed"
-    silence = silent_leader(case)
+    silence = silence_of_live(case, case.state.leader)
     if silence is not None:
         return f"healthy by the cluster's own account, but the leader did not answer ({silence})"
     missing = [replica for replica in case.state.replicas if replica not in case.state.isr]
-    if not missing:
-        return "healthy"
     past = unclean_past(case)
+    if not missing and past is None:
+        return "healthy"
     known = "whether min ISR is met is not known" if found.situation is Situation.UNKNOWN else "min ISR is met"
-    said = f"{known}; {joined(missing)} {agree(len(missing), 'is', 'are')} not in sync"
+    said = f"{known}; {joined(missing)} {agree(len(missing), 'is', 'are')} not in sync" if missing else known
     if past is None:
         return said
-    if past.unsaved is Unsaved.NOT_KNOWN:
+    if past.unsaved is Unsaved.NOT_KNOWN and not case.logs.ranked.keys() >= {*past.perhaps}:
         return f"{said}, and whether it was elected cleanly is not known"
-    disks = agree(len(past.away), "the disk", "the disks")
-    hold = agree(len(past.away), "holds", "hold") if past.unsaved is Unsaved.KNOWN else "may hold"
-    return f"{said}, and {disks} of {brokers(past.away)} {hold} records that its log lacks"
+    hold = agree(len((*past.away, *past.up)), "holds", "hold") if past.unsaved is Unsaved.KNOWN else "may hold"
+    return f"{said}, and {past.holders} {hold} records that its log lacks"
 
 
 def _reassignment(snapshot: Snapshot, case: Case) -> Iterator[str]:
@@ -310,6 +310,12 @@ def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules) -> Iterator[str]
         yield (
             f"{former_in_words(case.former_members)}: Kafka elects replicas alone, and what"
             f" {agree(len(case.former_members), 'it', 'they')} held that was committed may be on no replica"
+        )
+    undecided = undecided_returns(case)
+    if undecided:
+        yield (
+            f"an election of {change_now(case).after.leader} is due: whether the return of {joined(undecided, 'or')}"
+            " elects another before it is not known"
         )
     yield from _reassignment(snapshot, case)
     if case.config.error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kelr.controller import Change, Election, change_partition, elect_leaders, replicas_reordered
+from kelr.controller import Change, Election, change_partition, elect_leaders, replicas_in_order, replicas_reordered
 from kelr.engine.case import Case
 from kelr.engine.loss import loss_of_electing
 from kelr.engine.quorum_words import held_everything
@@ -19,7 +19,7 @@ from kelr.engine.rule_docs import (
 )
 from kelr.engine.steps import standing_of, steps_of
 from kelr.engine.words import brokers, former_in_words, ids, joined
-from kelr.model import Bounds, BrokerStatus, ElectedBy, ElectionType, Grade, Loss, Outcome, Step
+from kelr.model import Bounds, BrokerStatus, ElectedBy, ElectionType, Grade, Loss, Outcome, PartitionState, Step
 
 
 def outcomes_of(case: Case) -> tuple[Outcome, ...]:
@@ -128,7 +128,7 @@ def _designation_of(case: Case, replica: int) -> Outcome:
     change = reordered
     if reordered.after.leader is None:
         change = elect_leaders(reordered.after, Election.UNCLEAN, case.around).change
-    leader = change.after.leader
+    leader = _leader_once_restored(case, change.after)
     steps = (
         DESIGNATED_IS_LIVE.step(replica in case.electable, f"broker {replica} is {case.status(replica)}"),
         *steps_of(case, change.ballot, asked_for=True),
@@ -136,8 +136,18 @@ def _designation_of(case: Case, replica: int) -> Outcome:
     note = ""
     if leader != replica:
         note = "Kafka would elect nobody" if leader is None else f"Kafka would elect {leader} instead"
+    if leader is None and change.after.leader is not None:
+        dead = change.after.leader
+        note = f"Kafka would elect {dead}, which is {case.status(dead)}, and nobody leads once the order is restored"
     by = None if leader is None else ElectedBy.DESIGNATION if leader == replica else elected_by(change)
     return Outcome(ElectionType.DESIGNATION, leader, by, steps, designate=replica, note=note)
+
+
+def _leader_once_restored(case: Case, state: PartitionState) -> int | None:
+    """Who leads once the replicas have their order back. That is an election, too, and takes the leadership off a
+    leader that is not live: Kafka 4.0 elects such a one (KAFKA-19522)."""
+    order = tuple(one for one in case.state.replicas if one in state.replicas)
+    return state.leader if order == state.replicas else replicas_in_order(state, order, case.around).after.leader
 
 
 def _put_first(case: Case, replica: int) -> Change:

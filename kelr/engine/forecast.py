@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 
-from kelr.controller import Change, broker_returns
+from kelr.controller import Change, broker_returns, broker_unfenced
 from kelr.engine.alike import Alike
 from kelr.engine.case import Case
 from kelr.engine.elections import designation_of, elected_by
 from kelr.engine.loss import loss_of_electing
-from kelr.engine.recovery.prediction import run_on_return
+from kelr.engine.recovery.prediction import run_now, run_on_return
 from kelr.engine.words import holds_up_to, ids
 from kelr.model import BrokerStatus, ElectedBy, Forecast, Grade, Loss, Outcome
 
@@ -21,13 +21,45 @@ MOST_TOGETHER = 3
 
 def forecasts_of(case: Case) -> tuple[Forecast, ...]:
     """Forecasts for each absent replica of a partition that nobody leads: clean return, unclean return; of one whose
-    shutdown is known to have been unclean only that. None where the ELR decides and is not known."""
+    shutdown is known to have been unclean only that. None where the ELR decides and is not known, and none of
+    `undecided_returns`. They hold for a return that comes before an election that is due (`change_now`)."""
     state = case.state
     if state.leader is not None and state.leader in case.electable:
         return ()
     if case.rules.elr and state.elr is None:
         return ()
-    return tuple(_forecast(case, replica, clean) for replica in case.absent for clean in shutdowns(case, replica))
+    undecided = undecided_returns(case)
+    told = (replica for replica in case.absent if replica not in undecided)
+    return tuple(_forecast(case, replica, clean) for replica in told for clean in shutdowns(case, replica))
+
+
+def undecided_returns(case: Case) -> tuple[int, ...]:
+    """Absent replicas of which nothing tells whether their return elects them, or whom an election elects that is due,
+    in assignment order. None without such an election.
+
+    Any run of the controller on the partition is that election, also the one of a broker's registration, before it may
+    be elected itself. A broker that stood still, and goes on, does not register. And Kafka runs it as well for one that
+    returns uncleanly and that an ELR has named which a write of min.insync.replicas cleared: no broker tells of that
+    (`kelr.controller.elr_index`).
+    """
+    due = change_now(case).after.leader
+    if due is None or case.rules.recovers:
+        return ()
+    return tuple(replica for replica in case.absent if _is_undecided(case, replica, due))
+
+
+def _is_undecided(case: Case, replica: int, due: int) -> bool:
+    leaders = {clean: _run_on_return(case, replica, clean).after.leader for clean in shutdowns(case, replica)}
+    if True in leaders and leaders[True] != broker_unfenced(case.state, replica, case.around).after.leader:
+        return True
+    named = {*case.state.isr, *case.elr}
+    return case.rules.elr and replica not in named and leaders.get(False, due) != due
+
+
+def change_now(case: Case) -> Change:
+    """The run that elects by itself now."""
+    # The KIP's manager looks at logs, and never finds its runs among those of others (`WaysToStand.of`).
+    return case.alike.runs.get(None, lambda: run_now(case))
 
 
 def shutdowns(case: Case, replica: int) -> tuple[bool, ...]:

@@ -270,11 +270,11 @@ class AdviceAction(StrEnum):
 
 
 class Unsaved(StrEnum):
-    """Whether disks of brokers that are down hold what the log of the live leader lacks: the only copies, until those
-    brokers start and truncate."""
+    """Whether other logs, mostly on disks of brokers that are down, hold what the log of the live leader lacks: the
+    only copies, until those replicas follow it and truncate."""
 
     KNOWN = "known"
-    """Such a disk was read."""
+    """Such a log was read."""
     LIKELY = "likely"
     """An unclean election came before, or left its sign, and no such disk was read."""
     NOT_KNOWN = "not-known"
@@ -389,7 +389,7 @@ class Decision:
     cluster_rules: str | None = None
     """The rule set that the cluster was found to run, where somebody named another; None: `rules` may be its own."""
     unsaved: Unsaved | None = None
-    """Whether disks of brokers that are down may hold what the leader's log lacks; None: there is no sign of it."""
+    """Whether other logs hold, or may hold, what the leader's log lacks; None: there is no sign of it."""
     recovery_quorum: RecoveryQuorum | None = None
     """Who held everything committed when the high watermark could last advance, by a metadata log; None where none was
     at hand."""

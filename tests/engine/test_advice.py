@@ -221,6 +221,24 @@ def test_the_periodic_task_is_waited_for_where_it_elects_the_best_log() -> None:
     assert "unclean.leader.election.interval.ms" in pending.advice.until
 
 
+def test_whom_the_periodic_task_would_elect_may_be_gone_where_it_did_not_answer() -> None:
+    logs = [silent(1), log_of(2, (0, 10))]
+    due = decision(leaderless((1, 2), elr=(3,)), cluster_of(live=(1,), fenced=(2, 3)), logs, unclean=True)
+    assert due.elected == 1
+    assert due.summary.endswith(
+        "about to be elected (unclean), unless it is gone: it did not answer (connection refused)."
+    )
+    assert (due.advice.action, due.advice.replica) == (AdviceAction.WAIT, 1)
+    assert "broker.session.timeout.ms" in due.advice.until
+
+
+def test_the_periodic_task_is_not_said_to_elect_the_best_log_where_none_was_read() -> None:
+    logs = [NotHeard(1, Unheard.NOT_AUTHORIZED, "READ"), NotHeard(2, Unheard.NOT_AUTHORIZED, "READ")]
+    due = decision(leaderless((1, 2)), cluster_of(live=(1, 2)), logs, unclean=True)
+    assert due.advice.action is AdviceAction.GET_MORE_INFORMATION
+    assert "periodic task elects 1 within minutes. No live replica's log could be read" in due.advice.text
+
+
 DEAD_LEADER = PartitionState("orders", 0, 1, 5, (3, 1, 2), (1,), (), ())
 
 

@@ -189,6 +189,47 @@ def test_a_disk_that_holds_more_than_the_leader_is_saved_before_its_broker_start
     )
 
 
+def test_what_a_live_follower_holds_of_before_the_leader_is_saved_before_it_follows() -> None:
+    """Broker 1 does not reach the leader, which was elected without what it holds and nobody had committed."""
+    live = cluster_of(live=(1, 3), fenced=(2,))
+    found = decision(LED, live, (log_of(1, (0, 120)), silent(2), LEADER), min_isr=1)
+    advice = found.advice
+    rescue = ("rescue", "dump", "orders:0", "--elect", "3", "--out", "lost-to-3.kelr-rescue")
+    assert (advice.action, advice.replica, advice.rescue) == (AdviceAction.RESCUE, 1, rescue)
+    assert advice.text == (
+        "Save at once what broker 1 holds and the leader's log lacks: 20 offsets of broker 1, from 100 on. As soon as"
+        " it reaches the leader, 3, it truncates to its log. Then produce again what was saved (kelr rescue replay)."
+    )
+    assert found.summary.endswith(
+        "min ISR is met; 1 and 2 are not in sync, and the log of broker 1 holds records that its log lacks."
+    )
+    both = decision(LED, live, (log_of(1, (0, 120)), disk(2, (0, 105)), LEADER), min_isr=1)
+    assert "the disk of broker 2 and the log of broker 1 hold records" in both.summary
+    assert both.advice.rescue == LATER
+
+
+def test_a_follower_that_was_read_after_its_leader_holds_nothing_more() -> None:
+    live = cluster_of(live=(1, 2, 3))
+    logs = (log_of(1, (0, 100), (5, 190)), log_of(2, (0, 80)), LEADER)
+    assert decision(LED, live, logs, min_isr=1).advice.action is AdviceAction.NOTHING
+
+
+def test_what_deletion_hides_may_be_on_a_disk_alone() -> None:
+    """The leader's log begins behind all that the disk holds: nothing tells whether both held the same. What is below
+    the high watermark that the disk has saved was committed, and has been deleted on purpose."""
+    leader = log_of(3, (5, 180), start=150)
+    found = decision(LED, DOWN, (replace(disk(1, (4, 100)), high_watermark=90), disk(2, (4, 90)), leader), min_isr=1)
+    advice = found.advice
+    assert (advice.action, advice.replica, advice.rescue) == (AdviceAction.RESCUE, 1, LATER)
+    assert advice.text.startswith(
+        "Whether the leader's log ever held all that is on the disk of broker 1 is not known, since deletion left no"
+        " trace: save what the disk of broker 1 holds before it starts, since it may be the only copy."
+    )
+    assert found.summary.endswith("and the disk of broker 1 may hold records that its log lacks.")
+    whole = decision(LED, DOWN, (disk(1, (4, 100)), disk(2, (4, 90)), leader), min_isr=1)
+    assert whole.advice.action is AdviceAction.NOTHING
+
+
 def test_after_an_unclean_election_disks_that_nobody_read_are_saved_first() -> None:
     """ISR [3], ELR []: with min ISR 2 whoever left the ISR would be in the ELR."""
     advice = decision(LED, DOWN, (silent(1), silent(2), LEADER)).advice

@@ -97,14 +97,28 @@ def test_whoever_stands_before_the_wanted_replica_would_win_an_unclean_election(
     assert holds(election(incident(leaderless((2, 1, 3))), designated(2))) == []
 
 
-def test_with_unclean_elections_on_whoever_returns_may_be_elected_by_itself() -> None:
-    """That of 2, still in the ISR, takes it out of there and elects 3, which alone is live at that moment."""
+def test_with_unclean_elections_on_it_is_not_known_whom_a_return_elects() -> None:
+    """That of 2, still in the ISR, takes it out of there and elects 3, which alone is live at that moment; if 2 only
+    stood still, it does not register, and is elected. That of 1 elects 1, which is first in order, unless the election
+    of 3 comes before."""
     snapshot = incident(
         leaderless((1, 2, 3), isr=(2,)), live=(3,), fenced=(1, 2), logs=(log_of(3, (4, 9)),), unclean=True
     )
     made = election(snapshot, designated(3))
-    assert holds(made) == [(1, HoldReason.FIRST_IN_ORDER)]
-    assert {one.elected for one in decided(snapshot).forecasts if one.replica == 2} == {3}
+    assert holds(made) == [(1, HoldReason.FIRST_IN_ORDER), (2, HoldReason.ISR_OR_ELR)]
+    assert all("since one is due by itself" in hold.text for hold in made.hold)
+    assert decided(snapshot).forecasts == ()
+    assert "an election of 3 is due: whether the return of 1 or 2 elects another before it is not known" in " ".join(
+        decided(snapshot).notes
+    )
+
+
+def test_a_return_that_elects_whom_an_election_elects_that_is_due_is_foretold() -> None:
+    snapshot = incident(
+        leaderless((3, 1, 2), isr=(2,)), live=(3,), fenced=(1, 2), logs=(log_of(3, (4, 9)),), unclean=True
+    )
+    assert {(one.replica, one.elected) for one in decided(snapshot).forecasts} == {(1, 3)}
+    assert holds(election(snapshot, designated(3))) == [(2, HoldReason.ISR_OR_ELR)]
 
 
 def test_members_of_the_elr_that_were_shut_down_uncleanly_elect_nobody_one_by_one() -> None:

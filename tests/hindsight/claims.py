@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from kelr.engine.advice.words import silence_of_live
+from kelr.engine.forecast import undecided_returns
 from kelr.engine.loss import lost_data
 from kelr.engine.loss_words import cost_in_words
 from kelr.engine.planning.lost import lost_by
@@ -134,7 +136,8 @@ def claims_of_decision(snapshot: Snapshot, decision: Decision) -> Iterator[Claim
         yield from _of_forecast(address, forecast, known=known)
     if decision.leader is None:
         text = decision.summary
-        yield Claim(Kind.BY_ITSELF, address, WAIT, decision, decision.elected, text)
+        silence = silence_of_live(subject.case, decision.elected)
+        yield Claim(Kind.BY_ITSELF, address, WAIT, decision, decision.elected, text, expects=silence)
         yield from _of_returns(address, decision)
     yield from _of_advice(address, decision, subject)
 
@@ -290,8 +293,9 @@ def _of_planned(subject: Subject, planned: PlannedElection) -> Iterator[Claim]:
             # Without a forecast that elects another, the sentence is about the moment of the election, with no if.
             always = not manners and hold.reason is HoldReason.ISR_OR_ELR
             expects = None if always or hold.reason is HoldReason.FIRST_IN_ORDER else manners
-            if subject.state.elr is None and subject.case.rules.elr:
-                expects = frozenset()  # whether it is a member is not known, and the text says so
+            blind = subject.state.elr is None and subject.case.rules.elr
+            if blind or broker in undecided_returns(subject.case):
+                expects = frozenset()  # whether it elects another is not known, and the text says so
             yield Claim(Kind.HOLD, address, again, hold, elect, hold.text, expects=expects)
         else:
             text = f"{sentence} Hold: {[one.broker for one in planned.hold]}, not {broker}"

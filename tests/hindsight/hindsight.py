@@ -103,6 +103,8 @@ class Happened:
     logs: Mapping[int, Log]
     """The replicas' logs in the end."""
     led_in_the_end: int | None
+    fenced: frozenset[int] = frozenset()
+    """Brokers that the controller fenced while nothing was done: it did not know yet that they were gone."""
 
     @property
     def kept(self) -> frozenset[int]:
@@ -178,8 +180,7 @@ def happen(world: World, options: Mapping[TopicPartition, Option]) -> Mapping[To
     for broker in returns:
         returned = _return(world, broker, before)
         before = dict(world.partitions)
-    if not returns and WAIT in options.values():
-        world.wait(TEN_MINUTES_MS)
+    fenced = _fenced_meanwhile(world) if not returns and WAIT in options.values() else frozenset()
     active = frozenset(one for one in world.setup.brokers if world.running.cluster.controller.active(one))
     leaders = {address: elect(world, address, option) for address, option in sorted(options.items())}
     everyone_back(world)
@@ -191,9 +192,24 @@ def happen(world: World, options: Mapping[TopicPartition, Option]) -> Mapping[To
             active,
             _logs(world, address),
             world.partitions[address].leader,
+            fenced,
         )
         for address, option in options.items()
     }
+
+
+def _fenced_meanwhile(world: World) -> frozenset[int]:
+    """Ten minutes pass; the brokers that are fenced in them."""
+    found: set[int] = set()
+
+    def watch(event: events.Event | RecoveryEvent | None, _done: Stepped) -> None:
+        if isinstance(event, events.BrokerFenced):
+            found.add(event.broker)
+
+    world.running.watchers.append(watch)
+    world.wait(TEN_MINUTES_MS)
+    world.running.watchers.remove(watch)
+    return frozenset(found)
 
 
 def elect(world: World, address: TopicPartition, option: Option, *, keeps_order: bool = False) -> int | None:

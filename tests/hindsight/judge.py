@@ -117,6 +117,9 @@ def _by_itself(case: Case) -> _Answer:
         return _is(case.happened.leader is None, f"{_who(case.happened.leader)}, and nobody did anything")
     if decision.elected_by is not ElectedBy.UNCLEAN:
         return Verdict.OPEN, "it is elected at the next event of this partition"
+    # Of one that did not answer it has to say so: it may be gone.
+    if decision.elected in case.happened.fenced and (case.claim.expects or "") in case.claim.sentence:
+        return Verdict.OPEN, "it was gone, and nobody knew"
     return _is(case.happened.leader == decision.elected, f"{_who(case.happened.leader)} instead of {decision.elected}")
 
 
@@ -316,7 +319,10 @@ def _truncation(case: Case) -> _Answer:
 
 
 def _all_clear(case: Case) -> _Answer:
-    """Nothing is to be done: then nothing that kelr has seen on any log is lost where nothing is done."""
+    """Nothing is to be done: then nothing that kelr has seen on any log is lost where nothing is done, and the leader
+    that answered is not gone."""
+    if case.truth.state.leader in case.happened.fenced:
+        return Verdict.OPEN, "its leader was gone, and nobody knew"
     if case.happened.led_in_the_end is None:
         return Verdict.WRONG, "nobody leads in the end"
     seen = {record for replica in case.claim.expects for record in case.truth.logs.get(replica, {}).values()}

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from kelr.controller import broker_returns, rule_set
+from kelr.controller import broker_returns, events, rule_set
 from kelr.engine.decide import decide_all
 from kelr.engine.outages.standing import Standing
 from kelr.engine.planning.lost import Lost
@@ -25,7 +25,7 @@ from tests.hindsight.reach import ROOT, VALUES, Reach, name_of, sentences, sente
 from tests.hindsight.run import claims_of, hindsight, judged, seen_of
 from tests.hindsight.sentences import JUDGED, UNREACHED, judged_by, unexplained
 from tests.hindsight.shrink import shrunk
-from tests.hindsight.world import Setup, Topic, created, everyone_back
+from tests.hindsight.world import Setup, Topic, World, created, everyone_back
 
 SAMPLE = 300
 NONE = Bounds(0, 0)
@@ -130,6 +130,42 @@ def test_advice_beside_a_live_broker_that_does_not_answer_loses_nothing_that_it_
     followed = follow(world, sight)
     assert followed.steps[:2] == ["start 4", "start 2"]
     assert len(followed.kept[address]) == 4
+
+
+@pytest.mark.parametrize(("cut_off", "verdict"), [(False, Verdict.RIGHT), (True, Verdict.OPEN)])
+def test_that_a_leader_is_gone_which_answered_is_not_to_be_known(cut_off: bool, verdict: Verdict) -> None:
+    """It does not reach the controller any more, which fences it after a while."""
+    world = created(Setup(rule_set("kraft"), (1, 2, 3), (Topic("orders", ((1, 2, 3),), 2),)))
+    (address,) = world.partitions
+    if cut_off:
+        world.running.sever(1, world.running.controller)
+    claims = [one for one in _said(world) if one.kind is Kind.ALL_CLEAR]
+    truth, happened = truths(world, {}), hindsight(world, claims)
+    judged_now = [judge(one, truth[address], happened[address, one.option]).verdict for one in claims]
+    assert judged_now == [verdict]
+
+
+def test_who_is_about_to_be_elected_and_silent_has_to_be_told_of() -> None:
+    """Broker 3 alone is live, and dies just before it is elected."""
+    world = created(Setup(rule_set("kraft"), (1, 2, 3), (Topic("orders", ((3, 1),), 2),)))
+    (address,) = world.partitions
+    for broker in (3, 1):
+        world.kill(broker)
+        world.wait()
+    world.start(3)
+    world.wait()
+    world.running.ask(events.ConfigWritten("orders", None, True))
+    world.kill(3)
+    (claim,) = [one for one in _said(world) if one.kind is Kind.BY_ITSELF]
+    assert claim.about == 3
+    truth, happened = truths(world, {})[address], hindsight(world, [claim])[address, claim.option]
+    assert judge(claim, truth, happened).verdict is Verdict.OPEN
+    assert judge(replace(claim, sentence="broker 3 is about to be elected."), truth, happened).verdict is Verdict.WRONG
+
+
+def _said(world: World) -> Iterator[Claim]:
+    snapshot = observed(world, PLAIN_SIGHT)
+    return claims_of(snapshot, tuple(decide_all(snapshot, rules_asked_for(world))), frozenset())
 
 
 def test_shrinking_leaves_out_what_is_not_needed() -> None:

@@ -160,6 +160,13 @@ def test_what_retention_took_since_the_election_was_not_lost_by_it() -> None:
     assert result(seen(logs=logs), Check.LOGS)[0] is YES
 
 
+@pytest.mark.parametrize("evidence", [(), (LogEvidence(2, None, None, None, None),)])
+def test_of_an_elected_log_that_nobody_had_read_it_is_not_known_whether_all_is_there(evidence: Any) -> None:
+    planned = replace(PLANNED, evidence=replace(PLANNED.evidence, logs=evidence))
+    came_out, text = result(seen(), Check.LOGS, planned=planned)
+    assert (came_out, "2's log was not read before the election" in text) == (UNKNOWN, True), text
+
+
 def test_a_replica_that_was_elected_empty_has_nothing_to_be_held_against() -> None:
     for evidence in (LogEvidence(2, 0, None, 0, 0), LogEvidence(2, 50, None, 50, 50)):
         planned = replace(PLANNED, evidence=replace(PLANNED.evidence, logs=(evidence,)))

@@ -24,10 +24,11 @@ from kelr.engine.advice.unclean_past import save_what_was_given_up
 from kelr.engine.advice.words import (
     UNTIL_FENCED,
     and_the_others_truncate,
+    look_at_the_silent,
     or_bring_back_the_best,
     or_designate,
     passed_over,
-    silent_leader,
+    silence_of_live,
     until_the_outage_costs_more,
 )
 from kelr.engine.case import Case
@@ -82,13 +83,9 @@ def _without_the_unregistered(case: Case, advice: Advice, designate: int) -> Adv
 
 def _led(case: Case, found: Findings) -> Advice:
     """It has a leader that the controller holds to be live."""
-    silence = silent_leader(case)
-    if silence is not None:
-        text = (
-            f"The leader, broker {case.state.leader}, did not answer ({silence}): it may hang or be gone, and the"
-            " controller does not know before its session expires. Look again in a few seconds, and at that broker."
-        )
-        return Advice(AdviceAction.WAIT, text, case.state.leader, command=watch_it(case), until=UNTIL_FENCED)
+    leader, silence = case.state.leader, silence_of_live(case, case.state.leader)
+    if leader is not None and silence is not None:
+        return look_at_the_silent(case, "The leader", leader, silence)
     as_it_is = (_restore_replication if found.situation is Situation.UNDER_MIN_ISR else _nothing)(case, found)
     return save_what_was_given_up(case, as_it_is)
 
@@ -412,6 +409,13 @@ def _pending(case: Case, found: Findings) -> Advice:
             f" partitions, and then a live replica can be designated.{_CLEARED}"
         )
         return Advice(AdviceAction.BRING_BACK, text, found.elected, command=watch_it(case))
+    silence = silence_of_live(case, found.elected)
+    if found.elected is not None and silence is not None:
+        return look_at_the_silent(case, "Whom Kafka would elect", found.elected, silence)
+    if found.elected_by is ElectedBy.UNCLEAN and best is None:
+        blocked = _blocked(case)
+        due = f"unclean.leader.election.enable is true: Kafka's periodic task elects {found.elected} within minutes."
+        return replace(blocked, text=f"{due} {blocked.text}")
     if found.elected_by is ElectedBy.UNCLEAN:
         text = f"Kafka's periodic task elects {found.elected}, which has the best log that was heard: look again."
         until = "Worth it for unclean.leader.election.interval.ms (5 minutes unless configured)."

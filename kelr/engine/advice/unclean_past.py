@@ -1,7 +1,8 @@
-"""What to say of a partition that is led, while a disk of a broker that is down may hold what its leader lacks.
+"""What to say of a partition that is led, while another log may hold what its leader's lacks.
 
-An unclean election gives up what the new leader's log lacks. If a replica with a better log was down then, its disk has
-the only copy, until its broker starts: then it truncates to the leader's log.
+An unclean election gives up what the new leader's log lacks; a clean one, what was never committed. If a replica with
+such records was down then, its disk has the only copy, until its broker starts: then it truncates to the leader's log.
+One that is up keeps them until it reaches the leader.
 """
 
 from __future__ import annotations
@@ -13,74 +14,116 @@ from datetime import UTC, datetime
 from kelr.engine.advice.commands import save_first
 from kelr.engine.advice.returns import cuts_in_words
 from kelr.engine.case import Case
-from kelr.engine.words import agree, brokers, ids
-from kelr.model import Advice, AdviceAction, PartitionState, RecordedElection, RecoveryQuorum, Truncation, Unsaved
+from kelr.engine.words import agree, brokers, ids, joined
+from kelr.model import (
+    Advice,
+    AdviceAction,
+    PartitionState,
+    RecordedElection,
+    RecoveryQuorum,
+    ReplicaLog,
+    Truncation,
+    Unsaved,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class UncleanPast:
-    """What is known, or feared, to lie on disks alone."""
+    """What is known, or feared, to lie elsewhere alone."""
 
     leader: int
     cuts: tuple[Truncation, ...]
-    """What each replica whose disk was read truncates on its return."""
-    unread: tuple[int, ...]
-    """Replicas whose disks nobody read, and that may hold the only copy."""
+    """What each replica that is down and whose disk was read truncates on its return."""
+    live: tuple[Truncation, ...]
+    """What each live one truncates when it reaches the leader."""
+    perhaps: tuple[int, ...]
+    """Replicas that are down and may hold the only copy: nobody read their disks, or they cannot be compared."""
     why: str
-    """What tells of an unclean election, or that nothing tells of a clean one; empty where `unread` is."""
+    """What tells of an unclean election, or what is not known; empty where `perhaps` is."""
     unsaved: Unsaved
 
     @property
     def away(self) -> tuple[int, ...]:
-        return (*(cut.replica for cut in self.cuts), *self.unread)
+        """Replicas that are down."""
+        return (*(cut.replica for cut in self.cuts), *self.perhaps)
+
+    @property
+    def up(self) -> tuple[int, ...]:
+        """Live replicas."""
+        return tuple(cut.replica for cut in self.live)
+
+    @property
+    def holders(self) -> str:
+        """``the disk of broker 2``, ``the disks of brokers 2 and 4 and the log of broker 3``."""
+        logs = f"{agree(len(self.up), 'the log', 'the logs')} of {brokers(self.up)}" if self.up else ""
+        return joined([*([_the_disks(self.away)] if self.away else []), *([logs] if logs else [])], "and")
 
 
 def unclean_past(case: Case) -> UncleanPast | None:
-    """Whether disks of brokers that are down hold, or may hold, what the live leader's log lacks; None: no sign."""
+    """Whether other logs hold, or disks of brokers that are down may hold, what the live leader's log lacks; None: no
+    sign."""
     leader = case.state.leader
     if leader is None or leader not in case.electable:
         return None
-    cuts, unread = _cuts(case, leader), _unread(case)
+    found, unread = _cuts(case, leader), _unread(case)
+    cuts = tuple(cut for cut in found if cut.replica not in case.electable)
+    live = tuple(cut for cut in found if cut.replica in case.electable)
     why, left = _unclean_election(case, unread)
-    if why or cuts:
-        return UncleanPast(leader, cuts, left, why, Unsaved.KNOWN if cuts else Unsaved.LIKELY)
+    if why or found:
+        return UncleanPast(leader, cuts, live, left, why, Unsaved.KNOWN if found else Unsaved.LIKELY)
     why = _perhaps_unclean(case, leader) if unread else ""
-    return UncleanPast(leader, (), unread, why, Unsaved.NOT_KNOWN) if why else None
+    if why:
+        return UncleanPast(leader, (), (), unread, why, Unsaved.NOT_KNOWN)
+    perhaps = _perhaps_never_held(case, leader)
+    if not perhaps:
+        return None
+    disks = _the_disks(perhaps)
+    why = f"Whether the leader's log ever held all that is on {disks} is not known, since deletion left no trace"
+    return UncleanPast(leader, (), (), perhaps, why, Unsaved.NOT_KNOWN)
 
 
 def save_what_was_given_up(case: Case, otherwise: Advice) -> Advice:
-    """The advice to save first what such disks hold, where they hold it or may; else `otherwise`."""
+    """The advice to save first what other logs hold, where they hold it or may; else `otherwise`."""
     past = unclean_past(case)
     if past is None:
         return otherwise
-    cuts, unread, away = past.cuts, past.unread, past.away
+    cuts, perhaps, away = past.cuts, past.perhaps, past.away
     parts = []
+    if past.live:
+        they = agree(len(past.live), "it truncates", "they truncate")
+        parts.append(
+            f"Save at once what {brokers(past.up)} {agree(len(past.live), 'holds', 'hold')} and the leader's log lacks:"
+            f" {cuts_in_words(past.live)}. As soon as {agree(len(past.live), 'it reaches', 'they reach')} the leader,"
+            f" {past.leader}, {they} to its log."
+        )
     if cuts:
         parts.append(
             f"Save what is on {_the_disks([cut.replica for cut in cuts])} and not in the leader's log before"
             f" {agree(len(cuts), 'its broker starts', 'their brokers start')}: {cuts_in_words(cuts)}."
         )
-    if unread:
-        starts = agree(len(unread), "it starts", "they start")
-        then = agree(len(unread), "it is replaced", "they are replaced") if _are_up(case, unread) else starts
+    if perhaps:
+        starts = agree(len(perhaps), "it starts", "they start")
+        then = agree(len(perhaps), "it is replaced", "they are replaced") if _are_up(case, perhaps) else starts
         parts.append(
-            f"{past.why}: save what {_the_disks(unread)} {agree(len(unread), 'holds', 'hold')} before {then}, since it"
-            " may be the only copy."
+            f"{past.why}: save what {_the_disks(perhaps)} {agree(len(perhaps), 'holds', 'hold')} before {then}, since"
+            " it may be the only copy."
         )
-    they = agree(len(away), "it truncates", "they truncate")
-    parts.append(
-        f"When {agree(len(away), 'it returns', 'they return')}, {they} to the log of the leader, {past.leader}."
-    )
-    rescue = save_first((case.name,), past.leader, on_disks=True)
+    if away:
+        they = agree(len(away), "it truncates", "they truncate")
+        parts.append(
+            f"When {agree(len(away), 'it returns', 'they return')}, {they} to the log of the leader, {past.leader}."
+        )
+    rescue = save_first((case.name,), past.leader, on_disks=bool(away))
     if otherwise.action is AdviceAction.NOTHING:
         # It has min ISR: nothing else presses, and that is not to be read as that nothing does.
-        parts.append(f"Bring {brokers(away)} back only then, and produce again what was saved (kelr rescue replay).")
+        again = "produce again what was saved (kelr rescue replay)"
+        parts.append(f"Bring {brokers(away)} back only then, and {again}." if away else f"Then {again}.")
     else:
         parts.append(otherwise.text)
     return Advice(
         AdviceAction.RESCUE,
         " ".join(parts),
-        away[0],
+        (*away, *past.up)[0],
         command=otherwise.command or ("describe", case.name, "--watch"),
         rescue=rescue,
     )
@@ -109,14 +152,33 @@ def may_have_left(state: PartitionState, down: Collection[int]) -> bool:
 
 
 def _cuts(case: Case, leader: int) -> tuple[Truncation, ...]:
-    """What each replica that is down is known to truncate when it follows this leader."""
-    found = []
-    for replica in case.absent:
-        log = case.logs.ranked.get(replica)
-        agreed = None if log is None or leader not in case.logs.ranked else case.logs.agreement(replica, leader)
-        if log is not None and agreed is not None and agreed < log.log_end:
+    """What each other replica is known to truncate when it follows this leader."""
+    found, logs = [], case.logs
+    for replica in case.state.replicas:
+        log = logs.ranked.get(replica)
+        if log is None or replica == leader or leader not in logs.ranked:
+            continue
+        if replica in case.electable and not _is_of_before(logs.ranked[leader], log, case.state.leader_epoch):
+            continue
+        agreed = logs.agreement(replica, leader)
+        if agreed is not None and agreed < log.log_end:
             found.append(Truncation(replica, agreed, log.log_end - max(agreed, log.log_start or 0)))
     return tuple(found)
+
+
+def _is_of_before(leader: ReplicaLog, log: ReplicaLog, epoch: int) -> bool:
+    """Whether a live replica's log is of before this leader's epoch, and the leader was read in it: then the leader
+    gets no more of what the other holds. Else that is read while it follows, and only seems to hold more."""
+    return leader.current_leader_epoch == epoch and log.last_epoch is not None and log.last_epoch < epoch
+
+
+def _perhaps_never_held(case: Case, leader: int) -> tuple[int, ...]:
+    """Replicas that are down and hold records of which deletion has left no trace in the leader's log: whether it held
+    the same ones, or others at their offsets, cannot be told (`KnownLogs.perhaps_missing`)."""
+    if leader not in case.logs.ranked:
+        return ()
+    read = (one for one in case.absent if one in case.logs.ranked)
+    return tuple(one for one in read if case.logs.perhaps_missing(one, leader))
 
 
 def _unread(case: Case) -> tuple[int, ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from kelr.controller import Election, elect_leaders
+from kelr.controller import Election, broker_unfenced, elect_leaders
 from kelr.engine.case import Case
 from kelr.engine.elections import designation_of, elected_by
-from kelr.engine.forecast import MOST_TOGETHER, after_return, after_returns
+from kelr.engine.forecast import MOST_TOGETHER, after_return, after_returns, undecided_returns
 from kelr.engine.planning.choice import Choice
 from kelr.engine.planning.refusals import is_advised_to_start
 from kelr.engine.planning.subject import Subject
@@ -51,6 +51,13 @@ def hold_of(subject: Subject, choice: Choice, method: Method) -> tuple[HoldDown,
 
 def _hold(subject: Subject, choice: Choice, method: Method, replica: int) -> HoldDown | None:
     forecasts = [one for one in subject.decision.forecasts if one.replica == replica]
+    if replica in undecided_returns(subject.case):
+        text = (
+            f"Whether the return of broker {replica} elects another before the election is not known, since one is due"
+            f" by itself: {_KEEP_IT_DOWN}."
+        )
+        by = elected_by(broker_unfenced(subject.state, replica, subject.case.around))
+        return HoldDown(replica, HoldReason.RECOVERY if by is None else _REASONS[by], text)
     if not forecasts and method not in {Method.NATIVE, Method.PREFERRED}:
         text = (
             f"Whether the return of broker {replica} elects it is not known, since ELR and LastKnownELR are not:"

@@ -159,10 +159,12 @@ def logs_agree(planned: PlannedElection, state: PartitionState, seen: Seen, logs
             " more was lost than planned"
         )
         return finding_of(planned, Check.LOGS, Passed.NO, text, command)
-    if kept is None and held is not None and leader == planned.elect:
+    if kept is None and leader == planned.elect:
+        before = "was not read before the election" if held is None else f"ended at {held} in the plan"
+        why = "" if held is None else ": its leader epochs were not asked for"
         text = (
-            f"{leader}'s log ended at {held} in the plan; whether its log of now, which ends at"
-            f" {logs.heard[leader].log_end}, holds all of that is not known: its leader epochs were not asked for"
+            f"{leader}'s log {before}; whether its log of now, which ends at {logs.heard[leader].log_end}, holds all of"
+            f" that is not known{why}"
         )
         return finding_of(planned, Check.LOGS, Passed.UNKNOWN, text, command)
     worst, texts = Passed.YES, []
