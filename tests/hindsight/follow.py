@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import permutations
 
 from benchmarks.incidents.advice import Advised, Do, next_step
+from kelr.controller import events
 from kelr.engine.decide import decide_all
 from kelr.engine.planning import plan_of
 from kelr.model import (
@@ -63,10 +64,11 @@ def follow(world: World, sight: Sight) -> Followed:
     for _ in range(MOST_TURNS):
         if not _turn(world, sight, gone, found):
             asked = {one.action for one in found.left.values()}
-            if not (sight.silent or sight.without_epochs) or AdviceAction.GET_MORE_INFORMATION not in asked:
+            told = replace(sight, silent=frozenset(), without_epochs=frozenset(), knows_elr=True, configs="read")
+            if told == sight or AdviceAction.GET_MORE_INFORMATION not in asked:
                 break
-            # Somebody found out why live brokers did not answer, or told no epochs, as was advised.
-            sight = replace(sight, silent=frozenset(), without_epochs=frozenset())
+            # Somebody found out why live brokers did not answer, or told no epochs, ELR or configs, as was advised.
+            sight = told
     else:
         found.ended = False
     for broker in sorted(world.absent - gone):
@@ -99,8 +101,27 @@ def _turn(world: World, sight: Sight, gone: frozenset[int], found: Followed) -> 
     elif step.do is Do.LOOK_AGAIN:
         before = dict(world.partitions)
         world.wait(TEN_MINUTES_MS)
+        if before == dict(world.partitions):
+            _ask_for_it(world, leaderless)
+            _clear(world, leaderless, gone)
         return before != dict(world.partitions)
     return step.do is not Do.FINISH
+
+
+def _ask_for_it(world: World, leaderless: set[Decision]) -> None:
+    """Nobody was elected where somebody was about to be: an unclean election is run where the advice says so."""
+    for decision in leaderless:
+        if "After that ask for it" in decision.advice.until:
+            elect(world, TopicPartition(decision.topic, decision.partition), Option(election=ElectionType.UNCLEAN))
+
+
+def _clear(world: World, leaderless: set[Decision], gone: frozenset[int]) -> None:
+    """Another min.insync.replicas is written where that is advised, since a broker cannot come back."""
+    for decision in leaderless:
+        advice = decision.advice
+        if advice.replica in gone and "write another min.insync.replicas" in advice.text:
+            other = 1 if decision.min_isr != 1 else 2
+            world.running.ask(events.ConfigWritten(decision.topic, other))
 
 
 def _apply(world: World, sight: Sight, plan: Plan, found: Followed) -> bool:

@@ -70,6 +70,8 @@ class Sight:
     knows_reassignments: bool = True
     knows_clients: bool = True
     """Whether transactions and consumer groups can be read."""
+    copied: frozenset[int] = frozenset()
+    """Brokers of whose disk only the directories of replicas were copied, without the mark of a clean shutdown."""
 
     @property
     def knows_configs(self) -> bool:
@@ -157,6 +159,7 @@ def _sight(chance: random.Random, setup: Setup) -> Sight:
         knows_topic_ids=chance.random() < 0.95,
         knows_reassignments=chance.random() < 0.95,
         knows_clients=chance.random() < 0.9,
+        copied=some(0.5) if chance.random() < 0.1 else frozenset(),
     )
 
 
@@ -226,13 +229,13 @@ def _deed(
 
 # Plots: what chance alone hardly ever brings together.
 
-_PLOTTED = 0.15
+_PLOTTED = 0.25
 """Share of the incidents that have one."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Plot:
-    """One partition on brokers `a`, which leads, `b` and `c`, perhaps with a fourth."""
+    """One partition on brokers `a`, which leads, `b` and `c`, perhaps with more."""
 
     chance: random.Random
     setup: Setup
@@ -326,6 +329,100 @@ def _lost_marker(plot: _Plot) -> list[Deed]:
     return [*deeds, plot.deed("heal"), plot.wait(), *plot.some([plot.deed("elect uncleanly")], 0.2)]
 
 
+def _only_uncleanly(plot: _Plot) -> list[Deed]:
+    """The return of the last member of the ELR can only count as unclean, and elects the last known leader then."""
+    a, b, c, *_ = plot.brokers
+    deeds = [*plot.stale(), plot.deed("start", b), plot.wait(), plot.deed("unregister", a)]
+    return [*deeds, plot.deed("kill", c), plot.wait()]
+
+
+def _on_paper(plot: _Plot) -> list[Deed]:
+    """The same while the last known leader is dead: Kafka 4.0 elects it all the same."""
+    a, b, *_ = plot.brokers
+    deeds = [*plot.stale(), plot.deed("fail to start", b), plot.wait(), plot.deed("start", a), plot.wait()]
+    return [*deeds, plot.deed("kill", a), plot.wait(), *plot.some([plot.deed("cut", b, number=6)], 0.8)]
+
+
+def _switched_back(plot: _Plot) -> list[Deed]:
+    """ELR is switched off and on again, and what it had left is cleared meanwhile: only the last known leader is known,
+    and no event elects it."""
+    _, b, c, *_ = plot.brokers
+    deeds = [*plot.stale(), plot.deed("switch elr"), plot.deed("kill", c), plot.wait(), plot.deed("start", c)]
+    return [*deeds, *plot.some([plot.deed("start", b)], 0.4), plot.wait(), plot.deed("switch elr")]
+
+
+def _switched_on(plot: _Plot) -> list[Deed]:
+    """The last one in the ISR dies while ELR is off, and returns uncleanly once it is on."""
+    off = [plot.deed("switch elr")] if plot.setup.rules.elr else []
+    deeds = [*off, *plot.stale(), plot.deed("switch elr"), plot.wait()]
+    return [*deeds, *plot.some([plot.deed("start", plot.brokers[1])], 0.8), plot.wait()]
+
+
+def _below_min_isr(plot: _Plot) -> list[Deed]:
+    """All are needed for min ISR: whoever leaves is in the ELR, the last one writes on alone and returns uncleanly."""
+    a, b, c, *others = plot.brokers
+    deeds = [plot.deed("write min isr", number=2), plot.deed("produce")]
+    for broker in (*others, b, a):
+        deeds += [plot.deed("kill", broker), plot.wait(), plot.deed("produce", acks=Acks.LEADER)]
+    return [*deeds, plot.deed("kill", c), plot.wait(), plot.deed("start", c), plot.wait()]
+
+
+def _taken_back(plot: _Plot) -> list[Deed]:
+    """A reassignment is cancelled when only a new replica is in sync: the first old one is in the ISR then, dead or
+    not, and keeps the ELR from being asked."""
+    a, b, c, d, e = plot.brokers
+    deeds = [plot.deed("write min isr", number=1), *(plot.deed("isolate", e, other) for other in (a, b, c, d))]
+    deeds += [plot.deed("produce"), plot.deed("reassign", d, e, c), plot.wait()]
+    for gone in (plot.deed("kill", c), plot.deed("kill", b), plot.deed("stop", a)):
+        deeds += [gone, plot.wait(), plot.deed("produce", acks=Acks.LEADER)]
+    deeds += [plot.deed("allow unclean"), plot.deed("cancel reassignment"), plot.deed("forbid unclean")]
+    return [*deeds, *plot.some([plot.deed("start", a)], 0.8), plot.wait()]
+
+
+def _all_at_once(plot: _Plot) -> list[Deed]:
+    """The power fails: all die in one moment, or all but one that is stale, and logs lose what was not on a disk."""
+    a, b, *others = plot.brokers
+    dying = [a, b, *(other for other in others if plot.chance.random() < 0.5)]
+    deeds = [*plot.cut_off(), *plot.some([plot.wait()]), plot.deed("produce", acks=Acks.LEADER)]
+    deeds += [plot.deed("kill", broker) for broker in dying]
+    deeds += [plot.wait(), *plot.some([plot.deed("cut", broker) for broker in dying]), plot.deed("heal")]
+    return [*deeds, *plot.some([plot.deed("start", broker) for broker in dying], 0.3), plot.wait()]
+
+
+def _deleted(plot: _Plot) -> list[Deed]:
+    """Retention or DeleteRecords moved the log start above the end of a replica that had stopped to follow."""
+    deeds = [*plot.cut_off(), plot.wait(), plot.deed("produce"), plot.wait(), plot.deed("delete records", number=30)]
+    for broker in plot.brokers[:2]:
+        deeds += [plot.deed("produce", acks=Acks.LEADER), plot.deed("kill", broker), plot.wait()]
+    return [*deeds, plot.deed("heal"), plot.wait(), *plot.some([plot.deed("start", plot.brokers[1])], 0.3)]
+
+
+def _frozen_leader(plot: _Plot) -> list[Deed]:
+    """The leader stands still, and whoever leads after it dies."""
+    a, b, *_ = plot.brokers
+    deeds = [*plot.cut_off(), plot.wait(), plot.deed("produce", acks=Acks.LEADER), plot.deed("freeze", a)]
+    deeds += [
+        *plot.some([plot.wait()], 0.8),
+        plot.deed("produce"),
+        *plot.some([plot.deed("kill", b), plot.wait()], 0.8),
+    ]
+    return [*deeds, *plot.some([plot.deed("heal")]), plot.wait()]
+
+
+def _copied(plot: _Plot) -> list[Deed]:
+    """The last leader's log was cut, and what was copied of its disk does not tell that its machine crashed."""
+    a, b, *_ = plot.brokers
+    deeds = [*plot.cut_off(), plot.wait(), plot.deed("produce"), plot.deed("stop", a), plot.wait()]
+    return [*deeds, plot.deed("kill", b), plot.wait(), plot.deed("heal"), plot.wait(), plot.deed("cut", b, number=6)]
+
+
+def _no_controller(plot: _Plot) -> list[Deed]:
+    """The leader dies while no controller answers: nobody is fenced, and nothing is elected."""
+    a, b, *_ = plot.brokers
+    gone = [plot.deed("kill", a), *plot.some([plot.deed("kill", b)])]
+    return [*plot.cut_off(), plot.wait(), plot.deed("produce"), *gone, plot.deed("wait", number=1_000)]
+
+
 _PLOTS: tuple[Callable[[_Plot], list[Deed]], ...] = (
     _unclean_past,
     _worse_leader,
@@ -335,24 +432,48 @@ _PLOTS: tuple[Callable[[_Plot], list[Deed]], ...] = (
     _lost_directory,
     _moved_away,
     _lost_marker,
+    _only_uncleanly,
+    _on_paper,
+    _switched_back,
+    _switched_on,
+    _below_min_isr,
+    _taken_back,
+    _all_at_once,
+    _deleted,
+    _frozen_leader,
+    _copied,
+    _no_controller,
 )
 
 
 def _plotted(chance: random.Random, seed: int, setup: Setup, sight: Sight) -> Incident:
     """An incident with a plot; half of them are seen as plainly as can be, with the disks."""
-    brokers = tuple(range(1, chance.choice((3, 4)) + 1))
-    order = tuple(chance.sample(brokers, len(brokers)))
-    topic = replace(setup.topics[0], assignment=(order[: chance.choice((3, 4))],), min_isr=chance.choice((1, 2, 2)))
+    told = chance.choice(_PLOTS)
+    count, factor = (5, 3) if told is _taken_back else (chance.choice((3, 4)), chance.choice((3, 4)))
+    brokers = tuple(range(1, count + 1))
+    order = tuple(chance.sample(brokers, count))
+    topic = replace(setup.topics[0], assignment=(order[:factor],), min_isr=chance.choice((1, 2, 2)))
     setup = replace(setup, brokers=brokers, topics=(topic,))
     plot = _Plot(chance, setup, order)
-    deeds = chance.choice(_PLOTS)(plot)
+    deeds = told(plot)
     if chance.random() < 0.3:
-        deeds += [plot.deed(chance.choice(("cut", "lose checkpoint", "wrong epochs", "empty disk")), order[0])]
+        harm = chance.choice(("cut", "lose checkpoint", "wrong epochs", "empty disk"))
+        deeds += [plot.deed(harm, chance.choice(order[:2]))]
     if chance.random() < 0.5:
         readable = frozenset(broker for broker in brokers if chance.random() < 0.8)
         gone = sight.gone & frozenset(brokers)
         sight = replace(PLAIN_SIGHT, readable=readable, gone=gone, knows_elr=chance.random() < 0.9)
-        sight = replace(sight, asks_lineage=chance.random() < 0.8)
+        copied = frozenset(broker for broker in brokers if chance.random() < 0.15)
+        sight = replace(sight, asks_lineage=chance.random() < 0.8, copied=copied)
+    a, b, c, *_ = order
+    if told is _only_uncleanly:
+        sight = replace(sight, gone=frozenset({c}))
+    elif told is _below_min_isr:
+        sight = replace(sight, asks_lineage=chance.random() < 0.5)
+    elif told is _copied:
+        sight = replace(sight, readable=frozenset({a, b}), copied=frozenset({b}))
+    elif told is _no_controller:
+        sight = replace(sight, controller_answers=False)
     return Incident(seed, setup, tuple(deeds), sight)
 
 
@@ -534,10 +655,15 @@ def _delete_records(world: World, deed: Deed, _chance: random.Random) -> None:
 
 
 def _reassign(world: World, deed: Deed, chance: random.Random) -> None:
-    """Another assignment of as many replicas; a dead one keeps it from completing."""
+    """To the named brokers, or to any as many; a dead one keeps it from completing."""
     assert deed.partition is not None
     wanted = chance.sample(world.setup.brokers, len(world.partitions[deed.partition].replicas))
-    world.running.ask(events.Reassigned(deed.partition, tuple(wanted)))
+    world.running.ask(events.Reassigned(deed.partition, deed.brokers or tuple(wanted)))
+
+
+def _cancel_reassignment(world: World, deed: Deed, _chance: random.Random) -> None:
+    assert deed.partition is not None
+    world.running.ask(events.Reassigned(deed.partition, None))
 
 
 def _switch_elr(world: World, _deed: Deed, _chance: random.Random) -> None:
@@ -546,7 +672,7 @@ def _switch_elr(world: World, _deed: Deed, _chance: random.Random) -> None:
 
 def _allow_unclean(world: World, deed: Deed, _chance: random.Random) -> None:
     assert deed.partition is not None
-    world.running.ask(events.ConfigWritten(deed.partition.topic, None, True))
+    world.running.ask(events.ConfigWritten(deed.partition.topic, None, deed.name == "allow unclean"))
 
 
 def _write_min_isr(world: World, deed: Deed, _chance: random.Random) -> None:
@@ -595,16 +721,19 @@ _DOES: Mapping[str, Callable[[World, Deed, random.Random], None]] = {
     "fail directory": _fail_directory,
     "delete records": _delete_records,
     "reassign": _reassign,
+    "cancel reassignment": _cancel_reassignment,
     "switch elr": _switch_elr,
     "allow unclean": _allow_unclean,
+    "forbid unclean": _allow_unclean,
     "write min isr": _write_min_isr,
     "elect uncleanly": _elect_uncleanly,
     "unregister": _unregister,
     "read disk": _read_disk,
 }
-_OF_A_PARTITION = frozenset(
-    {"produce", "transact", "consume", "delete records", "reassign", "allow unclean", "write min isr"}
-)
+_IN_PLOTS_ALONE = frozenset({"cancel reassignment", "forbid unclean"})
+_OF_A_PARTITION = _IN_PLOTS_ALONE | {
+    *("produce", "transact", "consume", "delete records", "reassign", "allow unclean", "write min isr")
+}
 _OF_NO_BROKER = _OF_A_PARTITION | {"end transactions", "compact", "heal", "wait", "switch elr", "elect uncleanly"}
 _BROKERS = {"kill two": 2, "kill three": 3, "isolate": 2, **dict.fromkeys(_OF_NO_BROKER, 0)}
 _CLIENTS = ("transact", "end transactions", "consume")
@@ -619,5 +748,5 @@ _OFTEN = {
     "heal": 3,
     "read disk": 1,
 }
-_RARE = frozenset(_DOES) - frozenset(_OFTEN) - {"produce", "wait", "compact", *_CLIENTS}
+_RARE = frozenset(_DOES) - frozenset(_OFTEN) - {"produce", "wait", "compact", *_CLIENTS} - _IN_PLOTS_ALONE
 _DISKS = ("read disk", "cut", "lose checkpoint", "wrong epochs", "empty disk")

@@ -219,6 +219,9 @@ def _uncommitted(case: Case) -> _Answer:
     gone = case.lost - case.truth.promised
     text = f"{len(gone)} uncommitted records were lost, not {loss.uncommitted}"
     found = _bounds(loss.uncommitted, len(gone), text)
+    if found[0] is Verdict.WRONG and loss.grade in {Grade.PROVEN_NONE, Grade.NONE_IF_FEWER_THAN_MIN_ISR}:
+        # Those are not counted as committed (`_committed`), and so may be counted here.
+        found = _bounds(loss.uncommitted, len(gone | (case.lost & case.truth.given_up)), text)
     if found[0] is Verdict.WRONG and case.deleted_unseen:
         found = _bounds(loss.uncommitted, len(gone - case.deleted_unseen), text)
     return found
@@ -387,6 +390,8 @@ def _hold(case: Case) -> _Answer:
 def _no_hold(case: Case) -> _Answer:
     if case.happened.returned is None or case.claim.about not in case.happened.active:
         return Verdict.OPEN, ""
+    if case.happened.returned.leader == case.claim.about:
+        return Verdict.RIGHT, ""  # its return elects the same, and nothing is left to be done
     return _is(case.happened.leader == case.claim.about, f"{_who(case.happened.leader)} once it is back")
 
 

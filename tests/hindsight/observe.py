@@ -63,7 +63,7 @@ def observed(world: World, sight: Sight, *, believing: bool = False) -> Snapshot
         logs=logs if sight.asks_logs else {},
         first_partition_replicas={state.topic: len(state.replicas) for state in states if state.partition == 0},
     )
-    collections = [_collection(reading) for reading in _readings(world, sight)]
+    collections = [_collection(reading, copied=reading.broker in sight.copied) for reading in _readings(world, sight)]
     if not collections or not sight.asks_logs:
         return snapshot
     with CollectedSource(MemorySource(snapshot), collections, believing=believing) as source:
@@ -154,33 +154,37 @@ def _answer(world: World, sight: Sight, state: PartitionState, replica: int) -> 
     return replace(answer, source="ListOffsets+Fetch", read_at_ms=now_ms)
 
 
-def _collection(reading: DiskReading) -> Collection:
-    """One broker's disk, as `kelr recover collect` saves it."""
+def _collection(reading: DiskReading, *, copied: bool) -> Collection:
+    """One broker's disk, or the directories of its replicas that were copied, as `kelr recover collect` saves them."""
     name = f"broker-{reading.broker}.kelr"
     directory = LogDirectory(
         "/data",
-        cluster_id="hindsight",
+        cluster_id=None if copied else "hindsight",
         broker=reading.broker,
-        clean_shutdown=reading.clean,
-        broker_epoch=reading.broker_epoch,
-        running=False,
+        clean_shutdown=None if copied else reading.clean,
+        broker_epoch=None if copied else reading.broker_epoch,
+        running=None if copied else False,
+        single_replica=copied,
     )
     return Collection(
         name,
         "hindsight",
         reading.read_at_ms,
         disks=(CollectedDisk(reading.broker, reading.read_at_ms, (directory,), name=name),),
-        logs={address: (_collected(reading, address, name),) for address in sorted(reading.logs)},
+        logs={address: (_collected(reading, address, name, copied=copied),) for address in sorted(reading.logs)},
     )
 
 
-def _collected(reading: DiskReading, address: TopicPartition, name: str) -> CollectedLog:
+def _collected(reading: DiskReading, address: TopicPartition, name: str, *, copied: bool) -> CollectedLog:
+    """High watermarks lie beside the replicas' directories, leader epochs in them."""
     checkpoint = reading.checkpoints[address]
     answer = replace(
-        reading.logs[address].answer(reading.broker, broker_epoch=reading.broker_epoch),
+        reading.logs[address].answer(reading.broker, broker_epoch=None if copied else reading.broker_epoch),
         source=LOG_DIRECTORY,
         read_at_ms=reading.read_at_ms,
     )
+    if copied:
+        answer = replace(answer, high_watermark=None)
     return CollectedLog(
         topic_id=f"id of {address.topic}",
         answer=answer,
@@ -189,5 +193,5 @@ def _collected(reading: DiskReading, address: TopicPartition, name: str) -> Coll
         name=name,
         directory=f"/data/{address.topic}-{address.partition}",
         newest_epoch=checkpoint.newest_epoch,
-        saved_high_watermark=checkpoint.high_watermark,
+        saved_high_watermark=None if copied else checkpoint.high_watermark,
     )

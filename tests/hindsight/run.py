@@ -86,11 +86,16 @@ def judged(incident: Incident, reach: Reach | None = None) -> Iterator[Judged]:
     perhaps_left_over = {
         TopicPartition(one.topic, one.partition) for one in decisions if any(_LEFT_OVER in note for note in one.notes)
     }
+    told_as_empty = taken_as_empty(world, decisions)
     for claim in claims:
         if not incident.sight.knows_features:
             yield Judged(claim, Verdict.OPEN, "it says which rules it assumes")
         elif claim.address in perhaps_left_over:
             yield Judged(claim, Verdict.OPEN, "it says that a leftover ELR may elect another")
+        elif claim.address in told_as_empty:
+            yield Judged(
+                claim, Verdict.OPEN, "it says that it takes LastKnownELR as empty, and whom that names is about to lead"
+            )
         elif claim.address.topic in taken_for_false(world, incident.sight):
             yield Judged(claim, Verdict.OPEN, "it says that it takes unclean.leader.election.enable as false")
         else:
@@ -102,10 +107,31 @@ def judged(incident: Incident, reach: Reach | None = None) -> Iterator[Judged]:
     yield from advice_judged(world, incident.sight, snapshot, truth)
     yield from what_if_judged(world, incident.sight, snapshot)
     yield from foretold(world, incident.sight, snapshot, decisions, truth)
-    yield from fenced(world, incident.sight, [found for _, _, found in plans])
+    sure = [found for one, _, found in plans if TopicPartition(one.topic, one.partition) not in told_as_empty]
+    yield from fenced(world, incident.sight, sure)
 
 
 _LEFT_OVER = "whether one is left over is not known"
+
+
+def taken_as_empty(world: World, decisions: Iterable[Decision]) -> frozenset[TopicPartition]:
+    """Partitions about to be led by the last known leader, where nobody can read whom LastKnownELR names, and a note
+    says what is assumed."""
+    noted = {
+        TopicPartition(one.topic, one.partition) for one in decisions if any(_AS_EMPTY in note for note in one.notes)
+    }
+    controller = world.running.cluster.controller
+    dead_too = not controller.rules.last_known_leader_must_be_live
+    return frozenset(
+        at
+        for at, state in world.partitions.items()
+        if at in noted
+        and (state.leader, state.isr, state.elr) == (None, (), ())
+        and any(dead_too or controller.active(one) for one in state.last_known_elr or ())
+    )
+
+
+_AS_EMPTY = "they are taken as empty"
 
 
 def taken_for_false(world: World, sight: Sight) -> frozenset[str]:
@@ -296,7 +322,12 @@ def _standing(state: PartitionState) -> str:
 
 def _all_known(snapshot: Snapshot, address: TopicPartition) -> bool:
     answers = snapshot.logs.get(address, ())
-    return bool(answers) and all(isinstance(answer, ReplicaLog) for answer in answers)
+    return bool(answers) and all(isinstance(one, ReplicaLog) and not _copied(one) for one in answers)
+
+
+def _copied(log: ReplicaLog) -> bool:
+    """Without the high watermark that its disk has saved, and without what tells how its broker stopped."""
+    return log.source == LOG_DIRECTORY and log.high_watermark is None
 
 
 def _advice(address: TopicPartition, followed: Followed, truth: Truth, could: Sequence[Way], *, known: bool) -> Judged:
@@ -372,6 +403,8 @@ def _seen(world: World, address: TopicPartition, answers: Sequence[LogAnswer]) -
         if isinstance(answer, NotHeard):
             continue
         start = max(start, answer.log_start or 0)
-        saved = world.checkpoints.get((answer.replica, address)) if answer.replica in world.down else None
+        # Where replicas' directories were copied, the saved high watermarks were not.
+        with_its_disk = answer.replica in world.down and answer.high_watermark is not None
+        saved = world.checkpoints.get((answer.replica, address)) if with_its_disk else None
         marks[answer.replica] = max(answer.high_watermark or 0, (saved.high_watermark or 0) if saved else 0)
     return Seen(marks, start)

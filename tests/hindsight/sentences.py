@@ -101,10 +101,7 @@ UNREACHED: Mapping[str, str] = {
     "engine/advice/table.py:_unclean_recovery: , as a balanced recovery would: it": "needs a metadata log",
     **dict.fromkeys(
         (
-            "engine/advice/table.py:_pending: Kafka elects",
-            "engine/advice/table.py:_or_ask_for_it",
             "engine/planning/words.py:_why: Kafka elects broker",
-            "engine/planning/words.py:_order: The preferred replica,",
             "engine/planning/choice.py:_recommended: is advised, but",
             "engine/planning/choice.py:_recommended_without: is to be designated, but",
         ),

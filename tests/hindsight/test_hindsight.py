@@ -14,6 +14,7 @@ from kelr.engine.planning.lost import Lost
 from kelr.engine.planning.seen import finding_of
 from kelr.model import Bounds, Check, Consent, ElectionType, Grade, Loss, Outcome, Passed, TopicPartition
 from kelr.simulation import Acks
+from tests.hindsight import incident as incident_module
 from tests.hindsight.__main__ import RULES, incident_of
 from tests.hindsight.claims import Claim, Kind
 from tests.hindsight.follow import follow
@@ -22,7 +23,7 @@ from tests.hindsight.incident import PLAIN_SIGHT, Incident, play, random_inciden
 from tests.hindsight.judge import Judged, Verdict, judge
 from tests.hindsight.observe import observed, rules_asked_for
 from tests.hindsight.reach import ROOT, VALUES, Reach, name_of, sentences, sentences_of
-from tests.hindsight.run import claims_of, hindsight, judged, seen_of
+from tests.hindsight.run import claims_of, hindsight, judged, plans_of, seen_of
 from tests.hindsight.sentences import JUDGED, UNREACHED, judged_by, unexplained
 from tests.hindsight.shrink import shrunk
 from tests.hindsight.world import Setup, Topic, World, created, everyone_back
@@ -211,6 +212,40 @@ def test_what_incidents_reach_is_seen() -> None:
     assert "Method.native" in missed
     assert "Method.native" not in unexplained(missed)
     assert len(unexplained(missed)) < len(sentences())
+
+
+_REACHED_BY: Mapping[str, tuple[str, str]] = {
+    "engine/elections.py:_note: : it would be the leader on paper only": ("_switched_back", "elr-4.0"),
+    "engine/loss.py:_loss_uncounted: is in the ISR or ELR": ("_below_min_isr", "elr-4.3"),
+    "engine/advice/table.py:_wait_for_member: down until then": ("_copied", "elr-4.3"),
+    "engine/advice/table.py:_elect_shut_out": ("_taken_back", "elr-4.3"),
+    "engine/advice/table.py:_blocked: Kafka 4.0 has recorded": ("_switched_on", "elr-4.0"),
+    "engine/advice/table.py:_pending: At its next event": ("_switched_back", "elr-4.0"),
+    "engine/advice/table.py:_pending: Kafka elects": ("_switched_back", "elr-4.3"),
+    "engine/advice/absent_logs.py:_on_return: stays the leader": ("_on_paper", "elr-4.0"),
+    "engine/advice/absent_logs.py:get_all_logs: Read the": ("_only_uncleanly", "elr-4.3"),
+    "engine/planning/choice.py:_designation: would not make": ("_switched_on", "elr-4.0"),
+    "engine/planning/choice.py:_by_rule: The best log": ("_switched_back", "elr-4.0"),
+}
+"""Sentences that chance alone reaches in no ten thousand incidents, and the plot and rules that do."""
+
+
+@pytest.mark.parametrize("sentence", _REACHED_BY)
+def test_a_plot_reaches_what_it_is_for(sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plot, rules = _REACHED_BY[sentence]
+    monkeypatch.setattr(incident_module, "_PLOTTED", 1.0)
+    monkeypatch.setattr(incident_module, "_PLOTS", (getattr(incident_module, plot),))
+    reach = Reach()
+    for seed in range(100):
+        incident = random_incident(seed, rule_set(rules))
+        world = play(incident)
+        snapshot = observed(world, incident.sight)
+        with reach:
+            decisions = tuple(decide_all(snapshot, rules_asked_for(world)))
+            list(plans_of(snapshot, decisions, incident.sight.gone & world.absent))
+        if not any(name.startswith(sentence) for name in reach.missed()):
+            return
+    pytest.fail(f"no incident of {plot} reaches it")
 
 
 _BROKEN: Mapping[str, tuple[str, Callable[..., object], Kind]] = {
