@@ -41,6 +41,11 @@ from kelr.view.rescue import TailRow, dump_view
 from kelr.view.styled import Style, plain, styled
 
 _MOST_NOTES = 20
+_READ_THE_DISKS = (
+    "read the disks that nobody has read, or read them again, on their brokers' hosts: kelr recover collect --log-dir"
+    f" {DIRECTORY} --out FILE; then the same command with --logs FILE. Or save what you know of: --from-replica and"
+    " --from-offset, one partition at a time"
+)
 
 
 def dump_records(session: Session, options: DumpOptions) -> None:
@@ -205,9 +210,10 @@ def _show_dump(
         listing.finish({"notes": said, "next": None if following is None else _command(output, following)})
     if output.format.is_document:
         return
-    together: dict[tuple[str, bool], list[TopicPartition]] = {}
-    for address, text, failed in notes:
-        together.setdefault((text, failed), []).append(address)
+    together = _together(notes)
+    if manifest is None or manifest.whole:
+        told_last = _not_told(together)[:1]  # by the error that this ends with
+        together = {key: names for key, names in together.items() if (key, names) not in told_last}
     for (text, failed), names in list(together.items())[:_MOST_NOTES]:
         output.note(styled(f"{', '.join(targets_of(names))}: {text}", Style.NOTICE if failed else Style.PLAIN))
     if deleted:
@@ -236,6 +242,22 @@ def _show_dump(
         output.note(f"then, or where that disk cannot be read: {apply}")
     if following is not None:
         output.note([*styled("  next:", Style.HEADING), *plain(" " + _command(output, following))])
+
+
+_Notes = Mapping[tuple[str, bool], Sequence[TopicPartition]]
+"""By what a note says, and whether that is that nobody can tell what is to be saved: the partitions it is about."""
+
+
+def _together(notes: Sequence[tuple[TopicPartition, str, bool]]) -> _Notes:
+    together: dict[tuple[str, bool], list[TopicPartition]] = {}
+    for address, text, failed in notes:
+        together.setdefault((text, failed), []).append(address)
+    return together
+
+
+def _not_told(together: _Notes) -> list[tuple[tuple[str, bool], Sequence[TopicPartition]]]:
+    """The notes that say that nobody can tell what is to be saved."""
+    return [(key, names) for key, names in together.items() if key[1]]
 
 
 def _deleted_text(offsets: int) -> str:
@@ -283,11 +305,13 @@ def _end(
             f"not all of these could be read: {some_names(partial)}",
             next_step=f"what is missing stands in {options.out}; read it from another replica or from a disk",
         )
-    failed = {address for address, _, bad in notes if bad}
+    failed = _not_told(_together(notes))
     if failed:
+        ((why, _), names), others = failed[0], {at for _, where in failed[1:] for at in where}
+        more = f"; {', '.join(targets_of(others))} for other reasons, each named above" if others else ""
         raise PartlyDoneError(
-            f"nobody can tell all that is to be saved of {', '.join(targets_of(failed))}",
-            next_step="see the notes above; or name --from-replica and --from-offset, one partition at a time",
+            f"nobody can tell all that is to be saved: {', '.join(targets_of(names))}: {why}{more}",
+            next_step=_READ_THE_DISKS,
         )
     if found.errors:
         raise topics_failed(found.errors, some_worked=manifest is not None)

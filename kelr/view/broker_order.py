@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kelr.engine.words import brokers
-from kelr.model import AdviceAction, TopicPartition
+from kelr.engine.words import agree, brokers
+from kelr.model import AdviceAction, Decision, TopicPartition
 from kelr.model.plan import Plan
 from kelr.view.layout import Layout
 from kelr.view.plan_words import in_one_line, named, partitions_in_words
@@ -78,6 +78,47 @@ def broker_order(plan: Plan) -> BrokerOrder:
     )
 
 
+class Contested:
+    """The brokers over which partitions disagree, of decisions as they come: some wait for it, and others get another
+    leader than they should where it is back before they have one."""
+
+    def __init__(self) -> None:
+        self._wanted: dict[int, list[TopicPartition]] = {}
+        self._unwelcome: dict[int, list[TopicPartition]] = {}
+
+    def add(self, decision: Decision) -> None:
+        advice, address = decision.advice, TopicPartition(decision.topic, decision.partition)
+        if advice.action in _WANTED_BACK and advice.replica is not None:
+            self._wanted.setdefault(advice.replica, []).append(address)
+        for broker in _unwelcome(decision):
+            self._unwelcome.setdefault(broker, []).append(address)
+
+    def __iter__(self) -> Iterator[str]:
+        """A sentence for each of them."""
+        for broker in sorted(self._wanted.keys() & self._unwelcome.keys()):
+            first, after = self._unwelcome[broker], self._wanted[broker]
+            has, waits = agree(len(first), "has", "have"), agree(len(after), "waits", "wait")
+            yield (
+                f"Partitions disagree over broker {broker}: keep it down until {_where(first)} {has} a leader, since"
+                f" its return elects another one there, and start it then for {_where(after)}, which {waits} for it."
+            )
+
+
+def _unwelcome(decision: Decision) -> Iterator[int]:
+    """Brokers that this partition's advice needs down until it has a leader."""
+    advice = decision.advice
+    yield from advice.keep_down
+    if advice.action is AdviceAction.HOLD and advice.replica is not None:
+        yield advice.replica
+    elif advice.action is AdviceAction.DESIGNATE:
+        spoils = (one.replica for one in decision.forecasts if one.elected not in {None, advice.designate})
+        yield from dict.fromkeys(spoils)
+
+
+def _where(addresses: Sequence[TopicPartition]) -> str:
+    return named(addresses) if in_one_line(addresses) else partitions_in_words(len(addresses))
+
+
 def broker_order_lines(layout: Layout, order: BrokerOrder) -> Iterator[Text]:
     """The section for people, below the plan, which has the reasons; nothing where a plan says nothing of brokers."""
     if order.is_empty:
@@ -90,8 +131,7 @@ def broker_order_lines(layout: Layout, order: BrokerOrder) -> Iterator[Text]:
         for step in steps:
             by_broker.setdefault(step.broker, []).extend(step.partitions)
         for broker, addresses in by_broker.items():
-            where = named(addresses) if in_one_line(addresses) else partitions_in_words(len(addresses))
-            yield from layout.paragraph("     ", f"broker {broker}: {where}", Style.PLAIN)
+            yield from layout.paragraph("     ", f"broker {broker}: {_where(addresses)}", Style.PLAIN)
 
 
 def sections(order: BrokerOrder) -> list[tuple[str, tuple[BrokerStep, ...]]]:

@@ -9,6 +9,7 @@ from typing import Self
 from kelr.engine.what_if.imagine import Happened
 from kelr.engine.words import agree, brokers, plural
 from kelr.model import Cluster, Decision, TopicError, TopicPartition
+from kelr.view.broker_order import Contested
 from kelr.view.describe import NOTHING_READ, cluster_head, error_items, note_errors
 from kelr.view.explain import (
     LED_WITH_MIN_ISR,
@@ -50,7 +51,7 @@ class DecisionReport:
     ) -> None:
         self._output, self._explanation, self._cluster = output, explanation, cluster
         self._full, self._happened = full, happened
-        self._telling = _more_telling(None, beginning)
+        self._telling, self._contested = _more_telling(None, beginning), Contested()
         shown = frozenset(TopicPartition(row.decision.topic, row.decision.partition) for row in beginning)
         head = {
             **cluster_head(cluster, source),
@@ -77,6 +78,8 @@ class DecisionReport:
     def add(self, rows: Sequence[Explained]) -> None:
         """Show some decisions."""
         self._telling = _more_telling(self._telling, rows)
+        for row in rows:
+            self._contested.add(row.decision)
         self._listing.add(rows)
 
     def finish(self, errors: Sequence[TopicError], *, seen: bool = True, not_known: Sequence[Decision] = ()) -> None:
@@ -101,6 +104,9 @@ class DecisionReport:
             output.note(self._nothing(well=not not_known))
         if not_known:
             output.note(_not_known(not_known))
+        for sentence in self._contested:
+            order = "" if self._happened else f" The whole order: {output.next_command(('recover', 'plan'))}"
+            output.note(f"{sentence}{order}")
         if following is not None:
             output.next(following)
         note_errors(output, errors)

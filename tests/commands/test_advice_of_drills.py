@@ -87,6 +87,6 @@ def test_what_the_return_truncates_is_named_with_the_rescue_that_fits(kelr: Kelr
     assert forecast["loss"]["truncations"] == [{"replica": 3, "from_offset": 160, "offsets": 225}]
     # Broker 4's log came from this file, which tells where it ends: its disk is not asked for.
     logs = " ".join(KILLED_ONLY[2:])
-    rescue = f"kelr rescue dump drill-s7-r0:2 --elect 4 --out lost-to-4.kelr-rescue {logs} -b HOST:PORT"
+    rescue = f"kelr rescue dump drill-s7-r0:2 --elect 4 --out drill-s7-r0-2-lost-to-4.kelr-rescue {logs} -b HOST:PORT"
     for command in (explain, ("recover", "plan", *explain[1:]), ("recover", "plan", *AGGRESSIVE, *explain[1:])):
         assert rescue in told(kelr, *command)

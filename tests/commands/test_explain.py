@@ -126,7 +126,10 @@ def test_json_has_everything_that_the_text_says(kelr: Kelr) -> None:
     assert item["elections"]["longest_log_balanced"]["waits_for"] == [1]
     assert item["advice"]["action"] == "bring-back"
     assert item["advice"]["command"] == "kelr recover collect --log-dir DIRECTORY --out broker-1.kelr"
-    assert item["advice"]["rescue"] == "kelr rescue dump orders:1 --elect 1 --out lost-to-1.kelr-rescue -b kafka:9092"
+    assert (
+        item["advice"]["rescue"]
+        == "kelr rescue dump orders:1 --elect 1 --out orders-1-lost-to-1.kelr-rescue -b kafka:9092"
+    )
     assert [(one["clean"], one["elected"], one["then"]) for one in item["forecasts"]] == [
         (True, 1, None),
         (False, 1, None),

@@ -85,3 +85,22 @@ def test_what_is_long_stands_below_the_tables(kelr: Kelr) -> None:
     assert "not heard (connection refused, and its disk is not believed)" in table
     assert max(map(len, table.splitlines())) <= 160
     assert "lacks 75 offsets that 2 knows to be committed" in " ".join(below.split())
+
+
+def test_where_partitions_disagree_over_a_broker_explain_says_once_which_of_them_come_first(kelr: Kelr) -> None:
+    """Partition 9 is led worse if broker 4 is back first, and others wait for it: one followed would ruin the other."""
+    ran = kelr("explain", "--snapshot", WITH_LOGS)
+    said = [line for line in ran.err.splitlines() if "disagree" in line]
+    assert said == [
+        "Partitions disagree over broker 4: keep it down until drill-s2211-r1:9 has a leader, since its return elects"
+        " another one there, and start it then for drill-s2211-r1:2,4,6-7,10-11, which wait for it. The whole order:"
+        f" kelr recover plan --snapshot {WITH_LOGS}"
+    ]
+    assert "disagree" not in kelr("explain", "--snapshot", CLUSTER).err
+
+
+def test_each_partition_has_its_own_file_for_what_it_loses_to_the_same_leader(kelr: Kelr) -> None:
+    explained = json.loads(kelr("explain", "--snapshot", CLUSTER, "-o", "json").out)["items"]
+    files = [one["advice"]["rescue"].split("--out ")[1].split()[0] for one in explained if one["advice"]["rescue"]]
+    assert len(files) > 1
+    assert len(set(files)) == len(files)

@@ -304,3 +304,20 @@ def test_what_compaction_removed_is_told_and_is_not_lost(kelr: Kelr, tmp_path: P
     for name, away in (("kept", 3), ("holes", 0)):
         (item,) = json.loads(kelr("rescue", "show", f"{name}.kelr-rescue", "-o", "json").out)["items"]
         assert (item["records"], item["compacted_away"]) == (3, away)
+
+
+def test_a_dump_that_cannot_tell_all_says_itself_what_where_and_what_next(
+    kelr: Kelr, disk: Path, longer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kelr.sources.disk.reading._runs", lambda place: Path(place) == disk)
+    both = ("rescue", "dump", "orders:0", "--log-dir", str(disk), "--log-dir", str(longer), "--elect", "1")
+    err = kelr(*both, "--out", "one.kelr-rescue", "-o", "json").err.splitlines()
+    assert err[-2].startswith(
+        "kelr: error: nobody can tell all that is to be saved: orders:0: the log of replica 1, which is to lead, was"
+        " read while its broker ran, and is not believed"
+    )
+    assert err[-1].startswith(
+        "  next: read the disks that nobody has read, or read them again, on their brokers' hosts:"
+    )
+    # Said once: not in a note as well.
+    assert kelr(*both, "--out", "two.kelr-rescue").err.count("is not believed") == 1

@@ -18,7 +18,7 @@ from tests.engine.test_advice_returns import AGAIN, GAP, NO_GAP, WITHOUT_1
 from tests.incident import INCIDENT
 
 CONNECTION = ("-b", "kafka-1:9092")
-DUMP = "kelr rescue dump orders:0 --elect 3 --log-dir DIRECTORY --out lost-to-3.kelr-rescue -b kafka-1:9092"
+DUMP = "kelr rescue dump orders:0 --elect 3 --log-dir DIRECTORY --out orders-0-lost-to-3.kelr-rescue -b kafka-1:9092"
 ON_RECORD = "By kelr's audit log elections of 1 partition (orders:0) may have given records up"
 Serve = Callable[[Snapshot], None]
 

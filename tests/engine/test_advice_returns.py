@@ -70,7 +70,7 @@ def test_a_return_that_truncates_a_live_replica_is_saved_from_first() -> None:
         "--logs",
         "FILE",
         "--out",
-        "lost-to-4.kelr-rescue",
+        "orders-0-lost-to-4.kelr-rescue",
     )
     assert advice.command == ("describe", "orders:0", "--watch")
 
@@ -81,7 +81,7 @@ def test_a_return_whose_disk_nobody_read_leads_to_reading_it() -> None:
         AdviceAction.BRING_BACK,
         4,
         # What the others may truncate is saved from them; where broker 4's log ends, nobody knows.
-        ("rescue", "dump", "orders:0", "--elect", "4", "--out", "lost-to-4.kelr-rescue"),
+        ("rescue", "dump", "orders:0", "--elect", "4", "--out", "orders-0-lost-to-4.kelr-rescue"),
     )
     assert advice.text.startswith(
         "First save what the others hold above their high watermarks, or differently from each other: the log of broker"
@@ -123,7 +123,7 @@ def test_what_a_return_truncates_beside_another_is_saved_before_the_start() -> N
         " at once."
     )
     # Broker 3 is still down then: what was read of its disk tells where its log ends.
-    dump = ("rescue", "dump", "orders:0", "--elect", "3", "--logs", "FILE", "--out", "lost-to-3.kelr-rescue")
+    dump = ("rescue", "dump", "orders:0", "--elect", "3", "--logs", "FILE", "--out", "orders-0-lost-to-3.kelr-rescue")
     assert advice.rescue == dump
     assert advice.command == ("elect", "--election-type", "designation", "--designate", "3", "orders:0")
 
@@ -146,7 +146,7 @@ def test_a_return_that_elects_nobody_in_any_company_leaves_the_saving_to_the_des
         " what the others then truncate: 64 offsets of broker 4, from 129 on."
     )
     # Both are live by then: nothing is read from a disk.
-    assert advice.rescue == ("rescue", "dump", "orders:0", "--elect", "3", "--out", "lost-to-3.kelr-rescue")
+    assert advice.rescue == ("rescue", "dump", "orders:0", "--elect", "3", "--out", "orders-0-lost-to-3.kelr-rescue")
 
 
 def test_a_designation_that_truncates_is_saved_from_first() -> None:
@@ -156,7 +156,7 @@ def test_a_designation_that_truncates_is_saved_from_first() -> None:
     forked = (log_of(3, (4, 150), hw=116), log_of(1, (4, 130), hw=120), log_of(2, (4, 120), (5, 135), hw=120))
     advice = decision(leaderless((3, 1, 2)), cluster_of(live=(1, 2, 3)), forked).advice
     assert advice.designate == 2
-    assert advice.rescue == ("rescue", "dump", "orders:0", "--elect", "2", "--out", "lost-to-2.kelr-rescue")
+    assert advice.rescue == ("rescue", "dump", "orders:0", "--elect", "2", "--out", "orders-0-lost-to-2.kelr-rescue")
 
 
 def test_where_the_elr_is_not_known_everybody_who_is_down_is_kept_down() -> None:
@@ -176,7 +176,17 @@ def test_where_the_elr_is_not_known_everybody_who_is_down_is_kept_down() -> None
 LED = PartitionState("orders", 0, 3, 5, (1, 2, 3), (3,), (), ())
 DOWN = cluster_of(live=(3,), fenced=(1, 2))
 LEADER = log_of(3, (0, 100), (5, 180), hw=180)
-LATER = ("rescue", "dump", "orders:0", "--elect", "3", "--log-dir", "DIRECTORY", "--out", "lost-to-3.kelr-rescue")
+LATER = (
+    "rescue",
+    "dump",
+    "orders:0",
+    "--elect",
+    "3",
+    "--log-dir",
+    "DIRECTORY",
+    "--out",
+    "orders-0-lost-to-3.kelr-rescue",
+)
 
 
 def test_a_disk_that_holds_more_than_the_leader_is_saved_before_its_broker_starts() -> None:

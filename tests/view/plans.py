@@ -109,7 +109,7 @@ LOSSY = PlannedElection(
             "start broker 1: its return elects nobody, so then designate it",
             start=1,
             leader=1,
-            rescue=("rescue", "dump", "orders:1", "--elect", "1", "--out", "lost-to-1.kelr-rescue"),
+            rescue=("rescue", "dump", "orders:1", "--elect", "1", "--out", "orders-1-lost-to-1.kelr-rescue"),
         ),
     ),
     hold=(HoldDown(1, HoldReason.LAST_KNOWN_LEADER, "Keep broker 1 down: its return elects it by itself."),),

@@ -83,7 +83,7 @@ def test_one_election_is_told_in_sentences() -> None:
         "            kelr elect --election-type longest_log_balanced orders:1 -b kafka-1:9092",
         "  instead   Start broker 1: its return elects nobody, so then designate it. Lost: 5 offsets; 0 to 5",
         "            of them committed. It truncates 5 offsets of broker 2, from 130 on: save them first.",
-        "            kelr rescue dump orders:1 --elect 1 --out lost-to-1.kelr-rescue -b kafka-1:9092",
+        "            kelr rescue dump orders:1 --elect 1 --out orders-1-lost-to-1.kelr-rescue -b kafka-1:9092",
         "            kelr elect --election-type designation --designate 1 orders:1 -b kafka-1:9092",
         "",
         "In all: 1 election; at least 19 offsets lost, 4 of them known to be committed; what else is lost is",
@@ -258,7 +258,7 @@ def test_however_many_partitions_and_reasons_there_are_one_command_saves_before_
     assert rescues_in(text) == [
         "kelr rescue dump orders:0-3001 --elect 1 --log-dir DIRECTORY --logs FILE --out lost-to-1.kelr-rescue"
         " -b kafka-1:9092",
-        "kelr rescue dump orders:3002 --elect 4 --out lost-to-4.kelr-rescue -b kafka-1:9092",
+        "kelr rescue dump orders:3002 --elect 4 --out orders-3002-lost-to-4.kelr-rescue -b kafka-1:9092",
     ]
     assert text.count("Save first. Bring broker 1 back.") == 1
     assert text.count("  save first: with the command above that writes lost-to-1.kelr-rescue\n") == 2
@@ -314,7 +314,7 @@ def test_the_document_holds_the_plan_and_what_it_takes() -> None:
     assert [(one["start"], one["leader"], one["rescue"]) for one in lossy["alternatives"]] == [
         (None, 2, None),
         (None, None, None),
-        (1, 1, "kelr rescue dump orders:1 --elect 1 --out lost-to-1.kelr-rescue -b kafka-1:9092"),
+        (1, 1, "kelr rescue dump orders:1 --elect 1 --out orders-1-lost-to-1.kelr-rescue -b kafka-1:9092"),
     ]
     against = lossy["against"]
     assert (against["action"], against["replica"], against["command"]) == ("bring-back", 1, None)

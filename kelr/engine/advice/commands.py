@@ -31,7 +31,15 @@ def save_first(targets: Sequence[str], leader: int, *, on_disks: bool, led_from_
     """
     disk = _ON_DISKS if on_disks else ()
     read = COLLECTED if led_from_disk else ()
-    return ("rescue", "dump", *targets, "--elect", str(leader), *disk, *read, "--out", f"lost-to-{leader}.kelr-rescue")
+    return ("rescue", "dump", *targets, "--elect", str(leader), *disk, *read, "--out", _rescue_file(targets, leader))
+
+
+def _rescue_file(targets: Sequence[str], leader: int) -> str:
+    """Where to save what is lost to a leader: of one partition in a file of its own, since others lose to that broker
+    by other commands."""
+    topic, _, partition = targets[0].rpartition(":")
+    own = f"{topic}-{partition}-" if len(targets) == 1 and partition.isdecimal() else ""
+    return f"{own}lost-to-{leader}.kelr-rescue"
 
 
 def led_by(rescue: Sequence[str]) -> int | None:
