@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import inspect
-import sys
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 import typer.core
 import typer.main
 
-from kelr import __version__
 from kelr.commands.coercion import PlainValues
 from kelr.commands.help import block, option_blocks
-from kelr.commands.options import EXIT_MEANINGS, OUTPUT, RunState, settings_from, shared_parameters
+from kelr.commands.options import EXIT_MEANINGS, RunState, Version, settings_from, shared_parameters
 from kelr.commands.registry import COMMANDS, LazyCommands
 
 
@@ -52,20 +50,6 @@ def build() -> typer.core.TyperGroup:
     return group
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        sys.stdout.write(f"kelr {__version__}\n")
-        raise typer.Exit
-
-
-_Version = Annotated[
-    bool,
-    typer.Option(
-        "--version", callback=_show_version, is_eager=True, help="Show kelr's version and exit.", rich_help_panel=OUTPUT
-    ),
-]
-
-
 def _root() -> Any:
     """The function behind ``kelr`` itself: takes the shared options that stand before the command."""
 
@@ -74,7 +58,7 @@ def _root() -> Any:
         typer_context.obj = RunState(given=given, debug=bool(values.get("debug")))
 
     first = inspect.Parameter("typer_context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
-    version = inspect.Parameter("version", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=_Version)
+    version = inspect.Parameter("version", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Version)
     signature = inspect.Signature([first, *shared_parameters(), version])
     root.__signature__ = signature  # type: ignore[attr-defined]
     root.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}

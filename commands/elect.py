@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kelr.commands.options import Targets, with_session
+from kelr.commands.options import Targets, Version, with_session
 from kelr.commands.session import Session
 from kelr.errors import ExitCode
 
@@ -131,6 +131,7 @@ def elect(
     yes: Yes = False,
     accept_loss: AcceptLoss = None,
     force: Force = None,
+    version: Version = False,
 ) -> None:
     """Elect leaders, after showing who, why, and what would be lost.
 
@@ -146,6 +147,7 @@ def elect(
       kelr elect -e designation --designate 2 orders:1 --dry-run -b kafka-1:9092
       kelr elect -e unclean orders:1 --yes --accept-loss 19 -b kafka-1:9092
     """
+    del version  # shown, as kafka-leader-election.sh does, before anything else is looked at
     from kelr.commands.electing import carry_out, read_options  # noqa: PLC0415 - not for --help
 
     wanted = read_options(

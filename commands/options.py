@@ -17,6 +17,7 @@ A command is a function whose first parameter is ``session: Session`` (it talks 
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, get_ty
 
 import typer
 
+from kelr import __version__
 from kelr.commands.session import Session, Settings, resolve
 from kelr.errors import ExitCode, KelrError
 from kelr.view.following import with_connection
@@ -58,6 +60,19 @@ Targets = Annotated[
 ]
 """What a command is about; none means everything, where the command allows that."""
 
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"kelr {__version__}\n")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool,
+    typer.Option(
+        "--version", callback=_show_version, is_eager=True, help="Show kelr's version and exit.", rich_help_panel=OUTPUT
+    ),
+]
 Topics = Annotated[list[str] | None, typer.Option("--topic", hidden=True, metavar="TOPIC")]
 Partitions = Annotated[str | None, typer.Option("--partition", hidden=True, metavar="N")]
 AllPartitions = Annotated[bool, typer.Option("--all-topic-partitions", hidden=True)]

@@ -332,6 +332,7 @@ complete -c kelr -n '__fish_seen_subcommand_from elect' -l dry-run -d 'Show the 
 complete -c kelr -n '__fish_seen_subcommand_from elect' -s y -l yes -d 'Do not ask; needed where there is no terminal. It accepts no loss.'
 complete -c kelr -n '__fish_seen_subcommand_from elect' -l accept-loss -x -d 'Give up what the plan names: N offsets, N+ where it may be more, or unknown.'
 complete -c kelr -n '__fish_seen_subcommand_from elect' -l force -x -d 'Elect in doubt, or at a loss that nobody can count; the reason goes into the audit log.'
+complete -c kelr -n '__fish_seen_subcommand_from elect' -l version -d 'Show kelr'\''s version and exit.'
 complete -c kelr -n '__fish_seen_subcommand_from elect' -s b -l bootstrap-server -x -d 'Brokers to start from [env: KELR_BOOTSTRAP_SERVER].'
 complete -c kelr -n '__fish_seen_subcommand_from elect' -l command-config -r -f -k -a '(__fish_complete_suffix .properties)' -d 'Client properties (security.protocol, sasl.*, ssl.*) as Kafka'\''s own tools take them [env: KELR_COMMAND_CONFIG].'
 complete -c kelr -n '__fish_seen_subcommand_from elect' -l command-property -x -d 'A client property, which wins over the file'\''s and the context'\''s; can be repeated.'

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kelr import __version__
 from kelr.commands.session import Resolved
 from kelr.controller import RuleSet
 from kelr.engine import decide_all
@@ -605,3 +606,10 @@ def test_options_go_to_who_carries_it_out(kelr: Kelr, carrier: Carrier) -> None:
     assert carrier.options[0]["command"] == "elect"
     kelr(*arguments)
     assert (carrier.options[1]["batch"], carrier.options[1]["keep_order"]) == (100, False)
+
+
+def test_the_version_is_shown_as_by_kafkas_tool_before_anything_else_is_asked_for(kelr: Kelr) -> None:
+    """KIP-966, kafka-leader-election.sh: "--version  Display Kafka version." It needs no cluster and no type."""
+    ran = kelr("elect", "--version")
+    assert (ran.code, ran.out, ran.err) == (0, f"kelr {__version__}\n", "")
+    assert "--version" in kelr("elect", "--help").out

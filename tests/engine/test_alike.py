@@ -214,7 +214,7 @@ def test_the_controllers_rules_run_once_for_all_that_stand_alike(
     ran.clear()
     list(decide_all(incident(*(replace(ALONE, partition=number, leader_epoch=number) for number in range(50))), rules))
     # The KIP's manager looks at logs, so that nothing is alike.
-    assert len(ran) == (50 * of_one if rules.kip966 else of_one)
+    assert len(ran) == (50 * of_one if rules.recovers else of_one)
 
 
 def test_some_of_a_snapshot_are_decided_in_the_order_in_which_they_are_given() -> None:
