@@ -42,13 +42,20 @@ class Step:
     broker: int | None = None
 
 
-def next_step(advised: Sequence[Advised], startable: Collection[int]) -> Step:
+def next_step(advised: Sequence[Advised], startable: Collection[int], *, can_learn: bool = False) -> Step:
     """The next thing to do; every election that the plan itself has is done by now.
 
     Whom the fewest partitions keep down, and then, whom the fewest want later than another, comes first; of those, whom
     most want back.
+
+    Args:
+        can_learn: whether what partitions want to know first can be found out: until then a broker stays down that one
+            of them keeps down.
     """
     leaderless = [one for one in advised if one.leaderless]
+    if can_learn:
+        waiting = {broker for one in leaderless if one.action == "get-more-information" for broker in one.keep_down}
+        startable = set(startable) - waiting
     wishes = {one.partition: _wish(one, startable) for one in leaderless}
     wanted = Counter(broker for brokers in wishes.values() for broker in brokers)
     held = Counter(broker for one in leaderless for broker in set(_unwelcome(one)) - set(wishes[one.partition]))

@@ -27,7 +27,7 @@ from kelr.engine.recovery.words import awaited_in_words, notes_on_the_rules, und
 from kelr.engine.situation import situation_of
 from kelr.engine.steps import steps_of
 from kelr.engine.words import agree, brokers, former_in_words, ids, in_short, joined, plural
-from kelr.model import Advice, BrokerStatus, Decision, Forecast, PartitionState, Situation, Snapshot, Unheard, Unsaved
+from kelr.model import Advice, BrokerStatus, Decision, Forecast, PartitionState, Situation, Snapshot, Unsaved
 
 _ON_PAPER = "scenario"
 """The source of partitions of a cluster that runs whatever rules its scenario names."""
@@ -262,7 +262,7 @@ def _silences_in_full(case: Case) -> Iterator[str]:
     """Why logs count as not read, where that is more than a table's cell holds."""
     for replica in case.state.replicas:
         answer = case.logs.unheard.get(replica)
-        if answer is not None and (answer.reason is Unheard.DOUBTFUL or in_short(answer.detail) != answer.detail):
+        if answer is not None and (case.logs.doubtful(replica) or in_short(answer.detail) != answer.detail):
             yield f"the log of broker {replica} counts as not read: {answer.detail}"
 
 

@@ -203,7 +203,13 @@ class KnownLogs:
     def doubtful(self, replica: int) -> bool:
         """Whether the replica's disk was read and contradicts its place in ISR or ELR, or as last known leader."""
         answer = self.unheard.get(replica)
-        return answer is not None and answer.reason is Unheard.DOUBTFUL
+        return answer is not None and answer.reason in {Unheard.DOUBTFUL, Unheard.LACKING}
+
+    def read_lacking(self, replica: int) -> bool:
+        """Whether the disk of a `doubtful` one lacks what another replica knows to be committed: unless the broker has
+        run since, its log was cut."""
+        answer = self.unheard.get(replica)
+        return answer is not None and answer.reason is Unheard.LACKING
 
     def best_of(self, replicas: Iterable[int]) -> ReplicaLog | None:
         """The best ranked log of these replicas; the first one of equals."""

@@ -297,7 +297,8 @@ class Advice:
     designate: int | None = None
     """The replica whose designation `text` or `alternative` speaks of."""
     elect: tuple[str, ...] = ()
-    """The command that designates it, which shows its plan and asks before it changes anything; in documents a line
+    """The command of the election that `text`, `until` or `alternative` speaks of: mostly it designates `designate`. It
+    shows its plan and asks before it changes anything; in documents a line
     with the connection flags, and null for a state that is imagined or under other rules than the cluster's."""
     rescue: tuple[str, ...] = ()
     """The command that saves what following the advice truncates, before `command`; empty where no log that was heard

@@ -85,6 +85,9 @@ class Unheard(StrEnum):
     DOUBTFUL = "doubtful"
     """Its disk was read, and what was read contradicts what the controller records of the replica: the disk was read
     before the broker last ran, or its log was cut. What it holds is not known."""
+    LACKING = "lacking"
+    """Its disk was read, and lacks records that another replica knows to be committed, although it is in ISR or ELR, or
+    was the last to lead: the disk was read before the broker last ran, or its log was cut."""
     NO_ADDRESS = "no-address"
     """The cluster does not tell where this broker is."""
     UNSUPPORTED = "unsupported"

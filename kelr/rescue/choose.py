@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from kelr.engine.logs import KnownLogs, count_distinct, missing
-from kelr.engine.planning.rescue import rescue_from_unread, rescue_of
+from kelr.engine.planning.rescue import rescue_from_anyone, rescue_from_unread, rescue_of
 from kelr.engine.planning.subject import Subject, subject_of
 from kelr.errors import UsageError
-from kelr.model import AdviceAction, Decision, NotHeard, PartitionState, ReplicaLog, Snapshot, TopicConfig
+from kelr.model import AdviceAction, Decision, NotHeard, PartitionState, ReplicaLog, Situation, Snapshot, TopicConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,8 @@ def choose(
 
     Args:
         elect: who is to be elected; None: the present leader, else whom kelr advises to designate, else whom
-            Kafka elects by itself, else the replica with the best log among those that can be elected.
+            Kafka elects by itself, else the replica with the best log among those that can be elected; anybody, where
+            ELR and LastKnownELR are not known.
         doubts: by replica, why its disk's reading, which the snapshot has, is not to be believed. What it holds is
             worth saving all the same; to the leader to come it does not count, and all that others hold is saved.
     """
@@ -100,6 +101,8 @@ def choose(
         return _unknown(subject, f"broker {elect}, which is to lead, is none of its replicas")
     if elect is None:
         elect = returning(subject)
+    if elect is None and subject.live_leader is None and decision.situation is Situation.UNKNOWN:
+        return _whoever_leads(subject, limits, compacted)
     leader = elect if elect is not None else coming_leader(subject)
     if leader is None:
         return _unknown(subject, "nobody leads it and nobody can be elected, so that no log is there to compare with")
@@ -226,6 +229,27 @@ def _left_open(subject: Subject, leader: int, wanted: tuple[Wanted, ...]) -> str
         which = ", ".join(map(str, unranked))
         said.append(f"what replica {which} holds is not known: --log-dir reads it from its broker's disk")
     return "; ".join(said)
+
+
+def _whoever_leads(subject: Subject, limits: Limits, compacted: bool | None) -> Choice:
+    """What any log may have to give up, where ELR and LastKnownELR are not known: any return may elect any replica."""
+    logs = subject.case.logs
+    why = "who is to lead is not known"
+    wanted = tuple(
+        Wanted(subject.state, step.replica, step.from_offset, end, why, logs.heard[step.replica], compacted)
+        for step in rescue_from_anyone(logs, subject.state.replicas)
+        if limits.replicas is None or step.replica in limits.replicas
+        if (end := limits.until(step.to_offset)) > step.from_offset
+    )
+    what = "what one log lacks of another, and what is above the high watermarks,"
+    note = (
+        f"{why}, since ELR and LastKnownELR are not: {what if wanted else 'nothing'} is saved; --elect ID saves what"
+        " that replica lacks"
+    )
+    unheard = [str(replica) for replica in subject.state.replicas if replica not in logs.ranked]
+    if unheard:
+        note += f"; what replica {', '.join(unheard)} holds is not known: --log-dir reads it from its broker's disk"
+    return Choice(subject.state, wanted, note, failed=True)
 
 
 def _unread(subject: Subject, leader: int, limits: Limits, compacted: bool | None) -> Choice:

@@ -84,6 +84,7 @@ def doubted(
             log,
             f"its log ended at {held.log_end}{saved}, {why}; if the broker has run since, read its disk again; if it"
             f" has not, {otherwise}",
+            Unheard.LACKING if shows is Shows.STALE_OR_CUT else Unheard.DOUBTFUL,
         ),
     )
 
@@ -149,10 +150,10 @@ def device_of(log: CollectedLog) -> tuple[int, str]:
     return log.answer.replica, log.directory.rpartition("/")[0]
 
 
-def _not_believed(log: CollectedLog, why: str) -> NotHeard:
+def _not_believed(log: CollectedLog, why: str, reason: Unheard = Unheard.DOUBTFUL) -> NotHeard:
     read_at_ms = log.read_at_ms if log.answer.read_at_ms is None else log.answer.read_at_ms
     detail = f"its disk is not believed; read at {time_of_day(read_at_ms)}, {why}"
-    return NotHeard(log.answer.replica, Unheard.DOUBTFUL, detail, read_at_ms)
+    return NotHeard(log.answer.replica, reason, detail, read_at_ms)
 
 
 def _contradiction(

@@ -15,6 +15,7 @@ from kelr.view.styled import Style, Text, plain, styled
 _WANTED_BACK = frozenset({AdviceAction.BRING_BACK, AdviceAction.WAIT})
 _WAITED_FOR = "these partitions wait for it"
 _UNTIL_OTHERS = "with it back too early, a worse log is elected"
+_UNTIL_KNOWN = "what logs hold is to be found out first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,9 @@ def broker_order(plan: Plan) -> BrokerOrder:
         elif left.action is AdviceAction.HOLD:
             for broker in left.brokers:
                 held.setdefault(broker, {}).setdefault((left.reason, True), []).append(left.address)
+        why = _UNTIL_KNOWN if left.action is AdviceAction.GET_MORE_INFORMATION else _UNTIL_OTHERS
         for broker in left.keep_down:
-            held.setdefault(broker, {}).setdefault((_UNTIL_OTHERS, True), []).append(left.address)
+            held.setdefault(broker, {}).setdefault((why, True), []).append(left.address)
     back = [BrokerStep(broker, _WAITED_FOR, tuple(addresses)) for broker, addresses in sorted(wanted.items())]
     return BrokerOrder(
         keep_down=tuple(
@@ -146,15 +148,15 @@ def sections(order: BrokerOrder) -> list[tuple[str, tuple[BrokerStep, ...]]]:
             " first",
             order.bring_back,
         ),
-        (_after(order, bool(for_elections), bool(for_advice)), order.start_after),
+        (_after(order, for_elections, for_advice), order.start_after),
     ]
     return [(title, steps) for title, steps in parts if steps]
 
 
-def _after(order: BrokerOrder, for_elections: bool, for_advice: bool) -> str:
+def _after(order: BrokerOrder, for_elections: Sequence[BrokerStep], for_advice: Sequence[BrokerStep]) -> str:
     if not for_advice:
         return "Start once the elections are done, not before"
-    if for_elections or order.bring_back:
+    if for_elections or order.bring_back or all(step.text == _UNTIL_KNOWN for step in for_advice):
         return "Start once all that is done, not before"
     return "No order suits all: these are wanted back by some, and spoil others. Choose whose records count more"
 

@@ -51,7 +51,7 @@ NOT_KNOWN_TO_BE_WELL = (
 )
 NOTHING_IMAGINED = "Every partition is led and has min ISR, as it is and as imagined: nothing to explain."
 _FIELDS = tuple(Decision.__dataclass_fields__)
-_NOT_TO_BE_RUN = "(The command that designates it is left out: {why}.)"
+_NOT_TO_BE_RUN = "(The command of the election is left out: {why}.)"
 _NOT_IN_THAT_STATE = "the cluster is not in this state"
 
 _HEAD = (

@@ -238,7 +238,7 @@ def test_rules_that_the_cluster_does_not_run_are_told_from_its_own(kelr: Kelr) -
     named = kelr("explain", "orders:1", "--rules", "elr-4.0").out
     assert named.startswith("By the rules that you named, elr-4.0; this cluster runs elr-4.1:\norders:1 has no leader")
     assert "\nAdvice, under these rules:\n        First save what the others hold above their high watermarks" in named
-    assert "(The command that designates it is left out: this cluster runs elr-4.1.)" in named
+    assert "(The command of the election is left out: this cluster runs elr-4.1.)" in named
     assert "kelr elect" not in named
     own = kelr("explain", "orders:1", "--rules", "elr-4.1").out
     assert own == kelr("explain", "orders:1").out.replace("explain orders:1", "explain orders:1 --rules elr-4.1")

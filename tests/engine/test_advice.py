@@ -207,9 +207,10 @@ def test_a_pending_election_can_be_asked_for() -> None:
     assert (pending.situation, pending.elected) == (Situation.LEADER_PENDING, 2)
     assert pending.advice.action is AdviceAction.WAIT
     assert pending.advice.until == (
-        "Worth it for a minute. After that ask for it: an unclean election elects 2 by the same rule (elr), which it"
-        " asks first."
+        "Worth it for a minute, since nothing tells when that event comes. After that ask for it: an unclean election"
+        " elects 2 by the same rule (elr), which it asks first."
     )
+    assert pending.advice.elect == ("elect", "--election-type", "unclean", "orders:0")
     unclean = next(o for o in pending.elections if o.election is ElectionType.UNCLEAN)
     assert (unclean.elected, unclean.elected_by) == (pending.elected, pending.elected_by)
 
@@ -307,6 +308,83 @@ def test_the_best_log_is_not_brought_back_where_that_elects_a_worse_one() -> Non
     assert "Bring broker 2 back, or read its log, before you choose: nobody is elected by that" in advice.text
     assert "Bring 1 back" not in advice.text
     assert "If it returns: Kafka elects 3 the moment it is back, which loses at least 34 offsets" in advice.text
+
+
+def cut_disk(replica: int, end: int, *, hw: int | None = None) -> LogAnswer:
+    return replace(log_of(replica, (0, end), hw=hw), source=LOG_DIRECTORY, unclean_shutdown=True)
+
+
+def test_the_best_of_those_that_can_lead_comes_back_where_the_best_log_elects_a_worse_one() -> None:
+    """Found by `make hindsight`: 3 is live and empty, and the last known leader; 1, the last of the ELR, holds most."""
+    logs = (log_of(3), cut_disk(1, 11), cut_disk(2, 5, hw=4))
+    advice = decision(LAST_OF_THE_ELR, cluster_of(live=(3,), fenced=(1, 2)), logs).advice
+    assert (advice.action, advice.replica, advice.keep_down) == (AdviceAction.BRING_BACK, 2, (1,))
+    assert (
+        "Bring broker 2 back: its log (read from its disk) is the best of those that can lead; nobody is elected by its"
+        " return, so then designate 2"
+    ) in advice.text
+    assert (
+        "Keep broker 1 down until then, although its log is the best of all replicas: the moment it is back Kafka"
+        " elects 3, which loses at least 11 offsets"
+    ) in advice.text
+    assert advice.alternative.startswith("If 2 cannot come back: designate 3, which loses")
+    assert "bring 1 back" not in advice.alternative
+    assert advice.command == ("elect", "--election-type", "designation", "--designate", "2", "orders:0")
+
+
+def test_whose_return_elects_a_worse_one_stays_down_although_its_own_log_is_not_the_best() -> None:
+    logs = (log_of(3), cut_disk(1, 5, hw=4), cut_disk(2, 11))
+    advice = decision(LAST_OF_THE_ELR, cluster_of(live=(3,), fenced=(1, 2)), logs).advice
+    assert (advice.action, advice.replica, advice.keep_down) == (AdviceAction.BRING_BACK, 2, (1,))
+    assert "its log (read from its disk) is the best of all replicas" in advice.text
+    assert "Keep broker 1 down until then: the moment it is back Kafka elects 3" in advice.text
+
+
+def test_a_live_replica_is_designated_first_where_the_best_log_elects_a_worse_one() -> None:
+    """Found by `make hindsight`: of the live, 3 is empty and the last known leader, and 2 holds what is committed."""
+    logs = (log_of(3), cut_disk(1, 9, hw=4), log_of(2, (0, 4)))
+    found = decision(LAST_OF_THE_ELR, ALIVE, logs)
+    advice = found.advice
+    assert (advice.action, advice.replica, advice.designate) == (AdviceAction.HOLD, 1, 2)
+    assert advice.alternative == ""
+    assert advice.text.endswith(
+        "Keep broker 1 down until then, although its log is the best of all replicas: the moment it is back Kafka"
+        " elects 3, which loses at least 9 offsets, 4 of them known to be committed; broker 3 has lost data that no log"
+        " shows. Designate 2 first, which loses at least 5 offsets; broker 3 has lost data that no log shows."
+    )
+    assert advice.command == advice.elect
+    assert advice.rescue[:5] == ("rescue", "dump", "orders:0", "--elect", "2")
+
+
+LACKING = NotHeard(1, Unheard.LACKING, "its disk is not believed: it lacks 20 offsets")
+
+
+@pytest.mark.parametrize(("elr", "last_known"), [((1,), (1,)), ((1,), ()), ((), (1,))])
+@pytest.mark.parametrize("live", [(2, 3), ()])
+def test_whose_disk_lacks_committed_records_stays_down_until_it_is_read_again(
+    elr: tuple[int, ...], last_known: tuple[int, ...], live: tuple[int, ...]
+) -> None:
+    """Found by `make hindsight`: its place in the ELR was taken for more than what its disk shows."""
+    logs = (log_of(3, (0, 116)), LACKING, log_of(2, (0, 135), hw=120))
+    state = leaderless((3, 1, 2), elr=elr, last_known=last_known)
+    advice = decision(state, cluster_of(live=live, fenced={1, 2, 3} - {*live}), logs).advice
+    assert (advice.action, advice.keep_down) == (AdviceAction.GET_MORE_INFORMATION, (1,))
+    assert advice.text == (
+        "Keep broker 1 down for now: Kafka elects it the moment it is back, and what was read of its disk lacks records"
+        " that another replica knows to be committed. Read the disk of broker 1 again first: what was read contradicts"
+        " what the controller records, so that it is from before the broker last ran, or the log was cut."
+    )
+    assert advice.command[:2] == ("recover", "collect")
+    again = "If it has not run since it was read, its log was cut: "
+    assert advice.alternative.startswith(f"{again}designate 2," if live else f"{again}bring 2 back,")
+
+
+@pytest.mark.parametrize("live", [(3,), ()])
+def test_another_member_comes_back_before_one_whose_disk_lacks_committed_records(live: tuple[int, ...]) -> None:
+    logs = (log_of(3, (0, 116)), LACKING, silent(2))
+    state = leaderless((3, 1, 2), elr=(1, 2))
+    advice = decision(state, cluster_of(live=live, fenced={1, 2, 3} - {*live}), logs).advice
+    assert (advice.action, advice.replica, advice.keep_down) == (AdviceAction.BRING_BACK, 2, (1,))
 
 
 def test_nobody_is_asked_to_bring_back_a_broker_that_is_up() -> None:

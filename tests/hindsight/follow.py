@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
+from types import MappingProxyType
 
 from benchmarks.incidents.advice import Advised, Do, next_step
 from kelr.controller import events
@@ -18,6 +19,7 @@ from kelr.model import (
     AdviceAction,
     Decision,
     ElectionType,
+    LogAnswer,
     NotHeard,
     NotPlanned,
     Plan,
@@ -62,13 +64,13 @@ def follow(world: World, sight: Sight) -> Followed:
     world, found = world.fork(), Followed()
     gone = sight.gone & world.absent
     for _ in range(MOST_TURNS):
-        if not _turn(world, sight, gone, found):
-            asked = {one.action for one in found.left.values()}
-            told = replace(sight, silent=frozenset(), without_epochs=frozenset(), knows_elr=True, configs="read")
-            if told == sight or AdviceAction.GET_MORE_INFORMATION not in asked:
-                break
-            # Somebody found out why live brokers did not answer, or told no epochs, ELR or configs, as was advised.
-            sight = told
+        if _turn(world, sight, gone, found):
+            continue
+        asked = {one.action for one in found.left.values()}
+        if AdviceAction.GET_MORE_INFORMATION in asked and sight != _found_out(sight):
+            sight = _found_out(sight)
+        elif not _last_resort(world, sight, found):
+            break
     else:
         found.ended = False
     for broker in sorted(world.absent - gone):
@@ -92,7 +94,7 @@ def _turn(world: World, sight: Sight, gone: frozenset[int], found: Followed) -> 
     found.left = {one.address: one for one in plan.not_planned}
     leaderless = {decision for decision in decisions if decision.leader is None}
     startable = tuple(sorted(world.absent - gone))
-    step = next_step(list(_advised(plan.not_planned, leaderless)), startable)
+    step = next_step(list(_advised(plan.not_planned, leaderless)), startable, can_learn=sight != _found_out(sight))
     found.steps.append(f"{step.do} {step.broker or ''}".rstrip())
     if step.do is Do.START and step.broker is not None:
         _save(world, sight, found, returns=step.broker)
@@ -124,6 +126,34 @@ def _clear(world: World, leaderless: set[Decision], gone: frozenset[int]) -> Non
             world.running.ask(events.ConfigWritten(decision.topic, other))
 
 
+def _found_out(sight: Sight) -> Sight:
+    """Somebody found out why live brokers did not answer, or told no epochs, ELR or configs, and read disks again, as
+    was advised."""
+    none = frozenset[int]()
+    return replace(sight, silent=none, without_epochs=none, stale=none, knows_elr=True, configs="read")
+
+
+def _last_resort(world: World, sight: Sight, found: Followed) -> bool:
+    """Disks that were read again and lack the same are taken for cut, as is advised then. False: there are none."""
+    snapshot, decisions = _seen(world, sight)
+    before = dict(world.partitions)
+    for decision in decisions:
+        address, advice = TopicPartition(decision.topic, decision.partition), decision.advice
+        lacking = {one.replica for one in snapshot.logs.get(address, ()) if _lacks(one)}
+        read_again = advice.action is AdviceAction.GET_MORE_INFORMATION and lacking >= set(advice.keep_down) != set()
+        if read_again and advice.designate is not None:
+            option = Option(election=ElectionType.DESIGNATION, desired=advice.designate)
+            _save(world, sight, found, elects={address: advice.designate})
+            elect(world, address, option)
+            found.steps.append(f"{address}: {option}")
+    world.wait()
+    return before != dict(world.partitions)
+
+
+def _lacks(answer: LogAnswer) -> bool:
+    return isinstance(answer, NotHeard) and answer.reason is Unheard.LACKING
+
+
 def _apply(world: World, sight: Sight, plan: Plan, found: Followed) -> bool:
     """Save what it gives up, and elect. False where nothing came of it."""
     before = dict(world.partitions)
@@ -152,15 +182,23 @@ def _seen(world: World, sight: Sight, *, believing: bool = False) -> tuple[Snaps
     return snapshot, tuple(decide_all(snapshot, rules_asked_for(world)))
 
 
-def _save(world: World, sight: Sight, found: Followed, *, returns: int | None = None) -> None:
-    """``kelr rescue dump`` of everything: what the present leader lacks, or who is elected when this broker returns."""
+def _save(
+    world: World,
+    sight: Sight,
+    found: Followed,
+    *,
+    returns: int | None = None,
+    elects: Mapping[TopicPartition, int | None] = MappingProxyType({}),
+) -> None:
+    """``kelr rescue dump`` of everything: what the present leader lacks, or who is elected when this broker returns, or
+    in these elections."""
     snapshot, decisions = _seen(world, sight, believing=True)
     judged = observed(world, sight).logs
     for decision in decisions:
         address = TopicPartition(decision.topic, decision.partition)
         unheard = [one for one in judged.get(address, ()) if isinstance(one, NotHeard)]
-        doubts = {one.replica: one for one in unheard if one.reason is Unheard.DOUBTFUL}
-        coming = {one.elected for one in decision.forecasts if one.replica == returns}
+        doubts = {one.replica: one for one in unheard if one.reason in {Unheard.DOUBTFUL, Unheard.LACKING}}
+        coming = {one.elected for one in decision.forecasts if one.replica == returns} | {elects.get(address)}
         for leader in coming - {None} or {None}:
             choice = choose(snapshot, decision, Limits(), elect=leader, doubts=doubts)
             found.blind |= {address} if choice.failed else set()

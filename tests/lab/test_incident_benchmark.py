@@ -126,6 +126,13 @@ def test_what_is_done_next(plan: list[Advised], startable: tuple[int, ...], step
     assert next_step(plan, startable) == step
 
 
+def test_a_broker_stays_down_until_what_another_partition_asks_for_is_known() -> None:
+    asking = Advised(8, True, "get-more-information", (2,), "Keep broker 1 down for now.", keep_down=(1,))
+    assert next_step([BACK_1, asking], (1, 4), can_learn=True) == Step(Do.LOOK_AGAIN)
+    assert next_step([BACK_1, asking], (1, 2), can_learn=True) == Step(Do.START, 2)
+    assert next_step([BACK_1, asking], (1, 4)) == Step(Do.START, 1)
+
+
 def test_a_plan_as_kelr_prints_it() -> None:
     left = {"action": "bring-back", "brokers": [1], "reason": BACK_1.reason}
     items = [

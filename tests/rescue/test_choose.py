@@ -42,6 +42,7 @@ CLUSTER = Cluster(
 CONFIG = TopicConfig(2, ConfigSource.TOPIC, False, ConfigSource.DEFAULT, cleanup_policy=("delete",))
 LEADERLESS = partition(leader=None, isr=(), elr=(), last_known_elr=(1,))
 UNHEARD = NotHeard(1, Unheard.UNREACHABLE, "connection refused")
+UNHEARD_3 = replace(UNHEARD, replica=3)
 LOGS: tuple[LogAnswer, ...] = (UNHEARD, log(2, (4, 30), (5, 40)), log(3, (4, 35)))
 """Replica 2 has epoch 5; replica 3 has 5 records more of epoch 4, which nobody else has."""
 
@@ -149,6 +150,25 @@ def test_a_reading_of_the_leader_to_come_that_is_doubted_counts_as_not_read() ->
     assert {one.why for one in found.wanted} == {"what replica 1, which is to lead, lacks of these is not known"}
     # What is on a disk that contradicts others is saved all the same.
     assert chosen(logs=logs, elect=2, doubts=doubts) == chosen(logs=logs, elect=2)
+
+
+def test_where_the_elr_is_not_known_what_any_log_may_give_up_is_saved() -> None:
+    """Found by `make hindsight`: whom a return elects is not known, so that a live replica which lacks nothing proves
+    nothing of what is lost."""
+    unknown = replace(LEADERLESS, elr=None, last_known_elr=None)
+    disk = replace(log(1, (4, 40), source="log directory", current_leader_epoch=None), high_watermark=10)
+    found = chosen(state=unknown, logs=(disk, replace(log(2, (4, 40)), high_watermark=10), UNHEARD_3))
+    assert ranges(found) == [(2, 10, 40)]
+    assert found.failed
+    assert found.note == (
+        "who is to lead is not known, since ELR and LastKnownELR are not: what one log lacks of another, and what is"
+        " above the high watermarks, is saved; --elect ID saves what that replica lacks; what replica 3 holds is not"
+        " known: --log-dir reads it from its broker's disk"
+    )
+    empty = chosen(state=unknown, logs=(disk, log(2), UNHEARD_3))
+    assert ranges(empty) == [(1, 0, 40)]
+    assert ranges(chosen(Limits(replicas=(3,)), state=unknown)) == [(3, 30, 35)]
+    assert not chosen(state=unknown, elect=2).failed
 
 
 def test_a_leader_that_leads_decides() -> None:

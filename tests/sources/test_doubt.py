@@ -27,7 +27,7 @@ from kelr.model import (
 from kelr.sources.collected import CollectedDisk, CollectedLog, CollectedSource, Collection
 from kelr.sources.decisions import decide_partitions
 from kelr.sources.disk.collection import LogDirectory
-from kelr.sources.doubt import doubted
+from kelr.sources.doubt import Shows, doubted
 from kelr.sources.memory import MemorySource
 from tests.engine.cases import cluster_of, leaderless, log_of, silent, snapshot_of
 
@@ -61,8 +61,10 @@ def doubt(
     log: CollectedLog, *others: ReplicaLog, state: PartitionState = WAITS_FOR_ONE, running: bool = False
 ) -> str | None:
     found = doubted(state, log, others, running=running)
-    assert found is None or found.answer.reason is Unheard.DOUBTFUL
-    return None if found is None else found.answer.detail
+    if found is None:
+        return None
+    assert found.answer.reason is (Unheard.LACKING if found.shows is Shows.STALE_OR_CUT else Unheard.DOUBTFUL)
+    return found.answer.detail
 
 
 def beside_the_cluster(log: CollectedLog, *, believing: bool = False) -> CollectedSource:

@@ -280,6 +280,16 @@ def test_where_each_of_two_brokers_spoils_the_others_partition_no_order_suits_bo
     ]
 
 
+def test_whom_one_partition_wants_back_is_started_once_another_has_learnt_what_it_asks_for() -> None:
+    """Found by `make hindsight`: partition 5 keeps broker 1 down until what live brokers hold is known."""
+    asking = replace(advised(5, AdviceAction.GET_MORE_INFORMATION), keep_down=(1,))
+    order = broker_order(replace(PLAN, elections=(), not_planned=(asking, advised(6, AdviceAction.BRING_BACK, 1))))
+    assert [(title, [step.broker for step in steps]) for title, steps in sections(order)] == [
+        ("Keep broker 1 down until these partitions have a leader", [1]),
+        ("Start once all that is done, not before", [1]),
+    ]
+
+
 def test_a_plan_that_says_nothing_of_brokers_has_no_such_section() -> None:
     assert broker_order(PLAN).is_empty
     assert list(broker_order_lines(Layout(80), broker_order(PLAN))) == []

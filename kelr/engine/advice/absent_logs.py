@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kelr.engine.advice.commands import read_the_disk
 from kelr.engine.advice.findings import Findings
-from kelr.engine.advice.returns import and_in_company, kept_down_beside, while_others_are_down, with_its_return
+from kelr.engine.advice.returns import (
+    and_in_company,
+    holds_all_of,
+    kept_down_beside,
+    while_others_are_down,
+    with_its_return,
+)
 from kelr.engine.advice.words import or_bring_back_the_best, or_designate
 from kelr.engine.case import Case
 from kelr.engine.logs import count_distinct
@@ -28,6 +35,14 @@ def best_absent(case: Case) -> int | None:
     if best is None or best.replica in case.electable or any(case.logs.is_best(replica) for replica in case.live):
         return None
     return best.replica
+
+
+def best_to_bring_back(case: Case, found: Findings) -> int | None:
+    """The absent replica with the best log of those that lead once they are back; None where a live one has as good a
+    log, or none of them would lead."""
+    able = [one for one in case.absent if found.can_lead_on_return(one)]
+    best = case.logs.best_of((*case.live, *able))  # of equals the first, so one that is live
+    return None if best is None or best.replica in case.live else best.replica
 
 
 def with_the_best_log(case: Case, replicas: tuple[int, ...]) -> tuple[int, ...]:
@@ -76,25 +91,61 @@ def disks_to_read_again(case: Case) -> str:
     if not doubtful:
         return ""
     disks = agree(len(doubtful), "disk", "disks")
+    led = "" if all(map(case.logs.read_lacking, doubtful)) else ", or the broker was down already when it was elected"
     return (
         f" Read the {disks} of {brokers(doubtful)} again first: what was read contradicts what the controller records,"
-        " so that it is from before the broker last ran, or the log was cut, or the broker was down already when it was"
-        " elected."
+        f" so that it is from before the broker last ran, or the log was cut{led}."
+    )
+
+
+def read_again_first(case: Case, found: Findings, replicas: Sequence[int]) -> Advice:
+    """Keep brokers down that Kafka would elect on their return, and of whose disks what was read lacks committed
+    records (`KnownLogs.read_lacking`), until the disks are read again."""
+    count = len(replicas)
+    first, disks = agree(count, "it", "the first of them"), agree(count, "its disk", "their disks")
+    text = (
+        f"Keep {brokers(replicas)} down for now: Kafka elects {first} the moment it is back, and what was read of"
+        f" {disks} lacks records that another replica knows to be committed."
+    )
+    condition = (
+        f"If {agree(count, 'it has', 'they have')} not run since {agree(count, 'it was', 'they were')} read,"
+        f" {agree(count, 'its log was', 'their logs were')} cut"
+    )
+    back = or_bring_back_the_best(case, found, tuple(replicas), condition)
+    otherwise, designate = or_designate(case, found, condition if not back else "If that cannot be done")
+    return Advice(
+        AdviceAction.GET_MORE_INFORMATION,
+        text,
+        alternative=" ".join(filter(None, (back, otherwise))),
+        command=read_the_disk(replicas[0]),
+        designate=designate,
+        keep_down=tuple(replicas),
     )
 
 
 def bring_the_best_back(case: Case, found: Findings) -> Advice | None:
-    """The advice where an absent replica has the best log and nobody else is waited for; None where it does not."""
-    best = best_absent(case)
-    if best is None:
+    """The advice where an absent replica has the best log and nobody else is waited for; None where it does not.
+
+    Its return may elect another one. Then the best of those that can lead is made the leader first.
+    """
+    holder, designation = best_absent(case), found.best_designation
+    if holder is None:
         return None
+    best = best_to_bring_back(case, found)
+    if best is None and designation is not None:
+        keep, designate = _keep_down_until_then(case, found, holder), designation.designate
+        text = f"{keep} Designate {designate} first, which {cost_in_words(designation.loss)}."
+        return Advice(AdviceAction.HOLD, text, holder, designate=designate)
+    best = holder if best is None else best
+    spoilers = [one for one in case.absent if one != best and _elects_a_worse_one(case, found, one, best)]
     read = " (read from its disk)" if case.read_from_disk(best) else ""
     unheard = case.logs.unranked
-    first = f"Bring broker {best} back: its log{read} is {_the_best(case)}"
-    text = f"{first}; {_on_return(case, found, best)}."
+    rank = _the_best(case) if best == holder else "the best of those that can lead"
+    text = f"Bring broker {best} back: its log{read} is {rank}; {_on_return(case, found, best)}."
+    text += "".join(f" {_keep_down_until_then(case, found, one)}" for one in spoilers)
     if unheard:
         text += f" Read the {agree(len(unheard), 'log', 'logs')} of {joined(unheard)}, too, before you choose."
-    next_best = or_bring_back_the_best(case, (best,))
+    next_best = or_bring_back_the_best(case, found, (best,))
     condition = "If neither can be done" if next_best else f"If {best} cannot come back"
     otherwise, designate = or_designate(case, found, condition)
     alternative = " ".join(filter(None, (next_best, otherwise)))
@@ -104,9 +155,27 @@ def bring_the_best_back(case: Case, found: Findings) -> Advice | None:
         best,
         alternative,
         designate=designate,
-        keep_down=kept_down_beside(case, best),
+        keep_down=tuple(dict.fromkeys((*kept_down_beside(case, best), *spoilers))),
     )
     return with_its_return(case, found, advice, best)
+
+
+def _elects_a_worse_one(case: Case, found: Findings, replica: int, best: int) -> bool:
+    """Whether the replica's return may elect one whose log is not known to hold all that the best one's does."""
+    elected = {one.elected for one in found.forecasts if one.replica == replica and one.elected is not None}
+    return any(not holds_all_of(case, leader, best) for leader in elected)
+
+
+def _keep_down_until_then(case: Case, found: Findings, replica: int) -> str:
+    """That a broker whose return elects a worse log, its own or another's, is to stay down until a better one leads."""
+    held = f", although its log is {_the_best(case)}" if case.logs.is_best(replica) else ""
+    returns = [one for one in found.forecasts if one.replica == replica and one.elected is not None]
+    if not returns:
+        return f"Keep broker {replica} down until then{held}: a designation would not make it the leader."
+    worst = returns[-1]
+    who = "it" if worst.elected == replica else str(worst.elected)
+    what = f"the moment it is back Kafka elects {who}, which {cost_in_words(worst.loss)}"
+    return f"Keep broker {replica} down until then{held}: {what}."
 
 
 def _on_return(case: Case, found: Findings, replica: int) -> str:
@@ -183,9 +252,10 @@ def keep_down(case: Case, found: Findings, replica: int) -> Advice | None:
     """
     if replica not in case.logs.ranked:
         return None
-    elsewhere, designation = best_absent(case), found.best_designation
+    elsewhere, designation = best_to_bring_back(case, found), found.best_designation
     live = None if designation is None else designation.designate
-    is_best = case.logs.is_best(replica)
+    # Of those that can lead: the return of whoever has a better log may elect a third.
+    is_best = case.logs.is_best(replica) or elsewhere == replica
     if elsewhere is not None and not is_best:
         return None if _lacks_less(case, replica, elsewhere) else _keep_down_for(case, found, replica, elsewhere)
     if live is None or _lacks_less(case, replica, live) or (is_best and not _lacks_less(case, live, replica)):

@@ -21,6 +21,11 @@ def designation(case: Case, replica: int) -> tuple[str, ...]:
     return ("elect", "--election-type", "designation", "--designate", str(replica), case.name)
 
 
+def unclean_election(case: Case) -> tuple[str, ...]:
+    """The command that asks for an election of type unclean."""
+    return ("elect", "--election-type", "unclean", case.name)
+
+
 def save_first(targets: Sequence[str], leader: int, *, on_disks: bool, led_from_disk: bool = False) -> tuple[str, ...]:
     """The command that saves what the other replicas of these partitions give up to follow this leader, before it
     leads.

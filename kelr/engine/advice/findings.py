@@ -21,6 +21,14 @@ class Findings:
     def forecast(self, replica: int, *, clean: bool) -> Forecast | None:
         return next((f for f in self.forecasts if f.replica == replica and f.clean is clean), None)
 
+    def can_lead_on_return(self, replica: int) -> bool:
+        """Whether the replica leads once its broker is back, however that stopped: its return elects it, or elects
+        nobody, so that it can be designated then; or it takes the place of a leader that is recorded and gone."""
+        returns = [one for one in self.forecasts if one.replica == replica]
+        return bool(returns) and all(
+            one.leads == replica or one.elected_by is ElectedBy.LEADER_STAYS for one in returns
+        )
+
     def outcome(self, election: ElectionType) -> Outcome | None:
         return next((outcome for outcome in self.outcomes if outcome.election is election), None)
 

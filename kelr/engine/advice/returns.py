@@ -73,7 +73,7 @@ def kept_down_beside(case: Case, replica: int) -> tuple[int, ...]:
     somebody elected whose log lacks what this one's holds."""
     company = elected_in_company(case, replica)
     leaders = frozenset[int]().union(*company.values())
-    return () if all(_holds_all_of(case, leader, replica) for leader in leaders) else tuple(sorted(company))
+    return () if all(holds_all_of(case, leader, replica) for leader in leaders) else tuple(sorted(company))
 
 
 def and_in_company(case: Case, replica: int) -> str:
@@ -89,7 +89,7 @@ def and_in_company(case: Case, replica: int) -> str:
     return f". Keep {others} down until then: with {agree(len(company), 'it', 'them')} {elects}"
 
 
-def _holds_all_of(case: Case, leader: int, replica: int) -> bool:
+def holds_all_of(case: Case, leader: int, replica: int) -> bool:
     """Whether the leader's log is known to lack nothing of the replica's."""
     heard = {leader, replica} <= case.logs.ranked.keys()
     return leader == replica or (

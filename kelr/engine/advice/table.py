@@ -14,9 +14,10 @@ from kelr.engine.advice.absent_logs import (
     its_log_was_read,
     keep_down,
     or_elects_another,
+    read_again_first,
     with_the_best_log,
 )
-from kelr.engine.advice.commands import designation, read_the_disk, watch_it
+from kelr.engine.advice.commands import designation, read_the_disk, unclean_election, watch_it
 from kelr.engine.advice.findings import Findings
 from kelr.engine.advice.lost_directory import and_not, not_without_the_data, with_their_logs
 from kelr.engine.advice.returns import rescue_before, with_its_return
@@ -143,6 +144,10 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
         return _without_their_logs(case, found, lost)
     awaited = with_their_logs(case, awaited)
     lacking = [replica for replica in awaited if _lacks_committed(found, replica)]
+    again = [replica for replica in awaited if case.logs.read_lacking(replica)]
+    if again and not {*awaited} - {*lacking, *again}:
+        return read_again_first(case, found, again)
+    lacking += again
     doubtful = [replica for replica in awaited if replica in lacking or _proves_nothing(case, replica)]
     held_back = keep_down(case, found, doubtful[0]) if len(doubtful) == len(awaited) else None
     if held_back is not None:
@@ -211,7 +216,7 @@ def _without_their_logs(case: Case, found: Findings, lost: tuple[int, ...]) -> A
 
 def _otherwise(case: Case, found: Findings, awaited: tuple[int, ...], condition: str) -> tuple[str, int | None]:
     """What else there is than to bring back those who are waited for."""
-    back = or_bring_back_the_best(case, awaited)
+    back = or_bring_back_the_best(case, found, awaited)
     text, designate = or_designate(case, found, condition if not back else "If neither can be done")
     return " ".join(filter(None, (back, text))), designate
 
@@ -244,6 +249,8 @@ def _lacks_committed(found: Findings, replica: int) -> bool:
 def _wait_for_last_known_leader(case: Case, found: Findings) -> Advice:
     leader = case.last_known_leader
     assert leader is not None  # the situation says so
+    if case.logs.read_lacking(leader):
+        return read_again_first(case, found, (leader,))
     held_back = keep_down(case, found, leader)
     if held_back is not None:
         return held_back
@@ -358,6 +365,10 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
     whole = with_their_logs(case, found.waits_for)
     if not whole:
         return _without_their_logs(case, found, found.waits_for)
+    again = tuple(filter(case.logs.read_lacking, whole))
+    whole = tuple(replica for replica in whole if replica not in again)
+    if not whole:
+        return read_again_first(case, found, again)
     first = with_the_best_log(case, whole)[0]
     # An unclean shutdown ends its place in the ELR, and then it is elected as the last known leader, if at all.
     by_place = (first in case.state.isr or first in case.elr) and not case.stopped_uncleanly(first)
@@ -378,10 +389,10 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
     if case.read_from_disk(first):
         text += f" {its_log_was_read(case, first).capitalize()}."
     text += or_elects_another(case, found, first)
-    kept_down: tuple[int, ...] = ()
+    kept_down = again
     if case.unclean_election:
         text += " Mind that unclean.leader.election.enable is true: whoever returns first is elected."
-        kept_down = tuple(one for one in others if one not in with_the_best_log(case, (first, one)))
+        kept_down = tuple(one for one in others if one in again or one not in with_the_best_log(case, (first, one)))
     return with_its_return(case, found, Advice(AdviceAction.BRING_BACK, text, first, keep_down=kept_down), first)
 
 
@@ -421,18 +432,16 @@ def _pending(case: Case, found: Findings) -> Advice:
         until = "Worth it for unclean.leader.election.interval.ms (5 minutes unless configured)."
         return Advice(AdviceAction.WAIT, text, found.elected, command=watch_it(case), until=until)
     text = f"Kafka elects {found.elected} at its next event for this partition: look again in a few seconds."
-    return Advice(AdviceAction.WAIT, text, found.elected, command=watch_it(case), until=_or_ask_for_it(found))
-
-
-def _or_ask_for_it(found: Findings) -> str:
-    """An election of type unclean asks the clean rules first, so where Kafka was about to elect somebody it does."""
+    advice = Advice(AdviceAction.WAIT, text, found.elected, command=watch_it(case))
+    # An election of type unclean asks the clean rules first, so where Kafka was about to elect somebody it does.
     unclean = found.outcome(ElectionType.UNCLEAN)
     if unclean is None or unclean.elected != found.elected or unclean.elected_by != found.elected_by:
-        return ""
-    return (
-        f"Worth it for a minute. After that ask for it: an unclean election elects {found.elected} by the same rule"
-        f" ({found.elected_by}), which it asks first."
+        return advice
+    until = (
+        f"Worth it for a minute, since nothing tells when that event comes. After that ask for it: an unclean election"
+        f" elects {found.elected} by the same rule ({found.elected_by}), which it asks first."
     )
+    return replace(advice, until=until, elect=unclean_election(case))
 
 
 def _leader_not_live(case: Case, found: Findings) -> Advice:

@@ -106,18 +106,21 @@ def _no_alternative(case: Case) -> str:
     )
 
 
-def or_bring_back_the_best(case: Case, awaited: tuple[int, ...]) -> str:
-    """The alternative of an absent replica that has a better log than all that are live, and than all absent ones but
-    those that are waited for; empty where there is none."""
-    others = [replica for replica in (*case.live, *case.absent) if replica not in awaited]
+def or_bring_back_the_best(case: Case, found: Findings, awaited: tuple[int, ...], condition: str = "") -> str:
+    """The alternative of an absent replica that has a better log than all that are live, and than all absent ones that
+    lead once they are back but those that are waited for; empty where there is none.
+
+    Args:
+        condition: when that is the one to bring back; where those that are waited for cannot come, if empty.
+    """
+    able = [replica for replica in case.absent if found.can_lead_on_return(replica)]
+    others = [replica for replica in (*case.live, *able) if replica not in awaited]
     best = case.logs.best_of(others)  # of equals the first, so one that is live
     if best is None or best.replica in case.live:
         return ""
     among = "those" if case.logs.is_best(best.replica) else "the others"
-    return (
-        f"If {joined(awaited, 'and')} cannot come back: bring {best.replica} back, which has the best log of {among}"
-        " that were heard."
-    )
+    condition = condition or f"If {joined(awaited, 'and')} cannot come back"
+    return f"{condition}: bring {best.replica} back, which has the best log of {among} that were heard."
 
 
 def _retention(case: Case) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kelr.engine.planning.subject import Subject
-from kelr.model import AdviceAction, ElectionType, NotPlanned, Unplanned
+from kelr.model import AdviceAction, ElectionType, NotPlanned, Situation, Unplanned
 
 
 def not_needed(subject: Subject, reason: str) -> NotPlanned:
@@ -49,7 +49,7 @@ def _brokers(subject: Subject) -> tuple[int, ...]:
             others = subject.case.absent
     elif advice.action in {AdviceAction.RESTORE_REPLICATION, AdviceAction.RESCUE}:
         others = tuple(replica for replica in decision.replicas if replica not in decision.isr)
-    elif advice.action is AdviceAction.GET_MORE_INFORMATION:
+    elif advice.action is AdviceAction.GET_MORE_INFORMATION and decision.situation is not Situation.UNKNOWN:
         others = subject.case.logs.unranked
     else:
         others = ()

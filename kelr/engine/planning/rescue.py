@@ -38,6 +38,19 @@ def rescue_from_unread(logs: KnownLogs, replicas: Sequence[int], elect: int) -> 
     return _steps(logs, replicas, {other: found for other, found in parts.items() if found})
 
 
+def rescue_from_anyone(logs: KnownLogs, replicas: Sequence[int]) -> tuple[RescueStep, ...]:
+    """The steps that save what some log lacks of another, and what a leader may lack whose log nobody read
+    (`KnownLogs.perhaps_truncated`), where it is not known who will lead."""
+    ranked = [replica for replica in replicas if replica in logs.ranked]
+    parts = {
+        one: logs.perhaps_truncated(one).union(
+            *(logs.missing(one, other) for other in ranked if logs.agreement(one, other) is not None)
+        )
+        for one in ranked
+    }
+    return _steps(logs, replicas, {one: found for one, found in parts.items() if found})
+
+
 def _steps(logs: KnownLogs, replicas: Sequence[int], lost: Mapping[int, frozenset[_Part]]) -> tuple[RescueStep, ...]:
     """The steps that save these parts."""
     steps: list[RescueStep] = []
