@@ -228,9 +228,9 @@ def elect(world: World, address: TopicPartition, option: Option, *, keeps_order:
 
     world.running.watchers.append(watch)
     _elect(world, address, option)
-    world.running.watchers.remove(watch)
     if option.election is ElectionType.DESIGNATION and not keeps_order:
         restore_order(world, address, replicas)
+    world.running.watchers.remove(watch)
     if leader is None and world.setup.rules.kip966:
         world.wait()  # the recovery manager asks for logs first
         leader = world.partitions[address].leader

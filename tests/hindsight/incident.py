@@ -348,7 +348,9 @@ def _switched_back(plot: _Plot) -> list[Deed]:
     and no event elects it."""
     _, b, c, *_ = plot.brokers
     deeds = [*plot.stale(), plot.deed("switch elr"), plot.deed("kill", c), plot.wait(), plot.deed("start", c)]
-    return [*deeds, *plot.some([plot.deed("start", b)], 0.4), plot.wait(), plot.deed("switch elr")]
+    harm = plot.deed(plot.chance.choice(("cut", "empty disk")), b)
+    back = plot.chance.choice(([], [], [plot.deed("start", b)], [harm, plot.deed("start", b)]))
+    return [*deeds, *back, plot.wait(), plot.deed("switch elr")]
 
 
 def _switched_on(plot: _Plot) -> list[Deed]:
