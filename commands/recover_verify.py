@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from kelr.commands.recovering import all_rescued, plan_again, plan_for_this_cluster, rescue_first, rescued_in
@@ -18,8 +17,7 @@ from kelr.recovery import audit
 from kelr.recovery.audit import AuditRecord
 from kelr.recovery.places import cluster_directory, state_directory
 from kelr.recovery.verify import Afterwards, Verification, Waiting, verify, verify_until_good
-from kelr.rescue.archive import read_head
-from kelr.rescue.journal import replayed
+from kelr.rescue.journal import is_replayed
 from kelr.view.output import Output
 from kelr.view.plan_left import short_targets
 from kelr.view.plan_words import targets_of
@@ -143,16 +141,8 @@ def _replay(saved: Path) -> tuple[str, ...]:
 
 def _to_replay(plan: Plan, path: Path) -> list[Path]:
     """The rescue files of this plan that no replay here has come to an end with."""
-    return [saved for saved in rescued_in(plan, path) if not _is_replayed(plan, saved)]
-
-
-def _is_replayed(plan: Plan, saved: Path) -> bool:
-    # What is garbled is told of by the replay.
-    with suppress(BadInputError):
-        manifest, sha256 = read_head(saved)
-        ended = replayed(cluster_directory(state_directory(), plan.cluster_id), sha256)
-        return {tail.address for tail in manifest.tails} <= ended
-    return False
+    here = cluster_directory(state_directory(), plan.cluster_id)
+    return [saved for saved in rescued_in(plan, path) if not is_replayed(saved, here)]
 
 
 def _verified(plan: Plan, found: Verification) -> Verified:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from kelr.commands.changing import refuse_read_only, who_changes
 from kelr.commands.interrupts import nothing_changed_yet
+from kelr.commands.rescue import SUFFIX
 from kelr.commands.rescue_show import file_head, selected, some_names
 from kelr.commands.session import Session, now_ms
 from kelr.commands.targets import read_selection
-from kelr.errors import NotAuthorizedError, PartlyDoneError, RefusedError, UsageError
+from kelr.errors import BadInputError, NotAuthorizedError, PartlyDoneError, RefusedError, UsageError
 from kelr.model import TopicPartition
 from kelr.recovery.audit import AuditRecord, AuditWhat, append, by
 from kelr.recovery.places import cluster_directory, state_directory
-from kelr.rescue.archive import Dump, open_dump
-from kelr.rescue.journal import ReplayJournal, journal_file
+from kelr.rescue.archive import Dump, open_dump, read_head
+from kelr.rescue.journal import ReplayJournal, is_replayed, journal_file
 from kelr.rescue.judge import Verdict
 from kelr.rescue.preparing import Preparing
 from kelr.rescue.producing import Produced, Replay
@@ -144,6 +146,8 @@ def _go_on(
         produced = _run(output, replay)
     _audit(session, dump, plan, produced, journal)
     following = _following(dump, plan, produced, replay.moved, targets)
+    if following is None:
+        following = _after_all(dump, plan, produced, session.source().cluster().cluster_id)
     _show_done(output, dump, plan, produced, following)
     if replay.moved:
         names = ", ".join(targets_of(replay.moved))
@@ -259,13 +263,34 @@ def _following(
     produced: Sequence[Produced],
     moved: Sequence[TopicPartition],
     targets: Sequence[str],
-) -> tuple[str, ...]:
-    """The next command: what looks again after an election, else what says of the partitions how to go on."""
+) -> tuple[str, ...] | None:
+    """The next command: what looks again after an election, or what says of partitions that did not get all of their
+    records how to go on; None where all have them."""
     if moved:
         return ("rescue", "replay", str(dump.path), *targets, *_repeated(plan), "--dry-run")
     left = [one.partition.target.state.address for one in produced if one.error]
     left += [TopicPartition(one.to_topic, one.source.partition) for one in plan.skipped]
-    return ("explain", *targets_of(left or [one.partition.target.state.address for one in produced]))
+    return ("explain", *targets_of(left)) if left else None
+
+
+def _after_all(dump: Dump, plan: ReplayPlan, produced: Sequence[Produced], cluster_id: str | None) -> tuple[str, ...]:
+    """The next command once all is produced: the same with what else was saved before the same plan, else what shows
+    the partitions."""
+    saved = _saved_besides(dump, cluster_directory(state_directory(), cluster_id))
+    if saved is not None:
+        return ("rescue", "replay", str(saved), *_repeated(plan), "--dry-run")
+    return ("explain", *targets_of(one.partition.target.state.address for one in produced))
+
+
+def _saved_besides(dump: Dump, here: Path) -> Path | None:
+    """A rescue file beside this one, of the same plan, that no replay here has come to an end with; this one itself
+    where only some of its partitions were asked for."""
+    plan_id = dump.manifest.plan_id
+    for path in sorted(dump.path.parent.glob(f"*{SUFFIX}")) if plan_id is not None else ():
+        with suppress(BadInputError):
+            if read_head(path)[0].plan_id == plan_id and not is_replayed(path, here):
+                return path
+    return None
 
 
 def _skipped_row(one: Skipped) -> ReplayRow:

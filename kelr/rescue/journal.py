@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +18,7 @@ from kelr import __version__
 from kelr.durable import AppendOnlyFile, read_lines
 from kelr.errors import BadInputError
 from kelr.model import TopicPartition
+from kelr.rescue.archive import read_head
 
 _KIND = "kelr-rescue-replay"
 _VERSION = 1
@@ -124,11 +126,20 @@ class ReplayJournal:
         self.close()
 
 
-def replayed(directory: Path, dump_sha256: str) -> frozenset[TopicPartition]:
-    """The partitions of this dump that a replay here has come to its end with.
+def is_replayed(saved: Path, directory: Path) -> bool:
+    """Whether replays here have come to an end with every partition of this rescue file. What is garbled is not.
 
     Args:
         directory: as of `journal_file`.
+    """
+    with suppress(BadInputError):
+        manifest, sha256 = read_head(saved)
+        return {tail.address for tail in manifest.tails} <= replayed(directory, sha256)
+    return False
+
+
+def replayed(directory: Path, dump_sha256: str) -> frozenset[TopicPartition]:
+    """The partitions of this dump that a replay here has come to its end with.
 
     Raises:
         BadInputError: a journal is garbled.
