@@ -102,6 +102,7 @@ def apply_plan(
         with Journal.begin(
             path,
             clock_ms,
+            site.patience.moment,
             cluster_id=cluster_id,
             who=who,
             command=command,

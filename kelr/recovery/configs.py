@@ -108,13 +108,13 @@ class ConfigWriter:
         """One sending. Until its answer is here, it counts as one that may take effect at any time."""
         patience, before = self.site.patience, self.late_s
         self.late_s = max(before, patience.now_s() + patience.late_s)
-        config.send(value, self.site.clock_ms(), restores=restores)
+        config.send(value, patience.moment(), restores=restores)
         try:
             error = self.site.hand.write_topic_config(config.topic, MIN_ISR, value)
         except ConnectError:
             error = NOT_SENT
         self.late_s = max(before, patience.now_s() + patience.late_s) if error in UNCERTAIN else before
-        config.answer(error, self.site.clock_ms())
+        config.answer(error, patience.moment())
         return error
 
     def _note(self, write: Callable[[], None]) -> None:
@@ -126,9 +126,9 @@ class ConfigWriter:
 
     def _outlast(self, config: WrittenConfig) -> None:
         patience = self.site.patience
-        if config.loose_ms is not None:
-            left_s = patience.late_s - max(0.0, (self.site.clock_ms() - config.loose_ms) / 1000)
-            self.late_s = max(self.late_s, patience.now_s() + left_s)
+        loose_s = config.loose_s(patience.moment())
+        if loose_s is not None:
+            self.late_s = max(self.late_s, patience.now_s() + patience.late_s - loose_s)
         if self.late_s > patience.now_s():
             self.tell(Stage.LATE, f"a write of {MIN_ISR} went without an answer: waiting until it takes effect no more")
             patience.sleep(self.late_s - patience.now_s())

@@ -93,6 +93,7 @@ def hold_topic(
         with Journal.begin(
             path,
             clock_ms,
+            site.patience.moment,
             cluster_id=now.cluster_id,
             who=who,
             command=command,

@@ -21,6 +21,7 @@ from kelr.model.plan import Applied, Plan
 from kelr.recovery.consent import Consented
 from kelr.recovery.places import cluster_directory
 from kelr.recovery.plan_record import applied_record, plan_record
+from kelr.recovery.steady_time import Moment
 from kelr.recovery.who import Who
 
 VERSION = 1
@@ -70,9 +71,10 @@ class Journal:
         UsageError: the line could not be written; then the request must not be sent.
     """
 
-    def __init__(self, file: AppendOnlyFile, clock_ms: Callable[[], int]) -> None:
+    def __init__(self, file: AppendOnlyFile, clock_ms: Callable[[], int], moment: Callable[[], Moment]) -> None:
         self._file = file
         self._clock_ms = clock_ms
+        self._moment = moment
 
     @property
     def path(self) -> Path:
@@ -84,6 +86,7 @@ class Journal:
         cls,
         path: Path,
         clock_ms: Callable[[], int],
+        moment: Callable[[], Moment],
         *,
         cluster_id: str | None,
         who: Who,
@@ -93,8 +96,13 @@ class Journal:
         consented: Consented,
         keep_order: bool = False,
     ) -> Self:
-        """A new journal with its first line. A hold has no plan."""
-        journal = cls(AppendOnlyFile(path), clock_ms)
+        """A new journal with its first line. A hold has no plan.
+
+        Args:
+            clock_ms: the time in milliseconds since 1970 UTC, for people.
+            moment: now, by a clock that nobody sets: how old a line is.
+        """
+        journal = cls(AppendOnlyFile(path), clock_ms, moment)
         try:
             journal._write(
                 Line.BEGIN,
@@ -119,9 +127,9 @@ class Journal:
         return journal
 
     @classmethod
-    def reopen(cls, path: Path, clock_ms: Callable[[], int]) -> Self:
+    def reopen(cls, path: Path, clock_ms: Callable[[], int], moment: Callable[[], Moment]) -> Self:
         """An earlier journal, to go on with. Raises RefusedError where another process holds it."""
-        return cls(AppendOnlyFile(path), clock_ms)
+        return cls(AppendOnlyFile(path), clock_ms, moment)
 
     def intend_orders(self, step: JournalStep, orders: Orders) -> None:
         """AlterPartitionReassignments is about to be sent: to reorder, or to restore."""
@@ -178,7 +186,9 @@ class Journal:
         self.close()
 
     def _write(self, line: Line, **values: Any) -> None:
-        self._file.append({"line": line, "at_ms": self._clock_ms(), **values})
+        moment = self._moment()
+        times = {"at_ms": self._clock_ms(), "boot_id": moment.boot_id, "boot_ms": moment.ms}
+        self._file.append({"line": line, **times, **values})
 
 
 def journal_path(state_directory: Path, cluster_id: str | None, name: str, now_ms: int) -> Path:

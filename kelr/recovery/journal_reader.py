@@ -15,6 +15,7 @@ from kelr.recovery.consent import Consented
 from kelr.recovery.hand import UNCERTAIN
 from kelr.recovery.journal import VERSION, Ending, JournalStep, Line
 from kelr.recovery.plan_record import applied_of_record, plan_of_record
+from kelr.recovery.steady_time import UNKNOWN, Moment
 from kelr.recovery.who import Who
 from kelr.recovery.written_config import WrittenConfig
 
@@ -25,10 +26,10 @@ class OnePartition:
 
     order: tuple[int, ...] | None = None
     """The order that was asked for to elect; None where none was."""
-    sent: dict[JournalStep, int] = field(default_factory=dict)
-    """Requests without any answer, and when they were sent, in milliseconds."""
-    uncertain: dict[JournalStep, int] = field(default_factory=dict)
-    """Requests that may take effect after the answer, and when that came; a later one's answer says nothing of them."""
+    sent: dict[JournalStep, Moment] = field(default_factory=dict)
+    """Requests without any answer, and when they were sent."""
+    uncertain: dict[JournalStep, Moment] = field(default_factory=dict)
+    """Requests that may take effect yet, and when they went off, or wrong: a later answer says nothing of them."""
     elected: bool = False
     """An election was asked for."""
     in_order: bool = False
@@ -39,9 +40,13 @@ class OnePartition:
     audited: bool = True
     """The audit log has it."""
 
-    def loose_since_ms(self, step: JournalStep) -> int | None:
-        """When the last request of this kind was sent, or went wrong, whose fate is not known."""
-        return max((times[step] for times in (self.sent, self.uncertain) if step in times), default=None)
+    def is_loose(self, step: JournalStep) -> bool:
+        """Whether the fate of a request of this kind is not known."""
+        return step in self.sent or step in self.uncertain
+
+    def loose_s(self, step: JournalStep, now: Moment) -> float | None:
+        """How long ago, at least, the last such request was sent, or went wrong, in seconds; None: none."""
+        return min((at[step].age_s(now) for at in (self.sent, self.uncertain) if step in at), default=None)
 
 
 @dataclass(slots=True)
@@ -80,7 +85,7 @@ class Journalled:
         return tuple(
             at
             for at, one in sorted(self.partitions.items())
-            if one.order is None and not one.in_order and one.loose_since_ms(JournalStep.ELECT) is not None
+            if one.order is None and not one.in_order and one.is_loose(JournalStep.ELECT)
         )
 
     @property
@@ -174,7 +179,9 @@ def _intent(found: Journalled, line: Mapping[str, Any]) -> None:
     step = JournalStep(line["step"])
     for change in line["changes"]:
         one = _one(found, _address(change))
-        one.sent[step] = int(line["at_ms"])
+        if step in one.sent:
+            one.uncertain[step] = one.sent[step]
+        one.sent[step] = _moment(line)
         if step is JournalStep.REORDER:
             one.order = tuple(int(replica) for replica in change["replicas"])
             one.in_order = False
@@ -188,7 +195,7 @@ def _answer(found: Journalled, line: Mapping[str, Any]) -> None:
         one = _one(found, _address(names))
         one.sent.pop(step, None)
         if names["error"] in UNCERTAIN:
-            one.uncertain[step] = int(line["at_ms"])
+            one.uncertain[step] = _moment(line)
 
 
 def _config(found: Journalled, kind: Line, line: Mapping[str, Any]) -> None:
@@ -199,9 +206,15 @@ def _config(found: Journalled, kind: Line, line: Mapping[str, Any]) -> None:
     if kind is Line.RESTORED:
         known.restored = True
     elif kind is Line.INTENT:
-        known.send(line["new"], int(line["at_ms"]), restores=bool(line["restores"]))
+        known.send(line["new"], _moment(line), restores=bool(line["restores"]))
     elif kind is Line.ANSWER:
-        known.answer(line["error"], int(line["at_ms"]))
+        known.answer(line["error"], _moment(line))
+
+
+def _moment(line: Mapping[str, Any]) -> Moment:
+    """When a line was written; older journals know the wall clock's time alone."""
+    boot_id = line.get("boot_id")
+    return UNKNOWN if boot_id is None else Moment(str(boot_id), int(line["boot_ms"]))
 
 
 def _one(found: Journalled, address: TopicPartition) -> OnePartition:

@@ -84,9 +84,8 @@ def requests_of(site: Site, journal: Journal, journalled: Journalled) -> Request
     requests = Requests(site, journal, lambda stage, text: site.tell(ApplyEvent(stage, text, 0, 0)))
     for at, one in journalled.partitions.items():
         for step in (JournalStep.REORDER, JournalStep.ELECT, JournalStep.RESTORE):
-            since_ms = one.loose_since_ms(step)
-            if since_ms is not None and not one.in_order:
-                age_s = max(0.0, (site.clock_ms() - since_ms) / 1000)
+            age_s = one.loose_s(step, site.patience.moment())
+            if age_s is not None and not one.in_order:
                 requests.late[step, at] = site.patience.now_s() + site.patience.late_s - age_s
     return requests
 

@@ -59,7 +59,8 @@ def resume(
     site = Site(source, hand, state_directory, clock_ms, who, rules, report, patience or Patience())
     site.require_live()
     refuse_another_cluster(site, read_journal(path))
-    with cluster_lock(state_directory, read_journal(path).cluster_id), Journal.reopen(path, clock_ms) as journal:
+    cluster_id, moment = read_journal(path).cluster_id, site.patience.moment
+    with cluster_lock(state_directory, cluster_id), Journal.reopen(path, clock_ms, moment) as journal:
         return _Resuming(site, journal, read_journal(path), batch, command).all()
 
 

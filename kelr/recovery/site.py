@@ -10,8 +10,10 @@ from pathlib import Path
 
 from kelr.controller import RuleSet
 from kelr.errors import RefusedError
+from kelr.recovery import steady_time
 from kelr.recovery.hand import Hand
 from kelr.recovery.progress import ApplyEvent, Report, silent
+from kelr.recovery.steady_time import Moment
 from kelr.recovery.who import Who
 from kelr.sources.base import Source
 
@@ -32,6 +34,8 @@ class Patience:
     """Between two looks."""
     sleep: Callable[[float], None] = time.sleep
     now_s: Callable[[], float] = time.monotonic
+    moment: Callable[[], Moment] = steady_time.now
+    """Now, for the journal: how old its lines are is told by this clock, which nobody sets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,8 @@ def undo(
     site = Site(source, hand, state_directory, clock_ms, who, rules, report, patience or Patience())
     site.require_live()
     refuse_another_cluster(site, read_journal(path))
-    with cluster_lock(state_directory, read_journal(path).cluster_id), Journal.reopen(path, clock_ms) as journal:
+    cluster_id, moment = read_journal(path).cluster_id, site.patience.moment
+    with cluster_lock(state_directory, cluster_id), Journal.reopen(path, clock_ms, moment) as journal:
         return _undone(site, journal, read_journal(path), command)
 
 
@@ -82,6 +83,7 @@ def undo_plan(
         with Journal.begin(
             path,
             clock_ms,
+            site.patience.moment,
             cluster_id=cluster_id,
             who=who,
             command=command,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kelr.recovery.hand import NO_ERROR, NOT_SENT, UNCERTAIN
+from kelr.recovery.steady_time import Moment
 
 UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
 _REFUSALS = frozenset({
@@ -33,34 +34,35 @@ class WrittenConfig:
     in_force: bool = False
     """Whether one of these may stand there: not where every write was refused, nor after the old value was written back
     and Kafka said so. What a broker tells does not count here: it may lag behind for as long as it is cut off."""
-    sent_ms: int | None = None
+    sent: Moment | None = None
     """When a write was sent that has no answer yet; None: all have one."""
-    uncertain_ms: int | None = None
-    """When an answer came after which a write may take effect yet; a later write's answer says nothing of that one."""
+    uncertain: Moment | None = None
+    """When a write went off, or wrong, that may take effect yet; a later write's answer says nothing of that one."""
     _restores: bool = field(default=False, init=False, repr=False)
     _before: bool = field(default=False, init=False, repr=False)
 
-    @property
-    def loose_ms(self) -> int | None:
-        """When the newest of the writes went off whose fate is not known; None: all are known."""
-        return max((at for at in (self.sent_ms, self.uncertain_ms) if at is not None), default=None)
+    def loose_s(self, now: Moment) -> float | None:
+        """How long ago, at least, the newest of the writes went off whose fate is not known, in seconds; None: all are
+        known."""
+        return min((at.age_s(now) for at in (self.sent, self.uncertain) if at is not None), default=None)
 
-    def send(self, value: str | None, at_ms: int, *, restores: bool) -> None:
+    def send(self, value: str | None, at: Moment, *, restores: bool) -> None:
         """A write is about to be sent.
 
         Args:
             restores: it writes the old value back.
         """
-        self.sent_ms, self._restores = at_ms, restores
+        self.uncertain = self.sent or self.uncertain
+        self.sent, self._restores = at, restores
         if not restores:
             self.written, self.restored = (*self.written, value), False
             self._before, self.in_force = self.in_force, True
 
-    def answer(self, error: str, at_ms: int) -> None:
+    def answer(self, error: str, at: Moment) -> None:
         """The answer to the write that was sent last; Kafka's name of the error."""
-        self.sent_ms = None
+        self.sent = None
         if error in UNCERTAIN:
-            self.uncertain_ms = at_ms
+            self.uncertain = at
         if self._restores:
             self.in_force = self.in_force and error != NO_ERROR
         elif error in _REFUSALS or error.endswith("_AUTHORIZATION_FAILED"):

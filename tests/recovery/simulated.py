@@ -32,6 +32,7 @@ from kelr.model import (
 )
 from kelr.recovery.hand import NO_ANSWER
 from kelr.recovery.site import Patience, Site
+from kelr.recovery.steady_time import Moment
 from kelr.recovery.who import Who
 from kelr.simulation.cluster import SimulatedCluster, started
 from kelr.simulation.logs import Acks
@@ -84,6 +85,10 @@ class World:
     """By request (``reorder``, ``elect``, ``config``): how the next ones go wrong."""
     scheduled: list[tuple[float, Callable[[], None]]] = field(default_factory=list)
     dead: bool = False
+    clock_set_by_s: float = 0.0
+    """By how much somebody has set the wall clock."""
+    boot_id: str | None = "first"
+    """Changes with a reboot."""
     before_revival: list[str] = field(default_factory=list)
     """The moments of the process that was killed last."""
 
@@ -117,13 +122,16 @@ class World:
             do()
 
     def clock_ms(self) -> int:
-        return BEGIN_MS + int(self.now_s * 1000)
+        return BEGIN_MS + int((self.now_s + self.clock_set_by_s) * 1000)
+
+    def steady_moment(self) -> Moment:
+        return Moment(self.boot_id, int(self.now_s * 1000))
 
     def state(self, number: int = 0, topic: str = TOPIC) -> PartitionState:
         return self.cluster.controller.partitions[TopicPartition(topic, number)]
 
     def patience(self) -> Patience:
-        return Patience(step_s=2.0, sleep=self.sleep, now_s=lambda: self.now_s)
+        return Patience(step_s=2.0, sleep=self.sleep, now_s=lambda: self.now_s, moment=self.steady_moment)
 
     def site(self, state_directory: Path) -> Site:
         return Site(

@@ -337,6 +337,28 @@ def test_killed_at_any_moment(
                 break
 
 
+@OWN
+@pytest.mark.parametrize("mend", [resume, undo])
+def test_the_clock_is_set_before_what_a_killed_process_wrote_comes(
+    tmp_path: Path, own: int | None, mend: Callable[..., PutRight]
+) -> None:
+    """What was written 5 s ago may take effect for 70 s yet, whatever the wall clock says."""
+    world = leaderless(own=own)
+    price = _price(world)
+    world.scheduled.append((60.0, lambda: world.after(events.ConfigWritten(TOPIC, min_isr=int(price.writes)))))
+    world.kill_at = 0
+    with pytest.raises(Killed):
+        _hold(world, tmp_path, price)
+    world.revive()
+    world.sleep(5)
+    world.clock_set_by_s = 90
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    assert mend(journal.path, **world.common(tmp_path)).good
+    world.sleep(100)
+    assert world.scheduled == []
+    assert _own(world) == own
+
+
 def test_somebody_else_has_set_the_config_since(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     world = leaderless(own=2)
     price = _price(world)

@@ -6,7 +6,9 @@ them are walked, and all pairs of them where resume or undo is killed, too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,13 +17,14 @@ from kelr.controller import Election
 from kelr.controller.events import Event, LeadersElected, Reassigned
 from kelr.model import ElectionType, PartitionState, Plan, TopicPartition, Wish
 from kelr.model.plan import AcceptedLoss
-from kelr.recovery import audit
+from kelr.recovery import audit, steady_time
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Consented
 from kelr.recovery.journal_reader import read_journal
 from kelr.recovery.mending import PutRight
 from kelr.recovery.resume import resume
 from kelr.recovery.shelf import journal_files, open_journals
+from kelr.recovery.steady_time import Moment
 from kelr.recovery.undo import undo
 from tests.recovery.simulated import (
     CLUSTER_ID,
@@ -215,6 +218,60 @@ def test_what_the_killed_process_sent_comes_late(
     assert world.state().replicas == FEW[0]
     late_election = moment == 2
     assert world.state().leader == (2 if late_election or mend is _resume else None)
+
+
+@pytest.mark.parametrize("mend", [_resume, _undo])
+@pytest.mark.parametrize("set_by_s", [90, 3600, -90])
+def test_the_clock_is_set_before_what_a_killed_process_sent_comes(
+    tmp_path: Path, mend: Callable[[World, Path], PutRight | None], set_by_s: float
+) -> None:
+    """What was sent 5 s ago may come for 70 s yet, whatever the wall clock says."""
+    world = leaderless(FEW)
+    world.scheduled.append((60.0, lambda: world.after(Reassigned(AT, (2, 3, 1)))))
+    plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 2)})
+    assert _killed(world, 0, lambda: _apply(world, plan, tmp_path))
+    world.sleep(5)
+    world.clock_set_by_s = set_by_s
+    done = mend(world, tmp_path)
+    assert done is not None
+    assert (done.good, world.now_s < 90) == (True, True)
+    world.sleep(100)
+    assert world.scheduled == []
+    assert world.state().replicas == FEW[0]
+
+
+@pytest.mark.parametrize("mend", [_resume, _undo])
+@pytest.mark.parametrize("how", ["rebooted", "an old journal", "no such clock"])
+def test_how_old_a_journal_is_is_not_known(
+    tmp_path: Path, mend: Callable[[World, Path], PutRight | None], how: str
+) -> None:
+    """Then all the time is waited that a request may take."""
+    world = leaderless(FEW)
+    world.boot_id = None if how == "no such clock" else "first"
+    plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 2)})
+    assert _killed(world, 0, lambda: _apply(world, plan, tmp_path))
+    (path,) = journal_files(tmp_path, CLUSTER_ID)
+    if how == "an old journal":
+        path.write_text(re.sub(r'"boot_id":"first","boot_ms":\d+,', "", path.read_text()))
+    elif how == "rebooted":
+        world.boot_id = "second"
+    world.sleep(50)
+    world.scheduled.append((100.0, lambda: world.after(Reassigned(AT, (2, 3, 1)))))
+    done = mend(world, tmp_path)
+    assert done is not None
+    assert done.good
+    world.sleep(100)
+    assert world.scheduled == []
+    assert world.state().replicas == FEW[0]
+
+
+def test_the_clock_of_journals_is_that_of_the_boot() -> None:
+    """It goes on in another process, and does not step."""
+    first, then = steady_time.now(), steady_time.now()
+    assert first.boot_id is not None
+    assert 0 <= first.age_s(then) < 60
+    assert first.age_s(Moment("another", then.ms + 90_000)) == 0
+    assert then.age_s(replace(then, ms=then.ms - 1000)) == 0
 
 
 def test_a_closed_journal_is_left_alone(tmp_path: Path) -> None:
