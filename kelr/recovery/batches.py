@@ -161,13 +161,11 @@ class Batch:
             course.reorder_error = None if answers[course.address] == "NONE" else answers[course.address]
         asked = [course.address for course in moved if course.address not in self._refused(moved)]
         states = wait_until(self.site, asked, self._order_is_seen, patience_s=self.site.patience.settle_s)
-        doubtful = [course.address for course in moved if course.reorder_error == "UNKNOWN_SERVER_ERROR"]
-        states = None if states is None else {**states, **(read_states(self.site, doubtful) or {})}
         for course in moved:
             self._judge(course, None if states is None else states.get(course.address))
 
     def _refused(self, moved: Sequence[Course]) -> set[TopicPartition]:
-        """Kafka refused these, so that nothing has changed and nothing will."""
+        """These were answered with an error: they are not elected."""
         late = self._requests.late
         return {
             c.address for c in moved if c.reorder_error is not None and (JournalStep.REORDER, c.address) not in late
@@ -177,8 +175,7 @@ class Batch:
         """Whether a reordered partition may be elected now."""
         planned = course.planned
         if course.address in self._refused([course]):
-            # An error of the controller's own: it should have written nothing, and is not taken at its word.
-            course.moved = state is not None and order_of(planned, state) == planned.order != planned.restores
+            course.moved = course.address in self._requests.moved and planned.order != planned.restores
             course.fit = False
         elif state is None:
             course.fit, course.found = False, (_cannot_be_read(planned),)

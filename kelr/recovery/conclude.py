@@ -96,7 +96,8 @@ def _outcome(course: Course, state: PartitionState, error: str | None, *, interr
     if state.leader == planned.elect:
         by_itself = not course.asked and course.moved
         return Ended.DONE, "it was elected by the reordering itself" if by_itself else ""
-    if state.leader is not None and (course.asked or course.moved or state.leader != course.before.leader):
+    reordered = course.moved and course.reorder_error is None
+    if state.leader is not None and (course.asked or reordered or state.leader != course.before.leader):
         if course.asked and state.leader == course.before.leader and error is not None:
             return Ended.REFUSED, f"Kafka answers {error}; broker {state.leader} still leads"
         if course.asked and state.leader == course.before.leader:

@@ -8,12 +8,12 @@ from functools import partial
 
 from kelr.errors import ConnectError, UsageError
 from kelr.model import ConfigSource, TopicConfig
-from kelr.recovery.hand import NO_ERROR, NOT_SENT, UNCERTAIN
+from kelr.recovery.hand import NO_ERROR, NOT_SENT, UNCERTAIN, UNKNOWN_TOPIC
 from kelr.recovery.journal import Journal
 from kelr.recovery.progress import Stage
 from kelr.recovery.requests import REPEATED
 from kelr.recovery.site import Site
-from kelr.recovery.written_config import UNKNOWN_TOPIC, WrittenConfig
+from kelr.recovery.written_config import WrittenConfig
 
 MIN_ISR = "min.insync.replicas"
 

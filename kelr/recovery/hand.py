@@ -19,6 +19,25 @@ NOT_SENT = "NOT_SENT"
 """kelr's name where no broker could be reached, so that the request was not sent."""
 UNCERTAIN = frozenset({NO_ANSWER, "REQUEST_TIMED_OUT", "NETWORK_EXCEPTION"})
 """Answers after which a request may have been carried out, or may be yet."""
+UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
+_REFUSALS = frozenset({
+    "POLICY_VIOLATION",
+    "INVALID_CONFIG",
+    "INVALID_REPLICA_ASSIGNMENT",
+    "INVALID_REQUEST",
+    "UNSUPPORTED_VERSION",
+    UNKNOWN_TOPIC,
+    NOT_SENT,
+})  # fmt: skip
+
+
+def is_refusal(error: str) -> bool:
+    """Whether an answer proves that a request was not carried out, and never will be.
+
+    The lack of an ACL does, too. No other answer does: a controller that resigns right after it has written answers
+    NOT_CONTROLLER.
+    """
+    return error in _REFUSALS or error.endswith("_AUTHORIZATION_FAILED")
 
 
 class Hand(Protocol):

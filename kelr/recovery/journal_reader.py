@@ -12,7 +12,7 @@ from kelr.errors import BadInputError
 from kelr.model import TopicPartition
 from kelr.model.plan import AcceptedLoss, Applied, Plan, PlannedElection
 from kelr.recovery.consent import Consented
-from kelr.recovery.hand import UNCERTAIN
+from kelr.recovery.hand import NO_ERROR, UNCERTAIN, is_refusal
 from kelr.recovery.journal import VERSION, Ending, JournalStep, Line
 from kelr.recovery.plan_record import applied_of_record, plan_of_record
 from kelr.recovery.steady_time import UNKNOWN, Moment
@@ -30,10 +30,14 @@ class OnePartition:
     """Requests without any answer, and when they were sent."""
     uncertain: dict[JournalStep, Moment] = field(default_factory=dict)
     """Requests that may take effect yet, and when they went off, or wrong: a later answer says nothing of them."""
+    moved: bool = False
+    """It may have that order: this was not surely refused, and no later restoring was answered as done."""
     elected: bool = False
     """An election was asked for."""
     in_order: bool = False
     """It was read with the order that it should have, after everything else, and nothing can change it any more."""
+    moved_before: bool = False
+    """What `moved` was before the last reordering."""
     applied: Applied | None = None
     applied_ms: int = 0
     """When that was written, in milliseconds."""
@@ -183,6 +187,7 @@ def _intent(found: Journalled, line: Mapping[str, Any]) -> None:
             one.uncertain[step] = one.sent[step]
         one.sent[step] = _moment(line)
         if step is JournalStep.REORDER:
+            one.moved_before, one.moved = one.moved, True
             one.order = tuple(int(replica) for replica in change["replicas"])
             one.in_order = False
         if step is JournalStep.ELECT:
@@ -196,6 +201,10 @@ def _answer(found: Journalled, line: Mapping[str, Any]) -> None:
         one.sent.pop(step, None)
         if names["error"] in UNCERTAIN:
             one.uncertain[step] = _moment(line)
+        elif step is JournalStep.REORDER and is_refusal(names["error"]):
+            one.moved = one.moved_before
+        elif step is JournalStep.RESTORE and names["error"] == NO_ERROR and not one.is_loose(JournalStep.REORDER):
+            one.moved = False
 
 
 def _config(found: Journalled, kind: Line, line: Mapping[str, Any]) -> None:

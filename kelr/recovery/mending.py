@@ -82,6 +82,7 @@ def refuse_another_cluster(site: Site, journalled: Journalled) -> None:
 def requests_of(site: Site, journal: Journal, journalled: Journalled) -> Requests:
     """Requests that know which ones of the run that was cut short may still take effect."""
     requests = Requests(site, journal, lambda stage, text: site.tell(ApplyEvent(stage, text, 0, 0)))
+    requests.moved.update(at for at, one in journalled.partitions.items() if one.moved and not one.in_order)
     for at, one in journalled.partitions.items():
         for step in (JournalStep.REORDER, JournalStep.ELECT, JournalStep.RESTORE):
             age_s = one.loose_s(step, site.patience.moment())

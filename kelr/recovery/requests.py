@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from kelr.controller import Election
 from kelr.errors import ConnectError, UsageError
 from kelr.model import PartitionState, TopicPartition
-from kelr.recovery.hand import NO_ANSWER, NOT_SENT, UNCERTAIN
+from kelr.recovery.hand import NO_ANSWER, NO_ERROR, NOT_SENT, UNCERTAIN, is_refusal
 from kelr.recovery.journal import Journal, JournalStep, Orders
 from kelr.recovery.progress import Stage
 from kelr.recovery.reading import read_states
@@ -41,6 +41,9 @@ class Requests:
     tell: Callable[[Stage, str], None]
     late: dict[tuple[JournalStep, TopicPartition], float] = field(default_factory=dict)
     """Until when (`Patience.now_s`) a request may still take effect whose answer never came."""
+    moved: set[TopicPartition] = field(default_factory=set)
+    """Partitions that may have another order than their old one: it was asked for, neither surely refused nor, after
+    that, the old one written, as Kafka said. What a broker tells does not count: it may lag behind."""
     must_write: bool = True
     """False where an order is restored: the line of its reordering is there, and resume needs no other."""
     sent: set[tuple[JournalStep, TopicPartition]] = field(default_factory=set)
@@ -115,6 +118,11 @@ class Requests:
     ) -> Mapping[TopicPartition, str]:
         """One sending. Until its answer is here, it counts as one that may take effect at any time."""
         known = {at: self.late.get((step, at)) for at in asked}
+        # One that may be reordered yet is not in order whatever this request does.
+        moved_or_may_be = {at for at in asked if self.late_until((JournalStep.REORDER,), (at,)) is not None}
+        if step is JournalStep.REORDER:
+            moved_or_may_be |= self.moved.intersection(asked)
+            self.moved.update(asked)
         self._mark(step, asked)
         self.sent.update((step, at) for at in asked)
         try:
@@ -129,6 +137,10 @@ class Requests:
                 self.late.pop((step, at), None)
             else:
                 self.late[step, at] = until
+        if step is JournalStep.REORDER:
+            self.moved -= {at for at in asked if is_refusal(answers[at])} - moved_or_may_be
+        elif step is JournalStep.RESTORE:
+            self.moved -= {at for at in asked if answers[at] == NO_ERROR} - moved_or_may_be
         self.note(lambda: self.journal.answer(step, answers))
         return answers
 

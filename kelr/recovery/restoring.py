@@ -19,7 +19,7 @@ class Back:
     """How a partition stands after its order was given again."""
 
     restored: bool
-    """It was read, and has the order from before."""
+    """It was read, and has the order from before; and Kafka said so where it had another one."""
     settled: bool
     """Nothing is left for kelr to do: restored, or changed by somebody else, or gone. False: resume or undo has to."""
     text: str = ""
@@ -53,8 +53,11 @@ def put_back(requests: Requests, elections: Sequence[PlannedElection]) -> Mappin
     wanted = {one.address: one for one in elections}
     moved = {at: one for at, one in wanted.items() if one.order != one.restores}
     outlast_elections(requests, tuple(wanted))
-    answers = _restore(requests, moved, first=True)
+    lately = {at: one for at, one in moved.items() if requests.late_until((JournalStep.REORDER,), (at,)) is not None}
+    answers = _restore(requests, moved, also_old=True)
     _keep(requests, moved, answers)
+    # What came meanwhile, brokers may not show yet.
+    answers.update(_restore(requests, lately, also_old=True))
     states = read_states(requests.site, tuple(wanted))
     backs = {at: _back(requests, one, states, answers.get(at)) for at, one in wanted.items()}
     in_order = [at for at, back in backs.items() if back.settled]
@@ -78,25 +81,32 @@ def outlast_elections(requests: Requests, addresses: Collection[TopicPartition])
 
 
 def _restore(
-    requests: Requests, moved: Mapping[TopicPartition, PlannedElection], *, first: bool
+    requests: Requests, moved: Mapping[TopicPartition, PlannedElection], *, also_old: bool
 ) -> dict[TopicPartition, str]:
-    """Send the old orders to those that have the temporary one; at first also where that may not be visible yet."""
+    """Send the old orders to those that have the temporary one.
+
+    Args:
+        also_old: also where the old one is shown, and the temporary one may not be visible yet (`Requests.moved`).
+    """
     states = read_states(requests.site, tuple(moved))
     own = {
         at: one
         for at, one in moved.items()
-        if states is None or (at in states and _is_ours(one, states[at], also_old=first))
+        if states is None or (at in states and _is_ours(one, states[at], also_old=also_old and at in requests.moved))
     }
     if not own:
         return {}
     site = requests.site
 
     def again(at: TopicPartition, state: PartitionState) -> bool:
-        return _is_ours(own[at], state, also_old=False)
+        return _is_ours(own[at], state, also_old=at in requests.moved)
+
+    def is_back(state: PartitionState) -> bool:
+        return not _is_ours(own[state.address], state, also_old=False)
 
     answers = requests.orders(JournalStep.RESTORE, {at: one.restores for at, one in own.items()}, again)
     sent = [at for at, error in answers.items() if error == "NONE"]
-    wait_until(site, sent, lambda state: not again(state.address, state), patience_s=site.patience.settle_s)
+    wait_until(site, sent, is_back, patience_s=site.patience.settle_s)
     return dict(answers)
 
 
@@ -118,7 +128,7 @@ def _keep(
             requests.tell(Stage.LATE, "a request went without an answer: waiting until it can take effect no more")
             told = True
         patience.sleep(5 * patience.step_s)
-        answers.update(_restore(requests, moved, first=False))
+        answers.update(_restore(requests, moved, also_old=False))
 
 
 def _back(
@@ -139,12 +149,15 @@ def _back(
     if planned.order != planned.restores and requests.late_until(_ORDERING, (planned.address,)) is not None:
         text = f"its order is {_ids(order)}, and a request without an answer may change it yet"
         return Back(order == planned.restores, False, text, state, failed)
+    why = f": Kafka answers {failed}" if failed else ""
     if order == planned.restores:
-        return Back(True, True, "", state)
+        if planned.order == planned.restores or planned.address not in requests.moved:
+            return Back(True, True, "", state)
+        text = f"its order is told to be {_ids(order)}, and it is not sure that it was restored{why}"
+        return Back(False, False, text, state, failed)
     if order != planned.order:
         text = f"somebody else gave it the order {_ids(order)} meanwhile: left alone"
         return Back(False, True, text, state, failed)
-    why = f": Kafka answers {failed}" if failed else ""
     text = f"its order is {_ids(order)}, and {_ids(planned.restores)} could not be restored{why}"
     return Back(False, False, text, state, failed)
 

@@ -15,13 +15,14 @@ from kelr.recovery import audit
 from kelr.recovery.audit import AuditRecord
 from kelr.recovery.audited import Recorded, lost_with_audit
 from kelr.recovery.configs import own_value
+from kelr.recovery.hand import UNKNOWN_TOPIC
 from kelr.recovery.journal import LOCK_FILE, cluster_lock
 from kelr.recovery.journal_reader import Journalled, read_journal
 from kelr.recovery.places import cluster_directory
 from kelr.recovery.reading import selection_of
 from kelr.recovery.restoring import order_of, same_topic
 from kelr.recovery.shelf import is_blank, is_ended, journal_files
-from kelr.recovery.written_config import UNKNOWN_TOPIC, WrittenConfig
+from kelr.recovery.written_config import WrittenConfig
 from kelr.sources.base import Source, silence_of
 
 _Told = tuple[Mapping[TopicPartition, PartitionState], Mapping[str, str]]

@@ -117,7 +117,9 @@ def _undone(
     wanted = sorted({*journalled.reordered, *also})
     if journalled.plan is not None and wanted:
         require_authorization(site.hand, journalled.plan, elects=False)
-    done = mend(site, requests_of(site, journal, journalled), journalled, wanted, command)
+    requests = requests_of(site, journal, journalled)
+    requests.moved.update(also)
+    done = mend(site, requests, journalled, wanted, command)
     unrecorded = done.unrecorded
     if done.settled and (journalled.ending is None or done.backs or done.configs):
         unrecorded = end_of(journal, Ending.UNDONE)

@@ -4,20 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kelr.recovery.hand import NO_ERROR, NOT_SENT, UNCERTAIN
+from kelr.recovery.hand import NO_ERROR, UNCERTAIN, is_refusal
 from kelr.recovery.steady_time import Moment
-
-UNKNOWN_TOPIC = "UNKNOWN_TOPIC_OR_PARTITION"
-_REFUSALS = frozenset({
-    "POLICY_VIOLATION",
-    "INVALID_CONFIG",
-    "INVALID_REQUEST",
-    "UNSUPPORTED_VERSION",
-    UNKNOWN_TOPIC,
-    NOT_SENT,
-})  # fmt: skip
-"""Answers that prove that a write was not carried out, and never will be, as do those of the lack of an ACL. No other
-does: a controller that resigns right after it has written answers NOT_CONTROLLER."""
 
 
 @dataclass(slots=True)
@@ -65,7 +53,7 @@ class WrittenConfig:
             self.uncertain = at
         if self._restores:
             self.in_force = self.in_force and error != NO_ERROR
-        elif error in _REFUSALS or error.endswith("_AUTHORIZATION_FAILED"):
+        elif is_refusal(error):
             self.in_force = self._before
 
     def is_somebody_elses(self, value: str | None) -> bool:

@@ -15,23 +15,27 @@ import pytest
 
 from kelr.controller import Election
 from kelr.controller.events import Event, LeadersElected, Reassigned
-from kelr.model import ElectionType, PartitionState, Plan, TopicPartition, Wish
+from kelr.model import ElectionType, PartitionState, Plan, Snapshot, TopicPartition, Wish
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery import audit, steady_time
 from kelr.recovery.apply import apply_plan
 from kelr.recovery.consent import Consented
+from kelr.recovery.hand import NO_ANSWER
 from kelr.recovery.journal_reader import read_journal
 from kelr.recovery.mending import PutRight
 from kelr.recovery.resume import resume
 from kelr.recovery.shelf import journal_files, open_journals
 from kelr.recovery.steady_time import Moment
 from kelr.recovery.undo import undo
+from kelr.simulation.cluster import SimulatedCluster
 from tests.recovery.simulated import (
     CLUSTER_ID,
     LAYOUTS,
     STEADY,
     TOPIC,
+    Fault,
     Killed,
+    SimulatedSource,
     World,
     leaderless,
     watch_files,
@@ -272,6 +276,85 @@ def test_the_clock_of_journals_is_that_of_the_boot() -> None:
     assert 0 <= first.age_s(then) < 60
     assert first.age_s(Moment("another", then.ms + 90_000)) == 0
     assert then.age_s(replace(then, ms=then.ms - 1000)) == 0
+
+
+class _Lagging(SimulatedSource):
+    """A broker that shows the partitions as they were before the run, until it has caught up."""
+
+    def __init__(self, world: World, before: SimulatedCluster, caught_up_s: float) -> None:
+        super().__init__(world)
+        self._before, self._caught_up_s = before, caught_up_s
+
+    def _snapshot(self) -> Snapshot:
+        world = self._world
+        now = world.cluster
+        if world.now_s < self._caught_up_s:
+            world.cluster = self._before
+        try:
+            return super()._snapshot()
+        finally:
+            world.cluster = now
+
+
+def _cut_short_reordered(world: World, state: Path) -> Path:
+    """Killed right after the reordering; nothing can come late any more."""
+    plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 2)})
+    assert _killed(world, 1, lambda: _apply(world, plan, state))
+    assert world.state().replicas == (2, 3, 1)
+    world.sleep(100)
+    (journal,) = open_journals(state, CLUSTER_ID)
+    return journal.path
+
+
+@pytest.mark.parametrize("mend", [resume, undo])
+@pytest.mark.parametrize("answer", ["NONE", "NOT_CONTROLLER", "NOT_SENT", NO_ANSWER])
+@pytest.mark.parametrize("lag_s", [1, 12, 1000])
+def test_what_a_lagging_broker_shows_was_not_restored_by_that(
+    tmp_path: Path, mend: Callable[..., PutRight], answer: str, lag_s: float
+) -> None:
+    """It shows the old order, and the restoring was not done: it is sent until Kafka says that it was."""
+    world = leaderless(FEW)
+    before = world.cluster
+    path = _cut_short_reordered(world, tmp_path)
+    world.faults["reorder"] = [] if answer == "NONE" else [Fault(answer, done=False)]
+    source = _Lagging(world, before, world.now_s + lag_s)
+    done = mend(path, **{**world.common(tmp_path), "source": source})
+    assert world.state().replicas == FEW[0]
+    assert [one.restored for one in done.orders] == [True]
+
+
+@pytest.mark.parametrize("mend", [resume, undo])
+def test_a_restoring_that_fails_is_told_of_although_a_lagging_broker_shows_the_old_order(
+    tmp_path: Path, mend: Callable[..., PutRight]
+) -> None:
+    world = leaderless(FEW)
+    before = world.cluster
+    path = _cut_short_reordered(world, tmp_path)
+    world.faults["reorder"] = [Fault("NOT_CONTROLLER", done=False)] * 100
+    done = mend(path, **{**world.common(tmp_path), "source": _Lagging(world, before, world.now_s + 1000)})
+    (order,) = done.orders
+    assert (done.closed, order.restored, order.settled) == (False, False, False)
+    assert order.text == (
+        "its order is told to be [3,1,2], and it is not sure that it was restored: Kafka answers NOT_CONTROLLER"
+    )
+    world.faults.clear()
+    assert mend(path, **world.common(tmp_path)).good
+    assert world.state().replicas == FEW[0]
+
+
+@pytest.mark.parametrize("mend", [resume, undo])
+def test_a_reordering_that_comes_late_unseen(tmp_path: Path, mend: Callable[..., PutRight]) -> None:
+    """It comes after the old order was written, and the broker that is asked does not show it."""
+    world = leaderless(FEW)
+    before = world.cluster
+    world.scheduled.append((60.0, lambda: world.after(Reassigned(AT, (2, 3, 1)))))
+    plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 2)})
+    assert _killed(world, 0, lambda: _apply(world, plan, tmp_path))
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    done = mend(journal.path, **{**world.common(tmp_path), "source": _Lagging(world, before, 1000)})
+    assert world.scheduled == []
+    assert world.state().replicas == FEW[0]
+    assert [one.restored for one in done.orders] == [True]
 
 
 def test_a_closed_journal_is_left_alone(tmp_path: Path) -> None:
