@@ -10,7 +10,7 @@ from typing import Any
 from kelr.durable import read_lines
 from kelr.errors import BadInputError
 from kelr.model import TopicPartition
-from kelr.model.plan import AcceptedLoss, Applied, Plan, PlannedElection
+from kelr.model.plan import AcceptedLoss, Applied, Ended, Plan, PlannedElection
 from kelr.recovery.consent import Consented
 from kelr.recovery.hand import NO_ERROR, UNCERTAIN, is_refusal
 from kelr.recovery.journal import VERSION, Ending, JournalStep, Line
@@ -97,6 +97,11 @@ class Journalled:
         """Elections whose results the audit log lacks."""
         planned = self.planned
         return tuple(planned[at] for at, one in sorted(self.partitions.items()) if not one.audited and at in planned)
+
+    def has_result(self, at: TopicPartition) -> bool:
+        """Whether it was written down what became of an election, as far as that was known then."""
+        one = self.partitions.get(at)
+        return one is not None and one.applied is not None and one.applied.ended is not Ended.UNKNOWN
 
     @property
     def configs_left(self) -> tuple[WrittenConfig, ...]:

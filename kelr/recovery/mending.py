@@ -150,17 +150,8 @@ def mend(
 def _missing_lines(journalled: Journalled) -> Iterator[audit.AuditRecord]:
     """What the run did and could not record: results of its elections, and a hold that was put back."""
     for planned in journalled.not_audited:
-        yield election_line(
-            planned,
-            _applied(journalled, planned),
-            at_ms=journalled.partitions[planned.address].applied_ms,
-            who=journalled.who,
-            command=journalled.command,
-            cluster_id=journalled.cluster_id,
-            plan_id=journalled.plan_id,
-            journal=journalled.path.name,
-            consented=journalled.consented,
-        )
+        at_ms = journalled.partitions[planned.address].applied_ms
+        yield found_line(planned, _applied(journalled, planned), journalled, at_ms=at_ms)
     if journalled.plan is None and journalled.ending is None and not journalled.configs_left:
         for config in journalled.configs.values():
             yield config_line(
@@ -178,6 +169,21 @@ def _missing_lines(journalled: Journalled) -> Iterator[audit.AuditRecord]:
                 force_reason=journalled.consented.force_reason,
                 text=f"{', '.join(value or 'no value' for value in config.written)} was written and taken back",
             )
+
+
+def found_line(planned: PlannedElection, result: Applied, journalled: Journalled, *, at_ms: int) -> audit.AuditRecord:
+    """The line of an election that the journal's run asked for and could not record: it names who did and consented."""
+    return election_line(
+        planned,
+        result,
+        at_ms=at_ms,
+        who=journalled.who,
+        command=journalled.command,
+        cluster_id=journalled.cluster_id,
+        plan_id=journalled.plan_id,
+        journal=journalled.path.name,
+        consented=journalled.consented,
+    )
 
 
 def _applied(journalled: Journalled, planned: PlannedElection) -> Applied:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kelr.controller import RuleSet
 from kelr.engine.planning import plan_id
+from kelr.errors import RefusedError, UsageError
 from kelr.model import Plan, TopicPartition
 from kelr.model.plan import Applied, Ended
+from kelr.recovery import audit
 from kelr.recovery.acls import require_authorization
 from kelr.recovery.apply import refuse_another
 from kelr.recovery.consent import Consented
@@ -16,7 +18,7 @@ from kelr.recovery.fences import result_of
 from kelr.recovery.hand import Hand
 from kelr.recovery.journal import Ending, Journal, cluster_lock, journal_path
 from kelr.recovery.journal_reader import Journalled, read_journal
-from kelr.recovery.mending import PutRight, end_of, mend, order_backs, refuse_another_cluster, requests_of
+from kelr.recovery.mending import PutRight, end_of, found_line, mend, order_backs, refuse_another_cluster, requests_of
 from kelr.recovery.progress import Report, silent
 from kelr.recovery.reading import read_states
 from kelr.recovery.restoring import order_of, same_topic
@@ -120,8 +122,9 @@ def _undone(
     requests = requests_of(site, journal, journalled)
     requests.moved.update(also)
     done = mend(site, requests, journalled, wanted, command)
-    unrecorded = done.unrecorded
-    if done.settled and (journalled.ending is None or done.backs or done.configs):
+    asked = _asked(site, journalled)
+    unrecorded = done.unrecorded or _record(site, journal, journalled, asked)
+    if done.settled and not unrecorded and (journalled.ending is None or done.backs or done.configs):
         unrecorded = end_of(journal, Ending.UNDONE)
     return PutRight(
         journalled.path.stem,
@@ -129,23 +132,51 @@ def _undone(
         journalled.plan,
         order_backs(journalled, done.backs),
         done.configs,
-        _elected(site, journalled),
+        tuple(one for one in asked if one.ended in {Ended.DONE, Ended.OTHER_LEADER}),
         done.settled and not unrecorded,
         unrecorded,
     )
 
 
-def _elected(site: Site, journalled: Journalled) -> tuple[Applied, ...]:
-    """The elections that the journal's run asked for, and who leads now."""
-    asked = [at for at, one in journalled.partitions.items() if one.elected]
-    states = read_states(site, asked) or {}
+def _asked(site: Site, journalled: Journalled) -> tuple[Applied, ...]:
+    """What came of the elections that the journal's run asked for, or that its reordering held, as it is seen now."""
+    begun = [at for at, one in journalled.partitions.items() if one.elected or one.order is not None]
+    states = read_states(site, begun) or {}
     results = []
     for planned in () if journalled.plan is None else journalled.plan.elections:
         state = states.get(planned.address)
-        if planned.address not in asked or state is None or state.leader is None:
+        if state is None or not same_topic(planned, state):
             continue
-        mine = state.leader == planned.elect
-        text = f"broker {state.leader} leads since epoch {state.leader_epoch}: an election cannot be undone"
-        ended = Ended.DONE if mine else Ended.OTHER_LEADER
-        results.append(result_of(planned, ended, leader=state.leader, leader_epoch=state.leader_epoch, text=text))
+        leader, epoch = state.leader, state.leader_epoch
+        mine = leader == planned.elect and epoch > planned.evidence.leader_epoch
+        if not (mine or journalled.partitions[planned.address].elected):
+            continue
+        ended = Ended.DONE if mine else Ended.NO_LEADER if leader is None else Ended.OTHER_LEADER
+        if epoch <= planned.evidence.leader_epoch:
+            ended, text = Ended.UNKNOWN, f"an election was asked for, or about to be, and none is seen (epoch {epoch})"
+        elif leader is None:
+            text = f"an election was asked for, and whom it elected leads no more (epoch {epoch})"
+        else:
+            text = f"broker {leader} leads since epoch {epoch}: an election cannot be undone"
+        results.append(result_of(planned, ended, leader=leader, leader_epoch=epoch, text=text))
     return tuple(results)
+
+
+def _record(site: Site, journal: Journal, journalled: Journalled, asked: Sequence[Applied]) -> str:
+    """Elections of which nothing was written down yet, with the consent that was given for them; why that could not be
+    written."""
+    results = {one.address: one for one in asked if not journalled.has_result(one.address)}
+    try:
+        audit.append(
+            site.state_directory,
+            *(
+                found_line(planned, results[planned.address], journalled, at_ms=site.clock_ms())
+                for planned in journalled.planned.values()
+                if planned.address in results
+            ),
+        )
+        if results:
+            journal.applied(tuple(results.values()))
+    except (UsageError, RefusedError) as error:
+        return error.message
+    return ""

@@ -7,7 +7,7 @@ them are walked, and all pairs of them where resume or undo is killed, too.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +15,8 @@ import pytest
 
 from kelr.controller import Election
 from kelr.controller.events import Event, LeadersElected, Reassigned
+from kelr.durable import AppendOnlyFile
+from kelr.errors import UsageError
 from kelr.model import ElectionType, PartitionState, Plan, Snapshot, TopicPartition, Wish
 from kelr.model.plan import AcceptedLoss
 from kelr.recovery import audit, steady_time
@@ -37,6 +39,7 @@ from tests.recovery.simulated import (
     Killed,
     SimulatedSource,
     World,
+    dies,
     leaderless,
     watch_files,
 )
@@ -276,6 +279,92 @@ def test_the_clock_of_journals_is_that_of_the_boot() -> None:
     assert 0 <= first.age_s(then) < 60
     assert first.age_s(Moment("another", then.ms + 90_000)) == 0
     assert then.age_s(replace(then, ms=then.ms - 1000)) == 0
+
+
+@pytest.mark.parametrize("mend", [_resume, _undo])
+@pytest.mark.parametrize("wanted", [2, 3], ids=["reordered", "in-its-order"])
+def test_an_election_is_audited_whenever_its_run_was_killed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mend: Callable[[World, Path], PutRight | None], wanted: int
+) -> None:
+    """With the consent that was given for it, and once, from the moment on at which it was done."""
+    for moment in range(2, 100):
+        world, state = leaderless(FEW), tmp_path / str(moment)
+        plan = world.plan({AT: Wish(ElectionType.DESIGNATION, wanted)})
+        given = replace(CONSENT, force_reason="we know")
+        with monkeypatch.context() as patch:
+            watch_files(world, patch)
+            if not _killed(world, moment, lambda: apply_plan(plan, **world.common(state), consented=given)):  # noqa: B023
+                break
+        led = world.state().leader is not None
+        asked = world.before_revival.count("after line intent") >= (2 if wanted == 2 else 1)
+        audited = "after audit" in world.before_revival
+        mend(world, state)
+        told = [line for line in audit.read(state) if line.what is audit.AuditWhat.ELECTION]
+        result = "done" if led or mend is _resume else "unknown"
+        assert [line.result for line in told][:1] == ([result] if asked or mend is _resume else []), moment
+        # Killed between the audit line and the journal's, there are two.
+        assert len(told) == bool(told) + (audited and "after line applied" not in world.before_revival)
+        for line in told:
+            assert (line.after["leader"], line.force_reason) == (wanted if result == "done" else None, "we know")
+            assert line.consent == {"needed": "loss", "yes": False, "accept_loss": "1000+"}
+        assert open_journals(state, CLUSTER_ID) == ()
+    assert moment > 12
+
+
+def test_an_election_of_which_nobody_is_left_is_audited_by_undo(tmp_path: Path) -> None:
+    """Whom it had elected has died since: what was consented to is told all the same."""
+    world = leaderless(FEW)
+    plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 2)})
+    assert _killed(world, 3, lambda: _apply(world, plan, tmp_path))
+    assert world.state().leader == 2
+    dies(world, 2)()
+    done = _undo(world, tmp_path)
+    assert done is not None
+    assert (done.applied, done.closed) == ((), True)
+    (line,) = (line for line in audit.read(tmp_path) if line.what is audit.AuditWhat.ELECTION)
+    assert (line.result, line.command, line.text) == (
+        "no-leader",
+        "recover apply",
+        "an election was asked for, and whom it elected leads no more (epoch 4)",
+    )
+
+
+def test_an_election_that_a_lagging_broker_does_not_show_is_audited_by_undo(tmp_path: Path) -> None:
+    world = leaderless(FEW)
+    before, plan = world.cluster, world.plan({AT: Wish(ElectionType.DESIGNATION, 2)})
+    assert _killed(world, 3, lambda: _apply(world, plan, tmp_path))
+    world.sleep(100)
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    source = _Lagging(world, before, world.now_s + 1000)
+    assert undo(journal.path, **{**world.common(tmp_path), "source": source}).applied == ()
+    (line,) = (line for line in audit.read(tmp_path) if line.what is audit.AuditWhat.ELECTION)
+    assert (line.result, line.consent["accept_loss"]) == ("unknown", "1000+")
+    assert line.text == "an election was asked for, or about to be, and none is seen (epoch 2)"
+
+
+@pytest.mark.parametrize("where", ["audit log", "journal"])
+def test_undo_that_cannot_write_an_election_down_leaves_the_journal_open(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, where: str
+) -> None:
+    world = leaderless(FEW)
+    plan = world.plan({AT: Wish(ElectionType.DESIGNATION, 3)})
+    assert _killed(world, 1, lambda: _apply(world, plan, tmp_path))
+    append = AppendOnlyFile.append
+
+    def full(file: AppendOnlyFile, *records: Mapping[str, object]) -> None:
+        about = [record for record in records if record.get("what") == "election" or record.get("line") == "applied"]
+        if about and (file.path.name == "audit.jsonl") is (where == "audit log"):
+            raise UsageError("no space left")
+        append(file, *records)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AppendOnlyFile, "append", full)
+        done = _undo(world, tmp_path)
+    assert done is not None
+    assert (done.closed, done.unrecorded) == (False, "no space left")
+    assert _undo(world, tmp_path) is not None
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
+    assert [line.result for line in audit.read(tmp_path)] == ["done"] * (1 if where == "audit log" else 2)
 
 
 class _Lagging(SimulatedSource):
