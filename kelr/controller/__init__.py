@@ -66,6 +66,7 @@ from kelr.controller.rules import (
     RecoveryStrategy,
     RuleSet,
     choose_rules,
+    kip966_strategy,
     rule_set,
     strategy_named,
 )
@@ -139,6 +140,7 @@ __all__ = [
     "handle",
     "history",
     "isr_altered",
+    "kip966_strategy",
     "min_isr_written",
     "recovery_metrics",
     "recovery_of",

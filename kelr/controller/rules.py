@@ -217,17 +217,16 @@ def choose_rules(features: Features) -> ChosenRules:
     minor release. Patch releases share it: 4.1.0 cannot be told from 4.1.1. That is the software of the broker that
     answered; the controllers, which elect, may run an older one as long as metadata.version is not raised to it.
 
-    A cluster whose brokers take ElectLeaders v3 has the whole of KIP-966; one that knows the feature flag of the
-    recovery manager, and has it off, all but its unclean recovery.
+    A cluster whose brokers take ElectLeaders v3, or whose recovery manager is on by its feature flag, has the whole of
+    KIP-966; one that knows that flag, and has it off, all but its unclean recovery.
     """
     if features.recovery_manager is False:
         reason = f"brokers know {RECOVERY_FEATURE}, and it is off"
         return _as_switched(KIP966_MANAGER_OFF, reason, features)
-    if features.elects_natively:
-        # Each topic's strategy is told by its configs.
-        return _as_switched(
-            KIP966, f"brokers take ElectLeaders v{features.elect_leaders}, which is KIP-966's", features
-        )
+    if features.elects_natively or features.recovery_manager:
+        flag, request = f"{RECOVERY_FEATURE} is on", f"brokers take ElectLeaders v{features.elect_leaders}"
+        reason = f"{request if features.elects_natively else flag}, which is KIP-966's"
+        return _as_switched(KIP966, reason, features)  # each topic's strategy by its configs
     chosen = _by_software(features)
     newest, finalized = (features.supported or {}).get(METADATA_FEATURE), features.metadata_version
     if newest is None or finalized is None or finalized >= newest or not chosen.rules.elr:

@@ -74,9 +74,9 @@ class Features:
     def recovery_manager(self) -> bool | None:
         """Whether the Unclean Recovery Manager elects, by the KIP's "feature flag unclean.recovery.manager.enabled"
         ("Compatibility"); None where the software knows no such flag."""
-        if RECOVERY_FEATURE not in (self.supported or {}) or self.finalized is None:
-            return None
-        return self.finalized.get(RECOVERY_FEATURE, 0) >= 1
+        if (self.finalized or {}).get(RECOVERY_FEATURE, 0) >= 1:
+            return True
+        return None if self.finalized is None or RECOVERY_FEATURE not in (self.supported or {}) else False
 
     @property
     def metadata_version(self) -> int | None:

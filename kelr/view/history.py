@@ -141,7 +141,7 @@ def _causes() -> tuple[Column[Entry], ...]:
         of_election(
             "elected_as",
             "string?",
-            "What the new leader was: preferred, isr, elr, last-known-leader, unclean, unknown.",
+            "What the new leader was: preferred, isr, elr, last-known-leader, unclean, unclean-recovery, unknown.",
             lambda election: str(election.elected_as),
         ),
         of_election(

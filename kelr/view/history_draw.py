@@ -159,7 +159,12 @@ _MARKS = "!?kx*"
 
 def _mark(entry: PartitionEntry) -> str | None:
     if entry.election is not None:
-        of = {ElectedAs.UNCLEAN: "!", ElectedAs.LAST_KNOWN_LEADER: "k", ElectedAs.UNKNOWN: "?"}
+        of = {
+            ElectedAs.UNCLEAN: "!",
+            ElectedAs.UNCLEAN_RECOVERY: "!",
+            ElectedAs.LAST_KNOWN_LEADER: "k",
+            ElectedAs.UNKNOWN: "?",
+        }
         return of.get(entry.election.elected_as, "*")
     lost = entry.before is not None and entry.before.leader is not None
     return "x" if lost and entry.after is not None and entry.after.leader is None else None

@@ -122,6 +122,7 @@ _ELECTED = {
     ElectedAs.ELR: "from the ELR",
     ElectedAs.LAST_KNOWN_LEADER: "the last known leader, from neither ISR nor ELR",
     ElectedAs.UNCLEAN: "UNCLEAN, from neither ISR nor ELR",
+    ElectedAs.UNCLEAN_RECOVERY: "by unclean recovery or designated, from neither ISR nor ELR",
     ElectedAs.UNKNOWN: "clean or unclean is not told",
 }
 _STEPS = {

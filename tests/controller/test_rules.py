@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kelr.controller import ELR_4_0, ELR_4_1, ELR_4_3, NEWEST, RULE_SETS, RuleSet, choose_rules, rule_set
-from kelr.model import ELR_FEATURE, METADATA_FEATURE, Features
+from kelr.model import ELR_FEATURE, METADATA_FEATURE, RECOVERY_FEATURE, Features
 
 
 def features(elr: int, newest: int | None) -> Features:
@@ -95,6 +95,25 @@ def test_kip966_maps_unclean_leader_election_enable_to_a_strategy(
     """KIP-966, compatibility; with ELR switched off the strategy still holds."""
     rules = replace(rule_set("kip966"), elr=elr).of_topic(unclean)
     assert (rules.recovery, rules.elr, rules.name) == (strategy, elr, f"kip966-{strategy}")
+
+
+@pytest.mark.parametrize(
+    ("finalized", "supported", "elect_leaders", "expected"),
+    [
+        ({}, {RECOVERY_FEATURE: 1}, 2, "kip966-manager-off"),
+        ({RECOVERY_FEATURE: 1}, {RECOVERY_FEATURE: 1}, 3, "kip966"),
+        ({RECOVERY_FEATURE: 1}, None, None, "kip966"),  # a metadata log tells what is finalized, and no more
+        ({}, {}, 3, "kip966"),
+        ({}, {}, 2, "elr-4.3"),
+    ],
+)
+def test_the_feature_flag_tells_whether_the_recovery_manager_elects(
+    finalized: dict[str, int], supported: dict[str, int] | None, elect_leaders: int | None, expected: str
+) -> None:
+    """KIP-966, "Compatibility": "guarded by the feature flag unclean.recovery.manager.enabled"."""
+    levels = {ELR_FEATURE: 1, "metadata.version": 30}
+    known = None if supported is None else {**levels, **supported}
+    assert choose_rules(Features({**levels, **finalized}, known, elect_leaders)).rules.name == expected
 
 
 def test_a_strategy_that_is_named_holds_for_every_topic() -> None:

@@ -39,11 +39,12 @@ def undecided(case: Case) -> str:
 
 def notes_on_the_rules(snapshot: Snapshot, case: Case) -> Iterator[str]:
     """What to know where somebody asks what the whole of KIP-966 would do."""
+    features = snapshot.cluster.features
     if not case.rules.recovers:
-        if snapshot.cluster.features.recovery_manager is None:
+        if features.recovery_manager is None:
             yield "no release has these rules: KIP-966 with unclean.recovery.manager.enabled=false"
         return
-    if snapshot.cluster.features.elects_natively:
+    if features.elects_natively or features.recovery_manager:
         if case.config.recovery_strategy is None:
             yield (
                 f"unclean.recovery.strategy of topic {case.state.topic} is not known: it is taken as"

@@ -25,7 +25,7 @@ from kelr.lab.simulated import metadata_records as made
 from kelr.lab.simulated.batches import NewRecord, encoded, placed
 from kelr.lab.simulated.metadata_configs import WrittenConfigs
 from kelr.lab.simulated.metadata_records import Record
-from kelr.model import ELR_FEATURE, METADATA_FEATURE, PartitionState, TopicPartition
+from kelr.model import ELR_FEATURE, METADATA_FEATURE, RECOVERY_FEATURE, PartitionState, TopicPartition
 from kelr.simulation.alike import STAND_IN
 
 if TYPE_CHECKING:
@@ -95,6 +95,8 @@ class MetadataLog:
         self._append([made.feature(METADATA_FEATURE, self._level)])
         if self._state.rules.elr:
             self._append([made.feature(ELR_FEATURE, 1)])
+        if self._state.rules.recovers:
+            self._append([made.feature(RECOVERY_FEATURE, 1)])
         self._compare()
         world.running.watchers.append(self.happened)
 
@@ -184,6 +186,8 @@ class MetadataLog:
     def _features(self, before: ControllerState, after: ControllerState) -> Iterator[Record]:
         if before.rules.elr is not after.rules.elr:
             yield made.feature(ELR_FEATURE, int(after.rules.elr))
+        if before.rules.recovers is not after.rules.recovers:
+            yield made.feature(RECOVERY_FEATURE, int(after.rules.recovers))
 
     def _brokers(self, before: ControllerState, after: ControllerState, *, early: bool) -> Iterator[Record]:
         """What became of brokers. Unfenced ones, and those that begin to shut down, are told of before the partitions

@@ -24,6 +24,7 @@ from kelr.replay.changes import BrokerMoved, Change, ConfigMoved, PartitionMoved
 from kelr.replay.history.elections import elected_as, reassignment_step
 from kelr.replay.history.entries import Cause, CauseKind, Certainty, ElectedAs, Restart
 from kelr.replay.history.min_isr import MIN_ISR, unclean_allowed
+from kelr.replay.history.recoveries import has_recovery_manager, told_of
 from kelr.replay.history.restarts import is_registration, restart_of, struck_and_elected, struck_from_elr
 from kelr.replay.history.single import REQUESTED, UNKNOWN, cause_alone
 from kelr.replay.image import TOPIC, MetadataImage
@@ -198,7 +199,10 @@ class Attribution:
         before, after = change.before, change.after
         if cause.kind is not CauseKind.BROKER_UNFENCED or before is None or after is None:
             return cause
-        if elected_as(before, after) is ElectedAs.UNCLEAN:
+        chosen = elected_as(before, after, recovers=has_recovery_manager(self._image))
+        if chosen is ElectedAs.UNCLEAN_RECOVERY:
+            return self._alone(change)
+        if chosen is ElectedAs.UNCLEAN:
             allowed = unclean_allowed(self._image, after.topic)
             if allowed is False:
                 return self._alone(change)
@@ -214,6 +218,7 @@ class Attribution:
             after,
             unclean_allowed=unclean_allowed(self._image, after.topic),
             directories_written=(after.topic_id, after.partition) in self._batch.directories_written,
+            recovery=told_of(self._image, before) if has_recovery_manager(self._image) else None,
         )
 
     def _sure(self, cause: Cause) -> Cause:

@@ -12,7 +12,9 @@ from kelr.model import PartitionState
 from kelr.replay.history.entries import ElectedAs, ReassignmentStep
 
 
-def elected_as(before: PartitionState, after: PartitionState, *, struck: int | None = None) -> ElectedAs | None:
+def elected_as(
+    before: PartitionState, after: PartitionState, *, struck: int | None = None, recovers: bool = False
+) -> ElectedAs | None:
     """What the new leader was; None where there is none, or no new one.
 
     An unclean election leaves the elected replica alone in the ISR, with an empty ELR, and marks it as recovering; so
@@ -20,15 +22,19 @@ def elected_as(before: PartitionState, after: PartitionState, *, struck: int | N
 
     Args:
         struck: the broker that the same event took out of the ELR, before anybody was elected.
+        recovers: whether the Unclean Recovery Manager takes the place of the unclean election (KIP-966).
     """
     new = after.leader
     if new is None or new == before.leader:
         return None
     marked = bool(after.recovering) and after.isr == (new,)
     if marked and (not before.recovering or new == struck or new not in (*before.isr, *(before.elr or ()))):
+        if recovers:
+            return ElectedAs.UNCLEAN_RECOVERY
         waits = [member for member in (*before.isr, *(before.elr or ())) if member != struck]
         # Kafka forgets the last known leader when it leads again; with ELR off it looks at none, and forgets none.
-        known = before.last_known_elr == (new,) and not waits and not after.last_known_elr
+        # The KIP's set, while its recovery manager is off, has the last leader in front of others.
+        known = (before.last_known_elr or ())[:1] == (new,) and not waits and new not in (after.last_known_elr or ())
         return ElectedAs.LAST_KNOWN_LEADER if known else ElectedAs.UNCLEAN
     if new in before.isr:
         return ElectedAs.ISR

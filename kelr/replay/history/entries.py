@@ -80,6 +80,8 @@ class ElectedAs(StrEnum):
     """Neither in ISR nor ELR, and the only one in LastKnownElr while both were empty; Kafka counts it as unclean."""
     UNCLEAN = "unclean"
     """Neither in ISR nor ELR: it may lack what was committed."""
+    UNCLEAN_RECOVERY = "unclean-recovery"
+    """The same, chosen by its log or designated: where KIP-966's recovery manager takes the place of the two above."""
     UNKNOWN = "unknown"
 
     @property
@@ -87,7 +89,11 @@ class ElectedAs(StrEnum):
         """Whether the leader is sure to hold all that was committed; None where it is not known."""
         if self is ElectedAs.UNKNOWN:
             return None
-        return self not in {ElectedAs.UNCLEAN, ElectedAs.LAST_KNOWN_LEADER}
+        return self not in UNSAFE
+
+
+UNSAFE = frozenset({ElectedAs.UNCLEAN, ElectedAs.LAST_KNOWN_LEADER, ElectedAs.UNCLEAN_RECOVERY})
+"""From neither ISR nor ELR."""
 
 
 class ReassignmentStep(StrEnum):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from kelr.replay.history.entries import Cause, ElectedAs, Entry, PartitionEntry, PartitionsEntry
-from kelr.replay.history.interest import UNSAFE
+from kelr.replay.history.entries import UNSAFE, Cause, ElectedAs, Entry, PartitionEntry, PartitionsEntry
 
 FIRST = 3
 """So many of the partitions are kept."""

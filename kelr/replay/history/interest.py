@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kelr.model import PartitionState, TopicPartition
-from kelr.replay.history.entries import BrokerEntry, ElectedAs, Entry, PartitionEntry
+from kelr.replay.history.entries import BrokerEntry, Entry, PartitionEntry
 
 
 def _every(_address: TopicPartition) -> bool:
@@ -60,6 +60,3 @@ def _parts(state: PartitionState | None) -> dict[int, tuple[bool, ...]]:
         for broker in brokers
         if broker is not None
     }
-
-
-UNSAFE = frozenset({ElectedAs.UNCLEAN, ElectedAs.LAST_KNOWN_LEADER})

@@ -21,28 +21,40 @@ REQUESTED = frozenset(ReassignmentStep) - {ReassignmentStep.COMPLETED}
 
 
 def cause_alone(
-    before: PartitionState, after: PartitionState, *, unclean_allowed: bool | None, directories_written: bool
+    before: PartitionState,
+    after: PartitionState,
+    *,
+    unclean_allowed: bool | None,
+    directories_written: bool,
+    recovery: str | None = None,
 ) -> Cause:
     """Why the partition changed, where no broker's record explains it.
 
     Args:
         unclean_allowed: unclean.leader.election.enable as it is on record.
         directories_written: a record beside it says in which log directories its replicas are.
+        recovery: what is known of an unclean recovery (`recoveries.told_of`); None where there is no recovery manager.
     """
     step = reassignment_step(before, after)
     if step in REQUESTED:
         return Cause(CauseKind.REASSIGNMENT)
     if after.leader is not None and after.leader != before.leader:
-        return _of_new_leader(before, after, step, unclean_allowed)
+        return _of_new_leader(before, after, step, unclean_allowed, recovery)
     if before.leader is None or after.leader is None:
         return UNKNOWN
     return _of_same_leader(before, after, step, directories_written)
 
 
 def _of_new_leader(
-    before: PartitionState, after: PartitionState, step: ReassignmentStep | None, unclean_allowed: bool | None
+    before: PartitionState,
+    after: PartitionState,
+    step: ReassignmentStep | None,
+    unclean_allowed: bool | None,
+    recovery: str | None,
 ) -> Cause:
-    chosen = elected_as(before, after)
+    chosen = elected_as(before, after, recovers=recovery is not None)
+    if chosen is ElectedAs.UNCLEAN_RECOVERY:
+        return Cause(CauseKind.ELECTION, detail=recovery)
     if before.leader is None:
         return Cause(CauseKind.ELECTION, detail=_who_asked(chosen, unclean_allowed))
     if step is ReassignmentStep.COMPLETED and set(after.isr) - set(before.isr) and before.leader not in after.replicas:

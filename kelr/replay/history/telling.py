@@ -32,6 +32,7 @@ from kelr.replay.history.memory import Carried, Memory
 from kelr.replay.history.min_isr import MIN_ISR, effective_min_isr
 from kelr.replay.history.others import other_entry
 from kelr.replay.history.passing import Passing
+from kelr.replay.history.recoveries import has_recovery_manager
 from kelr.replay.history.spans import PartitionSummary, Summaries
 from kelr.replay.history.window import Window
 from kelr.replay.image import BROKER, TOPIC, MetadataImage
@@ -282,7 +283,7 @@ class History:
         if before is None or after is None:
             return None
         struck = cause.broker if cause.kind is CauseKind.BROKER_REGISTERED else None
-        chosen = elected_as(before, after, struck=struck)
+        chosen = elected_as(before, after, struck=struck, recovers=has_recovery_manager(self.image))
         if chosen is None or after.leader is None:
             return None
         if cause.kind is CauseKind.PREFERRED_ELECTION:
