@@ -136,6 +136,13 @@ class Case:
         """Whether the replica's disk tells that its broker was not shut down cleanly."""
         return self.read_from_disk(replica) and self.logs.ranked[replica].unclean_shutdown
 
+    def is_added_again(self, replica: int) -> bool:
+        """Whether the replica is in the ELR while a reassignment adds it: it may be there since before another
+        reassignment took it out of the assignment, and its broker deleted its log. Kafka's ELR keeps who is dropped,
+        and then elects an empty log as clean (seen on 4.3.1: docs/election-rules.md); the whole KIP drops it."""
+        added = replica in (self.state.adding or ()) and replica not in self.state.isr
+        return added and replica in self.elr and not self.rules.kip966
+
     def status(self, broker: int) -> str:
         """The broker's status in words.
 

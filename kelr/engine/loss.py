@@ -53,12 +53,14 @@ def loss_of_electing(case: Case, replica: int, *, holds_all_committed: bool | No
 
     Args:
         holds_all_committed: whether Kafka's rules guarantee that the replica's log has every committed record; None
-            takes it from its membership in ISR or ELR. A replica whose log directory has failed has no such guarantee.
+            takes it from its membership in ISR or ELR. A replica whose log directory has failed has no such guarantee,
+            nor one that a reassignment adds again.
     """
     guaranteed = _guaranteed(case, replica) if holds_all_committed is None else holds_all_committed
     # Its failure moves a replica from the ISR to the ELR although its log is gone (docs/invariants.md).
     # A disk that contradicts that place may have lost what it stands for.
-    guaranteed = guaranteed and not case.logs.lost_directory(replica) and not case.logs.doubtful(replica)
+    lost = case.logs.lost_directory(replica) or case.logs.doubtful(replica) or case.is_added_again(replica)
+    guaranteed = guaranteed and not lost
     # Several kinds of election elect the same replica.
     known = case.losses.get((replica, guaranteed))
     if known is None:

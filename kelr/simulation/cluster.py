@@ -64,6 +64,8 @@ class SimulatedCluster:
     """Brokers whose process does not run, whatever the controller knows of it."""
     crashed: frozenset[int] = frozenset()
     """Those of them that did not shut down cleanly: their logs have no mark of a clean shutdown."""
+    unaware: frozenset[int] = frozenset()
+    """Brokers that no record of the controller's reaches although their processes may run."""
     told: Mapping[TopicPartition, Mapping[int, LogAnswer]] = field(default_factory=dict)
     """What is said of a log by hand; it counts in place of the simulated log in a snapshot."""
     next_record: int = 0
@@ -85,9 +87,20 @@ class SimulatedCluster:
         if isinstance(event, events.BrokerRegistered):
             back = {event.broker}
             cluster = replace(cluster, down=cluster.down - back, crashed=cluster.crashed - back)
+            cluster = cluster.in_touch(event.broker)
         if isinstance(event, events.DirectoryFailed | events.BrokerRegistered):
             cluster = cluster._without_lost_directories()
         return cluster, done
+
+    def out_of_touch(self, broker: int) -> SimulatedCluster:
+        """The controller's records do not reach the broker any more, until `in_touch` or its next registration."""
+        return replace(self, unaware=self.unaware | {broker})
+
+    def in_touch(self, broker: int) -> SimulatedCluster:
+        """The broker learns what the controller wrote, and deletes logs of partitions that it is no replica of."""
+        left = {at: logs for at, logs in self.replication.items() if broker in logs.left_over}
+        known = {at: logs.without_left_over(broker) for at, logs in left.items()}
+        return replace(self.with_replications(known), unaware=self.unaware - {broker})
 
     def placed(self, partition: PartitionState) -> SimulatedCluster:
         """A partition is in this state, its logs empty; one of the same name is replaced, with its recovery."""
@@ -387,7 +400,7 @@ class SimulatedCluster:
         return self.with_replications(changed)
 
     def _led(self, logs: Replication, partition: PartitionState) -> Replication:
-        logs = rep.assigned(logs, partition.replicas)
+        logs = rep.assigned(logs, partition.replicas, self.down | self.unaware)
         rule = self._rule(partition.address)
         running = partition.leader is not None and self.running(partition.leader)
         return rep.led(logs, partition.leader, partition.leader_epoch, partition.isr, rule, running=running)
@@ -414,7 +427,7 @@ class SimulatedCluster:
     def _each_log(self, broker: int, change: Callable[[SimulatedLog], SimulatedLog]) -> SimulatedCluster:
         changed = {}
         for address, logs in self.replication.items():
-            log = logs.logs.get(broker)
+            log = logs.logs.get(broker, logs.left_over.get(broker))
             after = None if log is None else change(log)
             if after is not None and after != log:
                 changed[address] = logs.with_log(broker, after)

@@ -10,7 +10,7 @@ Kafka; KIP-966, "Additional High Watermark advancement requirement"; KIP-497 for
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 
 from kelr.simulation.logs import Acks, Record, SimulatedLog, appended, following, parts_from, trimmed, truncated
@@ -74,6 +74,8 @@ class Replication:
     logs: Mapping[int, SimulatedLog]
     leadership: Leadership | None = None
     ledger: Ledger = Ledger()
+    left_over: Mapping[int, SimulatedLog] = field(default_factory=dict)
+    """Logs of brokers that are no replicas any more and have not learnt it yet (`assigned`)."""
 
     @property
     def leader_log(self) -> SimulatedLog | None:
@@ -85,7 +87,13 @@ class Replication:
         return bool(self.ledger.visible or self.ledger.acknowledged or any(log.end for log in self.logs.values()))
 
     def with_log(self, replica: int, log: SimulatedLog) -> Replication:
+        if replica in self.left_over:
+            return replace(self, left_over={**self.left_over, replica: log})
         return replace(self, logs={**self.logs, replica: log})
+
+    def without_left_over(self, broker: int) -> Replication:
+        """The broker has learnt that it is no replica any more, and deletes its log."""
+        return replace(self, left_over={one: log for one, log in self.left_over.items() if one != broker})
 
     def lost_by(self, replica: int) -> frozenset[int]:
         """Records acknowledged with acks=all that this replica's log does not hold: lost if it leads."""
@@ -94,7 +102,7 @@ class Replication:
     @property
     def gone(self) -> frozenset[int]:
         """Records acknowledged with acks=all that no log holds any more, not even one on a dead broker's disk."""
-        held = frozenset[int]().union(*(log.ids for log in self.logs.values()))
+        held = frozenset[int]().union(*(log.ids for log in (*self.logs.values(), *self.left_over.values())))
         return self.ledger.committed - self.ledger.deleted - held
 
 
@@ -318,8 +326,17 @@ def deleted_before(replication: Replication, offset: int) -> Replication:
     return replace(replication.with_log(leadership.leader, trimmed(log, offset)), ledger=ledger)
 
 
-def assigned(replication: Replication, replicas: tuple[int, ...]) -> Replication:
-    """The partition has these replicas now: new ones start with an empty log, and dropped ones delete theirs."""
+def assigned(replication: Replication, replicas: tuple[int, ...], unaware: Container[int] = ()) -> Replication:
+    """The partition has these replicas now: new ones start with an empty log, and dropped ones delete theirs.
+
+    Args:
+        unaware: brokers that do not learn it now: one that is dropped keeps its log until it does, and goes on with it
+            where it is a replica again by then (TopicDelta.localChanges compares what a broker knew with what is now;
+            at its start LogManager takes logs of partitions that it has no replica of for strays).
+    """
     if replication.logs.keys() == set(replicas):
         return replication
-    return replace(replication, logs={replica: replication.logs.get(replica, SimulatedLog()) for replica in replicas})
+    known = {**replication.left_over, **replication.logs}
+    left_over = {one: log for one, log in known.items() if one not in replicas and one in unaware}
+    logs = {replica: known.get(replica, SimulatedLog()) for replica in replicas}
+    return replace(replication, logs=logs, left_over=left_over)

@@ -380,6 +380,7 @@ class RunningCluster(Following):
         """The broker's dealings with the controller, by whether they reach each other."""
         if not self.linked(broker, self.controller):
             self.out_of_touch.setdefault(broker, self.cluster.controller)
+            self.cluster = self.cluster.out_of_touch(broker)
             self._silent_since.setdefault(broker, self.now_ms)
             self._unfenced_at.pop(broker, None)
             return
@@ -387,7 +388,8 @@ class RunningCluster(Following):
             self._register(broker)
         if broker not in self.cluster.controller.brokers or not self.runs(broker):
             return
-        self.out_of_touch.pop(broker, None)
+        if self.out_of_touch.pop(broker, None) is not None:
+            self.cluster = self.cluster.in_touch(broker)
         self._silent_since.pop(broker, None)
         if self._fenced(broker):
             in_ms = self.timing.start_ms if unfenced_in_ms is None else unfenced_in_ms

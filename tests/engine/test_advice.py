@@ -240,6 +240,26 @@ def test_the_periodic_task_is_not_said_to_elect_the_best_log_where_none_was_read
     assert "periodic task elects 1 within minutes. No live replica's log could be read" in due.advice.text
 
 
+@pytest.mark.parametrize("live", [(1,), ()])
+def test_a_place_in_the_elr_proves_nothing_of_a_replica_that_a_reassignment_adds(live: tuple[int, ...]) -> None:
+    """It may be from before another reassignment took the replica out, and its broker deleted the log: Kafka 4.3.1
+    elects the empty log as a clean candidate (docs/election-rules.md)."""
+    moved = replace(leaderless((2, 1), elr=(2,), last_known=(1,)), adding=(2,), removing=(1,))
+    fenced = [one for one in (1, 2) if one not in live]
+    logs = [log_of(1, (0, 3)) if live else silent(1), silent(2)]
+    found = decision(moved, cluster_of(live=live, fenced=fenced), logs)
+    clean = next(one for one in found.forecasts if one.replica == 2 and one.clean)
+    assert clean.loss is not None
+    assert (clean.elected, clean.loss.grade) == (2, Grade.UNKNOWN)
+    assert (found.advice.action, found.advice.keep_down) == (AdviceAction.GET_MORE_INFORMATION, (2,))
+    assert "Keep broker 2 down and read its disk first" in found.advice.text
+    other = replace(moved, replicas=(2, 1, 3), elr=(2, 3))
+    awaited = decision(other, cluster_of(live=live, fenced=(*fenced, 3)), [*logs, silent(3)]).advice
+    assert (awaited.action, awaited.replica) == (AdviceAction.BRING_BACK, 3)
+    up = decision(replace(moved, elr=(2,), isr=(3,), replicas=(2, 1, 3)), cluster_of(live=(2,), fenced=(1, 3)), logs)
+    assert "so it holds all that was committed" not in up.advice.text
+
+
 DEAD_LEADER = PartitionState("orders", 0, 1, 5, (3, 1, 2), (1,), (), ())
 
 

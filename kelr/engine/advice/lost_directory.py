@@ -13,8 +13,10 @@ from kelr.engine.words import agree, brokers
 
 
 def with_their_logs(case: Case, replicas: Sequence[int]) -> tuple[int, ...]:
-    """Those of the replicas whose log directories are not known to have failed."""
-    return tuple(replica for replica in replicas if not case.logs.lost_directory(replica))
+    """Those of the replicas whose log directories are not known to have failed; without those that may come back empty
+    because a reassignment adds them again, where there are others."""
+    whole = tuple(replica for replica in replicas if not case.logs.lost_directory(replica))
+    return tuple(replica for replica in whole if not case.is_added_again(replica)) or whole
 
 
 def not_without_the_data(case: Case, lost: Sequence[int]) -> str:

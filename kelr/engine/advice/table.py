@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from kelr.controller.handlers import without
@@ -126,7 +126,7 @@ def _restore_replication(case: Case, _found: Findings) -> Advice:
 
 def _wait_for_member(case: Case, found: Findings) -> Advice:
     """ISR or ELR names somebody whose clean return brings the partition back whole."""
-    shut_out = [replica for replica in case.live if replica in case.elr]
+    shut_out = [replica for replica in case.live if replica in case.elr and not case.is_added_again(replica)]
     if shut_out:
         return _elect_shut_out(case, shut_out[0])
     members = tuple(replica for replica in case.state.replicas if replica in (case.state.isr or case.elr))
@@ -154,21 +154,9 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
         return held_back
     awaited = with_the_best_log(case, tuple(replica for replica in awaited if replica not in lacking) or awaited)
     first = awaited[0]
-    where = "ISR" if case.state.isr else "ELR"
-    any_of = brokers(awaited) if len(awaited) == 1 else f"one of {brokers(awaited)}"
-    text = f"Bring {any_of} back first: in the {where}, so after a clean shutdown nothing committed is lost."
-    if case.cluster.status(first) is BrokerStatus.UNREGISTERED:
-        text = f"Start {any_of}: not registered, so the return counts as unclean and ends the place in the ELR."
-    if _proves_nothing(case, first):
-        text = (
-            f"Bring {any_of} back first: Kafka elects {first} from the ISR. Its disk lacks the mark of a clean"
-            " shutdown, so with ELR off its place there proves nothing."
-        )
-    if first in lacking:
-        text = (
-            f"Bring {any_of} back first: committed records are known that {first} lacks, although it is in the {where};"
-            " designating a live replica is not known to lose fewer."
-        )
+    if _may_be_empty(case, first):
+        return _read_before_it_starts(case, found, first)
+    text = _bring_one_back(case, awaited, lacking)
     unclean = found.forecast(first, clean=False)
     if case.read_from_disk(first):
         text += f" {its_log_was_read(case, first).capitalize()}."
@@ -192,6 +180,32 @@ def _wait_for_member(case: Case, found: Findings) -> Advice:
     alternative, designate = _otherwise(case, found, awaited, f"If {joined(awaited, 'and')} cannot come back")
     advice = Advice(AdviceAction.BRING_BACK, text, first, alternative, designate=designate, keep_down=kept_down)
     return with_its_return(case, found, advice, first)
+
+
+def _bring_one_back(case: Case, awaited: Sequence[int], lacking: Sequence[int]) -> str:
+    """The advice to bring one of the awaited back first, and why that one.
+
+    Args:
+        lacking: those of them of which committed records are known that they lack.
+    """
+    first = awaited[0]
+    where = "ISR" if case.state.isr else "ELR"
+    any_of = brokers(awaited) if len(awaited) == 1 else f"one of {brokers(awaited)}"
+    if first in lacking:
+        return (
+            f"Bring {any_of} back first: committed records are known that {first} lacks, although it is in the {where};"
+            " designating a live replica is not known to lose fewer."
+        )
+    if case.is_added_again(first):
+        return f"Bring {any_of} back first: Kafka elects {first} from the ELR, and a reassignment adds it again."
+    if _proves_nothing(case, first):
+        return (
+            f"Bring {any_of} back first: Kafka elects {first} from the ISR. Its disk lacks the mark of a clean"
+            " shutdown, so with ELR off its place there proves nothing."
+        )
+    if case.cluster.status(first) is BrokerStatus.UNREGISTERED:
+        return f"Start {any_of}: not registered, so the return counts as unclean and ends the place in the ELR."
+    return f"Bring {any_of} back first: in the {where}, so after a clean shutdown nothing committed is lost."
 
 
 def _wait_for_nobody(case: Case, found: Findings, members: tuple[int, ...]) -> Advice:
@@ -232,8 +246,25 @@ def _elect_shut_out(case: Case, replica: int) -> Advice:
 
 def _proves_nothing(case: Case, replica: int) -> bool:
     """Whether a member of the ISR was shut down uncleanly, as its disk tells, and is elected all the same: with ELR off
-    the ISR keeps whoever is last in it, whatever its log lost."""
-    return not case.rules.elr and case.stopped_uncleanly(replica)
+    the ISR keeps whoever is last in it, whatever its log lost. Or one of the ELR is added again."""
+    return (not case.rules.elr and case.stopped_uncleanly(replica)) or case.is_added_again(replica)
+
+
+def _may_be_empty(case: Case, replica: int) -> bool:
+    return case.is_added_again(replica) and replica not in case.logs.ranked
+
+
+def _read_before_it_starts(case: Case, found: Findings, replica: int) -> Advice:
+    """Whoever is waited for may come back with an empty log, and nobody has read it."""
+    text = (
+        f"Keep broker {replica} down and read its disk first: Kafka elects it from the ELR the moment it is"
+        f" back{and_the_others_truncate(case)}. A reassignment adds it, and its place in the ELR may be from before"
+        " another one took it out and deleted its log."
+    )
+    alternative, designate = or_designate(case, found, "If that cannot be done")
+    command = read_the_disk(replica)
+    action = AdviceAction.GET_MORE_INFORMATION
+    return Advice(action, text, replica, alternative, command=command, designate=designate, keep_down=(replica,))
 
 
 def _lacks_committed(found: Findings, replica: int) -> bool:
@@ -370,8 +401,11 @@ def _no_live_replica(case: Case, found: Findings) -> Advice:
     if not whole:
         return read_again_first(case, found, again)
     first = with_the_best_log(case, whole)[0]
+    if _may_be_empty(case, first):
+        return _read_before_it_starts(case, found, first)
     # An unclean shutdown ends its place in the ELR, and then it is elected as the last known leader, if at all.
     by_place = (first in case.state.isr or first in case.elr) and not case.stopped_uncleanly(first)
+    by_place = by_place and not case.is_added_again(first)
     held_back = None if by_place and not _lacks_committed(found, first) else keep_down(case, found, first)
     if held_back is not None:
         return held_back

@@ -556,3 +556,38 @@ def test_a_leap_over_years_ends_although_a_recovery_asks_again_and_again() -> No
         bench.running.advance(leap_ms)
         assert bench.running.now_ms == leap_ms
         assert bench.running.next_due_ms is None or bench.running.next_due_ms > leap_ms
+
+
+def _go_back_and_forth(bench: Bench, leave: str) -> None:
+    """Broker 1 is away while 3 takes its place."""
+    bench.produce(4)
+    getattr(bench.running, leave)(1)
+    bench.later(SESSION_MS)
+    bench.running.ask(events.Reassigned(ORDERS, (2, 3)))
+    bench.later(LAG_MS)
+    assert (bench.state.replicas, bench.ends) == ((2, 3), {2: 4, 3: 4})
+    assert [log.end for log in bench.logs.left_over.values()] == [4]
+
+
+@pytest.mark.parametrize(("leave", "come"), [("kill", "start"), ("pause", "go_on")])
+def test_a_replica_that_is_dropped_while_its_broker_is_away_keeps_its_log_until_that_learns_of_it(
+    leave: str, come: str
+) -> None:
+    """As seen on Kafka 4.3.1: the same file, after a kill and after SIGSTOP (docs/election-rules.md)."""
+    bench = Bench(replicas=(1, 2))
+    _go_back_and_forth(bench, leave)
+    bench.running.ask(events.Reassigned(ORDERS, (2, 1)))
+    assert bench.ends == {1: 4, 2: 4, 3: 4}
+    assert bench.logs.left_over == {}
+    getattr(bench.running, come)(1)
+    bench.later(SESSION_MS)
+    assert (bench.state.replicas, bench.state.isr) == ((2, 1), (1, 2))
+
+    bench = Bench(replicas=(1, 2))
+    _go_back_and_forth(bench, leave)
+    getattr(bench.running, come)(1)
+    bench.later(SESSION_MS)
+    assert bench.logs.left_over == {}
+    getattr(bench.running, leave)(1)
+    bench.running.ask(events.Reassigned(ORDERS, (2, 1)))
+    assert bench.ends[1] == 0
