@@ -204,7 +204,7 @@ def test_what_a_live_follower_holds_of_before_the_leader_is_saved_before_it_foll
     live = cluster_of(live=(1, 3), fenced=(2,))
     found = decision(LED, live, (log_of(1, (0, 120)), silent(2), LEADER), min_isr=1)
     advice = found.advice
-    rescue = ("rescue", "dump", "orders:0", "--elect", "3", "--out", "lost-to-3.kelr-rescue")
+    rescue = ("rescue", "dump", "orders:0", "--elect", "3", "--out", "orders-0-lost-to-3.kelr-rescue")
     assert (advice.action, advice.replica, advice.rescue) == (AdviceAction.RESCUE, 1, rescue)
     assert advice.text == (
         "Save at once what broker 1 holds and the leader's log lacks: 20 offsets of broker 1, from 100 on. As soon as"
