@@ -6,6 +6,7 @@ The same engineer recovers real incidents in `benchmarks/incidents`: it knows wh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
@@ -69,7 +70,7 @@ def follow(world: World, sight: Sight) -> Followed:
         asked = {one.action for one in found.left.values()}
         if AdviceAction.GET_MORE_INFORMATION in asked and sight != _found_out(sight):
             sight = _found_out(sight)
-        elif not _last_resort(world, sight, found):
+        elif not _last_resort(world, sight, gone, found):
             break
     else:
         found.ended = False
@@ -133,7 +134,10 @@ def _found_out(sight: Sight) -> Sight:
     return replace(sight, silent=none, without_epochs=none, stale=none, knows_elr=True, configs="read")
 
 
-def _last_resort(world: World, sight: Sight, found: Followed) -> bool:
+_CUT_SO_START = re.compile(r"log was cut: bring (\d+) back")
+
+
+def _last_resort(world: World, sight: Sight, gone: frozenset[int], found: Followed) -> bool:
     """Disks that were read again and lack the same are taken for cut, as is advised then. False: there are none."""
     snapshot, decisions = _seen(world, sight)
     before = dict(world.partitions)
@@ -141,7 +145,12 @@ def _last_resort(world: World, sight: Sight, found: Followed) -> bool:
         address, advice = TopicPartition(decision.topic, decision.partition), decision.advice
         lacking = {one.replica for one in snapshot.logs.get(address, ()) if _lacks(one)}
         read_again = advice.action is AdviceAction.GET_MORE_INFORMATION and lacking >= set(advice.keep_down) != set()
-        if read_again and advice.designate is not None:
+        back = _CUT_SO_START.search(advice.alternative)
+        if read_again and back is not None and int(back[1]) in world.absent - gone:
+            _save(world, sight, found, returns=int(back[1]))
+            world.start(int(back[1]))
+            found.steps.append(f"start {back[1]}")
+        elif read_again and back is None and advice.designate is not None:
             option = Option(election=ElectionType.DESIGNATION, desired=advice.designate)
             _save(world, sight, found, elects={address: advice.designate})
             elect(world, address, option)
