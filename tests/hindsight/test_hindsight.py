@@ -13,7 +13,7 @@ from kelr.engine.outages.standing import Standing
 from kelr.engine.planning.lost import Lost
 from kelr.engine.planning.seen import finding_of
 from kelr.model import Bounds, Check, Consent, ElectionType, Grade, Loss, Outcome, Passed, TopicPartition
-from kelr.simulation import Acks
+from kelr.simulation import Acks, SimulatedLog
 from tests.hindsight import incident as incident_module
 from tests.hindsight.__main__ import RULES, incident_of
 from tests.hindsight.claims import Claim, Kind
@@ -26,7 +26,7 @@ from tests.hindsight.reach import ROOT, VALUES, Reach, name_of, sentences, sente
 from tests.hindsight.run import claims_of, hindsight, judged, plans_of, seen_of
 from tests.hindsight.sentences import JUDGED, UNREACHED, judged_by, unexplained
 from tests.hindsight.shrink import shrunk
-from tests.hindsight.world import Setup, Topic, World, created, everyone_back
+from tests.hindsight.world import Checkpoint, Setup, Topic, World, created, everyone_back
 
 SAMPLE = 300
 NONE = Bounds(0, 0)
@@ -130,6 +130,34 @@ def test_advice_beside_a_live_broker_that_does_not_answer_loses_nothing_that_it_
     sight = replace(PLAIN_SIGHT, readable=frozenset({1, 2, 3, 4}), silent=frozenset({4}))
     followed = follow(world, sight)
     assert followed.steps[:2] == ["start 4", "start 2"]
+    assert len(followed.kept[address]) == 4
+
+
+@pytest.mark.parametrize(
+    ("replicas", "min_isr", "dies", "returns", "steps"),
+    [
+        ((4, 3, 1), 1, (4, 1, 3), (4, 1), ["look-again", "orders:0: designation of 4"]),
+        ((1, 3), 2, (3, 1), (), ["look-again", "start 1", "look-again", "orders:0: designation of 1"]),
+    ],
+    ids=["beside live logs", "beside a better disk"],
+)
+def test_a_member_of_the_elr_whose_disk_was_emptied_leads_nobody_into_a_loss(
+    replicas: tuple[int, ...], min_isr: int, dies: tuple[int, ...], returns: tuple[int, ...], steps: list[str]
+) -> None:
+    """Broker 3 is in the ELR; what is read of its disk again still lacks what another knows to be committed."""
+    world = created(Setup(rule_set("elr-4.3"), (1, 2, 3, 4), (Topic("orders", (replicas,), min_isr),)))
+    (address,) = world.partitions
+    world.produce(address, 4, Acks.ALL)
+    for broker in dies:
+        world.kill(broker)
+        world.wait()
+    for broker in returns:
+        world.start(broker)
+        world.wait()
+    world.change_log(3, address, SimulatedLog())
+    world.checkpoints[3, address] = Checkpoint(None, None)
+    followed = follow(world, replace(PLAIN_SIGHT, readable=frozenset({1, 2, 3, 4})))
+    assert followed.steps[: len(steps)] == steps
     assert len(followed.kept[address]) == 4
 
 
