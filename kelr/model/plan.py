@@ -358,6 +358,9 @@ class Applied:
     """One sentence for a person; empty where `ended` says it all."""
     differences: tuple[Difference, ...] = ()
     """For a refusal: what changed since the plan."""
+    late_until_ms: int | None = None
+    """Until when an unclean election without an answer may come yet: it elects another replica if the leader dies
+    before. Milliseconds since 1970 UTC; null: none is on its way."""
 
     @property
     def address(self) -> TopicPartition:

@@ -62,7 +62,11 @@ def election_line(
             "elr": None if evidence.elr is None else list(evidence.elr),
             "last_known_elr": None if evidence.last_known_elr is None else list(evidence.last_known_elr),
         },
-        after={"leader": result.leader, "leader_epoch": result.leader_epoch},
+        after={
+            "leader": result.leader,
+            "leader_epoch": result.leader_epoch,
+            **({} if result.late_until_ms is None else {"late_until_ms": result.late_until_ms}),
+        },
         evidence=[asdict(log) for log in evidence.logs],
         loss=_loss(planned.loss),
         consent={
@@ -181,6 +185,8 @@ class Recorded:
     """Lines by what they were about: topic, partition, wanted leader, leader epoch before; the newest of each. A plan
     that was edited has another name, and may have the same elections."""
     replays: tuple[AuditRecord, ...] = ()
+    late_until_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Until when an unclean election of a partition may come yet that went without an answer."""
     newest: Mapping[tuple[object, ...], int] = field(default_factory=dict)
     """When the newest election of a topic and partition was."""
 
@@ -189,14 +195,18 @@ class Recorded:
         """The lines that tell of elections and replays."""
         elections: dict[tuple[object, ...], AuditRecord] = {}
         newest: dict[tuple[object, ...], int] = {}
+        late: dict[TopicPartition, int] = {}
         replays = []
         for row in rows:
             if row.what is AuditWhat.ELECTION:
+                until_ms = row.after.get("late_until_ms")
+                if row.partition is not None and isinstance(until_ms, int):
+                    late[TopicPartition(row.topic, row.partition)] = until_ms
                 elections[row.topic, row.partition, row.wanted, row.before.get("leader_epoch")] = row
                 newest[row.topic, row.partition] = row.at_ms
             elif row.what is AuditWhat.RESCUE:
                 replays.append(row)
-        return cls(elections, tuple(replays), newest)
+        return cls(elections, tuple(replays), late, newest)
 
 
 def lost_with_audit(planned: PlannedElection, seen: Seen, known: Recorded) -> Lost | None:

@@ -262,7 +262,10 @@ class Batch:
         courses = list(self._courses.values())
         states: States | None = read_states(self.site, [course.address for course in courses])
         return [
-            conclude(course, states, interrupted=self._interrupted, keep_order=self.keep_order and course.moved)
+            self._requests.told(
+                course.planned,
+                conclude(course, states, interrupted=self._interrupted, keep_order=self.keep_order and course.moved),
+            )
             for course in courses
         ]
 

@@ -8,11 +8,13 @@ request may still take effect is remembered.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kelr.controller import Election
+from kelr.engine.planning.words import late_election
 from kelr.errors import ConnectError, UsageError
-from kelr.model import PartitionState, TopicPartition
+from kelr.model import Method, PartitionState, PlannedElection, TopicPartition
+from kelr.model.plan import Applied
 from kelr.recovery.hand import NO_ANSWER, NO_ERROR, NOT_SENT, UNCERTAIN, is_refusal
 from kelr.recovery.journal import Journal, JournalStep, Orders
 from kelr.recovery.progress import Stage
@@ -100,6 +102,16 @@ class Requests:
         now = self.site.patience.now_s()
         times = [until for (step, at), until in self.late.items() if step in steps and at in addresses]
         return max((until for until in times if until > now), default=None)
+
+    def told(self, planned: PlannedElection, result: Applied) -> Applied:
+        """A result with until when it may not last: Kafka carries out an unclean election that comes late only where
+        nobody leads, so that it changes nothing unless the leader dies before."""
+        until = self.late_until((JournalStep.ELECT,), (planned.address,))
+        if until is None or result.leader is None or planned.method not in {Method.REORDER, Method.UNCLEAN}:
+            return result
+        until_ms = self.site.clock_ms() + round(1000 * (until - self.site.patience.now_s()))
+        late = late_election(result.leader, until_ms)
+        return replace(result, text=f"{result.text}; {late}" if result.text else late, late_until_ms=until_ms)
 
     def note(self, write: Callable[[], None]) -> None:
         """Write a line of the journal. Raises UsageError where it has to be there and cannot be written."""

@@ -22,6 +22,7 @@ from kelr.recovery.journal_reader import Journalled, read_journal
 from kelr.recovery.mending import Mended, PutRight, end_of, mend, order_backs, refuse_another_cluster, requests_of
 from kelr.recovery.progress import Report, silent
 from kelr.recovery.reading import read_states
+from kelr.recovery.requests import Requests
 from kelr.recovery.restoring import Back, same_topic
 from kelr.recovery.site import Patience, Site
 from kelr.recovery.who import Who
@@ -83,7 +84,7 @@ class _Resuming:
         results, unrecorded = self._results(), mended.unrecorded
         if journalled.plan is not None and not unrecorded:
             try:
-                results = self._elections(mended)
+                results = self._elections(mended, requests)
             except NotRecordedError as error:
                 results, unrecorded = error.results, error.message
         elif mended.settled:
@@ -109,7 +110,7 @@ class _Resuming:
         planned = self._journalled.planned
         return [at for at in reordered if at not in states or states[at].leader != planned[at].elect]
 
-    def _elections(self, mended: Mended) -> tuple[Applied, ...]:
+    def _elections(self, mended: Mended, requests: Requests) -> tuple[Applied, ...]:
         """The results that the journal has, those that can be read from the cluster, and the rest carried out.
 
         Raises:
@@ -129,7 +130,8 @@ class _Resuming:
                 left.append(planned)
         states = read_states(self._site, [one.address for one in left])
         found = {one.address: self._found(one, backs.get(one.address), states) for one in left}
-        now = {at: result for at, result in found.items() if result is not None}
+        elections = self._journalled.planned
+        now = {at: requests.told(elections[at], result) for at, result in found.items() if result is not None}
         results.update(now)
         failure = self._note([one for one in left if one.address in now], now)
         rest = [one for one in left if one.address not in now]

@@ -122,7 +122,7 @@ def _undone(
     requests = requests_of(site, journal, journalled)
     requests.moved.update(also)
     done = mend(site, requests, journalled, wanted, command)
-    asked = _asked(site, journalled)
+    asked = tuple(requests.told(journalled.planned[one.address], one) for one in _asked(site, journalled))
     unrecorded = done.unrecorded or _record(site, journal, journalled, asked)
     if done.settled and not unrecorded and (journalled.ending is None or done.backs or done.configs):
         unrecorded = end_of(journal, Ending.UNDONE)

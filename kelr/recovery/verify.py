@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from kelr.engine import effective_min_isr
@@ -95,9 +95,12 @@ def verify(
     source.forget()
     looked_at_ms = source.taken_at_ms if source.taken_at_ms is not None else clock_ms()
     round_ = _Round(source, afterwards, looked_at_ms)
-    seen = round_.look([one.address for one in plan.elections], progress)
-    found = [finding for one in plan.elections for finding in findings(one, seen[one.address])]
     known = Recorded.of(recorded)
+    seen = {
+        at: replace(one, late_until_ms=known.late_until_ms.get(at, 0))
+        for at, one in round_.look([one.address for one in plan.elections], progress).items()
+    }
+    found = [finding for one in plan.elections for finding in findings(one, seen[one.address])]
     lost = [lost_with_audit(one, seen[one.address], known) for one in plan.elections]
     return Verification(
         tuple(found),

@@ -17,6 +17,7 @@ from kelr.model.plan import AcceptedLoss, Applied, Ended
 from kelr.recovery import audit
 from kelr.recovery.apply import apply_plan, check_plan
 from kelr.recovery.consent import Consented, missing_consent
+from kelr.recovery.mending import PutRight
 from kelr.recovery.progress import ApplyEvent, Stage
 from kelr.recovery.resume import resume
 from kelr.recovery.shelf import open_journals
@@ -26,11 +27,13 @@ from kelr.sources.base import Page
 from kelr.sources.memory import MemorySource
 from kelr.sources.permissions import Permissions
 from tests.recovery.simulated import (
+    BEGIN_MS,
     CLUSTER_ID,
     LAYOUTS,
     STEADY,
     TOPIC,
     Fault,
+    Killed,
     SimulatedHand,
     SimulatedSource,
     World,
@@ -337,6 +340,52 @@ def test_an_answer_that_never_comes(tmp_path: Path, trouble: _Trouble) -> None:
     world.sleep(100)
     assert (world.state().leader, world.state().replicas) == (2, (3, 1, 2))
     assert open_journals(tmp_path, CLUSTER_ID) == ()
+
+
+_UNTIL_MS = BEGIN_MS + 75_000
+_MAY_COME = (
+    "an unclean election without an answer may come until 22:14:35 UTC: if broker 2 died before then, it would elect"
+    " another one"
+)
+
+
+def test_an_election_that_may_come_after_its_result_was_told(tmp_path: Path) -> None:
+    """Somebody leads, so that it is not waited for; it comes, and elects another one, once that one has died."""
+    world = leaderless()
+    world.faults["elect"] = [silence(done=True, late_s=60.0)]
+    (result,) = _apply(world, tmp_path, world.plan(ONE))
+    assert (result.ended, result.leader, result.late_until_ms) == (Ended.DONE, 2, _UNTIL_MS)
+    assert result.text == _MAY_COME
+    (line,) = audit.read(tmp_path)
+    assert line.after == {"leader": 2, "leader_epoch": 3, "late_until_ms": _UNTIL_MS}
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
+    dies(world, 2)()
+    assert world.state().leader is None
+    world.sleep(60)
+    assert world.state().leader == 3
+
+
+def test_of_an_election_that_was_answered_nothing_may_come(tmp_path: Path) -> None:
+    world = leaderless()
+    assert {one.late_until_ms for one in _apply(world, tmp_path)} == {None}
+
+
+@pytest.mark.parametrize("mend", [resume, undo])
+def test_an_election_of_a_killed_run_that_may_come_after_its_result_was_told(
+    tmp_path: Path, mend: Callable[..., PutRight]
+) -> None:
+    world = leaderless()
+    world.kill_at = 3
+    with pytest.raises(Killed):
+        _apply(world, tmp_path, world.plan(ONE))
+    world.revive()
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    done = mend(journal.path, **world.common(tmp_path))
+    (result,) = done.applied
+    assert (done.closed, result.ended, result.late_until_ms) == (True, Ended.DONE, _UNTIL_MS)
+    assert result.text.endswith(f"; {_MAY_COME}")
+    (line,) = (line for line in audit.read(tmp_path) if line.what is audit.AuditWhat.ELECTION)
+    assert line.after["late_until_ms"] == _UNTIL_MS
 
 
 def test_no_answer_ever_to_a_reordering(tmp_path: Path) -> None:

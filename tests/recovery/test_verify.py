@@ -10,7 +10,7 @@ import pytest
 
 from kelr.controller import events
 from kelr.engine.planning.lost import lost_in_all
-from kelr.model import Bounds, Check, Finding, PartitionState, Passed, ReplicaLog, TopicPartition
+from kelr.model import Bounds, Check, ElectionType, Finding, PartitionState, Passed, ReplicaLog, TopicPartition
 from kelr.model.afterwards import CommittedOffset, CommittedOffsets, Transactions, Unread
 from kelr.model.plan import AcceptedLoss, Wish
 from kelr.recovery import audit
@@ -19,7 +19,7 @@ from kelr.recovery.audit import AuditWhat
 from kelr.recovery.consent import Consented
 from kelr.recovery.status import status
 from kelr.recovery.verify import Verification, Waiting, verify, verify_until_good
-from tests.recovery.simulated import SimulatedSource, World, dies, leaderless, returns
+from tests.recovery.simulated import SimulatedSource, World, dies, leaderless, returns, silence
 
 
 @dataclass
@@ -72,6 +72,30 @@ def test_a_plan_is_looked_at_before_and_after_it_is_applied(tmp_path: Path) -> N
     assert passed(later, 0)[Check.ISR] is Passed.NOT_YET
     catch_up(world)
     assert passed(verify(plan, SimulatedSource(world), told, clock_ms=world.clock_ms), 0)[Check.ISR] is Passed.YES
+
+
+def test_an_election_that_may_come_yet_is_waited_for(tmp_path: Path) -> None:
+    """It went without an answer: until it can come no more, the planned leader may not last."""
+    world = leaderless()
+    plan = world.plan({TopicPartition("orders", 0): Wish(ElectionType.DESIGNATION, 2)})
+    world.faults["elect"] = [silence(done=True)]
+    consented = Consented(AcceptedLoss(10**6, unbounded=True), force_reason="a test", yes=True)
+    apply_plan(plan, consented=consented, **world.common(tmp_path))
+    rows = list(audit.read(tmp_path))
+
+    def look() -> Finding:
+        found = verify(plan, SimulatedSource(world), Told(), clock_ms=world.clock_ms, recorded=rows)
+        return next(one for one in found.findings if one.check is Check.LEADER)
+
+    assert look().passed is Passed.NOT_YET
+    assert look().text == (
+        "2 leads, in leader epoch 3; an unclean election without an answer may come until 22:14:35 UTC: if broker 2"
+        " died before then, it would elect another one"
+    )
+    world.sleep(74.9 - world.now_s)
+    assert look().passed is Passed.NOT_YET
+    world.sleep(0.2)
+    assert (look().passed, look().text) == (Passed.YES, "2 leads, in leader epoch 3")
 
 
 def test_a_loss_that_was_unknown_stays_so_when_everybody_is_back(

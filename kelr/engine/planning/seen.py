@@ -28,6 +28,8 @@ class Seen:
     transactions: Transactions = NOT_ASKED
     committed: CommittedOffsets | Unread = NOT_ASKED
     now_ms: int = 0
+    late_until_ms: int = 0
+    """Until when an unclean election may come yet that went without an answer, by the audit log."""
     error: str = ""
 
 

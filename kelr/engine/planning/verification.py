@@ -20,6 +20,7 @@ from kelr.engine.planning.verified_logs import (
     silence_of,
     truncated,
 )
+from kelr.engine.planning.words import late_election
 from kelr.engine.words import brokers, ids
 from kelr.model import (
     Check,
@@ -94,6 +95,9 @@ def _leader(planned: PlannedElection, state: PartitionState, seen: Seen, logs: K
     if leader not in seen.live:
         text = f"{leader} is the leader on record (leader epoch {epoch}), and its broker is not live"
         return finding_of(planned, Check.LEADER, Passed.NOT_YET, text, f"kelr explain {planned.address}")
+    if leader == planned.elect and seen.now_ms < seen.late_until_ms:
+        text = f"{leader} leads, in leader epoch {epoch}; {late_election(leader, seen.late_until_ms)}"
+        return finding_of(planned, Check.LEADER, Passed.NOT_YET, text)
     if leader == planned.elect:
         return finding_of(planned, Check.LEADER, Passed.YES, f"{leader} leads, in leader epoch {epoch}")
     return _other_leader(planned, state, seen, logs)

@@ -195,3 +195,11 @@ def _nameless(subject: Subject, _choice: Choice, _method: Method) -> Iterator[st
 def _unsure(subject: Subject, _choice: Choice, _method: Method) -> Iterator[str]:
     for note in subject.decision.notes:
         yield f"{note[:1].upper()}{note[1:]}."
+
+
+def late_election(leader: int, until_ms: int) -> str:
+    """An unclean election that went without an answer, while somebody leads."""
+    return (
+        f"an unclean election without an answer may come until {time_of_day(until_ms)}: if broker {leader} died before"
+        " then, it would elect another one"
+    )
