@@ -45,7 +45,8 @@ class Twins:
         self.simulated = simulated
         self.topic = f"twins-{time.time_ns()}"
         self.address = TopicPartition(self.topic, 0)
-        create_topic(lab, self.topic, [[1, 2, 3]], {"min.insync.replicas": "2"})
+        # The records say that they are years old: Kafka deletes such 30 s after a broker's start, then every 5 minutes.
+        create_topic(lab, self.topic, [[1, 2, 3]], {"min.insync.replicas": "2", "retention.ms": "-1"})
         simulated.inside(lambda world: world.running.ask(events.TopicCreated(self.topic, ((1, 2, 3),))))
         lab.wait_partitions(self.topic, "all are in sync", lambda state: len(state.isr) == 3)
         self.ids = [topic_id_uuid(self.state(servers).topic_id or "") for servers in self.servers]
