@@ -68,8 +68,8 @@ def follow(world: World, sight: Sight) -> Followed:
         if _turn(world, sight, gone, found):
             continue
         asked = {one.action for one in found.left.values()}
-        if AdviceAction.GET_MORE_INFORMATION in asked and sight != _found_out(sight):
-            sight = _found_out(sight)
+        if AdviceAction.GET_MORE_INFORMATION in asked and sight != found_out(sight):
+            sight = found_out(sight)
         elif not _last_resort(world, sight, gone, found):
             break
     else:
@@ -95,7 +95,7 @@ def _turn(world: World, sight: Sight, gone: frozenset[int], found: Followed) -> 
     found.left = {one.address: one for one in plan.not_planned}
     leaderless = {decision for decision in decisions if decision.leader is None}
     startable = tuple(sorted(world.absent - gone))
-    step = next_step(list(_advised(plan.not_planned, leaderless)), startable, can_learn=sight != _found_out(sight))
+    step = next_step(list(_advised(plan.not_planned, leaderless)), startable, can_learn=sight != found_out(sight))
     found.steps.append(f"{step.do} {step.broker or ''}".rstrip())
     if step.do is Do.START and step.broker is not None:
         _save(world, sight, found, returns=step.broker)
@@ -127,7 +127,7 @@ def _clear(world: World, leaderless: set[Decision], gone: frozenset[int]) -> Non
             world.running.ask(events.ConfigWritten(decision.topic, other))
 
 
-def _found_out(sight: Sight) -> Sight:
+def found_out(sight: Sight) -> Sight:
     """Somebody found out why live brokers did not answer, or told no epochs, ELR or configs, and read disks again, as
     was advised."""
     none = frozenset[int]()

@@ -43,7 +43,7 @@ from tests.hindsight.claims import (
 )
 from tests.hindsight.client_claims import clients_judged, transactions_judged
 from tests.hindsight.clients import committed, open_in
-from tests.hindsight.follow import Followed, Way, follow, regret, ways
+from tests.hindsight.follow import Followed, Way, follow, found_out, regret, ways
 from tests.hindsight.foretold import fenced, foretold
 from tests.hindsight.hindsight import (
     WAIT,
@@ -283,8 +283,12 @@ def advice_judged(
     if all(state.leader is not None for state in world.partitions.values()):
         return
     followed = follow(world, sight)
+    # With the ELR a disk may be doubted that was believed without.
+    both = snapshot, observed(world, found_out(sight))
     known = [
-        address for address, state in world.partitions.items() if state.leader is None and _all_known(snapshot, address)
+        address
+        for address, state in world.partitions.items()
+        if state.leader is None and all(_all_known(one, address) for one in both)
     ]
     could = ways(world, sight, known)
     for address, state in sorted(world.partitions.items()):
