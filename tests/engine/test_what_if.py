@@ -651,6 +651,14 @@ def test_what_costs_records_comes_with_how_to_prevent_it(text: str, prevention: 
     assert preventions(imagined(INCIDENT, text))[-1:] == [prevention]
 
 
+def test_a_last_known_leader_that_returns_cleanly_is_not_held_for_a_log_that_may_lose_as_much() -> None:
+    logs = [silent(1), log_of(2, (5, 80)), log_of(3, (5, 60))]
+    snapshot = cases.snapshot_of(leaderless(last_known=(1,)), cluster_of(live=(2, 3), fenced=(1,)), logs)
+    said = preventions(imagined(snapshot, "1 returns clean"), AT)[0]
+    assert said.startswith("First save what the others hold above their high watermarks")
+    assert "first designate 2" in preventions(imagined(snapshot, "1 returns unclean"), AT)[0]
+
+
 def test_without_a_known_log_a_broker_is_held_until_its_own_is_known() -> None:
     snapshot = cases.snapshot_of(leaderless(last_known=(1,)), cluster_of(live=(2, 3), fenced=(1,)))
     result = imagined(snapshot, "1 returns unclean")

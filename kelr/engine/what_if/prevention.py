@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from kelr.engine.advice.returns import save_what_it_may_truncate
 from kelr.engine.case import Case, case_of
 from kelr.engine.loss import loss_of_electing
 from kelr.engine.loss_words import cost_in_words
@@ -43,6 +44,9 @@ def prevention_of(assumption: Assumption, before: Moment, snapshot: Snapshot, el
         return ""
     case = case_of(known_at(snapshot, before), partition, before.state.around(partition).rules)
     coming = unfold(assumption, before.state).brokers
+    if assumption.happening is Happening.RETURNS_CLEAN and leader in coming and leader not in case.logs.ranked:
+        # Its log is whole, so that no other is known to lose less: what the advice to bring it back says.
+        return save_what_it_may_truncate(leader)
     better = _better(case, before.state.electable(partition), electing, coming)
     if assumption.happening in _BY_HAND:
         return f"{better[0].upper()}{better[1:]}." if better else ""
