@@ -258,6 +258,16 @@ def _leftover_elr(case: Case) -> Iterator[str]:
         )
 
 
+def _taken_as_empty(case: Case, source: str) -> str:
+    text = f"ELR and LastKnownELR are not known ({source}): they are taken as empty"
+    if case.state.leader is not None or case.rules.last_known_leader_must_be_live:
+        return text
+    return (
+        f"{text}. If a last known leader is recorded, Kafka 4.0 elects that one instead of whom is shown, even if it is"
+        " dead (KAFKA-19522)"
+    )
+
+
 def _silences_in_full(case: Case) -> Iterator[str]:
     """Why logs count as not read, where that is more than a table's cell holds."""
     for replica in case.state.replicas:
@@ -302,7 +312,7 @@ def _notes(snapshot: Snapshot, case: Case, chosen: ChosenRules) -> Iterator[str]
     if case.rules.kip966:
         yield from notes_on_the_rules(snapshot, case)
     if case.state.elr is None and case.rules.elr:
-        yield f"ELR and LastKnownELR are not known ({snapshot.cluster.partitions_source}): they are taken as empty"
+        yield _taken_as_empty(case, snapshot.cluster.partitions_source)
     if case.state.leader is None and case.cluster.features.elr_enabled is False and not case.state.isr:
         yield from _leftover_elr(case)
     yield from notes_on_the_quorum(case)

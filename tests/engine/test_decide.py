@@ -244,6 +244,13 @@ def test_unclean_election_by_config_is_pending_and_the_better_log_is_designated_
     assert (decided.advice.action, decided.advice.replica) == (AdviceAction.DESIGNATE, 2)
 
 
+def test_on_kafka_4_0_a_last_known_leader_that_nobody_tells_of_may_be_elected_instead() -> None:
+    unknown = replace(leaderless((3, 2), elr=None), last_known_elr=None)
+    for rules, told in ((ELR_4_0, True), (ELR_4_3, False)):
+        decided = decision(unknown, cluster_of(live=(2,), fenced=(3,)), [silent(3), log_of(2, (0, 5))], rules=rules)
+        assert ("elects that one instead of whom is shown" in " ".join(decided.notes)) is told
+
+
 def test_no_live_replica_says_who_is_elected_on_return() -> None:
     decided = decision(
         leaderless(elr=(2, 3), last_known=(3,)), cluster_of(live=(), fenced=(1, 2, 3)), map(silent, (1, 2, 3))

@@ -83,15 +83,17 @@ def judged(incident: Incident, reach: Reach | None = None) -> Iterator[Judged]:
         reach.saw((decisions, [found for _, _, found in plans]))
     truth = truths(world, seen_of(world, snapshot))
     happened = hindsight(world, claims)
-    perhaps_left_over = {
-        TopicPartition(one.topic, one.partition) for one in decisions if any(_LEFT_OVER in note for note in one.notes)
+    perhaps_another = {
+        TopicPartition(one.topic, one.partition)
+        for one in decisions
+        if any(said in note for note in one.notes for said in _PERHAPS_ANOTHER)
     }
     told_as_empty = taken_as_empty(world, decisions)
     for claim in claims:
         if not incident.sight.knows_features:
             yield Judged(claim, Verdict.OPEN, "it says which rules it assumes")
-        elif claim.address in perhaps_left_over:
-            yield Judged(claim, Verdict.OPEN, "it says that a leftover ELR may elect another")
+        elif claim.address in perhaps_another:
+            yield Judged(claim, Verdict.OPEN, "it says that Kafka may elect another")
         elif claim.address in told_as_empty:
             yield Judged(
                 claim, Verdict.OPEN, "it says that it takes LastKnownELR as empty, and whom that names is about to lead"
@@ -111,7 +113,7 @@ def judged(incident: Incident, reach: Reach | None = None) -> Iterator[Judged]:
     yield from fenced(world, incident.sight, sure)
 
 
-_LEFT_OVER = "whether one is left over is not known"
+_PERHAPS_ANOTHER = ("whether one is left over is not known", "If a last known leader is recorded, Kafka 4.0 elects")
 
 
 def taken_as_empty(world: World, decisions: Iterable[Decision]) -> frozenset[TopicPartition]:
