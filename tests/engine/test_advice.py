@@ -376,6 +376,16 @@ def test_a_live_replica_is_designated_first_where_the_best_log_elects_a_worse_on
     assert advice.rescue[:5] == ("rescue", "dump", "orders:0", "--elect", "2")
 
 
+def test_the_best_log_is_saved_first_where_another_is_elected_with_it_and_without_it() -> None:
+    advice = decision(leaderless((3, 1), elr=(1,), last_known=(3,)), ALIVE, (log_of(3), cut_disk(1, 3, hw=0))).advice
+    assert (advice.action, advice.replica, advice.designate) == (AdviceAction.HOLD, 1, 3)
+    assert advice.text.endswith(
+        "Keep broker 1 down until what it holds is saved: its log is the best of all replicas, and the moment it is"
+        " back Kafka elects 3 all the same. Designate 3, which loses 3 offsets."
+    )
+    assert advice.rescue[:5] == ("rescue", "dump", "orders:0", "--elect", "3")
+
+
 LACKING = NotHeard(1, Unheard.LACKING, "its disk is not believed: it lacks 20 offsets")
 
 

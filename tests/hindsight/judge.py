@@ -341,11 +341,12 @@ def _restore(case: Case) -> _Answer:
 
 
 def _hold_advice(case: Case) -> _Answer:
-    """Its return elects it with a log that lacks something."""
+    """Its return elects it, or another one as was foretold, with a log that lacks something."""
     if case.happened.returned is None:
         return Verdict.OPEN, ""
-    if case.happened.returned.leader != case.claim.about:
-        decision: Decision = case.claim.says
+    decision: Decision = case.claim.says
+    elected = {one.elected for one in decision.forecasts if one.replica == case.claim.about} or {case.claim.about}
+    if case.happened.returned.leader not in elected - {None}:
         own = [one for one in decision.forecasts if one.replica == case.claim.about and one.elected == case.claim.about]
         conditional = bool(own) and all(one.clean is not case.truth.clean[one.replica] for one in own)
         return (Verdict.OPEN, "") if conditional else (Verdict.WRONG, _who(case.happened.returned.leader))

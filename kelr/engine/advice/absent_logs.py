@@ -133,9 +133,14 @@ def bring_the_best_back(case: Case, found: Findings) -> Advice | None:
         return None
     best = best_to_bring_back(case, found)
     if best is None and designation is not None:
-        keep, designate = _keep_down_until_then(case, found, holder), designation.designate
-        text = f"{keep} Designate {designate} first, which {cost_in_words(designation.loss)}."
-        return Advice(AdviceAction.HOLD, text, holder, designate=designate)
+        designate = designation.designate
+        text = f"{_keep_down_until_then(case, found, holder)} Designate {designate} first, which"
+        if {one.elected for one in found.forecasts if one.replica == holder} == {designate}:
+            text = (
+                f"Keep broker {holder} down until what it holds is saved: its log is {_the_best(case)}, and the moment"
+                f" it is back Kafka elects {designate} all the same. Designate {designate}, which"
+            )
+        return Advice(AdviceAction.HOLD, f"{text} {cost_in_words(designation.loss)}.", holder, designate=designate)
     best = holder if best is None else best
     spoilers = [one for one in case.absent if one != best and _elects_a_worse_one(case, found, one, best)]
     read = " (read from its disk)" if case.read_from_disk(best) else ""
