@@ -191,9 +191,9 @@ def _summarize(session: Session, source: Source, selection: Selection, pages: It
 
 
 def _unsaved(session: Session, source: Source, selection: Selection) -> str:
-    from kelr.recovery.places import audit_file, state_directory  # noqa: PLC0415 - not for --help
+    from kelr.recovery.places import has_records, state_directory  # noqa: PLC0415 - not for --help
 
-    if not audit_file(state_directory()).exists():
+    if not has_records(state_directory()):
         return ""
     from kelr.commands.elections_on_record import (  # noqa: PLC0415 - the engine, where there is an audit log
         unsaved_in_words,

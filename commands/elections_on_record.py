@@ -1,8 +1,10 @@
-"""What kelr's own audit log tells of elections: an unclean one leaves no trace that brokers would tell of."""
+"""What kelr's own audit log and open journals tell of elections: an unclean one leaves no trace that brokers would
+tell of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from kelr.engine.advice.unclean_past import left_by
 from kelr.engine.words import agree, brokers, plural
@@ -10,11 +12,14 @@ from kelr.errors import BadInputError
 from kelr.model import RecordedElection, Selection, TopicPartition
 from kelr.recovery import audit
 from kelr.recovery.audited import recorded_elections
-from kelr.recovery.places import audit_file, state_directory
+from kelr.recovery.journal_reader import Journalled
+from kelr.recovery.places import has_records, state_directory
+from kelr.recovery.shelf import open_journals
 from kelr.recovery.verify import plan_selection
 from kelr.sources.base import Source, quorums_of
 
 _MOST_NAMES = 5
+_NOT_KNOWN = "which elections kelr made here is not known"
 Note = Callable[[str], object]
 """Takes a line beside the data."""
 Unsaved = Mapping[TopicPartition, tuple[int, ...]]
@@ -22,21 +27,32 @@ Unsaved = Mapping[TopicPartition, tuple[int, ...]]
 
 
 def elections_on_record(source: Source, note: Note) -> Mapping[TopicPartition, RecordedElection]:
-    """Elections of the source's cluster in this machine's audit log; none, with a note, where it cannot be read.
+    """Elections of the source's cluster in this machine's audit log, and those of runs under way or cut short, which
+    may not be there yet; none, with a note, where that cannot be read.
 
     Raises KelrError where the cluster cannot be reached.
     """
     state = state_directory()
-    if not audit_file(state).exists():
+    if not has_records(state):
         return {}
     cluster_id = source.cluster().cluster_id
     if cluster_id is None:
         return {}
     try:
-        return recorded_elections(audit.read(state, cluster_id=cluster_id))
+        # Journals first: an election that gets its line in between is then in both, and not in neither.
+        journals = _journals(state, cluster_id, note)
+        return recorded_elections(audit.read(state, cluster_id=cluster_id), journals)
     except (BadInputError, OSError) as error:
-        note(f"which elections kelr made here is not known: {error}")
+        note(f"{_NOT_KNOWN}: {error}")
         return {}
+
+
+def _journals(state: Path, cluster_id: str, note: Note) -> Sequence[Journalled]:
+    try:
+        return open_journals(state, cluster_id)
+    except (BadInputError, OSError) as error:
+        note(f"{_NOT_KNOWN}: {error}")
+        return ()
 
 
 def unsaved_on_record(source: Source, selection: Selection, note: Note) -> Unsaved:
@@ -67,8 +83,8 @@ def unsaved_in_words(found: Unsaved) -> str:
     more = f" and {len(found) - _MOST_NAMES:,} more" if len(found) > _MOST_NAMES else ""
     away = sorted({one for left in found.values() for one in left})
     return (
-        f"By kelr's audit log elections of {plural(len(found), 'partition')} ({names}{more}) may have given records up:"
-        f" save what {agree(len(away), 'the disk', 'the disks')} of {brokers(away)}"
+        f"By kelr's own record elections of {plural(len(found), 'partition')} ({names}{more}) may have given records"
+        f" up: save what {agree(len(away), 'the disk', 'the disks')} of {brokers(away)}"
         f" {agree(len(away), 'holds', 'hold')} before {agree(len(away), 'it starts', 'they start')}; kelr explain says"
         " how"
     )

@@ -141,9 +141,15 @@ def config_line(
     )
 
 
-def recorded_elections(rows: Iterable[AuditRecord]) -> dict[TopicPartition, RecordedElection]:
+def recorded_elections(
+    rows: Iterable[AuditRecord], journals: Iterable[Journalled] = ()
+) -> dict[TopicPartition, RecordedElection]:
     """What the audit log tells of elections that came about: of each partition the newest that may have given something
-    up, else the newest. A replica that a later line shows in the ISR has truncated since, and is none of the unread."""
+    up, else the newest. A replica that a later line shows in the ISR has truncated since, and is none of the unread.
+
+    Args:
+        journals: of runs that have not ended: elections that were asked for and have no audit line yet count, too.
+    """
     found: dict[TopicPartition, RecordedElection] = {}
     for row in rows:
         if row.partition is None:
@@ -158,15 +164,28 @@ def recorded_elections(rows: Iterable[AuditRecord]) -> dict[TopicPartition, Reco
             continue
         known = recorded_loss(row.loss)
         clean = known is not None and known[0] is Grade.PROVEN_NONE
-        if (
-            not isinstance(epoch, int)
-            or not isinstance(leader, int)
-            or (clean and before is not None and before.unread)
-        ):
-            continue
-        unread = {*_unread(row.evidence), *(() if before is None or before.clean else before.unread)}
-        found[at] = RecordedElection(leader, epoch, row.at_ms, clean, () if clean else tuple(sorted(unread)))
+        if isinstance(epoch, int) and isinstance(leader, int):
+            unread = tuple(_unread(row.evidence))
+            _add(found, at, RecordedElection(leader, epoch, row.at_ms, clean, unread))
+    for journal in journals:
+        for at, planned in journal.planned.items():
+            one = journal.partitions.get(at)
+            if one is None or not one.elected or (one.applied is not None and one.audited):
+                continue
+            evidence, clean = planned.evidence, planned.loss.grade is Grade.PROVEN_NONE
+            unread = tuple(_unread(map(asdict, evidence.logs)))
+            election = RecordedElection(planned.elect, evidence.leader_epoch + 1, journal.last_ms, clean, unread)
+            _add(found, at, election)
     return found
+
+
+def _add(found: dict[TopicPartition, RecordedElection], at: TopicPartition, election: RecordedElection) -> None:
+    """A newer election: one that gave nothing up does not hide an older one that may have."""
+    before = found.get(at)
+    if election.clean and before is not None and before.unread:
+        return
+    unread = {*election.unread, *(() if before is None or before.clean else before.unread)}
+    found[at] = replace(election, unread=() if election.clean else tuple(sorted(unread)))
 
 
 def _unread(evidence: Iterable[Mapping[str, Any]]) -> Iterator[int]:

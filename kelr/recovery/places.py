@@ -56,3 +56,8 @@ def cluster_directory(state: Path, cluster_id: str | None) -> Path:
 
 def audit_file(state: Path) -> Path:
     return state / AUDIT_FILE
+
+
+def has_records(state: Path) -> bool:
+    """Whether anything is on record here: an audit line, or the journal of a run that has written none yet."""
+    return audit_file(state).exists() or (state / _CLUSTERS).is_dir()

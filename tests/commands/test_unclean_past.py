@@ -10,16 +10,23 @@ from pathlib import Path
 
 import pytest
 
+from kelr.controller import Election
 from kelr.model import Snapshot, TopicConfig
+from kelr.model.plan import LogEvidence
 from kelr.recovery import audit
 from kelr.recovery.audit import AuditRecord, AuditWhat
+from kelr.recovery.consent import Consented
+from kelr.recovery.journal import Journal, journal_path
+from kelr.recovery.steady_time import UNKNOWN
+from kelr.recovery.who import Who
 from tests.commands.conftest import Kelr
 from tests.engine.test_advice_returns import AGAIN, GAP, NO_GAP, WITHOUT_1
 from tests.incident import INCIDENT
+from tests.view.plans import LOSSY, plan
 
 CONNECTION = ("-b", "kafka-1:9092")
 DUMP = "kelr rescue dump orders:0 --elect 3 --log-dir DIRECTORY --out orders-0-lost-to-3.kelr-rescue -b kafka-1:9092"
-ON_RECORD = "By kelr's audit log elections of 1 partition (orders:0) may have given records up"
+ON_RECORD = "By kelr's own record elections of 1 partition (orders:0) may have given records up"
 Serve = Callable[[Snapshot], None]
 
 
@@ -122,3 +129,32 @@ def test_an_audit_log_that_cannot_be_read_is_told(kelr: Kelr, led: Snapshot, tmp
         if one["id"] == "unsaved-records"
     ]
     assert check["result"] == "not-checked"
+
+
+def test_an_election_under_way_counts_before_its_audit_line_is_written(
+    kelr: Kelr, led: Snapshot, tmp_path: Path
+) -> None:
+    """It was asked for, and Kafka has elected: a watch that looks just then must not call the partition healthy."""
+    (state,) = led.partitions
+    evidence = replace(
+        LOSSY.evidence, leader_epoch=state.leader_epoch - 1, logs=(LogEvidence(1, unheard="unreachable"),)
+    )
+    made = plan(replace(LOSSY, partition=0, elect=3, evidence=evidence))
+    with Journal.begin(
+        journal_path(tmp_path / "state", "c", "elect", 1),
+        lambda: 1,
+        lambda: UNKNOWN,
+        cluster_id="c",
+        who=Who("ada", "laptop"),
+        command="elect",
+        plan=made,
+        plan_id="p",
+        consented=Consented(),
+    ) as journal:
+        assert ON_RECORD not in kelr("describe", "--summary", *CONNECTION).err
+        journal.intend_election(Election.UNCLEAN, [state.address])
+        assert ON_RECORD in kelr("describe", "--summary", *CONNECTION).err
+        watched = kelr("watch", "--until-healthy", "--for", "1s", "--interval", "100ms", *CONNECTION)
+        assert watched.code == 1
+        assert watched.out.count(ON_RECORD) == 1
+        assert f"  next: {DUMP}\n" in kelr("explain", *CONNECTION).out

@@ -213,8 +213,8 @@ def _unclean_election(case: Case, unread: Sequence[int]) -> tuple[str, tuple[int
     at = datetime.fromtimestamp(election.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
     was = agree(len(left), "it was", "they were")
     why = (
-        f"By kelr's audit log the election of {election.leader} at {at} (leader epoch {election.leader_epoch}) may have"
-        f" given records up: {brokers(left)} did not answer then, and whether {was} in sync since is not on record"
+        f"By kelr's own record the election of {election.leader} at {at} (leader epoch {election.leader_epoch}) may"
+        f" have given records up: {brokers(left)} did not answer then, and whether {was} in sync since is not on record"
     )
     return why, left
 
