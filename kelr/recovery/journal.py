@@ -47,6 +47,8 @@ class Line(StrEnum):
     ANSWER = "answer"
     RESTORED = "restored"
     """These partitions were read, and have the order that they should have."""
+    SEEN = "seen"
+    """These partitions have an order by which another kelr may be electing."""
     APPLIED = "applied"
     """A planned election's result."""
     END = "end"
@@ -160,6 +162,10 @@ class Journal:
     def restored(self, partitions: Iterable[TopicPartition]) -> None:
         """These were read and are in order, so that none of their requests can take effect any more."""
         self._write(Line.RESTORED, partitions=[_names(at) for at in sorted(partitions)])
+
+    def seen(self, orders: Orders) -> None:
+        """These partitions have an order by which another kelr may be electing: it is looked at again later."""
+        self._write(Line.SEEN, orders=[{**_names(at), "replicas": list(order)} for at, order in sorted(orders.items())])
 
     def config_restored(self, topic: str, name: str) -> None:
         """The topic's config was read and is what it was."""

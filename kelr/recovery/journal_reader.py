@@ -38,6 +38,8 @@ class OnePartition:
     """It was read with the order that it should have, after everything else, and nothing can change it any more."""
     moved_before: bool = False
     """What `moved` was before the last reordering."""
+    seen: tuple[tuple[int, ...], Moment] | None = None
+    """The order by which another kelr may be electing, and when it was seen first in this boot."""
     applied: Applied | None = None
     applied_ms: int = 0
     """When that was written, in milliseconds."""
@@ -164,7 +166,7 @@ def _add(found: Journalled, line: Mapping[str, Any]) -> None:
     if kind is Line.END:
         found.ending = Ending(line["ending"])
         return
-    if kind is Line.INTENT:
+    if kind in {Line.INTENT, Line.SEEN}:
         found.ending = None  # undo of a closed journal: open until that has ended, too
     if kind is Line.APPLIED:
         for record in line["results"]:
@@ -176,6 +178,9 @@ def _add(found: Journalled, line: Mapping[str, Any]) -> None:
     elif kind is Line.RESTORED:
         for names in line["partitions"]:
             _one(found, _address(names)).in_order = True
+    elif kind is Line.SEEN:
+        for names in line["orders"]:
+            _one(found, _address(names)).seen = (_order(names), _moment(line))
     elif kind is Line.INTENT:
         _intent(found, line)
     elif kind is Line.ANSWER:
@@ -193,7 +198,7 @@ def _intent(found: Journalled, line: Mapping[str, Any]) -> None:
         one.sent[step] = _moment(line)
         if step is JournalStep.REORDER:
             one.moved_before, one.moved = one.moved, True
-            one.order = tuple(int(replica) for replica in change["replicas"])
+            one.order = _order(change)
             one.in_order = False
         if step is JournalStep.ELECT:
             one.elected, one.in_order = True, False
@@ -223,6 +228,10 @@ def _config(found: Journalled, kind: Line, line: Mapping[str, Any]) -> None:
         known.send(line["new"], _moment(line), restores=bool(line["restores"]))
     elif kind is Line.ANSWER:
         known.answer(line["error"], _moment(line))
+
+
+def _order(names: Mapping[str, Any]) -> tuple[int, ...]:
+    return tuple(int(replica) for replica in names["replicas"])
 
 
 def _moment(line: Mapping[str, Any]) -> Moment:

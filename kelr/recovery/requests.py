@@ -20,6 +20,7 @@ from kelr.recovery.journal import Journal, JournalStep, Orders
 from kelr.recovery.progress import Stage
 from kelr.recovery.reading import read_states
 from kelr.recovery.site import Site
+from kelr.recovery.steady_time import Moment
 
 REPEATED = UNCERTAIN | {
     NOT_SENT,
@@ -46,6 +47,8 @@ class Requests:
     moved: set[TopicPartition] = field(default_factory=set)
     """Partitions that may have another order than their old one: it was asked for, neither surely refused nor, after
     that, the old one written, as Kafka said. What a broker tells does not count: it may lag behind."""
+    seen: dict[TopicPartition, tuple[tuple[int, ...], Moment]] = field(default_factory=dict)
+    """Orders by which another kelr may be electing, and since when each is known."""
     must_write: bool = True
     """False where an order is restored: the line of its reordering is there, and resume needs no other."""
     sent: set[tuple[JournalStep, TopicPartition]] = field(default_factory=set)
@@ -112,6 +115,18 @@ class Requests:
         until_ms = self.site.clock_ms() + round(1000 * (until - self.site.patience.now_s()))
         late = late_election(result.leader, until_ms)
         return replace(result, text=f"{result.text}; {late}" if result.text else late, late_until_ms=until_ms)
+
+    def see(self, orders: Orders) -> None:
+        """Remember these orders, each from when it was seen first."""
+        now = self.site.patience.moment()
+        new = {
+            at: order
+            for at, order in orders.items()
+            if at not in self.seen or self.seen[at][0] != order or self.seen[at][1].boot_id != now.boot_id
+        }
+        self.seen.update((at, (order, now)) for at, order in new.items())
+        if new:
+            self.note(lambda: self.journal.seen(new))
 
     def note(self, write: Callable[[], None]) -> None:
         """Write a line of the journal. Raises UsageError where it has to be there and cannot be written."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -46,7 +47,9 @@ def put_back(requests: Requests, elections: Sequence[PlannedElection]) -> Mappin
     """Give these partitions their old order, and see that they have it and keep it.
 
     A partition that has a third order by now was changed by somebody else and is left alone: whoever did that may be
-    about to elect by it. A journal that cannot be written any more does not keep an order from being restored
+    about to elect by it. A kelr that has made its plan while this one's order stood gives that order back in the end:
+    where the third one may be its, nothing is settled until it has stood for longer than it would (`Patience.rival_s`).
+    A journal that cannot be written any more does not keep an order from being restored
     (`Requests.write_failure`).
     """
     requests.must_write = False
@@ -59,6 +62,13 @@ def put_back(requests: Requests, elections: Sequence[PlannedElection]) -> Mappin
     # What came meanwhile, brokers may not show yet.
     answers.update(_restore(requests, lately, also_old=True))
     states = read_states(requests.site, tuple(wanted))
+    requests.see(
+        {
+            at: order_of(one, states[at])
+            for at, one in moved.items()
+            if states is not None and at in states and same_topic(one, states[at]) and _may_be_a_rivals(one, states[at])
+        }
+    )
     backs = {at: _back(requests, one, states, answers.get(at)) for at, one in wanted.items()}
     in_order = [at for at, back in backs.items() if back.settled]
     if in_order:
@@ -117,6 +127,14 @@ def _is_ours(planned: PlannedElection, state: PartitionState, *, also_old: bool)
     return order == planned.order or (also_old and order == planned.restores)
 
 
+def _may_be_a_rivals(planned: PlannedElection, state: PartitionState) -> bool:
+    """Whether a kelr may elect by this order that found the temporary one, and took it for the partition's own."""
+    order = order_of(planned, state)
+    if order in {planned.order, planned.restores} or set(order) != set(planned.order):
+        return False
+    return order == (order[0], *(replica for replica in planned.order if replica != order[0]))
+
+
 def _keep(
     requests: Requests, moved: Mapping[TopicPartition, PlannedElection], answers: dict[TopicPartition, str]
 ) -> None:
@@ -155,6 +173,16 @@ def _back(
             return Back(True, True, "", state)
         text = f"its order is told to be {_ids(order)}, and it is not sure that it was restored{why}"
         return Back(False, False, text, state, failed)
+    since = requests.seen.get(planned.address)
+    if _may_be_a_rivals(planned, state) and since is not None:
+        patience = requests.site.patience
+        left_s = patience.rival_s - since[1].age_s(patience.moment())
+        if left_s > 0:
+            text = (
+                f"its order is {_ids(order)}: a kelr of another machine may be electing by it, and restore"
+                f" {_ids(planned.order)} then; look again when it has ended, or in {math.ceil(left_s / 60)} min"
+            )
+            return Back(False, False, text, state, failed)
     if order != planned.order:
         text = f"somebody else gave it the order {_ids(order)} meanwhile: left alone"
         return Back(False, True, text, state, failed)

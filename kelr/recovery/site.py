@@ -30,6 +30,8 @@ class Patience:
     """How long a request without an answer may still take effect: a broker keeps what it has to pass on to the
     controller for 60 s while there is none (BrokerServer, clientToControllerChannelManager), and the controller has
     10 s (`kelr.sources.live.changes.LONGEST_REQUEST_S`)."""
+    rival_s: float = 600.0
+    """How long an order stands by which a kelr of another machine elects: its batch waits for less than that in all."""
     step_s: float = 0.2
     """Between two looks."""
     sleep: Callable[[float], None] = time.sleep

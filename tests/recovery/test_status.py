@@ -88,16 +88,48 @@ def test_an_order_that_was_left_behind_is_seen_without_its_journal(
 def test_undo_leaves_alone_what_somebody_else_has_ordered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = leaderless()
     _cut_short(world, tmp_path, monkeypatch)
-    world.after(events.Reassigned(AT, (1, 2, 3)))
+    world.after(events.Reassigned(AT, (1, 3, 2)))
     (journal,) = open_journals(tmp_path, CLUSTER_ID)
     done = undo(journal.path, **world.common(tmp_path))
     assert (done.closed, done.good) == (True, False)
     (order,) = done.orders
     assert (order.restored, order.settled) == (False, True)
-    assert order.text == "somebody else gave it the order [1,2,3] meanwhile: left alone"
-    assert world.state().replicas == (1, 2, 3)
+    assert order.text == "somebody else gave it the order [1,3,2] meanwhile: left alone"
+    assert world.state().replicas == (1, 3, 2)
     (line,) = audit.read(tmp_path)
     assert (line.what, line.result, line.command) == ("restore", "refused", "recover undo")
+
+
+@pytest.mark.parametrize("rebooted", [False, True])
+def test_an_order_by_which_another_kelr_may_elect_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rebooted: bool
+) -> None:
+    """It would give the order of this run back; one that stands for ten minutes is somebody's own."""
+    world = leaderless()
+    _cut_short(world, tmp_path, monkeypatch)
+    world.after(events.Reassigned(AT, (1, 2, 3)))
+    (journal,) = open_journals(tmp_path, CLUSTER_ID)
+    done = undo(journal.path, **world.common(tmp_path))
+    (order,) = done.orders
+    assert (done.closed, order.restored, order.settled) == (False, False, False)
+    assert order.text == (
+        "its order is [1,2,3]: a kelr of another machine may be electing by it, and restore [2,3,1] then; look again"
+        " when it has ended, or in 10 min"
+    )
+    if rebooted:
+        world.boot_id = "second"
+        assert not undo(journal.path, **world.common(tmp_path)).closed
+    world.sleep(500)
+    assert not undo(journal.path, **world.common(tmp_path)).closed
+    world.sleep(200)
+    done = undo(journal.path, **world.common(tmp_path))
+    assert (done.closed, done.good, done.orders[0].text) == (
+        True,
+        False,
+        "somebody else gave it the order [1,2,3] meanwhile: left alone",
+    )
+    assert open_journals(tmp_path, CLUSTER_ID) == ()
+    assert world.state().replicas == (1, 2, 3)
 
 
 def test_resume_names_what_has_changed_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
