@@ -175,6 +175,14 @@ class ElrFeature:
     on: bool
 
 
+@dataclass(frozen=True, slots=True)
+class MetadataVersion:
+    """metadata.version is set to another level, however much metadata that loses."""
+
+    level: int
+    """As Kafka numbers them: 23 is 4.0-IV1."""
+
+
 Event: TypeAlias = (
     TopicCreated
     | TopicDeleted
@@ -193,4 +201,5 @@ Event: TypeAlias = (
     | ConfigWritten
     | ConfigDeleted
     | ElrFeature
+    | MetadataVersion
 )

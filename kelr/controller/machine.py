@@ -55,4 +55,5 @@ _HANDLERS: dict[type, Callable[[ControllerState, Any], Handled]] = {
     ev.ConfigWritten: requests.config_written,
     ev.ConfigDeleted: requests.config_deleted,
     ev.ElrFeature: requests.elr_feature,
+    ev.MetadataVersion: requests.metadata_version,
 }

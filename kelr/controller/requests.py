@@ -25,6 +25,7 @@ from kelr.controller.reach import (
     unknown,
     written,
 )
+from kelr.controller.rules import NEEDED_FOR_ELR
 from kelr.controller.state import Configs, ControllerState
 from kelr.model import PartitionState, TopicPartition
 
@@ -298,6 +299,26 @@ def elr_feature(state: ControllerState, event: ev.ElrFeature) -> Handled:
     if event.on and after.cluster.min_isr is None:
         after = replace(after, cluster=replace(after.cluster, min_isr=after.static.min_isr or 1))
     return Handled(after)
+
+
+def metadata_version(state: ControllerState, event: ev.MetadataVersion) -> Handled:
+    """Below the level that ELR needs it goes off, and every partition's record loses what is left of it.
+
+    Source: KIP-966, "Compatibility, Deprecation, and Migration Plan", ELR: "Once the MV version is downgraded, all the
+    ELR related fields will be removed on the next partition change"; for a software downgrade "a metadata delta will be
+    generated to capture the current status", which is that change, of all partitions at once. It elects nobody.
+    """
+    if event.level >= NEEDED_FOR_ELR or not state.rules.kip966:
+        return Handled(state)
+    after = replace(state, rules=replace(state.rules, elr=False))
+    changes = []
+    for _, partition in sorted(after.partitions.items()):
+        if partition.elr or partition.last_known_elr:
+            change = change_partition(partition, after.around(partition), election=Election.ONLINE)
+            epoch = None if partition.partition_epoch is None else partition.partition_epoch + 1
+            left = replace(partition, elr=(), last_known_elr=(), partition_epoch=epoch)
+            changes.append(replace(change, after=left))
+    return Handled(after.with_partitions(change.after for change in changes), tuple(changes))
 
 
 def _level(state: ControllerState, topic: str | None) -> Configs:

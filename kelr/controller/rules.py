@@ -166,6 +166,9 @@ _ALIASES = {
 # The highest metadata.version that each release's software supports (MetadataVersion.LATEST_PRODUCTION), oldest first.
 _SOFTWARE_BY_METADATA_VERSION = ((25, ELR_4_0), (27, ELR_4_1), (29, ELR_4_1))
 _KAFKA_4_1 = 27
+NEEDED_FOR_ELR = 23
+"""metadata.version 4.0-IV1: below it eligible.leader.replicas.version cannot be raised
+(EligibleLeaderReplicasVersion.ELRV_1)."""
 
 
 @dataclass(frozen=True, slots=True)

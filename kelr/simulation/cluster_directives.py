@@ -45,11 +45,11 @@ def _rules(cluster: SimulatedCluster, directive: Directive) -> Result:
 
 
 def _feature(cluster: SimulatedCluster, directive: Directive) -> Result:
-    directive.allow("elr")
-    on = directive.choice("elr", "on", "off")
-    if on is None:
-        raise directive.error("say feature elr=on, or elr=off")
-    after, handled = cluster.after(events.ElrFeature(on == "on"))
+    directive.allow("elr", "metadata.version")
+    on, level = directive.choice("elr", "on", "off"), directive.optional("metadata.version")
+    if (on is None) is (level is None):
+        raise directive.error("say feature elr=on, elr=off, or metadata.version=N")
+    after, handled = cluster.after(events.ElrFeature(on == "on") if level is None else events.MetadataVersion(level))
     return after, outcome_lines(handled)
 
 
@@ -197,7 +197,13 @@ SPECS = (
         _cluster_again,
     ),
     Spec("rules", "RULES", "the same cluster, run by another Kafka from now on", _rules),
-    Spec("feature", "elr=on|off", "eligible.leader.replicas.version is set to 1, or to 0", _feature),
+    Spec(
+        "feature",
+        "elr=on|off | metadata.version=N",
+        "eligible.leader.replicas.version is set to 1, or to 0; or metadata.version to a level: by KIP-966's rules one"
+        " below 23 (4.0-IV1) ends ELR, and a metadata delta takes its fields from every partition",
+        _feature,
+    ),
     Spec(
         "config",
         "[TOPIC] [min-isr=N|default] [unclean=true|false|default] [strategy=none|balanced|aggressive|default]"

@@ -46,7 +46,7 @@ def rewritten(text: str) -> str:
         (CLUSTER + "partition b/c:1 replicas=1\n", "line 3: 'b/c' is not a topic's name"),
         (CLUSTER + "partition b:1\n", "line 3: a partition has replicas"),
         (CLUSTER + "topic b\n", "line 3: a topic has replicas"),
-        (CLUSTER + "feature\n", "line 3: say feature elr=on, or elr=off"),
+        (CLUSTER + "feature\n", "line 3: say feature elr=on, elr=off, or metadata.version=N"),
         (CLUSTER + "config min-isr=2 unclean=default\n", "line 3: take configs back in one directive"),
         (CLUSTER + "reassign\n", "line 3: reassign needs the new replicas, or cancel"),
         (CLUSTER + "log 1\n", "line 3: a log has an end"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kelr.controller import choose_rules
+from kelr.controller import NEEDED_FOR_ELR, choose_rules
 from kelr.engine.checkup import catalogue as of
 from kelr.engine.checkup import fixes
 from kelr.engine.checkup.incidents import EMPTIES_ELR, OTHER_RULES
-from kelr.engine.checkup.metadata_versions import NEEDED_FOR_ELR, NEWEST_4_0, release_of, version_name
+from kelr.engine.checkup.metadata_versions import NEWEST_4_0, release_of, version_name
 from kelr.engine.words import brokers as broker_words
 from kelr.engine.words import joined, plural
 from kelr.model import ELR_FEATURE, METADATA_FEATURE, ConfigSource

@@ -39,8 +39,6 @@ _NAMES = {
     30: "4.3-IV0",
     31: "4.4-IV0",
 }
-NEEDED_FOR_ELR = 23
-"""4.0-IV1: below it eligible.leader.replicas.version cannot be raised (EligibleLeaderReplicasVersion.ELRV_1)."""
 NEWEST_4_0 = 25
 """4.0-IV3: the highest metadata.version of the software of 4.0.0 and 4.0.1."""
 

@@ -103,6 +103,11 @@ class MetadataLog:
     # Reading.
 
     @property
+    def level(self) -> int:
+        """The metadata.version."""
+        return self._level
+
+    @property
     def end(self) -> int:
         """The offset after the last record; everything is committed, since there is one voter."""
         self._compare()
@@ -145,10 +150,13 @@ class MetadataLog:
             self.epoch += 1
             self._epochs.append((self.epoch, self._end))
         before, after = self._state, done.controller.state
-        if after is before:
+        if after is before and not isinstance(event, events.MetadataVersion):
             return
         self._state = after
-        records = [*self._features(before, after), *self._brokers(before, after, early=True)]
+        if isinstance(event, events.MetadataVersion):
+            self._level = event.level
+        told = [made.feature(METADATA_FEATURE, self._level)] if isinstance(event, events.MetadataVersion) else []
+        records = [*told, *self._features(before, after), *self._brokers(before, after, early=True)]
         if isinstance(event, events.TopicCreated) and done.error == NONE:
             records += self._created(event)
         cleared = self._configs.cleared_elr(event, before) if done.error == NONE else []

@@ -6,7 +6,8 @@ from kelr.replay.image import BROKER, TOPIC, MetadataImage
 
 MIN_ISR = "min.insync.replicas"
 UNCLEAN = "unclean.leader.election.enable"
-MATTERS = frozenset({MIN_ISR, UNCLEAN})
+STRATEGY = "unclean.recovery.strategy"
+MATTERS = frozenset({MIN_ISR, UNCLEAN, STRATEGY})
 """Configs that elections and ELRs depend on."""
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from kelr.model import RECOVERY_FEATURE
 from kelr.replay import records as rec
-from kelr.replay.history import CauseKind, ElectedAs, PartitionEntry
-from kelr.replay.image import BROKER
+from kelr.replay.history import CauseKind, ClusterEntry, ElectedAs, PartitionEntry
+from kelr.replay.image import BROKER, TOPIC
 from kelr.view.history_words import cause_words
 from tests.replay.history.told import Log, changed, fenced, unfenced
 
@@ -83,3 +83,12 @@ def test_without_the_manager_it_is_the_last_known_leader_the_first_of_the_set() 
     found = recovered(None, known=(1, 3), manager=False).election
     assert found is not None
     assert found.elected_as is ElectedAs.LAST_KNOWN_LEADER
+
+
+def test_another_strategy_is_told_of() -> None:
+    log = Log()
+    log.topic(1, 2, 3)
+    log.write(rec.ConfigSet(TOPIC, "orders", "unclean.recovery.strategy", "none"))
+    last = log.told()[-1]
+    assert isinstance(last, ClusterEntry)
+    assert (last.name, last.topic, last.before, last.after) == ("unclean.recovery.strategy", "orders", None, "none")

@@ -8,6 +8,7 @@ from kelr.lab.simulated.handlers import (
     cluster,
     configs,
     elections,
+    features,
     fetch,
     groups,
     log_info,
@@ -25,7 +26,7 @@ def apis_of(spec: SimulatedSpec) -> Apis:
     Raises:
         UsageError: GetReplicaLogInfo is to have the key of another request.
     """
-    modules = (cluster, configs, fetch, groups, produce, reassignments, topics)
+    modules = (cluster, configs, features, fetch, groups, produce, reassignments, topics)
     found = [*(api for module in modules for api in module.APIS), *elections.apis(spec)]
     taken = _with_versions({api.key: api for api in found})
     if (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
@@ -52,28 +52,35 @@ def _says_who_it_is(request: Message) -> bool:
     return all(_SOFTWARE.fullmatch(name or "") for name in names)
 
 
-def _features(answer: Message, world: World, version: int) -> None:
-    levels = {
-        METADATA_FEATURE: metadata_version(world.spec.rules),
-        ELR_FEATURE: int(world.running.cluster.controller.rules.elr),
-    }
+def levels(world: World) -> Mapping[str, int]:
+    """The finalized levels of all features that there are, 0 included."""
     rules = world.running.cluster.controller.rules
+    found = {METADATA_FEATURE: world.metadata.level, ELR_FEATURE: int(rules.elr)}
     if rules.kip966:
-        levels[RECOVERY_FEATURE] = int(rules.recovers)
-    oldest = {METADATA_FEATURE: OLDEST_METADATA_VERSION}
-    supported, finalized = ApiVersionsResponse.SupportedFeatureKey, ApiVersionsResponse.FinalizedFeatureKey
+        found[RECOVERY_FEATURE] = int(rules.recovers)
+    return found
+
+
+def supported(world: World) -> Mapping[str, tuple[int, int]]:
+    """The lowest and the highest level of each of them that the software has."""
+    newest = {METADATA_FEATURE: (OLDEST_METADATA_VERSION, metadata_version(world.spec.rules))}
+    return {name: newest.get(name, (0, 1)) for name in levels(world)}
+
+
+def _features(answer: Message, world: World, version: int) -> None:
+    known, finalized = ApiVersionsResponse.SupportedFeatureKey, ApiVersionsResponse.FinalizedFeatureKey
     answer.supported_features = [
-        supported(version=version, name=name, min_version=oldest.get(name, 0), max_version=max(level, 1))
-        for name, level in levels.items()
+        known(version=version, name=name, min_version=low, max_version=high)
+        for name, (low, high) in supported(world).items()
     ]
     if world.spec.api_key is not None:
         low = 0 if world.spec.log_info is Dialect.KIP else 1
         answer.supported_features.append(
-            supported(version=version, name=ANNOUNCING_FEATURE, min_version=low, max_version=world.spec.api_key)
+            known(version=version, name=ANNOUNCING_FEATURE, min_version=low, max_version=world.spec.api_key)
         )
     answer.finalized_features_epoch = 1
     answer.finalized_features = [
         finalized(version=version, name=name, max_version_level=level, min_version_level=level)
-        for name, level in levels.items()
+        for name, level in levels(world).items()
         if level
     ]

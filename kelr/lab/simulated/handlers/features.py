@@ -1,0 +1,115 @@
+"""UpdateFeatures: eligible.leader.replicas.version up and down, and metadata.version as KIP-966 has its downgrade.
+
+Source: FeatureControlManager.updateFeature and QuorumController.updateFeatures of Apache Kafka 4.3.1 (checks, their
+order and words); KIP-966, "Compatibility, Deprecation, and Migration Plan" (MV downgrade, software downgrade).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kafka.protocol.admin.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
+
+from kelr.controller import NEEDED_FOR_ELR, events
+from kelr.lab.simulated.api import Api, Call, Message, Nodes
+from kelr.lab.simulated.handlers.authorized import CLUSTER, DENIED
+from kelr.lab.simulated.handlers.errors import Problem, RefusedError, words
+from kelr.lab.simulated.handlers.forwarding import forwarded
+from kelr.lab.simulated.handlers.versions import levels, supported
+from kelr.lab.simulated.world import World
+from kelr.model import ELR_FEATURE, METADATA_FEATURE, RECOVERY_FEATURE
+
+UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+_ALL_FAILED = "The update failed for all features since the following feature had an error: "
+_NONE = Problem("NONE")
+
+
+def update(call: Call) -> Message:
+    """Change feature levels: all of them, or none."""
+    if not call.world.allowed(CLUSTER, "ALTER"):
+        return _answer(call, Problem(DENIED[CLUSTER], words(DENIED[CLUSTER])))
+    try:
+        for one in call.request.feature_updates:
+            _check(call.world, one.feature, one.max_version_level, _kind(call, one))
+    except RefusedError as refused:
+        problem = refused.problem
+        return _answer(call, Problem(problem.error, f"{_ALL_FAILED}{problem.message}"))
+    if not (call.version >= 1 and call.request.validate_only):
+        for one in call.request.feature_updates:
+            _write(call.world, one.feature, one.max_version_level)
+    return _answer(call, _NONE, [one.feature for one in call.request.feature_updates])
+
+
+def timed_out(call: Call) -> Message:
+    """What a broker answers that did not reach the controller."""
+    return _answer(call, Problem("REQUEST_TIMED_OUT", words("REQUEST_TIMED_OUT")))
+
+
+def _kind(call: Call, one: Message) -> int:
+    if call.version >= 1:
+        return int(one.upgrade_type)
+    return SAFE_DOWNGRADE if one.allow_downgrade else UPGRADE
+
+
+def _check(world: World, feature: str, level: int, kind: int) -> None:
+    current, known = levels(world).get(feature, 0), supported(world).get(feature)
+    if kind not in {UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE}:
+        raise _refusal(feature, level, "The controller does not support the given upgrade type.")
+    if level < 0:
+        raise _refusal(feature, level, "A feature version cannot be less than 0.")
+    if known is None:
+        raise _refusal(feature, level, f"Local controller {world.controller} does not support this feature.")
+    if level and not known[0] <= level <= known[1]:
+        only = f"{known[0]}-{known[1]}" if known[0] < known[1] else f"{known[0]}"
+        raise _refusal(feature, level, f"Local controller {world.controller} only supports versions {only}")
+    if level < current and kind == UPGRADE:
+        without = "without setting the upgrade type to either safe or unsafe downgrade."
+        raise _refusal(feature, level, f"Can't downgrade the version of this feature {without}")
+    if level > current and kind != UPGRADE:
+        raise _refusal(feature, level, "Can't downgrade to a newer version.")
+    if feature == METADATA_FEATURE and level < current:
+        _check_metadata_downgrade(world, level, kind)
+    if feature == ELR_FEATURE and level and levels(world)[METADATA_FEATURE] < NEEDED_FOR_ELR:
+        needed = f"it depends on {METADATA_FEATURE} level {NEEDED_FOR_ELR}"
+        raise _refusal(feature, level, f"Could not set {ELR_FEATURE} to {level} because {needed}")
+    if feature == RECOVERY_FEATURE and level != current:
+        raise _refusal(feature, level, "The nodes' files switch it.")
+
+
+def _check_metadata_downgrade(world: World, level: int, kind: int) -> None:
+    """Released Kafka lowers metadata.version only where no metadata is lost by it; which levels those are is not played
+    here. KIP-966 has the controller write what is left as a delta, for whoever asks for an unsafe downgrade."""
+    text = "Refusing to perform the requested downgrade because it might delete metadata information."
+    if kind == UNSAFE_DOWNGRADE and world.running.cluster.controller.rules.kip966:
+        return
+    if kind == UNSAFE_DOWNGRADE:
+        text = "Unsafe metadata downgrade is not supported in this version."
+    raise RefusedError("INVALID_UPDATE_VERSION", f"Invalid {METADATA_FEATURE} {level}. {text}")
+
+
+def _refusal(feature: str, level: int, why: str) -> RefusedError:
+    return RefusedError("INVALID_UPDATE_VERSION", f"Invalid update version {level} for feature {feature}. {why}")
+
+
+def _write(world: World, feature: str, level: int) -> None:
+    if level == levels(world).get(feature, 0):
+        return
+    if feature == ELR_FEATURE:
+        world.running.ask(events.ElrFeature(on=bool(level)))
+    elif feature == METADATA_FEATURE:
+        world.running.ask(events.MetadataVersion(level))
+
+
+def _answer(call: Call, problem: Problem, features: Sequence[str] = ()) -> Message:
+    answer = UpdateFeaturesResponse(
+        version=call.version, throttle_time_ms=0, error_code=problem.code, error_message=problem.message
+    )
+    if call.version <= 1:
+        made = UpdateFeaturesResponse.UpdatableFeatureResult
+        answer.results = [made(version=call.version, feature=one, error_code=0, error_message=None) for one in features]
+    return answer
+
+
+APIS: tuple[Api, ...] = (
+    Api(UpdateFeaturesRequest, UpdateFeaturesResponse, (0, 2), forwarded(update, timed_out), Nodes.ALL),
+)
