@@ -29,7 +29,7 @@ SHORT = """\
 PARTITION   SITUATION                      WAITS FOR  BEST LOG (END)  UNCLEAN TAKES  ADVICE
 orders:1    waiting-for-elr                1          2 (135)         3, -19+        bring-back 1
 orders:2    waiting-for-last-known-leader  4          -               2, ?           bring-back 4
-payments:0  under-min-isr                  -          3 (50)          -              restore-replication
+payments:0  under-min-isr                  -          3 (50)          -              rescue 2
 secret:0    unknown                        -          -               -              get-more-information
 """
 
@@ -37,7 +37,7 @@ CSV = """\
 topic,partition,rules,situation,leader,leader_epoch,elected,elected_by,waits_for,best_replica,best_log_end,unclean_elects,unclean_loses_at_least,advice_action,advice_replica,assumptions,assumed_lose,unsaved
 orders,1,elr-4.1,waiting-for-elr,,2,,,1,2,135,3,19,bring-back,1,,,
 orders,2,elr-4.1,waiting-for-last-known-leader,,7,,,4,,,2,,bring-back,4,,,
-payments,0,elr-4.1,under-min-isr,3,1,3,leader-stays,-,3,50,3,,restore-replication,,,,
+payments,0,elr-4.1,under-min-isr,3,1,3,leader-stays,-,3,50,3,,rescue,2,,,known
 secret,0,elr-4.1,unknown,3,1,3,leader-stays,-,,,3,,get-more-information,,,,
 """
 
