@@ -340,7 +340,9 @@ def _on_paper(plot: _Plot) -> list[Deed]:
     """The same while the last known leader is dead: Kafka 4.0 elects it all the same."""
     a, b, *_ = plot.brokers
     deeds = [*plot.stale(), plot.deed("fail to start", b), plot.wait(), plot.deed("start", a), plot.wait()]
-    return [*deeds, plot.deed("kill", a), plot.wait(), *plot.some([plot.deed("cut", b, number=6)], 0.8)]
+    # Without its newest epoch the disk does not show that its broker was elected when it was down.
+    harm = [plot.deed("cut", b, number=6), plot.deed("wrong epochs", b)]
+    return [*deeds, plot.deed("kill", a), plot.wait(), *plot.some(harm, 0.8)]
 
 
 def _switched_back(plot: _Plot) -> list[Deed]:
@@ -472,6 +474,8 @@ def _plotted(chance: random.Random, seed: int, setup: Setup, sight: Sight) -> In
         sight = replace(sight, gone=frozenset({c}))
     elif told is _below_min_isr:
         sight = replace(sight, asks_lineage=chance.random() < 0.5)
+    elif told is _on_paper:
+        sight = replace(sight, readable=sight.readable | {a, b}, copied=frozenset())
     elif told is _copied:
         sight = replace(sight, readable=frozenset({a, b}), copied=frozenset({b}))
     elif told is _no_controller:
