@@ -57,7 +57,7 @@ imports: $(READY) build/tree  ## Check that the layers import only what they may
 # What starts a Java is behind them.
 PREDICTIONS := $(addprefix tests/cluster/test_,predictions.py predictions_in_corners.py describe_against_kafka_topics.py \
 	live_reassignments.py live_source.py disk.py simulated_data.py simulated_stock_tools.py metadata_log.py recovery_quorum.py history.py \
-	whatif.py doctor.py)
+	whatif.py doctor.py rescue.py elect.py)
 
 # Spark needs a Java of the system's own, which the tests cannot bring.
 spark-java: $(READY)
@@ -66,11 +66,11 @@ spark-java: $(READY)
 pytest: spark-java  ## Run the tests; PYTEST_ARGS="-k word" chooses some
 	@mkdir -p build
 	@# 5: nothing was chosen.
-	@$(UNSET) $(BIN)/pytest $(PREDICTIONS) tests/differential tests/faults $(PYTEST_ARGS) >build/predictions.log 2>&1 & one=$$!; \
+	@$(UNSET) $(BIN)/pytest $(PREDICTIONS) $(PYTEST_ARGS) >build/predictions.log 2>&1 & one=$$!; \
 	$(UNSET) $(BIN)/pytest tests/cluster $(addprefix --ignore=,$(PREDICTIONS)) tests/fleet $(PYTEST_ARGS) \
 		>build/clusters.log 2>&1 & two=$$!; \
 	trap 'kill $$one $$two 2>/dev/null || true' EXIT; trap 'exit 130' INT TERM; \
-	rest=0; $(UNSET) $(BIN)/pytest $(addprefix --ignore=tests/,cluster differential faults fleet) $(PYTEST_ARGS) || rest=$$?; \
+	rest=0; $(UNSET) $(BIN)/pytest $(addprefix --ignore=tests/,cluster fleet) $(PYTEST_ARGS) || rest=$$?; \
 	first=0; wait $$one || first=$$?; second=0; wait $$two || second=$$?; \
 	cat build/predictions.log build/clusters.log; \
 	for run in $$rest $$first $$second; do [ $$run = 0 ] || [ $$run = 5 ] || exit 1; done

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from kelr.lab import Lab, run_incident
 
 Facts = Mapping[str, Any]
@@ -19,6 +21,7 @@ def test_same_facts_on_4_3_in_the_middle_of_an_incident(lab_43: Lab) -> None:
     _check_same_facts(lab_43)
 
 
+@pytest.mark.longer
 def test_same_facts_on_4_0_in_the_middle_of_an_incident(lab_40: Lab) -> None:
     _check_same_facts(lab_40)
 

@@ -28,7 +28,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         # A handful of rows is not worth what compiling a plan for them costs.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        # Where nothing is compiled twice Java keeps room for 48 MB of code, which Spark fills: then Java throws code
+        # away, and interprets the rest.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
     }
     with warnings.catch_warnings():
         # Spark leaves its end of a socket to the garbage collector.
