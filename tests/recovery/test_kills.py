@@ -163,7 +163,7 @@ def test_killed_at_any_moment(
 
 
 @pytest.mark.parametrize("mend", [_resume, _undo])
-@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.longer)])
+@pytest.mark.parametrize("every", [9, pytest.param(1, marks=pytest.mark.longer)])
 def test_killed_again_while_it_is_put_right(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mend: Callable[[World, Path], PutRight | None], every: int
 ) -> None:
@@ -189,12 +189,13 @@ def test_killed_again_while_it_is_put_right(
     assert pairs > count // every
 
 
-def test_resume_of_one_and_undo_of_the_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.longer)])
+def test_resume_of_one_and_undo_of_the_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, every: int) -> None:
     """Resume is killed, and somebody decides to undo instead; and the other way round."""
     count = _moments(monkeypatch, tmp_path / "count", leaderless(FEW))
-    for moment in range(2, count, 3):
+    for moment in range(2, count, every):
         for first, then in ((_resume, _undo), (_undo, _resume)):
-            for second in range(1, 10_000, 4):
+            for second in range(1, 10_000, every):
                 world, state = leaderless(FEW), tmp_path / f"{moment}-{second}-{first.__name__}"
                 plan = world.plan()
                 with monkeypatch.context() as patch:
