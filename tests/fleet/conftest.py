@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kelr.fleet.session import fleet_session
+from tests.fleet.quick import QUICK_JAVA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,9 +29,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         # A handful of rows is not worth what compiling a plan for them costs.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        # Where nothing is compiled twice Java keeps room for 48 MB of code, which Spark fills: then Java throws code
-        # away, and interprets the rest.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
+        "spark.driver.extraJavaOptions": QUICK_JAVA,
     }
     with warnings.catch_warnings():
         # Spark leaves its end of a socket to the garbage collector.

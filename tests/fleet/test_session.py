@@ -18,6 +18,7 @@ import pytest
 from kelr.errors import ConnectError, UnsupportedError, UsageError
 from kelr.fleet import connect
 from kelr.fleet.session import fleet_session, running_session
+from tests.fleet.quick import QUICK_JAVA
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +55,8 @@ def test_workers_run_the_python_that_has_kelr(spark: SparkSession) -> None:
 
 
 def test_a_command_shows_nothing_but_its_own_and_leaves_nothing(tmp_path: Path) -> None:
-    done = _run(STARTED.format(settings={"spark.local.dir": str(tmp_path / "spark")}), tmp_path)
+    settings = {"spark.local.dir": str(tmp_path / "spark"), "spark.driver.extraJavaOptions": QUICK_JAVA}
+    done = _run(STARTED.format(settings=settings), tmp_path)
     assert (done.returncode, done.stdout.splitlines(), done.stderr) == (0, ["rows 10", "counted True"], "")
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 

@@ -20,6 +20,7 @@ import pytest
 from kelr.commands.main import main
 from kelr.errors import ExitCode
 from kelr.fleet.lease import STALE_AFTER_S
+from tests.fleet.quick import QUICK_JAVA
 from tests.fleet.stores import Store, given, hdfs
 
 pytestmark = pytest.mark.longer
@@ -29,7 +30,7 @@ QUICK = {
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": QUICK_JAVA,
 }
 PROGRAM = """
 import contextlib, hashlib, io, json, os, signal, sys, time
